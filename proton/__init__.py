@@ -1,0 +1,58 @@
+"""Proton: a tile-kernel compiler with a profiler inside the kernel.
+
+`import proton` carries what `triton` and `triton.profiler` do; the tile language is
+`proton.language`. Names load on first use, so that a process pays for what it uses.
+"""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {  # public name -> (module, name there)
+    "jit": ("proton.runtime.jit", "jit"),
+    "JITFunction": ("proton.runtime.jit", "JITFunction"),
+    "reinterpret": ("proton.runtime.arguments", "reinterpret"),
+    "TensorWrapper": ("proton.runtime.arguments", "TensorWrapper"),
+    "constexpr_function": ("proton.language.function", "constexpr_function"),
+    "next_power_of_2": ("proton.language.standard", "next_power_of_2"),
+    "scope": ("proton.language.profiling", "scope"),
+    "enter_scope": ("proton.language.profiling", "enter_scope"),
+    "exit_scope": ("proton.language.profiling", "exit_scope"),
+    "mark": ("proton.language.profiling", "mark"),
+    "profile": ("proton._profiling", "profile"),
+    "start": ("proton._profiling", "start"),
+    "finalize": ("proton._profiling", "finalize"),
+    "Run": ("proton.viewer", "Run"),
+    "knobs": ("proton.base.knobs", "knobs"),
+    "ProtonError": ("proton.base.errors", "ProtonError"),
+    "CompilationError": ("proton.base.errors", "CompilationError"),
+    "UnsupportedLanguageConstruct": ("proton.base.errors", "UnsupportedLanguageConstruct"),
+    "CompileTimeAssertionFailure": ("proton.base.errors", "CompileTimeAssertionFailure"),
+    "LaunchError": ("proton.base.errors", "LaunchError"),
+    "ProfileError": ("proton.base.errors", "ProfileError"),
+}
+_MODULES = ("language",)
+
+__all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])
+
+
+def cdiv(x: int, y: int) -> int:
+    """x / y, rounded up: the size of a grid."""
+    return -(-x // y)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        module, attribute = _HOME[name]
+        value = getattr(importlib.import_module(module), attribute)
+    elif name in _MODULES:
+        value = importlib.import_module(f"proton.{name}")
+    else:
+        raise AttributeError(f"module 'proton' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

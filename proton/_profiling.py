@@ -1,0 +1,69 @@
+"""The profiler's front door: sessions that end as a `Run`."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from proton.base.errors import ProfileError
+from proton.base.knobs import knobs
+from proton.runtime import session
+from proton.viewer import Run
+
+
+def start(
+    name: str = "proton",
+    *,
+    strategy: str = "circular",
+    capacity: int = 0,
+    placement: str = "schedule",
+) -> None:
+    """Starts recording: every launch from here on is instrumented, if it has scopes.
+
+    `strategy` says what happens when a program has made `capacity` records: "circular" keeps
+    the newest, "flush" moves them to host memory and loses none, "counting" only counts.
+    `capacity` 0 lets the compiler choose. `placement` "schedule" shows when the work ran;
+    "program" keeps records where they are written, and keeps the work of scopes apart at a
+    price. Raises ProfileError when a session is running.
+    """
+    if not knobs.profile_disable:
+        session.start(name, strategy=strategy, capacity=capacity, placement=placement)
+
+
+def finalize() -> Run | None:
+    """Ends the session and gives its run; None where PROTON_PROFILE_DISABLE is set."""
+    if knobs.profile_disable and session.current() is None:
+        return None
+    return Run(session.finalize())
+
+
+class Recording:
+    """What `with proton.profile(...) as run` gives: the `Run`, once the block has ended."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self._run is None:
+            raise ProfileError(f"the run has no {name} yet: it is complete when the block ends")
+        return getattr(self._run, name)
+
+    def __repr__(self) -> str:
+        return "<profile in progress>" if self._run is None else repr(self._run)
+
+
+@contextlib.contextmanager
+def profile(name: str = "proton", **options: Any) -> Iterator[Recording]:
+    """Records a block; see `start` for the options.
+
+    >>> with proton.profile("add") as run:
+    ...     add[grid](x, y, out, n, BLOCK=1024)
+    >>> run.frame
+    """
+    recording = Recording()
+    start(name, **options)
+    try:
+        yield recording
+    finally:
+        recording._run = finalize()

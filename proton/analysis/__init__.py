@@ -1,0 +1,1 @@
+"""Analyses: they answer with frozen results and never edit IR."""

@@ -1,0 +1,97 @@
+"""Which kernel arguments a pointer may point into, and which of them a kernel writes.
+
+The answer follows pointers through arithmetic, shape changes, loops and branches. A pointer
+that is loaded from memory or made from an integer may point anywhere: `UNKNOWN`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from proton.dialect.mlir import ir
+from proton.dialect.tt import is_pointer_like
+from proton.dialect.walk import all_ops, defining_op
+
+UNKNOWN = -1
+_PASS_THROUGH = frozenset(
+    "tt.addptr tt.splat tt.unsplat tt.broadcast tt.expand_dims tt.trans tt.reshape tt.bitcast "
+    "tt.join tt.split arith.select".split()
+)
+_WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """Argument numbers that a kernel may read and write through; UNKNOWN among them for any."""
+
+    read: frozenset[int]
+    written: frozenset[int]
+
+
+def kernel_accesses(function: Any) -> Accesses:
+    """The accesses of a kernel in `tt` IR."""
+    roots = _Roots(function)
+    read: set[int] = set()
+    written: set[int] = set()
+    for op in all_ops(function):
+        if op.name in _WRITES:
+            written |= roots.of(op.operands[0])
+        if op.name == "tt.load" or op.name in _WRITES - {"tt.store"}:
+            read |= roots.of(op.operands[0])
+    return Accesses(frozenset(read), frozenset(written))
+
+
+class _Roots:
+    def __init__(self, function: Any) -> None:
+        self.entry = function.regions[0].blocks[0]
+        self.memo: dict[Any, frozenset[int]] = {}
+
+    def of(self, value: Any) -> frozenset[int]:
+        """The arguments that a pointer may point into."""
+        if value not in self.memo:
+            self.memo[value] = frozenset()  # a cycle adds nothing
+            self.memo[value] = self._compute(value)
+        return self.memo[value]
+
+    def _compute(self, value: Any) -> frozenset[int]:
+        op = defining_op(value)
+        if op is None:
+            return self._argument(value)
+        if op.name in _PASS_THROUGH:
+            return self._union(v for v in op.operands if is_pointer_like(v.type))
+        if op.name in ("scf.for", "scf.while", "scf.if"):
+            return self._union(self._sources(op, value.result_number))
+        return frozenset({UNKNOWN})
+
+    def _argument(self, value: Any) -> frozenset[int]:
+        block = value.owner
+        if block == self.entry:
+            return frozenset({value.arg_number})
+        op = block.owner.operation
+        if op.name == "scf.for":
+            return self._union(self._sources(op, value.arg_number - 1))
+        if op.name == "scf.while":
+            return self._union(self._sources(op, value.arg_number))
+        return frozenset({UNKNOWN})
+
+    def _sources(self, op: Any, position: int) -> list[Any]:
+        """What flows into a carried value or a result of a structured op."""
+        ends = [list(region.blocks[0].operations)[-1].operation for region in op.regions]
+        if op.name == "scf.if":
+            return [end.operands[position] for end in ends]
+        if op.name == "scf.for":
+            return [op.operands[3 + position], ends[0].operands[position]]
+        # What a while forwards may be reordered: take every pointer that enters it.
+        values = [*op.operands, *list(ends[0].operands)[1:], *ends[1].operands]
+        return [v for v in values if is_pointer_like(v.type)]
+
+    def _union(self, values: Any) -> frozenset[int]:
+        return frozenset().union(*(self.of(value) for value in values))
+
+
+def pointer_argument(value: Any, entry: Any) -> int:
+    """The argument that a lowered scalar pointer (`!llvm.ptr`) is an offset of, or UNKNOWN."""
+    while (op := defining_op(value)) is not None and op.name == "llvm.getelementptr":
+        value = op.operands[0]
+    if isinstance(value, ir.BlockArgument) and value.owner == entry:
+        return int(value.arg_number)
+    return UNKNOWN

@@ -1,0 +1,134 @@
+"""Symbolic integer expressions over SSA scalars, built without touching the IR.
+
+An expression is a Python int, or a frozen `Node`. Constructors fold constants, so `0` and `1`
+are seen as such; `Materializer` turns expressions into `index` arithmetic when a transform has
+decided to use them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from proton.dialect.mlir import arith, ir
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A scalar of the IR: an integer, an index, or (for `cond`) an i1."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaf) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+@dataclass(frozen=True)
+class Node:
+    """`op` applied to expressions: add, sub, mul, rem, min, max, or select(cond, a, b)."""
+
+    op: str
+    args: "tuple[Expr, ...]"
+
+
+Expr = int | Leaf | Node
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """a + b"""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if a == 0 or b == 0:
+        return b if a == 0 else a
+    return Node("add", (a, b))
+
+
+def sub(a: Expr, b: Expr) -> Expr:
+    """a - b"""
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    if b == 0:
+        return a
+    return 0 if a == b else Node("sub", (a, b))
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    """a * b"""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if a == 0 or b == 0:
+        return 0
+    if a == 1 or b == 1:
+        return b if a == 1 else a
+    return Node("mul", (a, b))
+
+
+def rem(a: Expr, b: Expr) -> Expr:
+    """The remainder of a / b, with the sign of a."""
+    if isinstance(a, int) and isinstance(b, int) and b != 0:
+        return abs(a) % abs(b) * (1 if a >= 0 else -1)
+    return Node("rem", (a, b))
+
+
+def minimum(a: Expr, b: Expr) -> Expr:
+    """The lesser of a and b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return a if a == b else Node("min", (a, b))
+
+
+def maximum(a: Expr, b: Expr) -> Expr:
+    """The greater of a and b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return a if a == b else Node("max", (a, b))
+
+
+def select(condition: Leaf, a: Expr, b: Expr) -> Expr:
+    """a where the i1 is true, else b."""
+    return Node("select", (condition, a, b))
+
+
+_INDEX_OPS = {
+    "add": "arith.addi",
+    "sub": "arith.subi",
+    "mul": "arith.muli",
+    "rem": "arith.remsi",
+    "min": "arith.minsi",
+    "max": "arith.maxsi",
+}
+
+
+class Materializer:
+    """Emits expressions as `index` values at the current insertion point.
+
+    `substitutes` maps leaf values to the index values that stand for them.
+    """
+
+    def __init__(self, substitutes: dict[Any, Any] | None = None) -> None:
+        self.index = ir.IndexType.get()
+        self.substitutes = substitutes or {}
+        self.emitted: dict[Expr, Any] = {}
+
+    def __call__(self, expr: Expr) -> Any:
+        """The SSA value of an expression; equal ones are emitted once."""
+        key = ("int", expr) if isinstance(expr, int) else expr
+        if key not in self.emitted:  # type: ignore[comparison-overlap]
+            self.emitted[key] = self._emit(expr)  # type: ignore[index]
+        return self.emitted[key]  # type: ignore[index]
+
+    def _emit(self, expr: Expr) -> Any:
+        if isinstance(expr, int):
+            return arith.ConstantOp(self.index, expr).result
+        if isinstance(expr, Leaf):
+            if expr.value in self.substitutes:
+                return self.substitutes[expr.value]
+            if expr.value.type == self.index or expr.value.type == ir.IntegerType.get_signless(1):
+                return expr.value
+            return arith.IndexCastOp(self.index, expr.value).result
+        operands = [self(argument) for argument in expr.args]
+        if expr.op == "select":
+            return arith.SelectOp(*operands).result
+        op = ir.Operation.create(_INDEX_OPS[expr.op], results=[self.index], operands=operands)
+        return op.result

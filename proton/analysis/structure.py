@@ -1,0 +1,370 @@
+"""Which tensors of integers and pointers are affine in their indices, and which masks are boxes.
+
+A tensor is *structured* when its element at (i0, i1, ...) is
+
+    source + scalar + sum over d of wrap_d(offset_d + i_d * stride_d)
+
+with scalar symbolic `scalar`, `offset_d` and `stride_d` (`proton.analysis.scalar`), where
+`source` is a scalar pointer (none for integers) and wrap_d takes the remainder by `parent_d`
+where dimension d has one. For example `ptr + pid * 4 + arange(0, 4)` has source ptr, scalar
+pid * 4 and stride 1. A mask is a *box* when it is true for exactly the first `count_d`
+elements of each dimension d. The idea is triton-shared's pointer analysis.
+
+Pointers that a loop carries are structured when each iteration changes only their scalar.
+Remainders are taken as wrap-around: the dividend must not be negative (docs/limitations.md).
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from proton.analysis import scalar as sc
+from proton.analysis.scalar import Expr, Leaf
+from proton.dialect.diagnostics import shape_of
+from proton.dialect.mlir import ir
+from proton.dialect.tt import is_pointer_like
+
+
+@dataclass(frozen=True)
+class Dim:
+    """wrap(offset + i * stride); without a parent, the offset is 0 (it is in the scalar)."""
+
+    stride: Expr = 0
+    offset: Expr = 0
+    parent: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A structured tensor; see the module's docstring."""
+
+    dims: tuple[Dim, ...]
+    scalar: Expr = 0
+    source: Any = None  # a scalar pointer Value
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every element is the same."""
+        return all(dim.stride == 0 and dim.parent is None for dim in self.dims)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A mask that is true for the first counts[d] elements of each dimension."""
+
+    counts: tuple[Expr, ...]
+
+
+@dataclass
+class StructureAnalysis:
+    """Answers for one module, once `analyse_loops` has run on its functions' blocks."""
+
+    # Loop variable -> (its `scf.for`, which of the carried values keep all of their structure
+    # but the scalar). Values are the keys because an operation's hash changes with it.
+    loops: dict[Any, tuple[Any, list[int]]] = field(default_factory=dict)
+    # Their block arguments and results -> the structure, in which `Leaf(that value)` stands
+    # for the scalar that the transform will carry in the tensor's place.
+    loop_values: dict[Any, Structure] = field(default_factory=dict)
+    memo: dict[Any, Structure | None] = field(default_factory=dict)
+
+    def structure(self, value: Any) -> Structure | None:
+        """The structure of a scalar or tensor of integers or pointers; None where it has none."""
+        if value in self.loop_values:
+            return self.loop_values[value]
+        if value not in self.memo:
+            self.memo[value] = None  # a cycle has no structure
+            self.memo[value] = self._compute(value)
+        return self.memo[value]
+
+    def _compute(self, value: Any) -> Structure | None:
+        shape = shape_of(value)
+        op = _defining_op(value)
+        if not shape:
+            constant = _scalar_constant(op)
+            if constant is not None:
+                return Structure((), constant)
+            if is_pointer_like(value.type):
+                return Structure((), 0, value)
+            return Structure((), Leaf(value)) if _is_integer(value.type) else None
+        if op is None:
+            return None
+        rule = _RULES.get(op.name)
+        return rule(self, op, shape) if rule else None
+
+    # Loops
+
+    def analyse_loops(self, block: Any) -> None:
+        """Analyses every `scf.for` below a block, outer ones first; see `loops`."""
+        for op in block.operations:
+            if op.operation.name == "scf.for":
+                self._analyse_loop(op.operation)
+            else:
+                for region in op.operation.regions:
+                    for inner in region.blocks:
+                        self.analyse_loops(inner)
+
+    def _analyse_loop(self, op: Any) -> None:
+        """Assumes that all candidates keep their structure, drops those that do not, repeats."""
+        body = op.regions[0].blocks[0]
+        arguments = list(body.arguments)[1:]
+        initial = list(op.operands)[3:]
+        yielded = list(list(body.operations)[-1].operands)
+        candidates: dict[int, Structure] = {}
+        for position, value in enumerate(initial):
+            if shape_of(value) and (structure := self.structure(value)) is not None:
+                candidates[position] = structure
+        while True:
+            for position, structure in candidates.items():
+                argument = arguments[position]
+                self.loop_values[argument] = replace(structure, scalar=Leaf(argument))
+            self.memo.clear()
+            self.analyse_loops(body)
+            failed = [
+                position
+                for position, structure in candidates.items()
+                if not _same_but_scalar(structure, self.structure(yielded[position]))
+            ]
+            for position in failed:
+                del candidates[position]
+                del self.loop_values[arguments[position]]
+            if not failed:
+                break
+        self.memo.clear()
+        for position, structure in candidates.items():
+            result = op.results[position]
+            self.loop_values[result] = replace(structure, scalar=Leaf(result))
+        self.loops[body.arguments[0]] = op, sorted(candidates)
+
+    # Masks
+
+    def box(self, mask: Any) -> Box | None:
+        """The box of a mask; None where it is not one."""
+        shape = shape_of(mask)
+        op = _defining_op(mask)
+        if op is None:
+            return _scalar_box(mask, shape) if not shape else None
+        match op.name:
+            case "arith.constant":
+                return _constant_box(op, shape)
+            case "tt.splat":
+                return _scalar_box(op.operands[0], shape)
+            case "tt.expand_dims":
+                inner = self.box(op.operands[0])
+                if inner is None:
+                    return None
+                axis = op.attributes["axis"].value
+                return Box((*inner.counts[:axis], 1, *inner.counts[axis:]))
+            case "tt.broadcast":
+                return self._broadcast_box(op, shape)
+            case "arith.andi":
+                return self._and_box(op, shape)
+            case "arith.cmpi":
+                return self._compare_box(op, shape)
+        return None
+
+    def _and_box(self, op: Any, shape: tuple[int, ...]) -> Box | None:
+        left, right = self.box(op.operands[0]), self.box(op.operands[1])
+        if left is None or right is None:
+            return None
+        return Box(tuple(map(sc.minimum, left.counts, right.counts)))
+
+    def _broadcast_box(self, op: Any, shape: tuple[int, ...]) -> Box | None:
+        inner, source = self.box(op.operands[0]), shape_of(op.operands[0])
+        if inner is None:
+            return None
+        # A repeated element is there for all of the new dimension, or for nothing of it.
+        counts = [
+            count if a == b else sc.mul(count, b)
+            for count, a, b in zip(inner.counts, source, shape, strict=True)
+        ]
+        return Box(tuple(counts))
+
+    def _compare_box(self, op: Any, shape: tuple[int, ...]) -> Box | None:
+        """i + scalar < bound, in any of its spellings."""
+        predicate = op.attributes["predicate"].value
+        left, right = self.structure(op.operands[0]), self.structure(op.operands[1])
+        if left is None or right is None or left.source or right.source or not shape:
+            return None
+        slt, sle, sgt, sge = 2, 3, 4, 5
+        if predicate in (sgt, sge):
+            left, right, predicate = right, left, {sgt: slt, sge: sle}[predicate]
+        if predicate not in (slt, sle) or not right.uniform:
+            return None
+        varying = [d for d, dim in enumerate(left.dims) if dim.stride != 0 or dim.parent is not None]
+        if len(varying) != 1 or left.dims[varying[0]] != Dim(stride=1):
+            return None
+        bound = sc.sub(right.scalar, left.scalar)
+        if predicate == sle:
+            bound = sc.add(bound, 1)
+        axis = varying[0]
+        counts: list[Expr] = list(shape)
+        counts[axis] = sc.maximum(0, sc.minimum(bound, shape[axis]))
+        return Box(tuple(counts))
+
+
+def _defining_op(value: Any) -> Any:
+    return value.owner if isinstance(value, ir.OpResult) else None
+
+
+def _is_integer(type_: Any) -> bool:
+    return isinstance(type_, ir.IntegerType | ir.IndexType)
+
+
+def _scalar_constant(op: Any) -> int | None:
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _scalar_box(condition: Any, shape: tuple[int, ...]) -> Box | None:
+    op = _defining_op(condition)
+    if op is not None and op.name == "arith.constant":
+        return Box(shape if op.attributes["value"].value else (0,) * len(shape))
+    if not shape:
+        return None
+    leaf = Leaf(condition)
+    return Box((sc.select(leaf, shape[0], 0), *shape[1:]))
+
+
+def _constant_box(op: Any, shape: tuple[int, ...]) -> Box | None:
+    attribute = op.attributes["value"]
+    if not shape or not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
+        return None
+    true = bool(attribute.get_splat_value().value)
+    return Box(shape if true else (0,) * len(shape))
+
+
+def _same_but_scalar(a: Structure, b: Structure | None) -> bool:
+    return b is not None and a.dims == b.dims and a.source == b.source
+
+
+# Rules: op -> the structure of its result
+
+
+def _make_range(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure:
+    return Structure((Dim(stride=1),), op.attributes["start"].value)
+
+
+def _splat(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    inner = analysis.structure(op.operands[0])
+    return inner and replace(inner, dims=(Dim(),) * len(shape))
+
+
+def _constant(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    attribute = op.attributes["value"]
+    if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
+        return None
+    value = attribute.get_splat_value()
+    if value.type == ir.IntegerType.get_signless(1):
+        return None
+    return Structure((Dim(),) * len(shape), ir.IntegerAttr(value).value)
+
+
+def _add(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    left, right = map(analysis.structure, op.operands)
+    if left is None or right is None:
+        return None
+    dims = []
+    for a, b in zip(left.dims, right.dims, strict=True):
+        if a.parent is None and b.parent is None:
+            dims.append(Dim(stride=sc.add(a.stride, b.stride)))
+        elif b == Dim() or a == Dim():
+            dims.append(b if a == Dim() else a)
+        else:
+            return None
+    scalar = sc.add(left.scalar, right.scalar)
+    return Structure(tuple(dims), scalar, left.source or right.source)
+
+
+def _subtract(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    left, right = map(analysis.structure, op.operands)
+    if left is None or right is None or any(dim.parent is not None for dim in right.dims):
+        return None
+    if any(a.parent is not None and b != Dim() for a, b in zip(left.dims, right.dims, strict=True)):
+        return None
+    dims = tuple(
+        replace(a, stride=sc.sub(a.stride, b.stride))
+        for a, b in zip(left.dims, right.dims, strict=True)
+    )
+    return Structure(dims, sc.sub(left.scalar, right.scalar))
+
+
+def _multiply(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    left, right = map(analysis.structure, op.operands)
+    if left is None or right is None:
+        return None
+    if left.uniform:
+        left, right = right, left
+    if not right.uniform:
+        return None
+    factor = right.scalar
+
+    def scaled(dim: Dim) -> Dim:
+        parent = None if dim.parent is None else sc.mul(dim.parent, factor)
+        return Dim(sc.mul(dim.stride, factor), sc.mul(dim.offset, factor), parent)
+
+    return Structure(tuple(map(scaled, left.dims)), sc.mul(left.scalar, factor))
+
+
+def _remainder(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    left, right = map(analysis.structure, op.operands)
+    if left is None or right is None or not right.uniform:
+        return None
+    if any(dim.parent is not None for dim in left.dims):
+        return None
+    if left.uniform:
+        return replace(left, scalar=sc.rem(left.scalar, right.scalar))
+    varying = [axis for axis, dim in enumerate(left.dims) if dim.stride != 0]
+    if len(varying) != 1:
+        return None
+    dims = list(left.dims)
+    dims[varying[0]] = Dim(left.dims[varying[0]].stride, left.scalar, right.scalar)
+    return Structure(tuple(dims))
+
+
+def _expand_dims(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    inner, axis = analysis.structure(op.operands[0]), op.attributes["axis"].value
+    return inner and replace(inner, dims=(*inner.dims[:axis], Dim(), *inner.dims[axis:]))
+
+
+def _broadcast(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    inner, source = analysis.structure(op.operands[0]), shape_of(op.operands[0])
+    if inner is None:
+        return None
+    dims, scalar = [], inner.scalar
+    for dim, old, new in zip(inner.dims, source, shape, strict=True):
+        if old == new:
+            dims.append(dim)
+            continue
+        if dim.parent is not None:  # one element, repeated: its wrapped place is a scalar
+            scalar = sc.add(scalar, sc.rem(dim.offset, dim.parent))
+        dims.append(Dim())
+    return replace(inner, dims=tuple(dims), scalar=scalar)
+
+
+def _transpose(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    inner = analysis.structure(op.operands[0])
+    return inner and replace(inner, dims=tuple(inner.dims[axis] for axis in op.attributes["order"]))
+
+
+def _widen(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+    source = op.operands[0].type.element_type
+    if source == ir.IntegerType.get_signless(1):
+        return None
+    return analysis.structure(op.operands[0])
+
+
+_RULES = {
+    "tt.make_range": _make_range,
+    "tt.splat": _splat,
+    "arith.constant": _constant,
+    "tt.addptr": _add,
+    "arith.addi": _add,
+    "arith.subi": _subtract,
+    "arith.muli": _multiply,
+    "arith.remsi": _remainder,
+    "tt.expand_dims": _expand_dims,
+    "tt.broadcast": _broadcast,
+    "tt.trans": _transpose,
+    "arith.extsi": _widen,
+}

@@ -1,0 +1,1 @@
+"""Back ends: a recipe of passes and the code generation behind it."""

@@ -1,0 +1,117 @@
+"""LLVM IR text to object code to callable machine code, through llvmlite.
+
+`emit_object` is all of code generation: what it returns is what the disk cache keeps. `Linker`
+puts an object into this process; it needs no MLIR, and no LLVM but the linker.
+"""
+
+import functools
+import itertools
+import threading
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+# Optimisation levels: O3 and unrolling gain nothing here and double the time (docs/decisions.md).
+SPEED_LEVEL = 2
+CODEGEN_LEVEL = 2
+
+_lock = threading.RLock()
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # inline assembly aborts the process without it
+
+
+@functools.cache
+def host_features() -> str:
+    """The host's CPU features, as LLVM writes them: "+avx2,-avx512f,..."."""
+    return llvm.get_host_cpu_features().flatten()
+
+
+@functools.cache
+def host_cpu() -> str:
+    """The name that LLVM has for the host's CPU; in a virtual machine it may be a relative."""
+    return llvm.get_host_cpu_name()
+
+
+def version() -> str:
+    """The versions that object code depends on."""
+    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+
+@functools.cache
+def _target_machine() -> Any:
+    _initialize()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=host_cpu(),
+        features=host_features(),
+        opt=CODEGEN_LEVEL,
+        reloc="pic",
+        codemodel="default",
+    )
+
+
+def emit_object(text: str) -> tuple[bytes, str]:
+    """(object code, optimised LLVM IR) of LLVM IR text."""
+    with _lock:
+        machine = _target_machine()
+        module = llvm.parse_assembly(text)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+        _optimize(module, machine)
+        return machine.emit_object(module), str(module)
+
+
+def disassembly(text: str) -> str:
+    """The assembly of optimised LLVM IR."""
+    with _lock:
+        return str(_target_machine().emit_assembly(llvm.parse_assembly(text)))
+
+
+def _optimize(module: Any, machine: Any) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=SPEED_LEVEL)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    options.loop_interleaving = True
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+class Linker:
+    """The process's JIT: it links objects and keeps them alive."""
+
+    def __init__(self) -> None:
+        _initialize()
+        self.jit = llvm.create_lljit_compiler(_target_machine(), use_jit_link=False)
+        self.count = itertools.count()
+
+    def link(self, code: bytes, symbol: str) -> "LinkedCode":
+        """Links one object and finds its symbol."""
+        with _lock:
+            name = f"proton{next(self.count)}"
+            builder = llvm.JITLibraryBuilder()
+            builder.add_object_img(code)
+            builder.add_current_process()
+            builder.export_symbol(symbol)
+            tracker = builder.link(self.jit, name)
+            return LinkedCode(int(tracker[symbol]), tracker)
+
+
+class LinkedCode:
+    """Machine code in this process: `address` is valid while this object lives."""
+
+    def __init__(self, address: int, tracker: Any) -> None:
+        self.address, self.tracker = address, tracker
+
+
+@functools.cache
+def linker() -> Linker:
+    """The one linker of the process."""
+    return Linker()

@@ -1,0 +1,126 @@
+"""The CPU recipe: which passes run, in which order, and why where it is not plain.
+
+    ttir    what the front end made, simplified           tt, scf, arith, math
+    ttsir   structured accesses, arithmetic as linalg      tts, linalg, tensor
+    memref  buffers; here records are placed               memref, linalg, scf
+    llvm    everything in the llvm dialect                 llvm
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.alias import kernel_accesses
+from proton.conversion.grid_to_loop import GridToLoop
+from proton.conversion.linalg_matmul_to_vector import LinalgMatmulToVector
+from proton.conversion.memref_copy_to_linalg import MemrefCopyToLinalg
+from proton.conversion.proton_gpu_to_llvm import AllocateProfile, ProtonGPUToLLVM
+from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
+from proton.conversion.structured_to_memref import WRITTEN_ATTRIBUTE, StructuredToMemref
+from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg
+from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
+from proton.conversion.triton_to_structured import TritonToStructured
+from proton.dialect.mlir import ir
+from proton.dialect.walk import kernel_functions
+from proton.passes import Pass, Upstream, register
+#T from proton.transforms.combine import Combine
+from proton.transforms.expand_math import ExpandMath
+from proton.transforms.loop_destinations import LoopDestinations
+#T from proton.transforms.loop_unroll import LoopUnroll
+from proton.transforms.place_records import PinRecords, PlaceRecords, StripRecords
+#T from proton.transforms.reorder_broadcast import ReorderBroadcast
+from proton.transforms.stack_buffers import StackBuffers
+
+CLEAN = Upstream("canonicalize,cse")
+
+
+@dataclass(frozen=True)
+class Instrumentation:
+    """How a kernel is instrumented: part of its compile options.
+
+    `capacity` is in records per program; 0 lets the compiler choose. `placement` is "schedule"
+    (records bracket the work where it ended up) or "program" (where they were written).
+    """
+
+    strategy: str = "circular"
+    capacity: int = 0
+    placement: str = "schedule"
+
+
+@register
+@dataclass(frozen=True)
+class MarkWritten(Pass):
+    """Notes on each kernel which arguments it may write (proton.analysis.alias)."""
+
+    name: ClassVar[str] = "mark-written"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            written = sorted(kernel_accesses(function).written)
+            function.attributes[WRITTEN_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(written)
+
+
+def ttir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
+    """Target-independent simplification. Callees are inlined by the front end already."""
+    return [
+        # First, so that without instrumentation nothing of a scope is seen by any pass.
+        StripRecords() if instrumentation is None else PinRecords(instrumentation.placement),
+        CLEAN,
+        #T Combine(),
+        #T ReorderBroadcast(),
+        Upstream("canonicalize,cse,loop-invariant-code-motion,sccp"),
+        #T LoopUnroll(),
+        Upstream("canonicalize,cse,symbol-dce"),
+        MarkWritten(),
+    ]
+
+
+def ttsir_passes() -> list[Pass]:
+    """Structured memory access; arithmetic as linalg on tensors."""
+    return [
+        TritonToStructured(),
+        Upstream("canonicalize,cse,loop-invariant-code-motion"),
+        TritonPointersToLLVM(),
+        TritonArithToLinalg(),
+        # Before buffers exist: a chain of elementwise ops becomes one loop nest.
+        Upstream("linalg-fuse-elementwise-ops,canonicalize,cse"),
+    ]
+
+
+def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> list[Pass]:
+    """Buffers, and the final order of the work: from here on nothing moves across anything."""
+    passes: list[Pass] = [
+        StructuredToMemref(disjoint=disjoint),
+        LoopDestinations(),
+        Upstream("canonicalize,cse,one-shot-bufferize,canonicalize,cse"),
+        MemrefCopyToLinalg(),
+    ]
+    if instrumentation is not None:
+        if instrumentation.placement == "schedule":
+            passes.append(PlaceRecords())
+        passes += [
+            ProtonToProtonGPU(strategy=instrumentation.strategy),
+            AllocateProfile(capacity=instrumentation.capacity, strategy=instrumentation.strategy),
+        ]
+    return passes
+
+
+def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pass]:
+    """Loops, vectors, and everything else to the llvm dialect."""
+    return [
+        LinalgMatmulToVector(vector_bits=vector_bits),
+        StackBuffers(),
+        *([ProtonGPUToLLVM()] if instrumented else []),
+        GridToLoop(noalias=disjoint),
+        Upstream("func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata"),
+        # After linalg, when every function is applied to a scalar.
+        ExpandMath(),
+        # convert-vector-to-scf must come before lower-affine.
+        Upstream(
+            "canonicalize,cse,convert-vector-to-scf{full-unroll=1},lower-affine,"
+            "loop-invariant-code-motion,convert-scf-to-cf,convert-math-to-llvm,"
+            "convert-math-to-libm,convert-vector-to-llvm,finalize-memref-to-llvm,"
+            "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-arith-to-llvm,"
+            "convert-index-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,"
+            "reconcile-unrealized-casts,canonicalize,cse"
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""The ground floor: errors, knobs, targets. Imports nothing of Proton."""

@@ -1,0 +1,84 @@
+"""Errors that say where, which rule, which value, and what to do instead."""
+
+import linecache
+from dataclasses import dataclass
+
+
+class ProtonError(Exception):
+    """Base of every error that Proton raises on purpose."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSpan:
+    """A piece of a source file; lines count from 1, columns from 0 (as Python's ast does)."""
+
+    file: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column + 1}"
+
+    def excerpt(self) -> str:
+        """The source line with a caret under the piece; empty where the source is not to be had."""
+        text = linecache.getline(self.file, self.line).rstrip("\n")
+        if not text:
+            return ""
+        end = self.end_column if self.end_line == self.line else len(text)
+        width = max(1, min(end, len(text)) - self.column)
+        return f"    {text}\n    {' ' * self.column}{'^' * width}"
+
+
+class LocatedError(ProtonError):
+    """An error about one place of a kernel's source.
+
+    `rule` says what was expected and what was found, `hint` what to do instead; `trace` holds
+    the call sites that led there, innermost first.
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        span: SourceSpan | None = None,
+        hint: str = "",
+        trace: tuple[SourceSpan, ...] = (),
+    ) -> None:
+        super().__init__(rule)
+        self.rule, self.span, self.hint, self.trace = rule, span, hint, trace
+
+    def __str__(self) -> str:
+        if self.span is None:
+            return self.rule + (f"\nhint: {self.hint}" if self.hint else "")
+        lines = [f"{self.span}: {self.rule}", self.span.excerpt()]
+        for call in self.trace:
+            lines += [f"called from {call}:", call.excerpt()]
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(line for line in lines if line)
+
+
+class CompilationError(LocatedError):
+    """The kernel breaks a rule of the language."""
+
+
+class UnsupportedLanguageConstruct(CompilationError):
+    """The construct is not supported; the message names it and docs/limitations.md lists it."""
+
+
+class CompileTimeAssertionFailure(CompilationError):
+    """A `tl.static_assert` does not hold."""
+
+
+class PassError(ProtonError):
+    """A pass failed, or left invalid IR; the message names the pass and the reproducer."""
+
+
+class LaunchError(ProtonError):
+    """A launch was given an argument, grid or option it cannot take."""
+
+
+class ProfileError(ProtonError):
+    """The profiler was used in a way that it cannot serve."""

@@ -1,0 +1,109 @@
+"""Every environment variable that Proton reads, and nothing else reads the environment.
+
+A knob is a typed attribute; `knobs.cache_dir` reads the variable now, assignment overrides it,
+and `with knobs.scope(dump_to="ir"):` overrides for a while.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proton.base.errors import ProtonError
+
+_TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no", "")
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError(f"expected one of {_TRUE + _FALSE[:-1]}")
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One variable: its name, how its text becomes a value, its default, what it does."""
+
+    variable: str
+    parse: Callable[[str], Any]
+    default: Any
+    help: str
+
+
+KNOBS: dict[str, Knob] = {
+    "cache_dir": Knob(
+        "PROTON_CACHE_DIR", Path, Path.home() / ".proton" / "cache", "where compiled kernels lie"
+    ),
+    "always_compile": Knob(
+        "PROTON_ALWAYS_COMPILE", _boolean, False, "ignore the disk cache and compile anew"
+    ),
+    "dump_to": Knob(
+        "PROTON_DUMP_TO", Path, None, "write the IR after each pass there, in numbered files"
+    ),
+    "override_from": Knob(
+        "PROTON_OVERRIDE_FROM",
+        Path,
+        None,
+        "read edited copies of dumped files from there in place of a pass's own result",
+    ),
+    "reproducer_to": Knob(
+        "PROTON_REPRODUCER_TO", Path, None, "where a failing pass leaves its reproducer"
+    ),
+    "pass_timing": Knob("PROTON_PASS_TIMING", _boolean, False, "print the time of each pass"),
+    "verify_each": Knob("PROTON_VERIFY_EACH", _boolean, False, "verify the IR after each pass"),
+    "num_threads": Knob(
+        "PROTON_NUM_THREADS", int, None, "threads that run a grid on the CPU; default: all cores"
+    ),
+    "debug": Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in"),
+    "profile_memory": Knob(
+        "PROTON_PROFILE_MEMORY", int, 1 << 30, "bytes of records one run may keep in memory"
+    ),
+    "profile_disable": Knob(
+        "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"
+    ),
+}
+
+
+class Knobs:
+    """Attribute access to `KNOBS`."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_overrides", {})
+
+    def __getattr__(self, name: str) -> Any:
+        knob = KNOBS.get(name)
+        if knob is None:
+            raise AttributeError(f"no knob is named {name!r}; there are {', '.join(KNOBS)}")
+        if name in self._overrides:
+            return self._overrides[name]
+        text = os.environ.get(knob.variable)
+        if text is None or (text == "" and knob.parse is not _boolean):
+            return knob.default
+        try:
+            return knob.parse(text)
+        except ValueError as error:
+            raise ProtonError(f"{knob.variable}={text!r}: {error}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in KNOBS:
+            raise AttributeError(f"no knob is named {name!r}; there are {', '.join(KNOBS)}")
+        self._overrides[name] = value
+
+    @contextlib.contextmanager
+    def scope(self, **values: Any) -> Iterator[None]:
+        """Overrides knobs inside a `with` block."""
+        before = dict(self._overrides)
+        try:
+            for name, value in values.items():
+                setattr(self, name, value)
+            yield
+        finally:
+            self._overrides.clear()
+            self._overrides.update(before)
+
+
+knobs = Knobs()

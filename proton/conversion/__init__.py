@@ -1,0 +1,1 @@
+"""Conversions between dialects: `a_to_b`, one a file."""

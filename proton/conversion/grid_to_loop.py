@@ -1,0 +1,144 @@
+"""Adds the function that runs a range of a kernel's programs, one after the other.
+
+`NAME__range(user arguments, i32 grid x, y, z, i64 first, i64 last, extras)` runs programs
+[first, last) by linear id (x fastest). It is the only symbol that the object code exports; the
+kernel itself becomes internal, so LLVM may inline it. The extras are, where the kernel has
+them, the status word, the base of the profile buffer, the thread's number, and the host
+function that takes full segments (`proton.dialect.abi`).
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.conversion.proton_gpu_to_llvm import BLOCK_BYTES_ATTRIBUTE
+from proton.dialect.abi import Argument, added_arguments
+from proton.dialect.memory import element_pointer, pointer_type
+from proton.dialect.mlir import arith, func, ir
+from proton.dialect.walk import kernel_functions
+from proton.passes import Pass, register
+from proton.transforms.stack_buffers import ALIGNMENT, SCRATCH_ATTRIBUTE
+
+RANGE_SUFFIX = "__range"
+_EXTRAS = (Argument.STATUS, Argument.PROFILE, Argument.THREAD, Argument.FLUSH)
+
+
+@register
+@dataclass(frozen=True)
+class GridToLoop(Pass):
+    """Adds a range function for each kernel."""
+
+    name: ClassVar[str] = "grid-to-loop"
+
+    noalias: bool = False  # mark the user's pointers as not overlapping
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            _add_range(module, function, self.noalias)
+
+
+def extra_arguments(function: Any) -> list[Argument]:
+    """The arguments of the range function behind `last`."""
+    return [kind for kind in added_arguments(function) if kind in _EXTRAS]
+
+
+def _add_range(module: Any, function: Any, noalias: bool) -> None:
+    name = function.attributes["sym_name"].value
+    added = added_arguments(function)
+    arguments = list(function.regions[0].blocks[0].arguments)
+    user = [value.type for value in arguments[: len(arguments) - len(added)]]
+    i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+    extras = extra_arguments(function)
+    extra_types = [i32 if kind is Argument.THREAD else pointer_type() for kind in extras]
+    inputs = [*user, i32, i32, i32, i64, i64, *extra_types]
+    with ir.InsertionPoint(module.body), function.location:
+        wrapper = func.FuncOp(name + RANGE_SUFFIX, (inputs, []))
+        block = wrapper.add_entry_block()
+    for op in (function, wrapper.operation):
+        passthrough = ["nounwind", ["prefer-vector-width", "512"]]
+        op.attributes["llvm.passthrough"] = _strings(passthrough)
+    function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+    _mark_pointers(function, len(user), noalias)
+    _mark_pointers(wrapper.operation, len(user), noalias)
+    with ir.InsertionPoint(block), function.location:
+        _emit_loop(function, name, added, list(block.arguments), len(user), extras)
+
+
+def _strings(values: list[Any]) -> Any:
+    return ir.ArrayAttr.get(
+        [_strings(v) if isinstance(v, list) else ir.StringAttr.get(v) for v in values]
+    )
+
+
+def _mark_pointers(function: Any, count: int, noalias: bool) -> None:
+    """Pointers carry `llvm.noalias` where the launcher has checked it."""
+    arguments = list(function.regions[0].blocks[0].arguments)
+    attributes = []
+    for position, value in enumerate(arguments):
+        is_pointer = position < count and value.type == pointer_type()
+        marks = {"llvm.noalias": ir.UnitAttr.get()} if noalias and is_pointer else {}
+        attributes.append(ir.DictAttr.get(marks))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+
+
+def _emit_loop(
+    function: Any, name: str, added: list[Argument], arguments: list[Any], count: int, extras: list[Argument]
+) -> None:
+    user, (grid_x, grid_y, grid_z, first, last) = arguments[:count], arguments[count : count + 5]
+    i64 = ir.IntegerType.get_signless(64)
+    values: dict[Argument, Any] = dict(zip(extras, arguments[count + 5 :], strict=True))
+    values |= {Argument.GRID_X: grid_x, Argument.GRID_Y: grid_y, Argument.GRID_Z: grid_z}
+    scratch = None
+    if Argument.SCRATCH in added:
+        size = function.attributes[SCRATCH_ATTRIBUTE].value
+        scratch = _call_libc("aligned_alloc", [ALIGNMENT, size], pointer_type())
+        values[Argument.SCRATCH] = scratch
+    one = arith.ConstantOp(i64, 1).result
+    loop = ir.Operation.create("scf.for", operands=[first, last, one], regions=1)
+    body = ir.Block.create_at_start(loop.regions[0], [i64], [ir.Location.current])
+    with ir.InsertionPoint(body):
+        program = body.arguments[0]
+        values |= _program_ids(program, grid_x, grid_y)
+        if Argument.PROFILE in values:
+            block_bytes = function.attributes[BLOCK_BYTES_ATTRIBUTE].value
+            offset = arith.MulIOp(program, arith.ConstantOp(i64, block_bytes).result).result
+            i8 = ir.IntegerType.get_signless(8)
+            values[Argument.PROFILE] = element_pointer(values[Argument.PROFILE], offset, i8)
+        operands = [*user, *(values[kind] for kind in added)]
+        func.CallOp([], ir.FlatSymbolRefAttr.get(name), operands)
+        ir.Operation.create("scf.yield")
+    if scratch is not None:
+        _call_libc("free", [scratch], None)
+    func.ReturnOp([])
+
+
+def _program_ids(program: Any, grid_x: Any, grid_y: Any) -> dict[Argument, Any]:
+    """x, y, z of a linear id, in 32 bits: the launcher checks that the grid fits."""
+    i32 = ir.IntegerType.get_signless(32)
+    linear = arith.TruncIOp(i32, program).result
+    rows = arith.DivUIOp(linear, grid_x).result
+    return {
+        Argument.PROGRAM_X: arith.RemUIOp(linear, grid_x).result,
+        Argument.PROGRAM_Y: arith.RemUIOp(rows, grid_y).result,
+        Argument.PROGRAM_Z: arith.DivUIOp(rows, grid_y).result,
+    }
+
+
+def _call_libc(name: str, operands: list[Any], result: Any) -> Any:
+    """A call of a C function, declared in the module on first use."""
+    i64 = ir.IntegerType.get_signless(64)
+    values = [arith.ConstantOp(i64, v).result if isinstance(v, int) else v for v in operands]
+    block = ir.InsertionPoint.current.block
+    module = block.owner.operation.parent
+    declared = {
+        op.operation.attributes["sym_name"].value
+        for op in module.regions[0].blocks[0].operations
+    }
+    results = [] if result is None else [result]
+    if name not in declared:
+        with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+            declaration = func.FuncOp(name, ([v.type for v in values], results))
+            declaration.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    call = func.CallOp(results, ir.FlatSymbolRefAttr.get(name), values)
+    return call.operation.results[0] if results else None
+
+

@@ -1,0 +1,275 @@
+"""Allocate and lower: where a CPU program's records go, and the code that writes them.
+
+`AllocateProfile` decides the layout of a program's block (proton/trace/wire.py) and adds the
+arguments; nothing else changes. `ProtonGPUToLLVM` writes each op as plain stores: the count of
+records lives in a local variable that LLVM keeps in a register. The clock is the time stamp
+counter, read by inline assembly that clobbers memory, so that no memory access of the work
+moves across it.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.conversion.proton_to_proton_gpu import TABLE_ATTRIBUTE
+from proton.conversion.triton_pointers_to_llvm import constant
+from proton.dialect.abi import Argument, add_argument, argument
+from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
+from proton.dialect.mlir import arith, ir, llvm
+from proton.dialect.walk import all_ops, before, kernel_functions, ops_named
+from proton.passes import Pass, register
+from proton.trace import wire
+
+PROFILE_ATTRIBUTE = "proton.profile"  # on the kernel, JSON: see `profile_layout`
+BLOCK_BYTES_ATTRIBUTE = "proton.block_bytes"
+DEFAULT_CAPACITY = 256  # records of a program whose scopes are in loops: 8 KiB with payload
+_LOOPS = ("scf.for", "scf.while")
+_RECORDS = ("proton_gpu.circular_record", "proton_gpu.flush_record", "proton_gpu.counting_record")
+
+
+@register
+@dataclass(frozen=True)
+class AllocateProfile(Pass):
+    """Sizes the profile block of each instrumented kernel and adds its arguments.
+
+    `capacity` 0 means: exactly as many records as a program makes where that is known, else
+    `DEFAULT_CAPACITY`.
+    """
+
+    name: ClassVar[str] = "allocate-profile"
+
+    strategy: str = "circular"
+    capacity: int = 0
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            if ops_named(function, "proton_gpu.init"):
+                self._allocate(function)
+
+    def _allocate(self, function: Any) -> None:
+        records = ops_named(function, *_RECORDS)
+        slots = max((len(op.operands) - 4 for op in records if len(op.operands) > 1), default=0)
+        capacity = self.capacity or _auto_capacity(records)
+        if self.strategy == "counting":
+            slots = capacity = 0
+        bytes_ = wire.block_bytes(1, capacity, slots)
+        add_argument(function, Argument.PROFILE, pointer_type())
+        add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))
+        if self.strategy == "flush":
+            add_argument(function, Argument.FLUSH, pointer_type())
+        layout = json.loads(function.attributes[TABLE_ATTRIBUTE].value) | {
+            "strategy": self.strategy,
+            "capacity": capacity,
+            "payload_slots": slots,
+            "block_bytes": bytes_,
+        }
+        i64 = ir.IntegerType.get_signless(64)
+        function.attributes[PROFILE_ATTRIBUTE] = ir.StringAttr.get(json.dumps(layout))
+        function.attributes[BLOCK_BYTES_ATTRIBUTE] = ir.IntegerAttr.get(i64, bytes_)
+
+
+def profile_layout(function: Any) -> dict[str, Any] | None:
+    """The layout that `AllocateProfile` chose; None for a kernel without records.
+
+    Keys: strategy, capacity, payload_slots, block_bytes, scopes (the table), emptied.
+    """
+    if PROFILE_ATTRIBUTE not in function.attributes:
+        return None
+    layout: dict[str, Any] = json.loads(function.attributes[PROFILE_ATTRIBUTE].value)
+    return layout
+
+
+def _auto_capacity(records: list[Any]) -> int:
+    return DEFAULT_CAPACITY if any(_in_loop(op) for op in records) else max(1, len(records))
+
+
+def _in_loop(op: Any) -> bool:
+    while op is not None and op.name != "func.func":
+        if op.name in _LOOPS:
+            return True
+        op = op.parent.operation if op.parent is not None else None
+    return False
+
+
+@register
+@dataclass(frozen=True)
+class ProtonGPUToLLVM(Pass):
+    """Lowers `proton_gpu` ops to the llvm dialect for x86-64."""
+
+    name: ClassVar[str] = "convert-proton-gpu-to-llvm"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            layout = profile_layout(function)
+            if layout is not None:
+                lowering = _Lowering(function, layout)
+                for op in all_ops(function):
+                    if op.name in lowering.rules:
+                        with before(op):
+                            lowering.rules[op.name](op)
+                        op.erase()
+
+
+def _i(bits: int) -> Any:
+    return ir.IntegerType.get_signless(bits)
+
+
+def _store(value: Any, base: Any, offset: int) -> None:
+    llvm.StoreOp(value, byte_pointer(base, offset))
+
+
+class _Lowering:
+    """The rules for one kernel."""
+
+    def __init__(self, function: Any, layout: dict[str, Any]) -> None:
+        self.function, self.layout = function, layout
+        self.block = argument(function, Argument.PROFILE)
+        self.capacity = layout["capacity"]
+        self.record_bytes = wire.record_bytes(layout["payload_slots"])
+        self.segment = wire.segments_offset(1)
+        self.count: Any = None  # address of the number of records so far
+        self.rules: dict[str, Callable[[Any], None]] = {
+            "proton_gpu.init": self._init,
+            "proton_gpu.finalize": self._finalize,
+            "proton_gpu.read_counter": self._read_counter,
+            "proton_gpu.circular_record": self._circular,
+            "proton_gpu.flush_record": self._flush,
+            "proton_gpu.counting_record": self._counting,
+        }
+
+    def _header(self, name: str, value: Any) -> None:
+        _store(value, self.block, wire.HEADER.fields[name][1])
+
+    def _init(self, op: Any) -> None:
+        self.count = llvm.AllocaOp(pointer_type(), constant(1, _i(32)), _i(64)).result
+        llvm.StoreOp(constant(0, _i(64)), self.count)
+        for name, kind in (
+            ("program_x", Argument.PROGRAM_X),
+            ("program_y", Argument.PROGRAM_Y),
+            ("program_z", Argument.PROGRAM_Z),
+            ("thread", Argument.THREAD),
+        ):
+            self._header(name, argument(self.function, kind))
+        constants = {
+            "version": wire.VERSION,
+            "state": wire.State.STARTED,
+            "units": 1,
+            "capacity": self.capacity,
+            "payload_slots": self.layout["payload_slots"],
+        }
+        for name, value in constants.items():
+            width = wire.HEADER.fields[name][0].itemsize * 8
+            self._header(name, constant(int(value), _i(width)))
+        now, core = _read_clock_and_core()
+        self._header("hardware", core)
+        self._header("clock_start", now)
+        # The magic comes last: a block that has it has a whole header.
+        self._header("magic", constant(wire.MAGIC, _i(32)))
+        self._replace_segment(op)
+
+    def _replace_segment(self, op: Any) -> None:
+        """The segment is a place known to this lowering; its value only carried the order."""
+        op.results[0].set_type(pointer_type())
+        op.results[0].replace_all_uses_with(self.block)
+
+    def _finalize(self, op: Any) -> None:
+        _store(llvm.LoadOp(_i(64), self.count).result, self.block, wire.table_offset())
+        self._header("clock_end", _read_clock())
+        self._header("state", constant(int(wire.State.FINISHED), _i(16)))
+
+    def _read_counter(self, op: Any) -> None:
+        op.results[0].replace_all_uses_with(_read_clock())
+
+    def _next(self) -> tuple[Any, Any]:
+        """(number of this record, of the next one); the count is stored."""
+        number = llvm.LoadOp(_i(64), self.count).result
+        following = arith.AddIOp(number, constant(1, _i(64))).result
+        llvm.StoreOp(following, self.count)
+        return number, following
+
+    def _counting(self, op: Any) -> None:
+        self._next()
+
+    def _circular(self, op: Any) -> None:
+        number, _ = self._next()
+        self._write(op, number)
+
+    def _write(self, op: Any, number: Any) -> None:
+        view = op.opview
+        slot = number
+        if not self._never_wraps(op):
+            slot = arith.RemUIOp(number, constant(self.capacity, _i(64))).result
+        offset = arith.MulIOp(slot, constant(self.record_bytes, _i(64))).result
+        place = element_pointer(byte_pointer(self.block, self.segment), offset, _i(8))
+        _store(view.start, place, wire.START_OFFSET)
+        _store(view.end, place, wire.END_OFFSET)
+        tag = wire.tag(wire.Kind(view.kind.value), view.scope_id.value)
+        _store(constant(_signed(tag, 32), _i(32)), place, wire.TAG_OFFSET)
+        _store(view.iteration, place, wire.ITERATION_OFFSET)
+        for position, value in enumerate(view.payload):
+            _store(value, place, wire.RECORD_BASE_BYTES + 8 * position)
+
+    def _never_wraps(self, op: Any) -> bool:
+        records = ops_named(self.function, *_RECORDS)
+        return not any(map(_in_loop, records)) and len(records) <= self.capacity
+
+    def _flush(self, op: Any) -> None:
+        """Writes, and hands the segment over when this record was its last."""
+        number, following = self._next()
+        self._write(op, number)
+        size = constant(self.capacity, _i(64))
+        used = arith.RemUIOp(following, size).result
+        full = arith.CmpIOp(arith.CmpIPredicate.eq, used, constant(0, _i(64))).result
+        branch = ir.Operation.create("scf.if", operands=[full], regions=2)
+        with ir.InsertionPoint(ir.Block.create_at_start(branch.regions[0], [])):
+            self._call_host(arith.SubIOp(following, size).result)
+            ir.Operation.create("scf.yield")
+
+    def _call_host(self, first: Any) -> None:
+        """flush(block, number of the first record, segment, bytes)"""
+        operands = [
+            argument(self.function, Argument.FLUSH),
+            self.block,
+            first,
+            byte_pointer(self.block, self.segment),
+            constant(self.capacity * self.record_bytes, _i(64)),
+        ]
+        ir.Operation.create(
+            "llvm.call",
+            operands=operands,
+            attributes={
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        )
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _read_clock() -> Any:
+    """The time stamp counter, i64."""
+    return _time_stamp("rdtsc", "={ax},={dx},~{memory},~{dirflag},~{fpsr},~{flags}", 2)[0]
+
+
+def _read_clock_and_core() -> tuple[Any, Any]:
+    """(time stamp counter, i64; core number, i32). Linux keeps the core in TSC_AUX's low bits."""
+    now, aux = _time_stamp(
+        "rdtscp", "={ax},={dx},={cx},~{memory},~{dirflag},~{fpsr},~{flags}", 3
+    )
+    return now, arith.AndIOp(aux, constant(0xFFF, _i(32))).result
+
+
+def _time_stamp(instruction: str, constraints: str, count: int) -> tuple[Any, Any]:
+    struct = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+    registers = llvm.InlineAsmOp(struct, [], instruction, constraints, has_side_effects=True).res
+
+    def part(position: int) -> Any:
+        place = ir.DenseI64ArrayAttr.get([position])
+        return llvm.ExtractValueOp(_i(32), registers, place).result
+
+    low, high = (arith.ExtUIOp(_i(64), part(position)).result for position in (0, 1))
+    high = arith.ShLIOp(high, constant(32, _i(64))).result
+    return arith.OrIOp(low, high).result, part(2) if count > 2 else None

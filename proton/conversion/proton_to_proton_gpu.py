@@ -1,0 +1,272 @@
+"""Instrument: `proton` records become the ops of a strategy.
+
+A scope's start only reads the clock; at its end one op writes the record with both edges. Edges
+with nothing between them are one read: adjacent scopes share it, nested ones too. The pass adds
+`proton_gpu.init` at entry and `proton_gpu.finalize` before the return, and leaves a kernel
+without records as it is. The scope table goes onto the kernel as JSON (`TABLE_ATTRIBUTE`).
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from proton.base.errors import CompilationError, SourceSpan
+from proton.dialect import proton_gpu as pg
+from proton.dialect.mlir import arith, ir
+from proton.dialect.walk import before, kernel_functions, ops_named
+from proton.passes import Pass, register
+from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
+from proton.transforms.place_records import SCOPES_ATTRIBUTE
+
+TABLE_ATTRIBUTE = "proton.table"
+# Ops that cost nothing worth a clock read of its own: they leave edges adjacent.
+_FREE_PREFIXES = ("arith.", "index.", "llvm.mlir.", "proton", "builtin.")
+_FREE = frozenset(
+    "llvm.getelementptr llvm.insertvalue memref.cast memref.reinterpret_cast memref.subview "
+    "memref.alloc memref.alloca memref.get_global".split()
+)
+
+
+class Strategy:
+    """Template of a strategy: which op writes a record. Subclasses name it."""
+
+    name: ClassVar[str]
+
+    def record(self, segment: Any, edge: "_Edge") -> None:
+        """Emits the op that keeps one record."""
+        raise NotImplementedError
+
+
+class Circular(Strategy):
+    """The newest records stay."""
+
+    name = "circular"
+    op: ClassVar[type] = pg.CircularRecordOp
+
+    def record(self, segment: Any, edge: "_Edge") -> None:
+        self.op(
+            segment,
+            edge.start,
+            edge.end,
+            edge.iteration(),
+            edge.payload,
+            _i32_attr(edge.scope_id),
+            _i32_attr(edge.kind),
+        )
+
+
+class Flush(Circular):
+    """A full segment moves to the host; nothing is lost."""
+
+    name = "flush"
+    op = pg.FlushRecordOp
+
+
+class Counting(Strategy):
+    """Records are only counted."""
+
+    name = "counting"
+
+    def record(self, segment: Any, edge: "_Edge") -> None:
+        pg.CountingRecordOp(segment, _i32_attr(edge.scope_id), _i32_attr(edge.kind))
+
+
+STRATEGIES: dict[str, Strategy] = {s.name: s for s in (Circular(), Flush(), Counting())}
+
+
+@dataclass
+class _Edge:
+    """What is known at the end of a scope (or at a mark)."""
+
+    start: Any
+    end: Any
+    iteration: Callable[[], Any]
+    payload: list[Any]
+    scope_id: int
+    kind: Kind
+
+
+@register
+@dataclass(frozen=True)
+class ProtonToProtonGPU(Pass):
+    """Rewrites `proton.record` and `proton.mark` for a strategy."""
+
+    name: ClassVar[str] = "convert-proton-to-proton-gpu"
+
+    strategy: str = "circular"
+
+    def run(self, module: Any) -> None:
+        strategy = STRATEGIES[self.strategy]
+        for function in kernel_functions(module):
+            if ops_named(function, "proton.record", "proton.mark"):
+                _Instrumenter(function, strategy).run()
+
+
+@dataclass
+class _Open:
+    """A scope that has started in the block being walked."""
+
+    record: Any
+    counter: Any
+
+
+@dataclass
+class _Table:
+    """The scope table being built: one entry for each distinct path, kind and payload."""
+
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    ids: dict[str, int] = field(default_factory=dict)
+
+    def add(self, op: Any, kind: Kind) -> int:
+        """The id of a record's scope."""
+        is_mark = kind is Kind.MARK
+        path = op.attributes["mark" if is_mark else "scope"].value
+        names = [name.value for name in op.attributes["names"]]
+        kinds = [name.value for name in op.attributes["kinds"]]
+        if len(names) > MAX_PAYLOAD_SLOTS:
+            raise CompilationError(
+                f"a record holds at most {MAX_PAYLOAD_SLOTS} payload values, {path} has {len(names)}",
+                hint="drop some, or use several scopes",
+            )
+        members = op.attributes["members"] if "members" in op.attributes else ()
+        span = source_span(op.location)
+        entry = {
+            "name": path.rpartition("/")[2],
+            "path": path,
+            "kind": "mark" if is_mark else "slice",
+            "fused": len(members) > 1,
+            "payload": list(map(list, zip(names, kinds, strict=True))),
+        }
+        key = json.dumps(entry)
+        if key not in self.ids:
+            self.ids[key] = len(self.entries)
+            self.entries.append(entry | {"file": span.file, "line": span.line})
+        return self.ids[key]
+
+
+class _Instrumenter:
+    def __init__(self, function: Any, strategy: Strategy) -> None:
+        self.function, self.strategy = function, strategy
+        self.table = _Table()
+        self.segment: Any = None
+        self.seen: set[str] = set()
+
+    def run(self) -> None:
+        entry = self.function.regions[0].blocks[0]
+        with ir.InsertionPoint.at_block_begin(entry), self.function.location:
+            self.segment = pg.InitOp(pg.SegmentType.get()).result
+        self._walk(entry, lambda: arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result)
+        terminator = list(entry.operations)[-1]
+        with before(terminator):
+            pg.FinalizeOp(self.segment)
+        wanted: list[str] = []
+        if SCOPES_ATTRIBUTE in self.function.attributes:
+            wanted = [name.value for name in self.function.attributes[SCOPES_ATTRIBUTE]]
+        table = {
+            "scopes": self.table.entries,
+            "emptied": [path for path in wanted if path not in self.seen],
+        }
+        self.function.attributes[TABLE_ATTRIBUTE] = ir.StringAttr.get(json.dumps(table))
+
+    def _walk(self, block: Any, iteration: Callable[[], Any]) -> None:
+        """Rewrites a block's records; `iteration` emits the enclosing loop's count."""
+        open_scopes: list[_Open] = []
+        done: list[Any] = []
+        counter: Any = None  # the last read, while nothing that takes time has come since
+        for op in [operation.operation for operation in block.operations]:
+            if op.name not in ("proton.record", "proton.mark"):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._walk(inner, _loop_iteration(op, iteration))
+                counter = counter if _is_free(op) else None
+                continue
+            with before(op):
+                counter = counter or pg.ReadCounterOp(ir.IntegerType.get_signless(64)).counter
+                if op.name == "proton.mark":
+                    self._record(op, Kind.MARK, counter, counter, iteration)
+                elif op.attributes["phase"].value == "start":
+                    open_scopes.append(_Open(op, counter))
+                else:
+                    self._close(op, open_scopes, counter, iteration)
+            done.append(op)
+        if open_scopes:
+            self._unpaired(open_scopes[-1].record)
+        for op in done:
+            op.erase()
+
+    def _close(self, op: Any, open_scopes: list[_Open], counter: Any, iteration: Any) -> None:
+        path = op.attributes["scope"].value
+        if not open_scopes or open_scopes[-1].record.attributes["scope"].value != path:
+            self._unpaired(op)
+        start = open_scopes.pop()
+        self._record(start.record, Kind.SLICE, start.counter, counter, iteration)
+
+    def _record(self, op: Any, kind: Kind, start: Any, end: Any, iteration: Any) -> None:
+        if kind is Kind.SLICE:
+            self.seen.add(op.attributes["scope"].value)
+            if "members" in op.attributes:
+                self.seen |= {member.value for member in op.attributes["members"]}
+        scope_id = self.table.add(op, kind)
+        edge = _Edge(start, end, iteration, list(op.operands), scope_id, kind)
+        self.strategy.record(self.segment, edge)
+
+    def _unpaired(self, op: Any) -> None:
+        raise CompilationError(
+            f"scope {op.attributes['scope'].value!r} does not start and end in one block",
+            source_span(op.location),
+            "use `with proton.scope(...)`",
+        )
+
+
+def _is_free(op: Any) -> bool:
+    return op.name in _FREE or op.name.startswith(_FREE_PREFIXES)
+
+
+def _loop_iteration(op: Any, outer: Callable[[], Any]) -> Callable[[], Any]:
+    """What emits the number of the current iteration, counted from 0, as i32."""
+    if op.name == "scf.while":
+        return lambda: arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result
+    if op.name != "scf.for":
+        return outer
+
+    def emit() -> Any:
+        variable = op.regions[0].blocks[0].arguments[0]
+        lower, step = op.operands[0], op.operands[2]
+        count = arith.DivSIOp(arith.SubIOp(variable, lower).result, step).result
+        if isinstance(count.type, ir.IndexType):
+            return arith.IndexCastOp(_i32(), count).result
+        return count if count.type.width == 32 else arith.TruncIOp(_i32(), count).result
+
+    return emit
+
+
+def _i32() -> Any:
+    return ir.IntegerType.get_signless(32)
+
+
+def _i32_attr(value: int) -> Any:
+    return ir.IntegerAttr.get(_i32(), value)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def source_span(location: Any) -> SourceSpan:
+    """The file and line of a location: of the callee, where code was inlined."""
+    if isinstance(location, ir.FileLineColLoc):
+        return SourceSpan(
+            file=location.filename.value
+            if hasattr(location.filename, "value")
+            else str(location.filename),
+            line=location.start_line,
+            column=max(0, location.start_col - 1),
+        )
+    if isinstance(location, ir.NameLoc):
+        return source_span(location.child_loc)
+    if isinstance(location, ir.CallSiteLoc):
+        return source_span(location.callee)
+    if isinstance(location, ir.FusedLoc) and len(location.locations):
+        return source_span(location.locations[0])
+    return SourceSpan(file="", line=0)

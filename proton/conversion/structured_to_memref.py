@@ -1,0 +1,363 @@
+"""`tts` loads and stores become `memref`s of the caller's memory, read and written in place
+where that is safe, and copies elsewhere.
+
+A block is *whole* when its mask is full and nothing wraps around. A whole block is a strided
+memref of the memory itself; otherwise a local buffer is filled (or written back) element by
+element. Which of the two is decided at run time, per access:
+
+    %m = scf.if %whole -> memref<...> { in place } else { buffer, filled with `other` }
+
+A load is in place only if the kernel writes no memory that it may read (`disjoint`, checked by
+the launcher, and the argument is not written). An operand of a matmul is always copied: that
+is its packing. A store is in place when its value is computed by one elementwise op that can
+write to the destination directly.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.alias import UNKNOWN, pointer_argument
+from proton.conversion.triton_pointers_to_llvm import constant, emit_if, zero_of
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.linalg import fill
+from proton.dialect.memory import DYNAMIC, element_pointer, memref_at
+from proton.dialect.mlir import arith, ir, llvm, memref
+from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace, users
+from proton.passes import Pass, register
+
+WRITTEN_ATTRIBUTE = "proton.written"  # on the kernel: the arguments it may write
+
+
+@register
+@dataclass(frozen=True)
+class StructuredToMemref(Pass):
+    """Lowers `tts` to `memref`; `disjoint` promises that written arguments overlap no others."""
+
+    name: ClassVar[str] = "structured-to-memref"
+
+    disjoint: bool = False
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            written = frozenset(function.attributes[WRITTEN_ATTRIBUTE])
+            lowering = _Lowering(function, self.disjoint, written)
+            for op in ops_named(function, "tts.store"):
+                with before(op):
+                    lowering.store(op)
+            for op in ops_named(function, "tts.load"):
+                with before(op):
+                    lowering.load(op)
+            for op in ops_named(function, "tts.make_tptr"):
+                op.erase()
+
+
+def _index_op(name: str, *operands: Any) -> Any:
+    return ir.Operation.create(
+        f"arith.{name}", results=[ir.IndexType.get()], operands=list(operands)
+    ).result
+
+
+def _compare(predicate: Any, left: Any, right: Any) -> Any:
+    return arith.CmpIOp(predicate, left, right).result
+
+
+def _constant_of(value: Any) -> int | None:
+    op = defining_op(value)
+    if op is not None and op.name == "arith.constant":
+        attribute = op.attributes["value"]
+        return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+    return None
+
+
+class _Access:
+    """One tts access: its addresses, and when its block is whole."""
+
+    def __init__(self, op: Any, shape: tuple[int, ...], element: Any) -> None:
+        pointer = defining_op(op.operands[0]).opview
+        self.shape, self.element = shape, element
+        self.base, self.strides = pointer.base, list(pointer.strides)
+        self.offsets, self.order = list(pointer.offsets), list(pointer.order)
+        parents = iter(pointer.parents)
+        self.parents = [next(parents) if wraps else None for wraps in pointer.wraps]
+        self.dims = list(op.opview.dims)
+        self.start = self._start()
+        self.whole = self._whole()
+
+    @property
+    def masked(self) -> bool:
+        """Whether a mask may cut the block."""
+        return any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False))
+
+    def _start(self) -> Any:
+        """The address of element 0, after wrapping."""
+        base, i64 = self.base, ir.IntegerType.get_signless(64)
+        for offset, parent in zip(self.offsets, self.parents, strict=True):
+            if parent is not None:
+                wrapped = _index_op("remsi", offset, parent)
+                wrapped = arith.IndexCastOp(i64, wrapped).result
+                base = element_pointer(base, wrapped, self.element)
+        return base
+
+    def _whole(self) -> Any:
+        """An i1, or None where the block always is."""
+        conditions = []
+        for dim, size in zip(self.dims, self.shape, strict=False):
+            if _constant_of(dim) != size:
+                full = constant(size, ir.IndexType.get())
+                conditions.append(_compare(arith.CmpIPredicate.eq, dim, full))
+        for axis, parent in enumerate(self.parents):
+            if parent is not None:
+                conditions.append(self._does_not_wrap(axis, parent))
+        if not conditions:
+            return None
+        result = conditions[0]
+        for condition in conditions[1:]:
+            result = arith.AndIOp(result, condition).result
+        return result
+
+    def _does_not_wrap(self, axis: int, parent: Any) -> Any:
+        """Whether all of the dimension's elements come before the parent's end."""
+        index = ir.IndexType.get()
+        first = _index_op("remsi", self.offsets[axis], parent)
+        room = _index_op("subi", parent, first)
+        needed = _index_op("muli", constant(self.shape[axis] - 1, index), self.strides[axis])
+        # A negative factor on the whole dimension turns the comparison around.
+        forward = _compare(arith.CmpIPredicate.sgt, parent, constant(0, index))
+        ahead = _compare(arith.CmpIPredicate.slt, needed, room)
+        behind = _compare(arith.CmpIPredicate.sgt, needed, room)
+        return arith.SelectOp(forward, ahead, behind).result
+
+    # Memrefs
+
+    def memref_type(self) -> Any:
+        """The type of the block in place; stride 1 is static where it is known."""
+        strides = [1 if _constant_of(s) == 1 else DYNAMIC for s in self.strides]
+        layout = ir.StridedLayoutAttr.get(DYNAMIC, strides)
+        return ir.MemRefType.get(self.shape, self.element, layout=layout)
+
+    def fits_buffer(self) -> bool:
+        """Whether a row-major buffer can be cast to `memref_type`."""
+        strides = [_constant_of(s) for s in self.strides]
+        return all(s != 1 for s in strides[:-1]) or all(size == 1 for size in self.shape[1:])
+
+    def in_place(self) -> Any:
+        """The memory itself as a memref."""
+        strides = [1 if _constant_of(stride) == 1 else stride for stride in self.strides]
+        view = memref_at(self.start, self.shape, self.element, strides)
+        return cast(view, self.memref_type())
+
+    # Element by element
+
+    def for_each_element(self, body: Callable[[list[Any], Any], None]) -> None:
+        """Emits loops over the unmasked elements; `body(indices, address)` inside."""
+        index = ir.IndexType.get()
+        zero, one = constant(0, index), constant(1, index)
+        limits = self.dims or [constant(size, index) for size in self.shape]
+
+        def nest(indices: list[Any], offset: Any) -> None:
+            axis = len(indices)
+            if axis == len(self.shape):
+                place = arith.IndexCastOp(ir.IntegerType.get_signless(64), offset).result
+                body(indices, element_pointer(self.base, place, self.element))
+                return
+            loop = ir.Operation.create("scf.for", operands=[zero, limits[axis], one], regions=1)
+            block = ir.Block.create_at_start(loop.regions[0], [index], [ir.Location.current])
+            with ir.InsertionPoint(block):
+                variable = block.arguments[0]
+                nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
+                ir.Operation.create("scf.yield")
+
+        nest([], zero)
+
+    def _place(self, axis: int, variable: Any) -> Any:
+        """wrap(offset + i * stride)"""
+        place = _index_op("muli", variable, self.strides[axis])
+        if self.parents[axis] is None:
+            return place
+        return _index_op("remsi", _index_op("addi", self.offsets[axis], place), self.parents[axis])
+
+    def read_into(self, buffer: Any, other: Any) -> None:
+        """Fills a buffer with the block: `other` where masked."""
+        if self.masked:
+            fill(other if other is not None else zero_of(self.element), buffer)
+
+        def body(indices: list[Any], address: Any) -> None:
+            memref.StoreOp(llvm.LoadOp(self.element, address).result, buffer, indices)
+
+        self.for_each_element(body)
+
+    def write_from(self, buffer: Any) -> None:
+        """Writes the unmasked elements of a buffer to memory."""
+
+        def body(indices: list[Any], address: Any) -> None:
+            llvm.StoreOp(memref.LoadOp(buffer, indices).result, address)
+
+        self.for_each_element(body)
+
+
+class _Lowering:
+    """The rules for one kernel."""
+
+    def __init__(self, function: Any, disjoint: bool, written: frozenset[int]) -> None:
+        self.entry = function.regions[0].blocks[0]
+        self.disjoint, self.written = disjoint, written
+
+    def _only_read(self, base: Any) -> bool:
+        """Whether nothing that this kernel writes can be what this pointer reads."""
+        if not self.written:
+            return True
+        if not self.disjoint or UNKNOWN in self.written:
+            return False
+        argument = pointer_argument(base, self.entry)
+        return argument != UNKNOWN and argument not in self.written
+
+    def load(self, op: Any) -> None:
+        """tts.load"""
+        value, other = op.results[0], op.opview.other
+        access = _Access(op, shape_of(value), element_of(value))
+        packs = any(user.name == "linalg.matmul" for user in users(value))
+        if self._only_read(access.base) and access.fits_buffer() and not packs:
+            memory = self._view_or_buffer(access, other)
+        else:
+            memory = self._copy(access, other)
+        replace(op, [to_tensor(memory, value.type)])
+
+    def _view_or_buffer(self, access: _Access, other: Any) -> Any:
+        if access.whole is None:
+            return access.in_place()
+
+        def buffered() -> list[Any]:
+            buffer = allocate(access)
+            access.read_into(buffer, other)
+            return [cast(buffer, access.memref_type())]
+
+        return emit_if(
+            access.whole, [access.memref_type()], lambda: [access.in_place()], buffered
+        )[0]
+
+    def _copy(self, access: _Access, other: Any) -> Any:
+        buffer = allocate(access)
+
+        def whole() -> list[Any]:
+            copy(access.in_place(), buffer)
+            return []
+
+        def partial() -> list[Any]:
+            access.read_into(buffer, other)
+            return []
+
+        if access.whole is None:
+            whole()
+        else:
+            emit_if(access.whole, [], whole, partial)
+        return buffer
+
+    def store(self, op: Any) -> None:
+        """tts.store"""
+        value = op.opview.value
+        producer = _direct_producer(op, value)
+        access = _Access(op, shape_of(value), element_of(value))
+        if producer is not None and access.fits_buffer():
+            self._store_directly(op, producer, access)
+        else:
+            self._store_copy(op, value, access)
+        op.erase()
+
+    def _store_directly(self, op: Any, producer: Any, access: _Access) -> None:
+        """The value's producer writes to the destination itself."""
+        if access.whole is None:
+            destination = access.in_place()
+        else:
+            destination = emit_if(
+                access.whole,
+                [access.memref_type()],
+                lambda: [access.in_place()],
+                lambda: [cast(allocate(access), access.memref_type())],
+            )[0]
+        block = ir.RankedTensorType.get(access.shape, access.element)
+        target = to_tensor(destination, block, writable=True)
+        producer.move_before(op)
+        producer.operands[len(producer.operands) - 1] = target
+        materialize(producer.results[0], destination)
+        if access.whole is not None:
+
+            def write_back() -> list[Any]:
+                access.write_from(destination)
+                return []
+
+            emit_if(access.whole, [], lambda: [], write_back)
+
+    def _store_copy(self, op: Any, value: Any, access: _Access) -> None:
+        type_ = ir.MemRefType.get(access.shape, access.element)
+        buffer = ir.Operation.create(
+            "bufferization.to_buffer",
+            results=[type_],
+            operands=[value],
+            attributes={"read_only": ir.UnitAttr.get()},
+        ).result
+
+        def whole() -> list[Any]:
+            copy(buffer, access.in_place())
+            return []
+
+        def partial() -> list[Any]:
+            access.write_from(buffer)
+            return []
+
+        if access.whole is None:
+            whole()
+        else:
+            emit_if(access.whole, [], whole, partial)
+
+
+def _direct_producer(op: Any, value: Any) -> Any:
+    """The elementwise generic that makes a stored value for nobody else, if it can move."""
+    producer = defining_op(value)
+    if producer is None or producer.name != "linalg.generic" or len(users(value)) != 1:
+        return None
+    if producer.block != op.block or len(producer.results) != 1:
+        return None
+    kinds = {str(kind) for kind in producer.attributes["iterator_types"]}
+    if kinds - {"#linalg.iterator_type<parallel>"}:
+        return None
+    body = producer.regions[0].blocks[0]
+    reads_output = any(True for _ in list(body.arguments)[-1].uses)
+    return None if reads_output else producer
+
+
+# Buffers
+
+
+def allocate(access: _Access) -> Any:
+    """A local buffer for the block, row-major."""
+    return memref.AllocOp(ir.MemRefType.get(access.shape, access.element), [], []).result
+
+
+def cast(value: Any, type_: Any) -> Any:
+    """`memref.cast` where the type differs."""
+    return value if value.type == type_ else memref.CastOp(type_, value).result
+
+
+def copy(source: Any, target: Any) -> None:
+    """Copies a block between memrefs."""
+    memref.CopyOp(source, target)
+
+
+def to_tensor(memory: Any, type_: Any, *, writable: bool = False) -> Any:
+    """The tensor in a memref; `writable` for a destination."""
+    attributes = {"restrict": ir.UnitAttr.get()}
+    if writable:
+        attributes["writable"] = ir.UnitAttr.get()
+    return ir.Operation.create(
+        "bufferization.to_tensor", results=[type_], operands=[memory], attributes=attributes
+    ).result
+
+
+def materialize(value: Any, destination: Any) -> None:
+    """Says that a tensor ends up in a memref."""
+    ir.Operation.create(
+        "bufferization.materialize_in_destination",
+        operands=[value, destination],
+        attributes={"restrict": ir.UnitAttr.get(), "writable": ir.UnitAttr.get()},
+    )

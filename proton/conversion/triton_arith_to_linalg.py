@@ -1,0 +1,393 @@
+"""`tt` ops on tensors become `linalg` on tensors; `arith` and `math` on tensors follow.
+
+Every elementwise or shape-changing op is one `linalg.generic`, so that upstream fusion can
+merge chains of them into one loop. A reduction is a generic with a reduction iterator, a
+product a `linalg.matmul` in the accumulator's type.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.linalg import dimension_map, filled, generic, index_of, matmul
+from proton.dialect.mlir import arith, ir, tensor
+from proton.dialect.walk import all_ops, before, replace, users
+from proton.passes import Pass, Upstream, register
+
+# Cheap producers are copied to each of their users, so that each copy fuses; this bounds the
+# copies, as a chain of ops with two uses each would double at every step.
+MAX_CLONES = 512
+
+
+@register
+@dataclass(frozen=True)
+class TritonArithToLinalg(Pass):
+    """Turns tensor arithmetic into `linalg.generic` and `linalg.matmul`."""
+
+    name: ClassVar[str] = "triton-arith-to-linalg"
+
+    def run(self, module: Any) -> None:
+        _copy_cheap_producers(module)
+        for op in all_ops(module):
+            if op.name in RULES:
+                with before(op):
+                    RULES[op.name](op)
+        Upstream("convert-elementwise-to-linalg").run(module)
+
+
+def _first(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+    return inputs[:1]
+
+
+# Rules: the insertion point is before the op
+
+
+def _make_range(op: Any) -> None:
+    type_, start = op.results[0].type, op.attributes["start"].value
+
+    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+        value = arith.IndexCastOp(type_.element_type, index_of(0)).result
+        if start:
+            value = arith.AddIOp(value, arith.ConstantOp(type_.element_type, start).result).result
+        return [value]
+
+    replace(op, generic([], [], [type_], body))
+
+
+def _splat(op: Any) -> None:
+    type_ = op.results[0].type
+    replace(op, generic([op.operands[0]], [dimension_map(len(type_.shape), [])], [type_], _first))
+
+
+def _expand_dims(op: Any) -> None:
+    type_, axis = op.results[0].type, op.attributes["axis"].value
+    rank = len(type_.shape)
+    in_map = dimension_map(rank, [d for d in range(rank) if d != axis])
+    replace(op, generic([op.operands[0]], [in_map], [type_], _first))
+
+
+def _broadcast(op: Any) -> None:
+    type_, source = op.results[0].type, shape_of(op.operands[0])
+    in_map = dimension_map(
+        len(source), [d if a == b else None for d, (a, b) in enumerate(zip(source, type_.shape, strict=True))]
+    )
+    replace(op, generic([op.operands[0]], [in_map], [type_], _first))
+
+
+def _trans(op: Any) -> None:
+    order = list(op.attributes["order"])
+    in_map = dimension_map(len(order), [order.index(d) for d in range(len(order))])
+    replace(op, generic([op.operands[0]], [in_map], [op.results[0].type], _first))
+
+
+def _reshape(op: Any) -> None:
+    """Through one dimension: collapse, then expand; both are views of a contiguous buffer."""
+    source, target = op.operands[0], op.results[0].type
+    flat = ir.RankedTensorType.get([_count(shape_of(source))], target.element_type)
+    value = source if len(shape_of(source)) == 1 else _reassociate("collapse", source, flat)
+    if len(target.shape) != 1:
+        value = _reassociate("expand", value, target)
+    replace(op, [value])
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return _count(shape[1:]) * shape[0] if shape else 1
+
+
+def _reassociate(kind: str, value: Any, type_: Any) -> Any:
+    wide = shape_of(value) if kind == "collapse" else tuple(type_.shape)
+    i64 = ir.IntegerType.get_signless(64)
+    group = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(len(wide))])
+    attributes: dict[str, Any] = {"reassociation": ir.ArrayAttr.get([group])}
+    if kind == "expand":
+        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(wide)
+    op = ir.Operation.create(
+        f"tensor.{kind}_shape", results=[type_], operands=[value], attributes=attributes
+    )
+    return op.result
+
+
+def _join(op: Any) -> None:
+    type_ = op.results[0].type
+    rank = len(type_.shape)
+    in_map = dimension_map(rank, list(range(rank - 1)))
+
+    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+        is_left = arith.CmpIOp(arith.CmpIPredicate.eq, index_of(rank - 1), zero).result
+        return [arith.SelectOp(is_left, *inputs).result]
+
+    replace(op, generic(list(op.operands), [in_map] * 2, [type_], body))
+
+
+def _split(op: Any) -> None:
+    halves = []
+    for position, result in enumerate(op.results):
+        rank = len(result.type.shape)
+        dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
+        in_map = ir.AffineMap.get(rank, 0, [*dims, ir.AffineConstantExpr.get(position)])
+        halves += generic([op.operands[0]], [in_map], [result.type], _first)
+    replace(op, halves)
+
+
+def _unsplat(op: Any) -> None:
+    zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+    source = op.operands[0]
+    replace(op, [tensor.ExtractOp(source, [zero] * len(shape_of(source))).result])
+
+
+def _dot(op: Any) -> None:
+    """A matmul in the accumulator's type; narrow accumulators are widened to f32."""
+    a, b, acc = op.operands[:3]
+    result = element_of(acc)
+    wide = result
+    if isinstance(result, ir.FloatType) and result.width < 32:
+        wide = ir.F32Type.get()
+    value = matmul(_convert(a, wide), _convert(b, wide), _convert(acc, wide))
+    replace(op, [_convert(value, result)])
+
+
+def _convert(value: Any, element: Any) -> Any:
+    source = element_of(value)
+    if source == element:
+        return value
+    type_ = ir.RankedTensorType.get(shape_of(value), element)
+    if isinstance(source, ir.IntegerType):
+        return arith.ExtSIOp(type_, value).result
+    cast = arith.ExtFOp if source.width < element.width else arith.TruncFOp
+    return cast(type_, value).result
+
+
+# Reductions
+
+
+def _reduce(op: Any) -> None:
+    axis, sources = op.attributes["axis"].value, list(op.operands)
+    shape = shape_of(sources[0])
+    combine = op.regions[0].blocks[0]
+    left = [size for d, size in enumerate(shape) if d != axis]
+    types = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
+    identity = _identity(combine) if len(sources) == 1 else None
+    if identity is not None:
+        inits = [filled(identity, types[0])]
+    else:  # start from the first element, reduce the others
+        inits = [_slice(source, axis, 0, 1, drop=True) for source in sources]
+        sources = [_slice(source, axis, 1, shape[axis] - 1) for source in sources]
+    if identity is None and shape[axis] == 1:
+        results = inits
+    else:
+        results = _reduce_generic(sources, inits, types, axis, combine)
+    scalars = [r if left else tensor.ExtractOp(r, []).result for r in results]
+    replace(op, scalars)
+
+
+def _reduce_generic(
+    sources: list[Any], inits: list[Any], types: list[Any], axis: int, combine: Any
+) -> list[Any]:
+    rank = len(shape_of(sources[0]))
+
+    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+        # The accumulator comes first: combine(everything so far, the next element).
+        return _clone_payload(combine, [*outputs, *inputs])
+
+    return generic(
+        sources,
+        [ir.AffineMap.get_identity(rank)] * len(sources),
+        types,
+        body,
+        inits=inits,
+        out_map=dimension_map(rank, [d for d in range(rank) if d != axis]),
+        reductions=frozenset({axis}),
+        rank=rank,
+    )
+
+
+def _clone_payload(block: Any, arguments: list[Any]) -> list[Any]:
+    """Copies a region's ops to the insertion point with its arguments replaced.
+
+    Sums and products may be reassociated (a reduction has no order), which is what lets LLVM
+    use vectors.
+    """
+    mapping = dict(zip(block.arguments, arguments, strict=True))
+    for op in block.operations:
+        op = op.operation
+        if op.name == "tt.reduce_return":
+            return [mapping.get(value, value) for value in op.operands]
+        copy = op.clone()
+        for position, value in enumerate(op.operands):
+            if value in mapping:
+                copy.operands[position] = mapping[value]
+        for inner in all_ops(copy):
+            for position, value in enumerate(inner.operands):
+                if value in mapping:
+                    inner.operands[position] = mapping[value]
+        if copy.name in ("arith.addf", "arith.mulf"):
+            copy.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
+        mapping.update(zip(op.results, copy.results, strict=True))
+    raise AssertionError("a reduce region ends with tt.reduce_return")
+
+
+def _identity(combine: Any) -> Any:
+    """The identity of a region that is a single known op on its arguments; else None.
+
+    The identity of maxnumf and minnumf is NaN: a number wins over it, and it stays where
+    there is no number.
+    """
+    ops = list(combine.operations)
+    if len(ops) != 2 or set(ops[0].operands) != set(combine.arguments):
+        return None
+    type_ = combine.arguments[0].type
+    if isinstance(type_, ir.FloatType):
+        number = _FLOAT_IDENTITIES.get(ops[0].operation.name)
+        return None if number is None else ir.FloatAttr.get(type_, number)
+    name = ops[0].operation.name
+    bits = type_.width
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    if bits == 1:
+        low, high = 1, 0  # as i1, -1 is the least value
+    numbers = {
+        "arith.addi": 0,
+        "arith.muli": 1,
+        "arith.xori": 0,
+        "arith.ori": 0,
+        "arith.andi": -1,
+        "arith.maxsi": low,
+        "arith.minsi": high,
+        "arith.maxui": 0,
+        "arith.minui": -1,
+    }
+    number = numbers.get(name)
+    if number is None:
+        return None
+    return ir.IntegerAttr.get(type_, number if bits > 1 else number & 1)
+
+
+_FLOAT_IDENTITIES = {
+    "arith.addf": -0.0,  # x + -0.0 is x, also for x = -0.0
+    "arith.mulf": 1.0,
+    "arith.maxnumf": float("nan"),
+    "arith.minnumf": float("nan"),
+    "arith.maximumf": float("-inf"),
+    "arith.minimumf": float("inf"),
+}
+
+
+def _slice(value: Any, axis: int, offset: int, size: int, drop: bool = False) -> Any:
+    """Elements [offset, offset + size) along an axis; `drop` removes the axis."""
+    shape = list(shape_of(value))
+    rank = len(shape)
+    sizes = [*shape[:axis], size, *shape[axis + 1 :]]
+    kept = [*shape[:axis], *shape[axis + 1 :]] if drop else sizes
+    offsets = [offset if d == axis else 0 for d in range(rank)]
+    attribute = ir.DenseI64ArrayAttr.get
+    op = ir.Operation.create(
+        "tensor.extract_slice",
+        results=[ir.RankedTensorType.get(kept, element_of(value))],
+        operands=[value],
+        attributes={
+            "static_offsets": attribute(offsets),
+            "static_sizes": attribute(sizes),
+            "static_strides": attribute([1] * rank),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+        },
+    )
+    return op.result
+
+
+def _math(name: str) -> Callable[[Any], None]:
+    def lower(op: Any) -> None:
+        new = ir.Operation.create(name, results=[op.results[0].type], operands=list(op.operands))
+        replace(op, [new.result])
+
+    return lower
+
+
+def _fp_to_fp(op: Any) -> None:
+    """Round towards zero: drop the mantissa bits that the narrow type lacks, then truncate.
+
+    Exact for results in the narrow type's normal range.
+    """
+    source, target = element_of(op.operands[0]), op.results[0].type
+    dropped = {16: 13, 32: 29}.get(target.element_type.width, 0)
+    if isinstance(target.element_type, ir.BF16Type):
+        dropped = 16
+    bits = ir.IntegerType.get_signless(source.width)
+    wide = ir.RankedTensorType.get(shape_of(op.operands[0]), bits)
+    mask = ir.DenseElementsAttr.get_splat(wide, ir.IntegerAttr.get(bits, -(1 << dropped)))
+    raw = arith.BitcastOp(wide, op.operands[0]).result
+    kept = arith.AndIOp(raw, arith.ConstantOp(wide, mask).result).result
+    float_type = ir.RankedTensorType.get(shape_of(op.operands[0]), source)
+    value = arith.BitcastOp(float_type, kept).result
+    replace(op, [arith.TruncFOp(target, value).result])
+
+
+def _mulhiui(op: Any) -> None:
+    """In twice the width."""
+    type_ = op.results[0].type
+    width = element_of(op.results[0]).width
+    shape = shape_of(op.results[0])
+
+    def typed(bits: int) -> Any:
+        element = ir.IntegerType.get_signless(bits)
+        return ir.RankedTensorType.get(shape, element) if shape else element
+
+    wide = typed(2 * width)
+    left, right = (arith.ExtUIOp(wide, operand).result for operand in op.operands)
+    amount = ir.IntegerAttr.get(ir.IntegerType.get_signless(2 * width), width)
+    shift = ir.DenseElementsAttr.get_splat(wide, amount) if shape else amount
+    product = arith.MulIOp(left, right).result
+    high = arith.ShRUIOp(product, arith.ConstantOp(wide, shift).result).result
+    replace(op, [arith.TruncIOp(type_, high).result])
+
+
+RULES: dict[str, Callable[[Any], None]] = {
+    "tt.make_range": _make_range,
+    "tt.splat": _splat,
+    "tt.expand_dims": _expand_dims,
+    "tt.broadcast": _broadcast,
+    "tt.trans": _trans,
+    "tt.reshape": _reshape,
+    "tt.join": _join,
+    "tt.split": _split,
+    "tt.unsplat": _unsplat,
+    "tt.dot": _dot,
+    "tt.reduce": _reduce,
+    "tt.fp_to_fp": _fp_to_fp,
+    "tt.mulhiui": _mulhiui,
+    "tt.precise_sqrt": _math("math.sqrt"),
+    "tt.precise_divf": _math("arith.divf"),
+}
+
+
+# Cheap producers
+
+_CHEAP = frozenset(
+    "tt.make_range tt.splat tt.expand_dims tt.broadcast arith.constant arith.addi arith.subi "
+    "arith.muli arith.cmpi arith.andi arith.ori arith.xori arith.extsi arith.extui "
+    "arith.trunci".split()
+)
+
+
+def _copy_cheap_producers(module: Any) -> None:
+    """Gives each user of an index-like tensor its own copy of what makes it."""
+    cheap: set[Any] = set()
+    ops = all_ops(module)
+    for op in ops:
+        if op.name in _CHEAP and len(op.results) == 1 and shape_of(op.results[0]):
+            if all(value in cheap for value in op.operands if shape_of(value)):
+                cheap.add(op.results[0])
+    clones = 0
+    for op in reversed(ops):
+        if len(op.results) != 1 or op.results[0] not in cheap:
+            continue
+        for user in users(op.results[0])[1:]:
+            if clones == MAX_CLONES:
+                return
+            clones += 1
+            with before(user):
+                copy = op.clone()
+            for position, value in enumerate(user.operands):
+                if value == op.results[0]:
+                    user.operands[position] = copy.result
+                    break

@@ -1,0 +1,385 @@
+"""Pointers become addresses, and what is still unstructured becomes loops over elements.
+
+A scalar `!tt.ptr` becomes `!llvm.ptr`, a tensor of pointers a tensor of i64 addresses. Loads,
+stores and atomics that `triton-to-structured` left (gathers, scatters, scalars) become `scf`
+loops with one `llvm` access an element, guarded by the element's mask; LLVM turns the ones
+that it can into gathers. Program ids become arguments of the kernel.
+
+The arguments that this adds are listed in `proton.dialect.abi`: the program's place and the
+grid, and with assertions in the kernel a status word.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.base.errors import CompilationError
+from proton.dialect import tt
+from proton.dialect.abi import Argument, add_argument, update_type
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.memory import element_pointer, pointer_type
+from proton.dialect.mlir import arith, ir, llvm, memref, tensor
+from proton.dialect.walk import all_ops, before, kernel_functions, replace
+from proton.passes import Pass, register
+
+GRID = (
+    Argument.PROGRAM_X,
+    Argument.PROGRAM_Y,
+    Argument.PROGRAM_Z,
+    Argument.GRID_X,
+    Argument.GRID_Y,
+    Argument.GRID_Z,
+)
+STATUS_ATTRIBUTE = "proton.assertions"  # on the kernel: the messages, by status - 1
+
+_ATOMIC_KINDS = {  # tt rmw_op -> the number of LLVM's AtomicBinOp in MLIR
+    "xchg": 0,
+    "add": 1,
+    "and": 3,
+    "or": 5,
+    "xor": 6,
+    "max": 7,
+    "min": 8,
+    "umax": 9,
+    "umin": 10,
+    "fadd": 11,
+    "fmax": 13,
+    "fmin": 14,
+}
+_ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # LLVM's AtomicOrdering
+
+
+@register
+@dataclass(frozen=True)
+class TritonPointersToLLVM(Pass):
+    """Turns pointers into addresses and unstructured accesses into loops."""
+
+    name: ClassVar[str] = "triton-pointers-to-llvm"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            _convert(function)
+
+
+def _convert(function: Any) -> None:
+    ops = all_ops(function)
+    # The pointees are read before the types change.
+    pointees = [
+        tt.pointee_of(op.operands[0]) if op.name in _POINTER_OPS else None for op in ops
+    ]
+    block = function.regions[0].blocks[0]
+    i32 = ir.IntegerType.get_signless(32)
+    grid = [add_argument(function, kind, i32) for kind in GRID]
+    status = _Status(function) if any(op.name == "tt.assert" for op in ops) else None
+    _convert_types(block)
+    for op in ops:
+        for region in op.regions:
+            for inner in region.blocks:
+                _convert_types(inner)
+    for op in ops:
+        for result in op.results:
+            result.set_type(_converted(result.type))
+    for op, pointee in zip(ops, pointees, strict=True):
+        if op.name in ("tt.get_program_id", "tt.get_num_programs"):
+            offset = 3 if op.name == "tt.get_num_programs" else 0
+            replace(op, [grid[offset + op.attributes["axis"].value]])
+        elif op.name == "tt.assert":
+            assert status is not None
+            status.lower(op)
+        elif op.name in _RULES:
+            with before(op):
+                _RULES[op.name](op, pointee)
+    update_type(function)
+
+
+def _convert_types(block: Any) -> None:
+    for argument in block.arguments:
+        argument.set_type(_converted(argument.type))
+
+
+def _converted(type_: Any) -> Any:
+    if not tt.is_pointer_like(type_):
+        return type_
+    if isinstance(type_, ir.RankedTensorType):
+        return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(64))
+    return pointer_type()
+
+
+def bytes_of(type_: Any) -> int:
+    """Bytes of one element in memory."""
+    return max(1, type_.width // 8)
+
+
+# Pointer arithmetic
+
+
+def _i64(value: Any) -> Any:
+    """An integer, index or tensor of integers, sign-extended to i64."""
+    i64 = ir.IntegerType.get_signless(64)
+    if isinstance(value.type, ir.IndexType):
+        return arith.IndexCastOp(i64, value).result
+    if element_of(value).width == 64:
+        return value
+    shape = shape_of(value)
+    return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
+
+
+def _addptr(op: Any, pointee: Any) -> None:
+    pointer, offset = op.operands[0], _i64(op.operands[1])
+    if not shape_of(pointer):
+        replace(op, [element_pointer(pointer, offset, pointee)])
+        return
+    scale = ir.DenseElementsAttr.get_splat(
+        offset.type, ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_of(pointee))
+    )
+    scaled = arith.MulIOp(offset, arith.ConstantOp(offset.type, scale).result).result
+    replace(op, [arith.AddIOp(pointer, scaled).result])
+
+
+def _splat(op: Any, pointee: Any) -> None:
+    if str(op.operands[0].type) == "!llvm.ptr":
+        address = llvm.PtrToIntOp(ir.IntegerType.get_signless(64), op.operands[0]).result
+        op.operands[0] = address
+
+
+def _unsplat(op: Any, pointee: Any) -> None:
+    if str(op.results[0].type) == "!llvm.ptr":
+        i64 = ir.IntegerType.get_signless(64)
+        address = tt.UnsplatOp(op.operands[0], i64).result
+        replace(op, [_pointer(address)])
+
+
+def _pointer(address: Any) -> Any:
+    return llvm.IntToPtrOp(pointer_type(), address).result
+
+
+def _int_to_ptr(op: Any, pointee: Any) -> None:
+    value = op.operands[0]
+    replace(op, [value if shape_of(value) else _pointer(value)])
+
+
+def _ptr_to_int(op: Any, pointee: Any) -> None:
+    value = op.operands[0]
+    if shape_of(value):
+        replace(op, [value])
+    else:
+        replace(op, [llvm.PtrToIntOp(ir.IntegerType.get_signless(64), value).result])
+
+
+def _bitcast(op: Any, pointee: Any) -> None:
+    if str(op.operands[0].type) == "!llvm.ptr" or op.operands[0].type == op.results[0].type:
+        replace(op, [op.operands[0]])
+
+
+# Element loops
+
+
+def constant(value: int | float, type_: Any) -> Any:
+    """A scalar constant of an index, integer or float type."""
+    return arith.ConstantOp(type_, value).result
+
+
+def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) -> None:
+    """Emits a nest of `scf.for` over `shape` and calls `body` with its indices inside."""
+    index = ir.IndexType.get()
+    zero, one = constant(0, index), constant(1, index)
+
+    def nest(indices: list[Any]) -> None:
+        if len(indices) == len(shape):
+            body(indices)
+            return
+        size = constant(shape[len(indices)], index)
+        loop = ir.Operation.create("scf.for", operands=[zero, size, one], regions=1)
+        block = ir.Block.create_at_start(loop.regions[0], [index], [ir.Location.current])
+        with ir.InsertionPoint(block):
+            nest([*indices, block.arguments[0]])
+            ir.Operation.create("scf.yield")
+
+    nest([])
+
+
+def emit_if(
+    condition: Any, types: list[Any], then: Callable[[], list[Any]], other: Callable[[], list[Any]]
+) -> list[Any]:
+    """Emits an `scf.if` whose branches yield values of `types`."""
+    op = ir.Operation.create("scf.if", results=types, operands=[condition], regions=2)
+    for region, branch in zip(op.regions, (then, other), strict=True):
+        with ir.InsertionPoint(ir.Block.create_at_start(region, [])):
+            ir.Operation.create("scf.yield", operands=branch())
+    return list(op.results)
+
+
+def _at(value: Any, indices: list[Any]) -> Any:
+    """An element of a tensor; a scalar is its own."""
+    return tensor.ExtractOp(value, indices).result if shape_of(value) else value
+
+
+def _address(value: Any, indices: list[Any]) -> Any:
+    element = _at(value, indices)
+    return element if str(element.type) == "!llvm.ptr" else _pointer(element)
+
+
+def _guarded(mask: Any, indices: list[Any], type_: Any, access: Callable[[], Any], other: Any) -> Any:
+    """`access()` where the mask is true, else `other` (0 without one)."""
+    if mask is None:
+        return access()
+
+    def without() -> list[Any]:
+        return [_at(other, indices) if other is not None else zero_of(type_)]
+
+    return emit_if(_at(mask, indices), [type_], lambda: [access()], without)[0]
+
+
+def zero_of(type_: Any) -> Any:
+    """The zero of a scalar type."""
+    return constant(0.0 if isinstance(type_, ir.FloatType) else 0, type_)
+
+
+def _check_element(op: Any, type_: Any) -> None:
+    if isinstance(type_, ir.FloatType) and type_.width < 16:
+        raise CompilationError(
+            f"{op.name} of {type_}: fp8 is not supported on the CPU (at {op.location})",
+            hint="load it as int8, or convert to fp16",
+        )
+
+
+def _gather(op: Any, indices_to_value: Callable[[list[Any]], Any], element: Any) -> None:
+    """Replaces an op by a buffer that a loop over its elements fills."""
+    shape = shape_of(op.results[0])
+    if not shape:
+        replace(op, [indices_to_value([])])
+        return
+    buffer = memref.AllocOp(ir.MemRefType.get(shape, element), [], []).result
+
+    def body(indices: list[Any]) -> None:
+        memref.StoreOp(indices_to_value(indices), buffer, indices)
+
+    for_each_element(shape, body)
+    replace(op, [to_tensor(buffer)])
+
+
+def to_tensor(buffer: Any) -> Any:
+    """A tensor of what a buffer holds, which nothing writes any more."""
+    type_ = ir.RankedTensorType.get(buffer.type.shape, buffer.type.element_type)
+    op = ir.Operation.create(
+        "bufferization.to_tensor",
+        results=[type_],
+        operands=[buffer],
+        attributes={"restrict": ir.UnitAttr.get()},
+    )
+    return op.result
+
+
+def _load(op: Any, pointee: Any) -> None:
+    view = op.opview
+    pointer, mask, other = view.ptr, view.mask, view.other
+    _check_element(op, pointee)
+
+    def value(indices: list[Any]) -> Any:
+        def access() -> Any:
+            return llvm.LoadOp(pointee, _address(pointer, indices)).result
+
+        return _guarded(mask, indices, pointee, access, other)
+
+    _gather(op, value, pointee)
+
+
+def _store(op: Any, pointee: Any) -> None:
+    view = op.opview
+    pointer, stored, mask = view.ptr, view.value, view.mask
+    _check_element(op, pointee)
+
+    def body(indices: list[Any]) -> None:
+        def write() -> list[Any]:
+            llvm.StoreOp(_at(stored, indices), _address(pointer, indices))
+            return []
+
+        if mask is None:
+            write()
+        else:
+            emit_if(_at(mask, indices), [], write, lambda: [])
+
+    for_each_element(shape_of(pointer), body)
+    op.erase()
+
+
+def _atomic_rmw(op: Any, pointee: Any) -> None:
+    view = op.opview
+    pointer, operand, mask = view.ptr, view.value, view.mask
+    i64 = ir.IntegerType.get_signless(64)
+    kind = ir.IntegerAttr.get(i64, _ATOMIC_KINDS[view.rmw_op.value])
+    ordering = ir.IntegerAttr.get(i64, _ORDERINGS[view.sem.value])
+
+    def value(indices: list[Any]) -> Any:
+        def access() -> Any:
+            atomic = llvm.AtomicRMWOp(
+                kind, _address(pointer, indices), _at(operand, indices), ordering
+            )
+            return atomic.result
+
+        return _guarded(mask, indices, pointee, access, None)
+
+    _gather(op, value, pointee)
+
+
+def _atomic_cas(op: Any, pointee: Any) -> None:
+    view = op.opview
+    pointer, expected, desired = view.ptr, view.cmp, view.value
+    i64 = ir.IntegerType.get_signless(64)
+    ordering = _ORDERINGS[view.sem.value]
+    success = ir.IntegerAttr.get(i64, ordering)
+    failure = ir.IntegerAttr.get(i64, {5: 2, 6: 4}.get(ordering, ordering))
+    bits = ir.IntegerType.get_signless(pointee.width)
+
+    def value(indices: list[Any]) -> Any:
+        pair = [_at(expected, indices), _at(desired, indices)]
+        if pointee != bits:
+            pair = [arith.BitcastOp(bits, v).result for v in pair]
+        exchange = llvm.AtomicCmpXchgOp(_address(pointer, indices), *pair, success, failure)
+        old = llvm.ExtractValueOp(bits, exchange.result, ir.DenseI64ArrayAttr.get([0])).result
+        return old if pointee == bits else arith.BitcastOp(pointee, old).result
+
+    _gather(op, value, pointee)
+
+
+class _Status:
+    """Assertions: the first that fails leaves its number in the status word."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.messages: list[str] = []
+        self.pointer = add_argument(function, Argument.STATUS, pointer_type())
+
+    def lower(self, op: Any) -> None:
+        """Replaces a `tt.assert` by a loop that checks each element."""
+        self.messages.append(op.attributes["message"].value)
+        number, i64 = len(self.messages), ir.IntegerType.get_signless(64)
+
+        def body(indices: list[Any]) -> None:
+            def fail() -> list[Any]:
+                llvm.StoreOp(constant(number, i64), self.pointer)
+                return []
+
+            emit_if(_at(op.operands[0], indices), [], lambda: [], fail)
+
+        with before(op):
+            for_each_element(shape_of(op.operands[0]), body)
+        op.erase()
+        self.function.attributes[STATUS_ATTRIBUTE] = ir.ArrayAttr.get(
+            [ir.StringAttr.get(message) for message in self.messages]
+        )
+
+
+_RULES: dict[str, Callable[[Any, Any], None]] = {
+    "tt.addptr": _addptr,
+    "tt.splat": _splat,
+    "tt.unsplat": _unsplat,
+    "tt.int_to_ptr": _int_to_ptr,
+    "tt.ptr_to_int": _ptr_to_int,
+    "tt.bitcast": _bitcast,
+    "tt.load": _load,
+    "tt.store": _store,
+    "tt.atomic_rmw": _atomic_rmw,
+    "tt.atomic_cas": _atomic_cas,
+}
+_POINTER_OPS = {"tt.addptr", "tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"}

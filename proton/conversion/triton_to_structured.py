@@ -1,0 +1,247 @@
+"""`tt` loads and stores of structured pointers become `tts` ops.
+
+A load or store whose pointers are structured and whose mask is a box (proton.analysis.structure)
+becomes `tts.make_tptr` with `tts.load` or `tts.store`; loops that carry structured pointers
+carry one index instead. Everything else stays as it is, for the gather and scatter fallback.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+from proton.analysis.scalar import Materializer
+from proton.analysis.structure import Box, Structure, StructureAnalysis
+from proton.dialect import tt, tts
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import arith, ir
+from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace
+from proton.passes import Pass, register
+
+
+@dataclass
+class _Access:
+    """A load or store that can be rewritten, and how."""
+
+    op: Any
+    pointer: Structure
+    box: Box | None
+    other: Any  # scalar Value, or None
+    select: bool  # `other` is not uniform: select it afterwards
+
+
+@dataclass
+class _LoopPlan:
+    """A loop to rewrite: which carried values, and their structures on entry and at the end."""
+
+    loop: Any
+    positions: list[int]
+    initials: list[Any]
+    yields: list[Any]
+
+
+@register
+@dataclass(frozen=True)
+class TritonToStructured(Pass):
+    """Rewrites structured `tt.load` and `tt.store` to `tts`; leaves the rest alone."""
+
+    name: ClassVar[str] = "triton-to-structured"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            for block in function.regions[0].blocks:
+                analysis = StructureAnalysis()
+                analysis.analyse_loops(block)
+                accesses = _plan(analysis, function)
+                substitutes: dict[Any, Any] = {}
+                plans = [
+                    _LoopPlan(
+                        loop,
+                        positions,
+                        [analysis.structure(list(loop.operands)[3 + p]) for p in positions],
+                        [analysis.structure(_yielded(loop)[p]) for p in positions],
+                    )
+                    for loop, positions in analysis.loops.values()
+                    if positions
+                ]
+                for plan in plans:
+                    _rewrite_loop(plan, substitutes)
+                for access in accesses:
+                    _rewrite_access(access, substitutes)
+
+
+def _yielded(loop: Any) -> list[Any]:
+    return list(list(loop.regions[0].blocks[0].operations)[-1].operands)
+
+
+def _plan(analysis: StructureAnalysis, function: Any) -> list[_Access]:
+    """The accesses to rewrite, decided before any IR changes."""
+    accesses = []
+    for op in ops_named(function, "tt.load", "tt.store"):
+        view = op.opview
+        if not shape_of(view.ptr):
+            continue
+        pointer = analysis.structure(view.ptr)
+        if pointer is None or pointer.source is None:
+            continue
+        box = None
+        if view.mask is not None and (box := analysis.box(view.mask)) is None:
+            continue
+        other, select = None, False
+        if op.name == "tt.load" and view.other is not None:
+            other = uniform_scalar(view.other)
+            select = other is None
+        accesses.append(_Access(op, pointer, box, other, select))
+    return accesses
+
+
+def uniform_scalar(value: Any) -> Any:
+    """The scalar (Value or Attribute) that fills a tensor; None where it varies."""
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name in ("tt.broadcast", "tt.expand_dims", "tt.reshape"):
+        return uniform_scalar(op.operands[0])
+    if op.name == "tt.splat":
+        return op.operands[0]
+    if op.name == "arith.constant":
+        attribute = op.attributes["value"]
+        if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+            return attribute.get_splat_value()
+    return None
+
+
+def _rewrite_loop(plan: _LoopPlan, substitutes: dict[Any, Any]) -> None:
+    """A new `scf.for` that carries the scalars in place of the structured tensors."""
+    loop, positions, initials = plan.loop, plan.positions, plan.initials
+    old_block = loop.regions[0].blocks[0]
+    operands = list(loop.operands)
+    with before(loop):
+        for position, structure in zip(positions, initials, strict=True):
+            operands[3 + position] = Materializer(substitutes)(structure.scalar)
+        types = [value.type for value in operands[3:]]
+        new = ir.Operation.create("scf.for", results=types, operands=operands, regions=1)
+        for named in loop.attributes:
+            new.attributes[named] = loop.attributes[named]
+    block_types = [operands[0].type, *types]
+    block = ir.Block.create_at_start(
+        new.regions[0], block_types, [argument.location for argument in old_block.arguments]
+    )
+    for op in list(old_block.operations):
+        block.append(op.operation)
+    old_arguments, terminator = list(old_block.arguments), list(block.operations)[-1].operation
+    for place, (old, fresh) in enumerate(zip(old_arguments, block.arguments, strict=True)):
+        if place - 1 in positions:
+            structure = initials[positions.index(place - 1)]
+            substitutes[old] = fresh
+            with ir.InsertionPoint.at_block_begin(block), loop.location:
+                tensor = _rebuild(structure, old.type, fresh, substitutes)
+            old.replace_all_uses_with(tensor)
+        else:
+            old.replace_all_uses_with(fresh)
+    with before(terminator):
+        for position, structure in zip(positions, plan.yields, strict=True):
+            terminator.operands[position] = Materializer(substitutes)(structure.scalar)
+    _replace_results(loop, new, positions, initials, substitutes)
+
+
+def _replace_results(
+    loop: Any, new: Any, positions: list[int], initials: list[Any], substitutes: dict[Any, Any]
+) -> None:
+    for place, (old, fresh) in enumerate(zip(loop.results, new.results, strict=True)):
+        if place in positions:
+            structure = initials[positions.index(place)]
+            substitutes[old] = fresh
+            with before(loop):
+                tensor = _rebuild(structure, old.type, fresh, substitutes)
+            old.replace_all_uses_with(tensor)
+        else:
+            old.replace_all_uses_with(fresh)
+    loop.erase()
+
+
+def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[Any, Any]) -> Any:
+    """The tensor of a structure, for uses that need it; dead where there are none."""
+    emit, shape = Materializer(substitutes), tuple(type_.shape)
+    i64 = ir.IntegerType.get_signless(64)
+    is_pointer = tt.is_pointer_like(type_)
+    element = i64 if is_pointer else type_.element_type
+    offsets = ir.RankedTensorType.get(shape, element)
+
+    def cast(value: Any) -> Any:
+        return arith.IndexCastOp(element, value).result
+
+    total = tt.SplatOp(cast(scalar), offsets).result
+    for axis, dim in enumerate(structure.dims):
+        if dim.stride == 0 and dim.parent is None:
+            continue
+        ones = [1] * len(shape)
+        ones[axis] = shape[axis]
+        line_type = ir.RankedTensorType.get([shape[axis]], element)
+        i32 = ir.IntegerType.get_signless(32)
+        line = tt.MakeRangeOp(
+            ir.IntegerAttr.get(i32, 0),
+            ir.IntegerAttr.get(i32, shape[axis]),
+            ir.RankedTensorType.get([shape[axis]], i32),
+        ).result
+        if element != i32:
+            line = arith.ExtSIOp(line_type, line).result
+        stride = tt.SplatOp(cast(emit(dim.stride)), line_type).result
+        line = arith.MulIOp(line, stride).result
+        if dim.parent is not None:
+            line = arith.AddIOp(line, tt.SplatOp(cast(emit(dim.offset)), line_type).result).result
+            line = arith.RemSIOp(line, tt.SplatOp(cast(emit(dim.parent)), line_type).result).result
+        line = tt.ReshapeOp(line, ir.RankedTensorType.get(ones, element)).result
+        line = tt.BroadcastOp(line, offsets).result
+        total = arith.AddIOp(total, line).result
+    if not is_pointer:
+        return total
+    source = tt.SplatOp(structure.source, type_).result
+    return tt.AddPtrOp(source, total, type_).result
+
+
+def _rewrite_access(access: _Access, substitutes: dict[Any, Any]) -> None:
+    op = access.op
+    view = op.opview
+    with before(op):
+        emit = Materializer(substitutes)
+        pointee = tt.pointee_of(view.ptr)
+        block = ir.RankedTensorType.get(shape_of(view.ptr), pointee)
+        pointer = _make_tptr(access.pointer, block, emit)
+        dims = [] if access.box is None else [emit(count) for count in access.box.counts]
+        if op.name == "tt.store":
+            tts.StoreOp(pointer, view.value, dims)
+            op.erase()
+            return
+        other = access.other
+        if isinstance(other, ir.Attribute):
+            other = arith.ConstantOp(element_of(view.result), other).result
+        value = tts.LoadOp(pointer, dims, block, other=other).result
+        if access.select:
+            value = arith.SelectOp(view.mask, value, view.other).result
+        replace(op, [value])
+
+
+def _make_tptr(pointer: Structure, block: Any, emit: Materializer) -> Any:
+    base = pointer.source
+    if pointer.scalar != 0:
+        base = tt.AddPtrOp(base, emit(pointer.scalar), base.type).result
+    parents = [emit(dim.parent) for dim in pointer.dims if dim.parent is not None]
+    wraps = [int(dim.parent is not None) for dim in pointer.dims]
+    return tts.MakeTensorPtrOp(
+        base,
+        [emit(dim.stride) for dim in pointer.dims],
+        [emit(dim.offset) for dim in pointer.dims],
+        parents,
+        ir.DenseI64ArrayAttr.get(wraps),
+        ir.DenseI64ArrayAttr.get(_order(pointer)),
+        tts.StructuredPointerType.get(block),
+    ).result
+
+
+def _order(pointer: Structure) -> list[int]:
+    """Dimensions, the one with stride 1 first, otherwise the last one first."""
+    axes = list(reversed(range(len(pointer.dims))))
+    axes.sort(key=lambda axis: pointer.dims[axis].stride != 1)
+    return axes
+
+

@@ -1,0 +1,1 @@
+"""The dialects of Proton, and the one door to MLIR."""

@@ -1,0 +1,62 @@
+"""The arguments that passes add to a kernel behind the user's, and how they are found again.
+
+`proton.abi` on the kernel lists them by name, in order. The grid loop passes them on.
+"""
+
+import enum
+from typing import Any
+
+from proton.dialect.mlir import ir
+
+_ATTRIBUTE = "proton.abi"
+
+
+class Argument(enum.Enum):
+    """An argument that a pass adds."""
+
+    PROGRAM_X = "program_x"  # i32
+    PROGRAM_Y = "program_y"
+    PROGRAM_Z = "program_z"
+    GRID_X = "grid_x"  # i32
+    GRID_Y = "grid_y"
+    GRID_Z = "grid_z"
+    STATUS = "status"  # !llvm.ptr to an i64: the number of a failed assertion
+    SCRATCH = "scratch"  # !llvm.ptr to local buffers that are too large for the stack
+    PROFILE = "profile"  # !llvm.ptr to this program's block of the profile buffer
+    FLUSH = "flush"  # !llvm.ptr to the host function that takes full segments
+    THREAD = "thread"  # i32: which host thread runs the program; only in profiled kernels
+
+
+def added_arguments(function: Any) -> list[Argument]:
+    """The arguments behind the user's."""
+    if _ATTRIBUTE not in function.attributes:
+        return []
+    return [Argument(name.value) for name in function.attributes[_ATTRIBUTE]]
+
+
+def add_argument(function: Any, kind: Argument, type_: Any) -> Any:
+    """Appends an argument to a `func.func`; gives its value."""
+    block = function.regions[0].blocks[0]
+    value = block.add_argument(type_, ir.Location.unknown())
+    names = [argument.value for argument in added_arguments(function)] + [kind.value]
+    function.attributes[_ATTRIBUTE] = ir.ArrayAttr.get([ir.StringAttr.get(n) for n in names])
+    update_type(function)
+    return value
+
+
+def argument(function: Any, kind: Argument) -> Any:
+    """The value of an argument that was added; None where it was not."""
+    added = added_arguments(function)
+    if kind not in added:
+        return None
+    arguments = list(function.regions[0].blocks[0].arguments)
+    return arguments[len(arguments) - len(added) + added.index(kind)]
+
+
+def update_type(function: Any) -> None:
+    """Makes a function's type and argument attributes agree with its entry block."""
+    inputs = [value.type for value in function.regions[0].blocks[0].arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+    old = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
+    padding = [ir.DictAttr.get({})] * (len(inputs) - len(old))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([*old, *padding])

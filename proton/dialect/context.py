@@ -1,0 +1,41 @@
+"""The MLIR context: one per process and thread of compilation, with Proton's dialects loaded."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from proton.dialect.mlir import ir
+from proton.dialect.proton import Proton
+from proton.dialect.proton_gpu import ProtonGPU
+from proton.dialect.tt import TT
+from proton.dialect.tts import TTS
+
+DIALECTS = (TT, TTS, Proton, ProtonGPU)
+
+# The Python classes of our dialects belong to the context that loaded them last, so there is
+# one context and one compilation at a time; MLIR's own work is short next to LLVM's, which
+# runs outside this lock.
+_lock = threading.RLock()
+_context: Any = None
+
+
+def _new_context() -> Any:
+    context = ir.Context()
+    # A Python verifier called from MLIR's own thread pool waits for ever for the GIL.
+    context.enable_multithreading(False)
+    with context, ir.Location.unknown():
+        for dialect in DIALECTS:
+            dialect.load(reload=True)
+    return context
+
+
+@contextlib.contextmanager
+def mlir_context() -> Iterator[Any]:
+    """Enters Proton's context with an unknown location; one thread at a time."""
+    global _context
+    with _lock:
+        if _context is None:
+            _context = _new_context()
+        with _context, ir.Location.unknown():
+            yield _context

@@ -1,0 +1,71 @@
+"""Memrefs over raw addresses."""
+
+from typing import Any
+
+from proton.dialect.mlir import arith, ir, llvm
+
+DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
+
+
+def pointer_type() -> Any:
+    """`!llvm.ptr`"""
+    return ir.Type.parse("!llvm.ptr")
+
+
+def element_pointer(base: Any, offset: Any, element: Any) -> Any:
+    """The address `offset` (i64) elements after `base`."""
+    dynamic = ir.DenseI32ArrayAttr.get([-(1 << 31)])  # GEPOp::kDynamicIndex
+    return llvm.GEPOp(base.type, base, [offset], dynamic, element, None).result
+
+
+def byte_pointer(base: Any, offset: int) -> Any:
+    """The address a constant number of bytes after `base`."""
+    constant = ir.DenseI32ArrayAttr.get([offset])
+    i8 = ir.IntegerType.get_signless(8)
+    return llvm.GEPOp(base.type, base, [], constant, i8, None).result
+
+
+def memref_at(
+    address: Any, shape: tuple[int, ...], element: Any, strides: list[int | Any] | None = None
+) -> Any:
+    """A memref of `shape` whose first element is at `address`.
+
+    `strides` (in elements; ints or index values) default to row-major.
+    """
+    if strides is None:
+        strides = [1] * len(shape)
+        for axis in reversed(range(len(shape) - 1)):
+            strides[axis] = strides[axis + 1] * shape[axis + 1]
+        type_ = ir.MemRefType.get(shape, element)
+    else:
+        static = [s if isinstance(s, int) else DYNAMIC for s in strides]
+        type_ = ir.MemRefType.get(shape, element, layout=ir.StridedLayoutAttr.get(0, static))
+    origin = _scalar_memref(address, element)
+    dynamic = [s for s in strides if not isinstance(s, int)]
+    array = ir.DenseI64ArrayAttr.get
+    return ir.Operation.create(
+        "memref.reinterpret_cast",
+        results=[type_],
+        operands=[origin, *dynamic],
+        attributes={
+            "static_offsets": array([0]),
+            "static_sizes": array(shape),
+            "static_strides": array([s if isinstance(s, int) else DYNAMIC for s in strides]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, len(dynamic)]),
+        },
+    ).result
+
+
+def _scalar_memref(address: Any, element: Any) -> Any:
+    """The descriptor that a rank-0 memref becomes in LLVM, cast to that memref."""
+    struct = ir.Type.parse("!llvm.struct<(ptr, ptr, i64)>")
+    descriptor = ir.Operation.create("llvm.mlir.poison", results=[struct]).result
+    zero = arith.ConstantOp(ir.IntegerType.get_signless(64), 0).result
+    for position, value in ((0, address), (1, address), (2, zero)):
+        place = ir.DenseI64ArrayAttr.get([position])
+        descriptor = llvm.InsertValueOp(descriptor, value, place).result
+    return ir.Operation.create(
+        "builtin.unrealized_conversion_cast",
+        results=[ir.MemRefType.get([], element)],
+        operands=[descriptor],
+    ).result

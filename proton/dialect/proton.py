@@ -1,0 +1,60 @@
+"""The `proton` dialect: what the user asked to measure, for any target."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proton.dialect.diagnostics import check_choice, reject
+from proton.dialect.mlir import ext, ir
+
+Operand = ext.Operand
+PHASES = ("start", "end")
+PAYLOAD_KINDS = ("int", "float")  # a float travels as the bits of its f64
+
+
+class Proton(ext.Dialect, name="proton"):
+    """Named scopes and marks. No clock, no buffer, no target."""
+
+
+def _verify_payload(op: Any) -> bool:
+    count = len(op.payload)
+    for what in ("names", "kinds"):
+        if len(op.attributes[what]) != count:
+            return reject(
+                op, f"{what} must have {count} entries, got {len(op.attributes[what])}"
+            )
+    known = [ir.StringAttr.get(kind) for kind in PAYLOAD_KINDS]
+    wrong = [str(kind) for kind in op.kinds if kind not in known]
+    return not wrong or reject(op, f"kinds must be of {PAYLOAD_KINDS}, got {wrong[0]}")
+
+
+class RecordOp(Proton.Operation, name="record"):
+    """One edge of a scope: `proton.record {scope = "load", phase = "start"} %payload`.
+
+    Payload is i64; `names` and `kinds` ("int", or "float" for the bits of an f64) have one
+    entry for each value. Only a start carries payload.
+    """
+
+    payload: Sequence[Operand[ir.IntegerType[64]]]
+    scope: ir.StringAttr
+    phase: ir.StringAttr
+    names: ir.ArrayAttr
+    kinds: ir.ArrayAttr
+
+    @staticmethod
+    def verify_invariants(op: "RecordOp") -> bool:
+        if not check_choice(op, "phase", op.phase, PHASES):
+            return False
+        if op.phase.value == "end" and len(op.payload):
+            return reject(op, f"only a start carries payload, got {len(op.payload)} values")
+        return _verify_payload(op)
+
+
+class MarkOp(Proton.Operation, name="mark"):
+    """An instant: `proton.mark {mark = "done"} %payload`, with payload as in a record."""
+
+    payload: Sequence[Operand[ir.IntegerType[64]]]
+    mark: ir.StringAttr
+    names: ir.ArrayAttr
+    kinds: ir.ArrayAttr
+
+    verify_invariants = staticmethod(_verify_payload)

@@ -1,0 +1,86 @@
+"""The `proton_gpu` dialect: how a measurement is taken. A strategy's own ops, by what they do.
+
+The name is the field's; the CPU uses the same ops: a program there has one unit.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proton.dialect.diagnostics import reject
+from proton.dialect.mlir import ext, ir
+from proton.trace.wire import MAX_SCOPE_ID
+
+Operand, Result = ext.Operand, ext.Result
+
+
+class ProtonGPU(ext.Dialect, name="proton_gpu"):
+    """Clocks, segments and records."""
+
+
+class SegmentType(ProtonGPU.Type, name="segment"):
+    """The place where a unit's records go, with the count of records so far."""
+
+
+class InitOp(ProtonGPU.Operation, name="init"):
+    """`proton_gpu.init`: writes the header of this program's block; gives its segment."""
+
+    result: Result[SegmentType]
+
+
+class FinalizeOp(ProtonGPU.Operation, name="finalize"):
+    """`proton_gpu.finalize %segment`: closes the header and writes the table."""
+
+    segment: Operand[SegmentType]
+
+
+class ReadCounterOp(ProtonGPU.Operation, name="read_counter"):
+    """`proton_gpu.read_counter`: the clock now; work does not move across it."""
+
+    counter: Result[ir.IntegerType[64]]
+
+
+def _verify_record(op: Any) -> bool:
+    return 0 <= op.scope_id.value <= MAX_SCOPE_ID or reject(
+        op, f"scope_id must lie in [0, {MAX_SCOPE_ID}], got {op.scope_id.value}"
+    )
+
+
+class CircularRecordOp(ProtonGPU.Operation, name="circular_record"):
+    """Writes one record into the ring: the oldest goes when the segment is full.
+
+    `kind` is a wire kind, `iteration` an i32, `payload` i64 values (a float as the bits of its f64).
+    """
+
+    segment: Operand[SegmentType]
+    start: Operand[ir.IntegerType[64]]
+    end: Operand[ir.IntegerType[64]]
+    iteration: Operand[ir.IntegerType[32]]
+    payload: Sequence[Operand[ir.IntegerType[64]]]
+    scope_id: ir.IntegerAttr
+    kind: ir.IntegerAttr
+
+    verify_invariants = staticmethod(_verify_record)
+
+
+class FlushRecordOp(ProtonGPU.Operation, name="flush_record"):
+    """Writes one record; hands a full segment to the host and starts it again."""
+
+    segment: Operand[SegmentType]
+    start: Operand[ir.IntegerType[64]]
+    end: Operand[ir.IntegerType[64]]
+    iteration: Operand[ir.IntegerType[32]]
+    payload: Sequence[Operand[ir.IntegerType[64]]]
+    scope_id: ir.IntegerAttr
+    kind: ir.IntegerAttr
+
+    verify_invariants = staticmethod(_verify_record)
+
+
+class CountingRecordOp(ProtonGPU.Operation, name="counting_record"):
+    """Counts one record and stores nothing."""
+
+    segment: Operand[SegmentType]
+    scope_id: ir.IntegerAttr
+    kind: ir.IntegerAttr
+
+    verify_invariants = staticmethod(_verify_record)

@@ -1,0 +1,514 @@
+"""The `tt` dialect: Triton's tile IR. Ops on scalars and on `tensor<...>` of static shape.
+
+Arithmetic is upstream `arith` and `math` on tensors; `tt` adds what those lack: programs,
+pointers, memory, shape changes, products and reductions. Every op that has no memory effect
+is declared pure, so upstream CSE, LICM and DCE work on it.
+"""
+
+import math
+from typing import Any
+
+from proton.dialect.diagnostics import (
+    block_type,
+    check_block,
+    check_choice,
+    check_element,
+    check_shape,
+    check_type,
+    check_types,
+    element_of,
+    is_power_of_two,
+    reject,
+    shape_of,
+)
+from proton.dialect.mlir import ext, ir
+
+Operand, Result, Region = ext.Operand, ext.Result, ext.Region
+RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "or", "xor", "xchg")
+MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
+MEMORY_SCOPES = ("cta", "gpu", "sys")
+CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
+INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+ROUNDINGS = ("rtz",)
+MAX_REDUCED = 8  # sources of one reduction
+EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
+
+
+class TT(ext.Dialect, name="tt"):
+    """Triton's tile ops."""
+
+
+class Pure(ir.MemoryEffectsOpInterface):
+    """Trait of ops without memory effects."""
+
+    @staticmethod
+    def get_effects(op: Any, effects: Any) -> None:
+        """None: leaves the list of effects empty."""
+
+
+class PointerType(TT.Type, name="ptr"):
+    """`!tt.ptr<f32>`: a pointer to elements in global memory."""
+
+    pointee: ir.TypeAttr
+
+    @property
+    def target(self) -> Any:
+        """The type that is pointed to."""
+        return ir.TypeAttr(self.pointee).value
+
+
+def is_pointer_like(type_: Any) -> bool:
+    """Whether the type is a pointer or a tensor of pointers."""
+    return isinstance(getattr(type_, "element_type", type_), PointerType)
+
+
+def pointee_of(value: Any) -> Any:
+    """The type that a pointer, or each pointer of a tensor, points to."""
+    return element_of(value).target
+
+
+def _verify_axis(op: Any) -> bool:
+    return 0 <= op.axis.value <= 2 or reject(op, f"axis must lie in [0, 2], got {op.axis.value}")
+
+
+class GetProgramIdOp(TT.Operation, name="get_program_id", traits=[Pure]):
+    """`tt.get_program_id {axis}`: this program's index along a grid axis."""
+
+    axis: ir.IntegerAttr
+    result: Result[ir.IntegerType[32]]
+
+    verify_invariants = staticmethod(_verify_axis)
+
+
+class GetNumProgramsOp(TT.Operation, name="get_num_programs", traits=[Pure]):
+    """`tt.get_num_programs {axis}`: the grid's size along an axis."""
+
+    axis: ir.IntegerAttr
+    result: Result[ir.IntegerType[32]]
+
+    verify_invariants = staticmethod(_verify_axis)
+
+
+class MakeRangeOp(TT.Operation, name="make_range", traits=[Pure]):
+    """`tt.make_range {start, end}`: the tensor<(end - start) x i32> of consecutive values."""
+
+    start: ir.IntegerAttr
+    end: ir.IntegerAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "MakeRangeOp") -> bool:
+        size = op.end.value - op.start.value
+        if not is_power_of_two(size):
+            return reject(op, f"end - start must be a power of two, got {size}")
+        return check_block(op, "result", op.result, (size,), ir.IntegerType.get_signless(32))
+
+
+class SplatOp(TT.Operation, name="splat", traits=[Pure]):
+    """`tt.splat %scalar`: a tensor filled with one value."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "SplatOp") -> bool:
+        is_tensor = isinstance(op.result.type, ir.RankedTensorType)
+        return (is_tensor and op.result.type.element_type == op.src.type) or reject(
+            op, f"operand of type {op.src.type} cannot fill {op.result.type}"
+        )
+
+
+class UnsplatOp(TT.Operation, name="unsplat", traits=[Pure]):
+    """`tt.unsplat %tensor`: the element of a tensor of one element."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "UnsplatOp") -> bool:
+        if any(size != 1 for size in shape_of(op.src)):
+            return reject(op, f"operand must have one element, got shape {shape_of(op.src)}")
+        return check_type(op, "result", op.result, element_of(op.src))
+
+
+class AddPtrOp(TT.Operation, name="addptr", traits=[Pure]):
+    """`tt.addptr %ptr, %offset`: pointers moved by `offset` elements."""
+
+    ptr: Operand[Any]
+    offset: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "AddPtrOp") -> bool:
+        if not is_pointer_like(op.ptr.type):
+            return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
+        return check_type(op, "result", op.result, op.ptr.type) and check_shape(
+            op, "offset", op.offset, shape_of(op.ptr)
+        )
+
+
+def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
+    """Each of the values (None: not there) is what the pointers point to."""
+    if not is_pointer_like(op.ptr.type):
+        return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
+    shape, element = shape_of(op.ptr), pointee_of(op.ptr)
+    i1 = ir.IntegerType.get_signless(1)
+    return all(
+        check_block(op, what, value, shape, element)
+        for what, value in values.items()
+        if value is not None
+    ) and (mask is None or check_block(op, "mask", mask, shape, i1))
+
+
+def _verify_caching(op: Any) -> bool:
+    return check_choice(op, "cache", op.cache, CACHE_MODIFIERS) and check_choice(
+        op, "evict", op.evict, EVICTION_POLICIES
+    )
+
+
+def _verify_ordering(op: Any) -> bool:
+    return check_choice(op, "sem", op.sem, MEMORY_SEMANTICS) and check_choice(
+        op, "scope", op.scope, MEMORY_SCOPES
+    )
+
+
+class LoadOp(TT.Operation, name="load"):
+    """`tt.load %ptr, %mask?, %other?`: values in memory; `other` where the mask is false."""
+
+    ptr: Operand[Any]
+    cache: ir.StringAttr
+    evict: ir.StringAttr
+    volatile: ir.IntegerAttr
+    result: Result[Any]
+    mask: Operand[Any] | None = None
+    other: Operand[Any] | None = None
+
+    @staticmethod
+    def verify_invariants(op: "LoadOp") -> bool:
+        return _verify_caching(op) and _verify_access(
+            op, op.mask, result=op.result, other=op.other
+        )
+
+
+class StoreOp(TT.Operation, name="store"):
+    """`tt.store %ptr, %value, %mask?`: writes where the mask is true."""
+
+    ptr: Operand[Any]
+    value: Operand[Any]
+    cache: ir.StringAttr
+    evict: ir.StringAttr
+    mask: Operand[Any] | None = None
+
+    @staticmethod
+    def verify_invariants(op: "StoreOp") -> bool:
+        return _verify_caching(op) and _verify_access(op, op.mask, value=op.value)
+
+
+class AtomicRMWOp(TT.Operation, name="atomic_rmw"):
+    """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
+
+    ptr: Operand[Any]
+    value: Operand[Any]
+    rmw_op: ir.StringAttr
+    sem: ir.StringAttr
+    scope: ir.StringAttr
+    result: Result[Any]
+    mask: Operand[Any] | None = None
+
+    @staticmethod
+    def verify_invariants(op: "AtomicRMWOp") -> bool:
+        return (
+            check_choice(op, "rmw_op", op.rmw_op, RMW_OPS)
+            and _verify_ordering(op)
+            and _verify_access(op, op.mask, value=op.value, result=op.result)
+        )
+
+
+class AtomicCASOp(TT.Operation, name="atomic_cas"):
+    """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
+
+    ptr: Operand[Any]
+    cmp: Operand[Any]
+    value: Operand[Any]
+    sem: ir.StringAttr
+    scope: ir.StringAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "AtomicCASOp") -> bool:
+        return _verify_ordering(op) and _verify_access(
+            op, cmp=op.cmp, value=op.value, result=op.result
+        )
+
+
+class BroadcastOp(TT.Operation, name="broadcast", traits=[Pure]):
+    """`tt.broadcast %src`: dimensions of size 1 repeated."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "BroadcastOp") -> bool:
+        source, target = shape_of(op.src), shape_of(op.result)
+        fits = len(source) == len(target) and all(
+            a in (1, b) for a, b in zip(source, target, strict=True)
+        )
+        if not fits:
+            return reject(op, f"shape {source} cannot be broadcast to {target}")
+        return check_element(op, "result", op.result, element_of(op.src))
+
+
+class ExpandDimsOp(TT.Operation, name="expand_dims", traits=[Pure]):
+    """`tt.expand_dims %src {axis}`: a dimension of size 1 inserted."""
+
+    src: Operand[Any]
+    axis: ir.IntegerAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "ExpandDimsOp") -> bool:
+        source, axis = shape_of(op.src), op.axis.value
+        if not 0 <= axis <= len(source):
+            return reject(op, f"axis must lie in [0, {len(source)}], got {axis}")
+        expected = (*source[:axis], 1, *source[axis:])
+        return check_block(op, "result", op.result, expected, element_of(op.src))
+
+
+class ReshapeOp(TT.Operation, name="reshape", traits=[Pure]):
+    """`tt.reshape %src`: the same elements in row-major order, in another shape."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "ReshapeOp") -> bool:
+        source, target = shape_of(op.src), shape_of(op.result)
+        if math.prod(source) != math.prod(target):
+            return reject(op, f"number of elements must stay, got {source} to {target}")
+        return check_element(op, "result", op.result, element_of(op.src))
+
+
+class TransOp(TT.Operation, name="trans", traits=[Pure]):
+    """`tt.trans %src {order}`: dimension i of the result is dimension order[i] of `src`."""
+
+    src: Operand[Any]
+    order: Any
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "TransOp") -> bool:
+        source, order = shape_of(op.src), tuple(op.order)
+        if sorted(order) != list(range(len(source))):
+            return reject(op, f"order must permute {len(source)} dimensions, got {order}")
+        expected = tuple(source[axis] for axis in order)
+        return check_block(op, "result", op.result, expected, element_of(op.src))
+
+
+class JoinOp(TT.Operation, name="join", traits=[Pure]):
+    """`tt.join %a, %b`: both along a new last dimension of size 2."""
+
+    lhs: Operand[Any]
+    rhs: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "JoinOp") -> bool:
+        shape = (*shape_of(op.lhs), 2)
+        return check_type(op, "rhs", op.rhs, op.lhs.type) and check_block(
+            op, "result", op.result, shape, element_of(op.lhs)
+        )
+
+
+class SplitOp(TT.Operation, name="split", traits=[Pure]):
+    """`tt.split %src`: the halves along a last dimension of size 2."""
+
+    src: Operand[Any]
+    lhs: Result[Any]
+    rhs: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "SplitOp") -> bool:
+        shape = shape_of(op.src)
+        if shape[-1:] != (2,):
+            return reject(op, f"the last dimension must have size 2, got shape {shape}")
+        return all(
+            check_block(op, "result", half, shape[:-1], element_of(op.src))
+            for half in (op.lhs, op.rhs)
+        )
+
+
+class DotOp(TT.Operation, name="dot", traits=[Pure]):
+    """`tt.dot %a, %b, %acc`: (M, K) x (K, N) + (M, N)."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    acc: Operand[Any]
+    input_precision: ir.StringAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "DotOp") -> bool:
+        a, b, acc = shape_of(op.a), shape_of(op.b), shape_of(op.acc)
+        fits = len(a) == len(b) == 2 and a[1] == b[0] and acc == (a[0], b[1])
+        if not fits:
+            return reject(op, f"shapes must be (M, K), (K, N), (M, N), got {a}, {b}, {acc}")
+        return check_type(op, "result", op.result, op.acc.type) and check_choice(
+            op, "input_precision", op.input_precision, INPUT_PRECISIONS
+        )
+
+
+# The bindings bind the constraint of a variadic group once per op, so its operands could not
+# differ in type; a reduction has up to MAX_REDUCED optional operands and results in its place.
+
+
+def reduced_segments(count: int) -> Any:
+    """The segment sizes of `count` sources, results or values of a reduction."""
+    return ir.DenseI32ArrayAttr.get([1] * count + [0] * (MAX_REDUCED - count))
+
+
+class ReduceOp(TT.Operation, name="reduce", traits=[Pure]):
+    """`tt.reduce %src0, %src1, ... {axis}` with a region that combines two elements of each."""
+
+    axis: ir.IntegerAttr
+    combine: Region
+    for _position in range(MAX_REDUCED):
+        __annotations__[f"src{_position}"] = Operand[Any] | None
+        __annotations__[f"result{_position}"] = Result[Any] | None
+        locals()[f"src{_position}"] = locals()[f"result{_position}"] = None
+
+    @property
+    def srcs(self) -> list[Any]:
+        """The sources that are there."""
+        return list(self.operation.operands)
+
+    @property
+    def results_(self) -> list[Any]:
+        """A result for each source."""
+        return list(self.operation.results)
+
+    @staticmethod
+    def verify_invariants(op: "ReduceOp") -> bool:
+        if not op.srcs:
+            return reject(op, "must have a source, got none")
+        shape, axis = shape_of(op.srcs[0]), op.axis.value
+        if not 0 <= axis < len(shape):
+            return reject(op, f"axis must lie in [0, {len(shape)}), got {axis}")
+        if any(shape_of(source) != shape for source in op.srcs):
+            return reject(op, "all sources must have one shape")
+        elements = [element_of(source) for source in op.srcs]
+        left = (*shape[:axis], *shape[axis + 1 :])
+        types = [block_type(left, element) for element in elements]
+        return check_types(op, "results", op.results_, types) and _verify_combine(op, elements)
+
+
+def _verify_combine(op: ReduceOp, elements: list[Any]) -> bool:
+    if len(op.combine.blocks) != 1:
+        return reject(op, f"the region must have one block, got {len(op.combine.blocks)}")
+    block = op.combine.blocks[0]
+    if not check_types(op, "the region's arguments", block.arguments, elements * 2):
+        return False
+    last = list(block.operations)[-1:]
+    if not last or last[0].operation.name != "tt.reduce_return":
+        return reject(op, "the region must end with tt.reduce_return")
+    return check_types(op, "the region's values", last[0].operation.operands, elements)
+
+
+class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerminatorTrait]):
+    """`tt.reduce_return %value0, %value1, ...`: ends the region of a reduce."""
+
+    __annotations__ = {}
+    for _position in range(MAX_REDUCED):
+        __annotations__[f"value{_position}"] = Operand[Any] | None
+        locals()[f"value{_position}"] = None
+
+    @property
+    def values(self) -> list[Any]:
+        """The values that are there."""
+        return list(self.operation.operands)
+
+
+def _verify_same_shape(op: Any) -> bool:
+    return check_shape(op, "result", op.result, shape_of(op.src))
+
+
+def _verify_same_type(op: Any) -> bool:
+    return all(check_type(op, "result", op.result, value.type) for value in op.operands)
+
+
+class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=[Pure]):
+    """`tt.int_to_ptr %i64`: an address as a pointer."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    verify_invariants = staticmethod(_verify_same_shape)
+
+
+class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure]):
+    """`tt.ptr_to_int %ptr`: the address as i64."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    verify_invariants = staticmethod(_verify_same_shape)
+
+
+class BitcastOp(TT.Operation, name="bitcast", traits=[Pure]):
+    """`tt.bitcast %ptr`: a pointer to another type of element."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    verify_invariants = staticmethod(_verify_same_shape)
+
+
+class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure]):
+    """`tt.fp_to_fp %src {rounding}`: a conversion that `arith` lacks ("rtz")."""
+
+    src: Operand[Any]
+    rounding: ir.StringAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "FpToFpOp") -> bool:
+        return _verify_same_shape(op) and check_choice(op, "rounding", op.rounding, ROUNDINGS)
+
+
+class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure]):
+    """`tt.mulhiui %x, %y`: the upper half of the unsigned product."""
+
+    lhs: Operand[Any]
+    rhs: Operand[Any]
+    result: Result[Any]
+
+    verify_invariants = staticmethod(_verify_same_type)
+
+
+class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure]):
+    """`tt.precise_sqrt %x`: rounded to nearest on every target."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    verify_invariants = staticmethod(_verify_same_type)
+
+
+class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure]):
+    """`tt.precise_divf %x, %y`: rounded to nearest on every target."""
+
+    lhs: Operand[Any]
+    rhs: Operand[Any]
+    result: Result[Any]
+
+    verify_invariants = staticmethod(_verify_same_type)
+
+
+class AssertOp(TT.Operation, name="assert"):
+    """`tt.assert %condition {message}`: stops the kernel where the condition is false."""
+
+    condition: Operand[Any]
+    message: ir.StringAttr
+
+    @staticmethod
+    def verify_invariants(op: "AssertOp") -> bool:
+        return check_element(op, "condition", op.condition, ir.IntegerType.get_signless(1))

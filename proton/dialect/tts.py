@@ -1,0 +1,100 @@
+"""The `tts` dialect: structured memory access, between `tt` and `memref`.
+
+A structured pointer is a base address and, per dimension, a size, a stride and an offset in
+elements, and optionally the size of the parent dimension at which addresses wrap around.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proton.dialect.diagnostics import check_type, reject, shape_of
+from proton.dialect.mlir import ext, ir
+from proton.dialect.tt import PointerType, Pure
+
+Operand, Result = ext.Operand, ext.Result
+
+
+class TTS(ext.Dialect, name="tts"):
+    """Structured pointers, loads and stores."""
+
+
+class StructuredPointerType(TTS.Type, name="tptr"):
+    """`!tts.tptr<tensor<64x32xf32>>`: where the elements of such a block lie."""
+
+    block: ir.TypeAttr
+
+    @property
+    def target(self) -> Any:
+        """The tensor type of the block."""
+        return ir.TypeAttr(self.block).value
+
+
+class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
+    """`tts.make_tptr %base, %strides, %offsets, %parents {wraps, order}`.
+
+    Element (i0, i1, ...) lies at base + sum over d of wrap_d(offsets[d] + i_d * strides[d]),
+    all in elements, where wrap_d takes the remainder by parents[d] (in elements, too) if
+    wraps[d] is 1 and changes nothing if it is 0. `parents` has an operand for each dimension
+    that wraps. `order` names the dimensions, fastest first.
+    """
+
+    base: Operand[Any]
+    strides: Sequence[Operand[ir.IndexType]]
+    offsets: Sequence[Operand[ir.IndexType]]
+    parents: Sequence[Operand[ir.IndexType]]
+    wraps: Any
+    order: Any
+    result: Result[StructuredPointerType]
+
+    @staticmethod
+    def verify_invariants(op: "MakeTensorPtrOp") -> bool:
+        if not isinstance(op.base.type, PointerType) and str(op.base.type) != "!llvm.ptr":
+            return reject(op, f"base must be a pointer, got {op.base.type}")
+        rank = len(op.result.type.target.shape)
+        if not len(op.strides) == len(op.offsets) == len(op.wraps) == rank:
+            return reject(
+                op,
+                f"strides, offsets and wraps must have {rank} entries, got {len(op.strides)}, "
+                f"{len(op.offsets)} and {len(op.wraps)}",
+            )
+        if len(op.parents) != sum(op.wraps):
+            return reject(op, f"parents must have {sum(op.wraps)} entries, got {len(op.parents)}")
+        return sorted(op.order) == list(range(rank)) or reject(
+            op, f"order must permute {rank} dimensions, got {list(op.order)}"
+        )
+
+
+class LoadOp(TTS.Operation, name="load"):
+    """`tts.load %ptr, %dims, %other?`: the block, of which only the first `dims[d]` elements
+    of each dimension are read; the rest is `other` (a scalar; 0 without it). `dims` is empty
+    where nothing is masked."""
+
+    ptr: Operand[StructuredPointerType]
+    dims: Sequence[Operand[ir.IndexType]]
+    result: Result[Any]
+    other: Operand[Any] | None = None
+
+    @staticmethod
+    def verify_invariants(op: "LoadOp") -> bool:
+        rank = len(shape_of(op.result))
+        if len(op.dims) not in (0, rank):
+            return reject(op, f"dims must have 0 or {rank} entries, got {len(op.dims)}")
+        block = op.ptr.type.target
+        return check_type(op, "result", op.result, block) and (
+            op.other is None or check_type(op, "other", op.other, block.element_type)
+        )
+
+
+class StoreOp(TTS.Operation, name="store"):
+    """`tts.store %ptr, %value, %dims`: writes the first `dims[d]` elements of each dimension."""
+
+    ptr: Operand[StructuredPointerType]
+    value: Operand[Any]
+    dims: Sequence[Operand[ir.IndexType]]
+
+    @staticmethod
+    def verify_invariants(op: "StoreOp") -> bool:
+        rank = len(shape_of(op.value))
+        if len(op.dims) not in (0, rank):
+            return reject(op, f"dims must have 0 or {rank} entries, got {len(op.dims)}")
+        return check_type(op, "value", op.value, op.ptr.type.target)

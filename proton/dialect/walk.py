@@ -1,0 +1,76 @@
+"""Walking and rewriting IR in a few words."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from proton.dialect.mlir import ir
+
+
+def all_ops(root: Any) -> list[Any]:
+    """Every operation below `root`, in pre-order, `root` itself left out; safe to mutate from."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
+
+
+def ops_named(root: Any, *names: str) -> list[Any]:
+    """Operations below `root` with one of the names, in pre-order."""
+    return [op for op in all_ops(root) if op.name in names]
+
+
+@contextlib.contextmanager
+def before(op: Any) -> Iterator[None]:
+    """New ops go right before `op` and take its location."""
+    with ir.InsertionPoint(op), op.location:
+        yield
+
+
+@contextlib.contextmanager
+def after(op: Any) -> Iterator[None]:
+    """New ops go right after `op` and take its location."""
+    block = op.operation.block
+    following = _next_in_block(op)
+    point = ir.InsertionPoint(block) if following is None else ir.InsertionPoint(following)
+    with point, op.location:
+        yield
+
+
+def _next_in_block(op: Any) -> Any:
+    found = False
+    for other in op.operation.block.operations:
+        if found:
+            return other
+        found = other.operation == op.operation
+    return None
+
+
+def replace(op: Any, values: Iterable[Any]) -> None:
+    """Puts `values` in the place of the op's results and erases it."""
+    for result, value in zip(op.operation.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    op.operation.erase()
+
+
+def users(value: Any) -> list[Any]:
+    """The operations that use a value, each once per use."""
+    return [use.owner.operation for use in value.uses]
+
+
+def defining_op(value: Any) -> Any:
+    """The operation that gives a value; None for a block argument."""
+    return value.owner.operation if isinstance(value, ir.OpResult) else None
+
+
+def kernel_functions(module: Any) -> list[Any]:
+    """The functions of a module that are kernels."""
+    return [
+        op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func" and "tt.kernel" in op.operation.attributes
+    ]

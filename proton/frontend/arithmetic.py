@@ -1,0 +1,400 @@
+"""Rules of elementwise ops: Python operators and `tl` functions to `arith` and `math`."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from proton.dialect import tt
+from proton.dialect.mlir import ir
+from proton.frontend.builder import (
+    as_tensor,
+    at_compile_time,
+    broadcast_all,
+    constant,
+    emit,
+    error,
+    to_ir,
+    wrap,
+)
+from proton.frontend.promotion import binary_operands, cast, to_bool
+from proton.frontend.rules import rule
+from proton.language import core
+from proton.language import types as ty
+from proton.language.value import tensor
+
+# symbol -> (float op, signed op, unsigned op); None where the kind has no such op
+_BINARY: dict[str, tuple[str | None, str | None, str | None]] = {
+    "+": ("arith.addf", "arith.addi", "arith.addi"),
+    "-": ("arith.subf", "arith.subi", "arith.subi"),
+    "*": ("arith.mulf", "arith.muli", "arith.muli"),
+    "//": (None, "arith.divsi", "arith.divui"),
+    "%": ("arith.remf", "arith.remsi", "arith.remui"),
+    "&": (None, "arith.andi", "arith.andi"),
+    "|": (None, "arith.ori", "arith.ori"),
+    "^": (None, "arith.xori", "arith.xori"),
+    "<<": (None, "arith.shli", "arith.shli"),
+    ">>": (None, "arith.shrsi", "arith.shrui"),
+}
+# symbol -> predicates of (cmpf ordered or unordered for !=, cmpi signed, cmpi unsigned)
+_COMPARE = {
+    "==": (1, 0, 0),
+    "!=": (13, 1, 1),
+    "<": (4, 2, 6),
+    "<=": (5, 3, 7),
+    ">": (2, 4, 8),
+    ">=": (3, 5, 9),
+}
+_KNOWN = "both sides are known while compiling: Python evaluates this"
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def binary(symbol: str, x: Any, y: Any) -> Any:
+    """`x symbol y`; on two compile-time values it is Python's own."""
+    if not isinstance(x, tensor) and not isinstance(y, tensor):
+        return at_compile_time(f"{x!r} {symbol} {y!r}", _KNOWN, _PYTHON[symbol], x, y)
+    if symbol in _COMPARE:
+        return compare(symbol, x, y)
+    if symbol in ("+", "-") and (_is_pointer(x) or _is_pointer(y)):
+        return _pointer_arithmetic(symbol, x, y)
+    if symbol == "/":
+        return _true_divide(x, y)
+    if symbol not in _BINARY:
+        raise error(
+            f"operator {symbol} is not defined on tensors",
+            "multiply, or use tl.exp2(y * tl.log2(x)) for powers",
+        )
+    left, right = binary_operands(x, y, division=symbol in ("//", "%"), symbol=symbol)
+    return _apply(symbol, left, right)
+
+
+def _apply(symbol: str, left: tensor, right: tensor) -> tensor:
+    float_op, signed_op, unsigned_op = _BINARY[symbol]
+    type_ = left.dtype
+    name = float_op if type_.is_floating() else signed_op if type_.is_int_signed() else unsigned_op
+    if type_.is_bool() and symbol in ("//", "%", ">>"):
+        name = unsigned_op
+    if name is None:
+        raise error(
+            f"operator {symbol} is not defined on {type_}",
+            "use / for floating point, // for integers"
+            if symbol == "//"
+            else "convert with .to(tl.int32), or with bitcast=True to work on the bits",
+        )
+    return emit(name, left.type, left, right)
+
+
+def _is_pointer(value: Any) -> bool:
+    return isinstance(value, tensor) and value.dtype.is_ptr()
+
+
+def _pointer_arithmetic(symbol: str, x: Any, y: Any) -> tensor:
+    if _is_pointer(x) and _is_pointer(y):
+        raise error(
+            f"two pointers cannot be combined by {symbol}",
+            "add an integer offset to one of them, or compare .to(tl.int64) of both",
+        )
+    if symbol == "-" and _is_pointer(y):
+        raise error("an integer minus a pointer is not defined", "write pointer - integer")
+    pointer, offset = (x, y) if _is_pointer(x) else (y, x)
+    offset = as_tensor(offset, "the offset")
+    if not offset.dtype.is_int():
+        raise error(
+            f"a pointer moves by integers, got {offset.dtype}",
+            "convert the offset with .to(tl.int32); it counts elements",
+        )
+    if offset.dtype.is_bool():
+        offset = cast(offset, ty.int32)
+    if offset.dtype.is_int_unsigned() and offset.dtype.primitive_bitwidth < 64:
+        offset = cast(offset, ty.int64)  # offsets are signed in the IR
+    if symbol == "-":
+        offset = negate(offset)
+    pointer, offset = broadcast_all(pointer, offset)
+    op = tt.AddPtrOp(pointer.handle, offset.handle, to_ir(pointer.type))
+    return wrap(op, pointer.type)
+
+
+def _true_divide(x: Any, y: Any) -> tensor:
+    left, right = x, y
+    floats = [v.dtype for v in (x, y) if isinstance(v, tensor) and v.dtype.is_floating()]
+    if not floats and not isinstance(x, float) and not isinstance(y, float):
+        left, right = cast(as_tensor(x), ty.float32), cast(as_tensor(y), ty.float32)
+    elif floats and not floats[0].is_fp8():  # an integer tensor takes the float's type
+        left, right = (
+            cast(v, floats[0]) if isinstance(v, tensor) and v.dtype.is_int() else v
+            for v in (x, y)
+        )
+    left, right = binary_operands(left, right, division=True, symbol="/")
+    return emit("arith.divf", left.type, left, right)
+
+
+def compare(symbol: str, x: Any, y: Any) -> tensor:
+    """An elementwise comparison, as int1."""
+    if _is_pointer(x) and _is_pointer(y):
+        x, y = cast(x, ty.uint64), cast(y, ty.uint64)
+    left, right = binary_operands(x, y, symbol=symbol)
+    float_code, signed_code, unsigned_code = _COMPARE[symbol]
+    type_ = ty.with_scalar(left.type, ty.int1)
+    if left.dtype.is_floating():
+        return emit("arith.cmpf", type_, left, right, attributes={"predicate": _i64(float_code)})
+    signed = left.dtype.is_int_signed() and not left.dtype.is_bool()
+    code = signed_code if signed else unsigned_code
+    return emit("arith.cmpi", type_, left, right, attributes={"predicate": _i64(code)})
+
+
+def _i64(value: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def negate(x: tensor) -> tensor:
+    """-x"""
+    if x.dtype.is_ptr():
+        raise error("a pointer has no negative", "negate the offset instead")
+    if x.dtype.is_fp8():
+        x = cast(x, ty.float16)
+    if x.dtype.is_floating():
+        return emit("arith.negf", x.type, x)
+    return _apply("-", constant(0, x.type), x)
+
+
+def unary(symbol: str, x: Any) -> Any:
+    """`symbol x` for -, +, ~ and not."""
+    if not isinstance(x, tensor):
+        functions: dict[str, Callable[[Any], Any]] = {
+            "-": operator.neg,
+            "+": operator.pos,
+            "~": operator.invert,
+            "not": operator.not_,
+        }
+        return at_compile_time(f"{symbol} {x!r}", _KNOWN, functions[symbol], x)
+    if symbol == "+":
+        return x
+    if symbol == "-":
+        return negate(x)
+    if symbol == "not":
+        return logical_not(x)
+    if not x.dtype.is_int():
+        raise error(
+            f"~ is not defined on {x.dtype}",
+            "use `not` for a condition, or .to(tl.int32, bitcast=True) for the bits",
+        )
+    return _apply("^", x, constant(-1, x.type))
+
+
+def logical_not(x: Any) -> tensor:
+    """Whether x is 0."""
+    value = to_bool(x)
+    return _apply("^", value, constant(1, value.type))
+
+
+def logical(word: str, x: Any, y: Any) -> tensor:
+    """`x and y` or `x or y` of values that are not known while compiling."""
+    left, right = broadcast_all(to_bool(x), to_bool(y))
+    return _apply("&" if word == "and" else "|", left, right)
+
+
+@rule(core.add)
+def _add(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+    return binary("+", x, y)
+
+
+@rule(core.sub)
+def _sub(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+    return binary("-", x, y)
+
+
+@rule(core.mul)
+def _mul(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
+    return binary("*", x, y)
+
+
+@rule(core.where)
+def where(condition: Any, x: Any, y: Any) -> tensor:
+    """Elementwise choice."""
+    condition = to_bool(condition)
+    if _is_pointer(x) and _is_pointer(y):
+        if x.dtype != y.dtype:
+            raise error(
+                f"tl.where: pointers must be of one type, got {x.dtype} and {y.dtype}",
+                "cast one with .to(other.dtype, bitcast=True)",
+            )
+        left, right = x, y
+    else:
+        left, right = binary_operands(x, y, symbol="tl.where", computes=False)
+    condition, left, right = broadcast_all(condition, left, right)
+    return emit("arith.select", left.type, condition, left, right)
+
+
+def _extremum(x: Any, y: Any, propagate_nan: Any, names: dict[str, str]) -> tensor:
+    left, right = binary_operands(x, y, symbol=names["symbol"])
+    if left.dtype.is_floating():
+        name = names["nan"] if _propagates(propagate_nan) else names["number"]
+    else:
+        signed = left.dtype.is_int_signed() and not left.dtype.is_bool()
+        name = names["signed"] if signed else names["unsigned"]
+    return emit(name, left.type, left, right)
+
+
+def _propagates(propagate_nan: Any) -> bool:
+    name = getattr(propagate_nan, "name", propagate_nan)
+    if name not in (None, "NONE", "ALL"):
+        raise error(
+            f"propagate_nan must be PropagateNan.NONE or ALL, got {propagate_nan!r}",
+            'leave it out, or pass "NONE" or "ALL"',
+        )
+    return name == "ALL"
+
+
+_MAXIMUM = {
+    "symbol": "tl.maximum",
+    "nan": "arith.maximumf",
+    "number": "arith.maxnumf",
+    "signed": "arith.maxsi",
+    "unsigned": "arith.maxui",
+}
+_MINIMUM = {
+    "symbol": "tl.minimum",
+    "nan": "arith.minimumf",
+    "number": "arith.minnumf",
+    "signed": "arith.minsi",
+    "unsigned": "arith.minui",
+}
+
+
+@rule(core.maximum)
+def maximum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
+    """The greater element."""
+    if not isinstance(x, tensor) and not isinstance(y, tensor):
+        return at_compile_time(f"tl.maximum({x!r}, {y!r})", _KNOWN, max, x, y)
+    return _extremum(x, y, propagate_nan, _MAXIMUM)
+
+
+@rule(core.minimum)
+def minimum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
+    """The lesser element."""
+    if not isinstance(x, tensor) and not isinstance(y, tensor):
+        return at_compile_time(f"tl.minimum({x!r}, {y!r})", _KNOWN, min, x, y)
+    return _extremum(x, y, propagate_nan, _MINIMUM)
+
+
+@rule(core.clamp)
+def _clamp(x: Any, min: Any, max: Any, propagate_nan: Any = None) -> tensor:
+    x = _floating(x, "tl.clamp")
+    return maximum(minimum(x, max, propagate_nan), min, propagate_nan)
+
+
+@rule(core.fma)
+def _fma(x: Any, y: Any, z: Any) -> tensor:
+    left, right = binary_operands(x, y, symbol="tl.fma")
+    left, third = binary_operands(left, z, symbol="tl.fma")
+    left, right, third = broadcast_all(left, cast(right, left.dtype), third)
+    _floating(left, "tl.fma")
+    return emit("math.fma", left.type, left, right, third)
+
+
+@rule(core.fdiv)
+def _fdiv(x: Any, y: Any, ieee_rounding: bool = False, approx: bool = False) -> tensor:
+    left, right = binary_operands(x, y, division=True, symbol="tl.fdiv")
+    _floating(left, "tl.fdiv")
+    return emit("arith.divf", left.type, left, right)
+
+
+@rule(core.div_rn)
+def _div_rn(x: Any, y: Any) -> tensor:
+    left, right = binary_operands(x, y, division=True, symbol="tl.div_rn")
+    if not left.dtype.is_fp32():
+        raise error(f"tl.div_rn takes fp32, got {left.dtype}", "convert with .to(tl.float32)")
+    op = tt.PreciseDivFOp(left.handle, right.handle, to_ir(left.type))
+    return wrap(op, left.type)
+
+
+@rule(core.umulhi)
+def _umulhi(x: Any, y: Any) -> tensor:
+    left, right = binary_operands(x, y, symbol="tl.umulhi")
+    if not left.dtype.is_int() or left.dtype.primitive_bitwidth < 32:
+        raise error(
+            f"tl.umulhi takes integers of 32 or 64 bits, got {left.dtype}",
+            "convert with .to(tl.uint32)",
+        )
+    op = tt.MulhiUIOp(left.handle, right.handle, to_ir(left.type))
+    return wrap(op, left.type)
+
+
+@rule(core.abs)
+def absolute(x: Any) -> Any:
+    """|x|"""
+    if not isinstance(x, tensor):
+        return at_compile_time(f"abs({x!r})", _KNOWN, abs, x)
+    if x.dtype.is_ptr():
+        raise error("a pointer has no absolute value", "take tl.abs of the offset instead")
+    if x.dtype.is_fp8():
+        x = cast(x, ty.float16)
+    if x.dtype.is_floating():
+        return emit("math.absf", x.type, x)
+    if x.dtype.is_int_unsigned() or x.dtype.is_bool():
+        return x
+    return emit("math.absi", x.type, x)
+
+
+def _floating(x: Any, name: str) -> tensor:
+    x = as_tensor(x)
+    if not x.dtype.is_floating():
+        raise error(f"{name} takes floating point, got {x.dtype}", "convert with .to(tl.float32)")
+    return x
+
+
+_MATH = {
+    core.exp: "math.exp",
+    core.exp2: "math.exp2",
+    core.log: "math.log",
+    core.log2: "math.log2",
+    core.sin: "math.sin",
+    core.cos: "math.cos",
+    core.sqrt: "math.sqrt",
+    core.rsqrt: "math.rsqrt",
+    core.erf: "math.erf",
+    core.floor: "math.floor",
+    core.ceil: "math.ceil",
+}
+
+
+def _define_math(op: Any, name: str) -> None:
+    @rule(op)
+    def _(x: Any) -> tensor:
+        x = _floating(as_tensor(x), f"tl.{op.__name__}")
+        if x.dtype.primitive_bitwidth < 32:
+            raise error(
+                f"tl.{op.__name__} takes fp32 or fp64, got {x.dtype}",
+                "convert with .to(tl.float32)",
+            )
+        return emit(name, x.type, x)
+
+
+for _op, _name in _MATH.items():
+    _define_math(_op, _name)
+
+
+@rule(core.sqrt_rn)
+def _sqrt_rn(x: Any) -> tensor:
+    x = _floating(x, "tl.sqrt_rn")
+    if not x.dtype.is_fp32():
+        raise error(f"tl.sqrt_rn takes fp32, got {x.dtype}", "convert with .to(tl.float32)")
+    return wrap(tt.PreciseSqrtOp(x.handle, to_ir(x.type)), x.type)

@@ -1,0 +1,185 @@
+"""Small steps that every rule of the front end takes: types, constants, elementwise ops."""
+
+from collections.abc import Callable
+from typing import Any
+
+from proton.base.errors import CompilationError
+from proton.dialect import tt
+from proton.dialect.mlir import ir
+from proton.language import types as ty
+from proton.language.value import tensor
+
+_FLOATS = {
+    "float16": "F16Type",
+    "bfloat16": "BF16Type",
+    "float32": "F32Type",
+    "float64": "F64Type",
+    "float8e5": "Float8E5M2Type",
+    "float8e4nv": "Float8E4M3FNType",
+}
+
+
+def error(rule: str, hint: str) -> CompilationError:
+    """An error about the piece of source that is being compiled; codegen adds the place."""
+    return CompilationError(rule, hint=hint)
+
+
+def at_compile_time(
+    what: str, hint: str, function: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    """What Python itself makes of compile-time values; what it raises is the kernel's error."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as problem:
+        raise error(f"{what}: {type(problem).__name__}: {problem}", hint) from problem
+
+
+def to_ir(type_: ty.dtype) -> Any:
+    """The MLIR type. Integers are signless; a pointer to int1 points to bytes."""
+    if type_.is_block():
+        return ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
+    if isinstance(type_, ty.pointer_type):
+        pointee = ty.int8 if type_.element_ty.is_bool() else type_.element_ty
+        return tt.PointerType.get(to_ir(pointee))
+    if type_.is_floating():
+        return getattr(ir, _FLOATS[type_.name]).get()
+    return ir.IntegerType.get_signless(type_.primitive_bitwidth)
+
+
+def emit(
+    name: str, type_: ty.dtype, *operands: Any, attributes: dict[str, Any] | None = None
+) -> tensor:
+    """An op with one result of `type_` on the operands' SSA values."""
+    op = ir.Operation.create(
+        name,
+        results=[to_ir(type_)],
+        operands=[operand.handle for operand in operands],
+        attributes=attributes,
+    )
+    return tensor(op.result, type_)
+
+
+def wrap(op: Any, type_: ty.dtype) -> tensor:
+    """The only result of an op of ours, as a value of `type_`."""
+    return tensor(op.operation.result, type_)
+
+
+def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
+    """A constant scalar, or a block filled with one."""
+    scalar = type_.scalar
+    if scalar.is_ptr():
+        raise error(f"a constant cannot be a pointer ({type_})", "cast an integer tensor instead")
+    if not is_number(value):
+        raise error(f"{value!r} cannot be of type {type_}", "pass a number or a tensor")
+    kind = float if scalar.is_floating() else int
+    number = at_compile_time(
+        f"{value!r} as {scalar}", "choose a type that can hold the number", kind, value
+    )
+    if scalar.is_floating():
+        attribute = ir.FloatAttr.get(to_ir(scalar), number)
+    else:
+        attribute = ir.IntegerAttr.get(to_ir(scalar), wrapped(number, scalar))
+    if type_.is_block():
+        attribute = ir.DenseElementsAttr.get_splat(to_ir(type_), attribute)
+    return emit("arith.constant", type_, attributes={"value": attribute})
+
+
+def wrapped(value: int, type_: ty.dtype) -> int:
+    """`value` modulo the type's width, as the signed number that IntegerAttr wants."""
+    bits = type_.primitive_bitwidth
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+
+
+def default_type(value: int | float | bool) -> ty.dtype:
+    """The type that a Python number has by default, as in Triton."""
+    if isinstance(value, bool):
+        return ty.int1
+    if isinstance(value, int):
+        for type_ in (ty.int32, ty.uint32, ty.int64, ty.uint64):
+            if type_.get_int_min_value() <= value <= type_.get_int_max_value():
+                return type_
+        raise error(f"integer {value} does not fit in 64 bits", "split it into two numbers")
+    magnitude = abs(value)
+    finite_in_fp32 = 2.0**-126 <= magnitude <= (2 - 2**-23) * 2.0**127
+    if finite_in_fp32 or magnitude == 0 or value != value or magnitude == float("inf"):
+        return ty.float32
+    return ty.float64
+
+
+def is_number(value: Any) -> bool:
+    """Whether a compile-time value can become a tensor."""
+    return isinstance(value, bool | int | float)
+
+
+def as_tensor(value: Any, what: str = "the operand") -> tensor:
+    """A tensor unchanged, a Python number as a constant of its default type."""
+    if isinstance(value, tensor):
+        return value
+    if is_number(value):
+        return constant(value, default_type(value))
+    raise error(
+        f"{what} must be a tensor or a number, got {value!r}",
+        "pass a tensor, a number, or a constexpr number",
+    )
+
+
+def splat(value: tensor, shape: tuple[int, ...]) -> tensor:
+    """A scalar repeated in a block."""
+    type_ = ty.block_type(value.type, shape)
+    return wrap(tt.SplatOp(value.handle, to_ir(type_)), type_)
+
+
+def broadcast_to(value: tensor, shape: tuple[int, ...]) -> tensor:
+    """`value` in a larger shape; missing dimensions are added in front."""
+    if value.shape == shape:
+        return value
+    if not value.is_block():
+        return splat(value, shape)
+    source = value.shape
+    while len(source) < len(shape):
+        source = (1, *source)
+        type_ = ty.block_type(value.dtype, source)
+        value = wrap(tt.ExpandDimsOp(value.handle, i32_attr(0), to_ir(type_)), type_)
+    if len(source) != len(shape) or any(
+        a not in (1, b) for a, b in zip(source, shape, strict=True)
+    ):
+        raise error(
+            f"shape {list(source)} cannot be broadcast to {list(shape)}",
+            "sizes must be equal or 1; add dimensions with x[:, None]",
+        )
+    if source == shape:
+        return value
+    type_ = ty.block_type(value.dtype, shape)
+    return wrap(tt.BroadcastOp(value.handle, to_ir(type_)), type_)
+
+
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape, by the rule of numpy."""
+    rank = max(len(shape) for shape in shapes)
+    result = []
+    for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes], strict=True):
+        large = {size for size in sizes if size != 1}
+        if len(large) > 1:
+            raise error(
+                f"shapes {' and '.join(str(list(s)) for s in shapes)} cannot be broadcast together",
+                "sizes must be equal or 1; add dimensions with x[:, None]",
+            )
+        result.append(large.pop() if large else 1)
+    return tuple(result)
+
+
+def broadcast_all(*values: tensor) -> list[tensor]:
+    """All values in their common shape."""
+    shape = broadcast_shape(*(value.shape for value in values))
+    return [broadcast_to(value, shape) for value in values]
+
+
+def i32_attr(value: int) -> Any:
+    """An i32 attribute."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
+
+
+def string_attr(value: str) -> Any:
+    """A string attribute."""
+    return ir.StringAttr.get(value)

@@ -1,0 +1,492 @@
+"""The code generator: walks a kernel's AST once and emits `tt` IR as it goes.
+
+A variable is either a `tensor` (an SSA value) or a plain Python object that is known while
+compiling. Calls of other device functions are compiled in place, with the call site in the
+location; a scope is a name location around everything compiled inside it.
+"""
+
+import ast
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton.base.errors import (
+    CompilationError,
+    CompileTimeAssertionFailure,
+    LocatedError,
+    SourceSpan,
+    UnsupportedLanguageConstruct,
+)
+from proton.dialect import proton as proton_dialect
+from proton.dialect import tt
+from proton.dialect.mlir import func, ir
+from proton.frontend import control_flow, expressions
+from proton.frontend.arithmetic import logical, logical_not
+from proton.frontend.builder import as_tensor, emit, error, string_attr, to_ir
+from proton.frontend.flow import Returned, Undefined
+from proton.frontend.promotion import cast, to_bool
+from proton.language import profiling
+from proton.language import types as ty
+from proton.language.function import DeviceFunction
+from proton.language.value import tensor
+
+SCOPE_PREFIX = "scope:"  # of the name locations that carry membership
+MAX_INLINE_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a kernel is compiled for.
+
+    `types` maps the runtime parameters, in order, to their types; `constants` the others to
+    their values; `divisible` names the runtime parameters known to be multiples of 16.
+    """
+
+    types: dict[str, ty.dtype]
+    constants: dict[str, Any] = field(default_factory=dict)
+    divisible: frozenset[str] = frozenset()
+
+
+# What to write in the place of a statement that is not supported.
+_INSTEAD = {
+    "try": "check the condition with if, tl.where or tl.device_assert",
+    "raise": "use tl.static_assert or tl.device_assert",
+    "delete": "leave it out: a variable costs nothing once it is unused",
+    "import": "import at module level",
+    "importfrom": "import at module level",
+    "global": "pass the value as a parameter, and return it",
+    "nonlocal": "pass the value as a parameter, and return it",
+    "match": "write if and elif",
+}
+
+
+class Generator:
+    """Compiles one function body; inlined callees get a generator of their own."""
+
+    def __init__(
+        self,
+        fn: DeviceFunction,
+        env: dict[str, Any],
+        *,
+        debug: bool = False,
+        caller: "Generator | None" = None,
+    ) -> None:
+        self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
+        self.node: ast.AST | None = None
+        self.scopes: list[str] = list(caller.scopes) if caller else []
+        self.first_scope = len(self.scopes)  # of this function
+        self.block_scope = len(self.scopes)  # the first of the block: it may exit those from here
+        self.depth: int = caller.depth + 1 if caller else 0
+        self.loop_depth = 0
+
+    # Places
+
+    def span(self, node: ast.AST | None = None) -> SourceSpan:
+        """The piece of source of a node, by default of the one being compiled."""
+        node = node or self.node or self.fn.parse()
+        return SourceSpan(
+            file=self.fn.file,
+            line=getattr(node, "lineno", 1),
+            column=getattr(node, "col_offset", 0),
+            end_line=getattr(node, "end_lineno", None) or 0,
+            end_column=getattr(node, "end_col_offset", None) or 0,
+            function=self.fn.__name__,
+        )
+
+    def call_trace(self) -> tuple[SourceSpan, ...]:
+        """The call sites that led here, innermost first."""
+        trace, generator = [], self.caller
+        while generator is not None:
+            trace.append(generator.span())
+            generator = generator.caller
+        return tuple(trace)
+
+    def _plain_location(self) -> Any:
+        span = self.span()
+        own = ir.Location.file(span.file, span.line, span.column + 1)
+        if self.caller is None:
+            return own
+        return ir.Location.callsite(own, [self.caller._plain_location()])
+
+    def location(self) -> Any:
+        """Where the node being compiled is: file, call sites, and the open scopes around it."""
+        plain = self._plain_location()
+        if not self.scopes:
+            return plain
+        return ir.Location.name(SCOPE_PREFIX + "/".join(self.scopes), plain)
+
+    @contextlib.contextmanager
+    def at(self, node: ast.AST) -> Iterator[None]:
+        """Compiles `node`: its location on new ops, its place in errors."""
+        before, self.node = self.node, node
+        try:
+            with self.location():
+                yield
+        except LocatedError as problem:
+            if problem.span is None:
+                problem.span, problem.trace = self.span(), self.call_trace()
+            raise
+        finally:
+            self.node = before
+
+    def unsupported(self, what: str, hint: str) -> UnsupportedLanguageConstruct:
+        """The error for a construct that is not supported."""
+        return UnsupportedLanguageConstruct(
+            f"{what} is not supported in a kernel", self.span(), hint, self.call_trace()
+        )
+
+    # Names
+
+    def lookup(self, name: str) -> Any:
+        """The value of a name: a local, a global, or a Python builtin."""
+        if name in self.env:
+            value = self.env[name]
+            if isinstance(value, Undefined):
+                raise error(f"{name} may be undefined here: {value.why}", "assign it before")
+            return value
+        try:
+            value = self.fn.lookup(name)
+        except KeyError:
+            if name in expressions.PYTHON_BUILTINS:
+                return expressions.PYTHON_BUILTINS[name]
+            raise error(
+                f"{name} is not defined", "assign it first, or pass it as a parameter"
+            ) from None
+        return expressions.check_global(name, value)
+
+    def evaluate(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+        with self.at(node):
+            return expressions.evaluate(self, node)
+
+    def call_arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        """(positional, keyword) arguments of a call, evaluated."""
+        return expressions.call_arguments(self, node)
+
+    # Statements
+
+    def run(self, statements: list[ast.stmt]) -> Returned | None:
+        """Compiles statements in order, up to a return."""
+        for index, statement in enumerate(statements):
+            with self.at(statement):
+                rest = statements[index + 1 :]
+                if isinstance(statement, ast.If) and control_flow.contains_return(statement):
+                    outcome, consumed = control_flow.compile_if_with_return(self, statement, rest)
+                    if consumed:
+                        return outcome
+                else:
+                    outcome = self._statement(statement)
+                if outcome is not None:
+                    return outcome
+        return None
+
+    def _statement(self, node: ast.stmt) -> Returned | None:
+        match node:
+            case ast.Return():
+                return self._return(node)
+            case ast.With():
+                return self._with(node)
+            case ast.If():
+                control_flow.compile_if(self, node)
+            case ast.For():
+                control_flow.compile_for(self, node)
+            case ast.While():
+                control_flow.compile_while(self, node)
+            case ast.Assign():
+                value = self.evaluate(node.value)
+                for target in node.targets:
+                    self.assign(target, value)
+            case ast.AnnAssign():
+                self._annotated_assign(node)
+            case ast.AugAssign():
+                self._augmented_assign(node)
+            case ast.Expr():
+                self.evaluate(node.value)
+            case ast.Assert():
+                self._assert(node)
+            case ast.Pass():
+                pass
+            case ast.Break() | ast.Continue():
+                word = type(node).__name__.lower()
+                raise self.unsupported(word, "put the condition into the loop's test or an if")
+            case ast.FunctionDef() | ast.ClassDef():
+                raise self.unsupported("a definition inside a kernel", "define it at module level")
+            case _:
+                word = type(node).__name__.lower()
+                hint = _INSTEAD.get(word, "move it out of the kernel")
+                raise self.unsupported(f"the statement {word}", hint)
+        return None
+
+    def _return(self, node: ast.Return) -> Returned:
+        if self.loop_depth:
+            raise self.unsupported("return inside a loop", "return after the loop")
+        if len(self.scopes) > self.first_scope:
+            raise self.unsupported("return inside a scope", "return after the with block")
+        return Returned(None if node.value is None else self.evaluate(node.value))
+
+    @contextlib.contextmanager
+    def block(self) -> Iterator[None]:
+        """Compiles a block: the scopes that it opens end in it, and it ends no others."""
+        before, self.block_scope = self.block_scope, len(self.scopes)
+        try:
+            yield
+            if len(self.scopes) > self.block_scope:
+                raise error(
+                    f"enter_scope({self.scopes[-1]!r}) is not exited in its block",
+                    "close it in the same block, or use `with proton.scope(...)`",
+                )
+        finally:
+            del self.scopes[self.block_scope :]
+            self.block_scope = before
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """Binds a name, or the names of a tuple."""
+        match target:
+            case ast.Name(id=name):
+                self.env[name] = value
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                if any(isinstance(element, ast.Starred) for element in targets):
+                    raise self.unsupported("a starred target", "name each element")
+                count = len(value) if isinstance(value, tuple | list) else 1
+                if not isinstance(value, tuple | list) or count != len(targets):
+                    raise error(
+                        f"cannot unpack {count} values into {len(targets)} names",
+                        "write one name for each value",
+                    )
+                for element, part in zip(targets, value, strict=True):
+                    self.assign(element, part)
+            case ast.Subscript():
+                raise self.unsupported("assignment to x[i]", "use tl.where, or store to memory")
+            case _:
+                raise self.unsupported("assignment to an attribute", "assign to a new name")
+
+    def _annotated_assign(self, node: ast.AnnAssign) -> None:
+        if node.value is None:
+            raise self.unsupported("a declaration without a value", "give it its first value")
+        value = self.evaluate(node.value)
+        annotation = self.evaluate(node.annotation)
+        if annotation is ty.constexpr and isinstance(value, tensor):
+            raise error(
+                f"a constexpr needs a value known while compiling, got {value.type}",
+                "leave the annotation out, or compute it from constexprs only",
+            )
+        self.assign(node.target, value)
+
+    def _augmented_assign(self, node: ast.AugAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise self.unsupported(
+                "augmented assignment to anything but a name", "assign to a name"
+            )
+        value = expressions.binary_op(
+            self, node.op, self.lookup(node.target.id), self.evaluate(node.value)
+        )
+        self.env[node.target.id] = value
+
+    def _assert(self, node: ast.Assert) -> None:
+        condition = self.evaluate(node.test)
+        message = "" if node.msg is None else self.evaluate(node.msg)
+        self.device_assert(condition, message)
+
+    def device_assert(self, condition: Any, message: Any = "", mask: Any = None) -> None:
+        """Checks a condition at run time in debug mode; a false constant fails at once."""
+        if not isinstance(condition, tensor):
+            if not condition:
+                raise CompileTimeAssertionFailure(
+                    f"assertion failed: {message}" if message else "assertion failed",
+                    hint="the condition is known while compiling: see the constexpr arguments",
+                )
+            return
+        if not self.debug:
+            return
+        condition = to_bool(condition)
+        if mask is not None:
+            condition = logical("or", condition, logical_not(mask))
+        span = self.span()
+        text = f"{span.file}:{span.line}: in {span.function}: assertion failed: {message}"
+        tt.AssertOp(condition.handle, string_attr(text))
+
+    # Scopes
+
+    def _with(self, node: ast.With) -> Returned | None:
+        outer = len(self.scopes)
+        try:
+            names = [self._enter_item(item) for item in node.items]
+            with self.block():
+                outcome = self.run(node.body)
+            for name in reversed(names):
+                self.exit_scope(name)
+        finally:
+            del self.scopes[outer:]
+        return outcome
+
+    def _enter_item(self, item: ast.withitem) -> str:
+        """Opens the scope of one item of a `with`; its name."""
+        call = item.context_expr
+        if not isinstance(call, ast.Call) or self.evaluate(call.func) is not profiling.scope:
+            raise self.unsupported(
+                "with on anything but proton.scope", "with proton.scope('name'): ..."
+            )
+        if item.optional_vars is not None:
+            raise self.unsupported("'as' in a scope", "leave it out: a scope has no value")
+        with self.at(call):
+            args, kwargs = self.call_arguments(call)
+            if len(args) != 1:
+                raise error(
+                    f"proton.scope takes one name and payload by keyword, got {len(args)} values",
+                    "with proton.scope('name', x=x): ...",
+                )
+            return self.enter_scope(args[0], **kwargs)
+
+    def _scope_name(self, name: Any) -> str:
+        try:
+            return profiling.check_name(name)
+        except ValueError as problem:
+            raise error(str(problem), "a scope's name is a constexpr str") from None
+
+    def enter_scope(self, name: Any, **payload: Any) -> str:
+        """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
+        name = self._scope_name(name)
+        if "when" in payload:
+            raise self.unsupported("when= of a scope", "put the scope into an if")
+        self.scopes.append(name)
+        with self.location():
+            values, attributes = self._payload(payload)
+            path = string_attr("/".join(self.scopes))
+            proton_dialect.RecordOp(values, path, string_attr("start"), *attributes)
+        return name
+
+    def exit_scope(self, name: Any) -> None:
+        """Closes the innermost scope of this block, which must have this name."""
+        inner = self.scopes[-1] if len(self.scopes) > self.block_scope else None
+        if inner is None or inner != name:
+            raise error(
+                f"exit_scope({name!r}): the innermost open scope is {inner!r}",
+                "scopes close in the reverse order of their opening, in the same block",
+            )
+        with self.location():
+            path = string_attr("/".join(self.scopes))
+            values, attributes = self._payload({})
+            proton_dialect.RecordOp(values, path, string_attr("end"), *attributes)
+        self.scopes.pop()
+
+    def mark(self, name: Any, value: Any = None) -> None:
+        """An instant, with a scalar if given."""
+        name = self._scope_name(name)
+        values, attributes = self._payload({} if value is None else {"value": value})
+        path = string_attr("/".join([*self.scopes, name]))
+        proton_dialect.MarkOp(values, path, *attributes)
+
+    def _payload(self, payload: dict[str, Any]) -> tuple[list[Any], tuple[Any, Any]]:
+        """(scalars as i64 values, the attributes `names` and `kinds`)"""
+        values, kinds = [], []
+        for name, value in payload.items():
+            scalar = as_tensor(value, f"payload {name}")
+            if scalar.is_block() or scalar.dtype.is_ptr():
+                raise error(
+                    f"payload {name} must be a scalar number, got {scalar.type}",
+                    "reduce it first, with tl.max(x, axis=0) or the like",
+                )
+            kinds.append("float" if scalar.dtype.is_floating() else "int")
+            if scalar.dtype.is_floating():
+                scalar = emit("arith.bitcast", ty.int64, cast(scalar, ty.float64))
+            values.append(cast(scalar, ty.int64).handle)
+        names = ir.ArrayAttr.get([string_attr(name) for name in payload])
+        return values, (names, ir.ArrayAttr.get([string_attr(kind) for kind in kinds]))
+
+    # Calls
+
+    def inline(self, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Compiles a call of another device function in place; its return value."""
+        if self.depth >= MAX_INLINE_DEPTH:
+            raise error(
+                f"calls nest deeper than {MAX_INLINE_DEPTH} at {fn.__name__}",
+                "recursion is not supported: write it as a loop",
+            )
+        try:
+            bound = fn.signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            raise error(
+                f"{fn.__name__}: {problem}", f"its parameters are {fn.signature}"
+            ) from None
+        bound.apply_defaults()
+        env: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            parameter = fn.signature.parameters[name]
+            if parameter.kind is parameter.VAR_KEYWORD:
+                raise self.unsupported(f"**{name} in {fn.__name__}", "name each parameter")
+            env[name] = bind_parameter(fn, name, ty.unwrap(value))
+        callee = Generator(fn, env, debug=self.debug, caller=self)
+        outcome = callee.run(fn.parse().body)
+        callee.check_scopes_closed()
+        return None if outcome is None else outcome.value
+
+    def check_scopes_closed(self) -> None:
+        """Every enter_scope has its exit_scope."""
+        if len(self.scopes) > self.first_scope:
+            raise CompilationError(
+                f"enter_scope({self.scopes[-1]!r}) is not exited in {self.fn.__name__}",
+                self.span(self.fn.parse()),
+                "close it in the same block, or use `with proton.scope(...)`",
+                self.call_trace(),
+            )
+
+
+def is_constexpr_annotation(fn: DeviceFunction, name: str) -> bool:
+    """Whether a parameter is declared `tl.constexpr`."""
+    annotation = fn.signature.parameters[name].annotation
+    return annotation is ty.constexpr or (
+        isinstance(annotation, str) and annotation.split(".")[-1] == "constexpr"
+    )
+
+
+def bind_parameter(fn: DeviceFunction, name: str, value: Any) -> Any:
+    """The value of an inlined parameter: constexprs must be known while compiling."""
+    if is_constexpr_annotation(fn, name) and isinstance(value, tensor):
+        raise error(
+            f"{fn.__name__}: parameter {name} is a constexpr, got a {value.type} that is known "
+            "only at run time",
+            "leave tl.constexpr out of the annotation, or pass a constexpr",
+        )
+    return value
+
+
+def build_module(fn: DeviceFunction, signature: Signature, *, debug: bool = False) -> Any:
+    """The `ir.Module` with one public function: the kernel for this signature.
+
+    Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
+    """
+    span = SourceSpan(file=fn.file, line=fn.parse().lineno)
+    location = ir.Location.file(span.file, span.line, 1)
+    module = ir.Module.create(location)
+    with ir.InsertionPoint(module.body), location:
+        inputs = [to_ir(type_) for type_ in signature.types.values()]
+        function = func.FuncOp(fn.__name__, (inputs, []))
+        function.attributes["tt.kernel"] = ir.UnitAttr.get()
+        function.arg_attrs = [
+            ir.DictAttr.get(_argument_attributes(name, type_, signature))
+            for name, type_ in signature.types.items()
+        ]
+        block = function.add_entry_block([location] * len(inputs))
+    env: dict[str, Any] = {name: ty.unwrap(v) for name, v in signature.constants.items()}
+    for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
+        env[name] = tensor(value, type_)
+    generator = Generator(fn, env, debug=debug)
+    with ir.InsertionPoint(block), location:
+        outcome = generator.run(fn.parse().body)
+        generator.check_scopes_closed()
+        if outcome is not None and outcome.value is not None:
+            raise CompilationError(
+                f"kernel {fn.__name__} returns a value", span, "store it through a pointer"
+            )
+        func.ReturnOp([])
+    return module
+
+
+def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Any]:
+    attributes: dict[str, Any] = {"tt.name": string_attr(name)}
+    if name in signature.divisible:
+        attributes["tt.divisibility"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 16)
+    if isinstance(type_, ty.pointer_type):
+        attributes["tt.element"] = string_attr(type_.element_ty.mangle())
+    return attributes

@@ -1,0 +1,162 @@
+"""Rules of products and reductions."""
+
+from typing import Any
+
+from proton.dialect import tt
+from proton.dialect.mlir import ir
+from proton.frontend.builder import (
+    as_tensor,
+    broadcast_all,
+    broadcast_to,
+    constant,
+    error,
+    i32_attr,
+    string_attr,
+    to_ir,
+    wrap,
+)
+from proton.frontend.promotion import cast
+from proton.frontend.rules import generator_rule, rule
+from proton.frontend.shapes import expand_dims, normalize_axis, reshape
+from proton.language import core
+from proton.language import types as ty
+from proton.language.function import DeviceFunction
+from proton.language.value import tensor
+
+@rule(core.dot)
+def _dot(
+    input: Any,
+    other: Any,
+    acc: Any = None,
+    input_precision: str | None = None,
+    allow_tf32: bool | None = None,
+    max_num_imprecise_acc: int | None = None,
+    out_dtype: ty.dtype | None = None,
+) -> tensor:
+    a, b = as_tensor(input), as_tensor(other)
+    if input_precision is None:
+        input_precision = "ieee" if allow_tf32 is False else "tf32"
+    if input_precision not in tt.INPUT_PRECISIONS:
+        raise error(
+            f"input_precision must be one of {', '.join(tt.INPUT_PRECISIONS)}, "
+            f"got {input_precision!r}",
+            'leave it out; the CPU computes as "ieee"',
+        )
+    if out_dtype is not None and not isinstance(out_dtype, ty.dtype):
+        raise error(
+            f"tl.dot: out_dtype must be a dtype, got {out_dtype!r}", "pass tl.float32 or the like"
+        )
+    shape = _dot_shape(a, b)
+    type_ = ty.block_type(_dot_type(a.dtype, b.dtype, out_dtype, acc), shape)
+    if acc is None:
+        acc = constant(0, type_)
+    elif not isinstance(acc, tensor) or acc.shape != shape:
+        found = acc.type if isinstance(acc, tensor) else repr(acc)
+        raise error(
+            f"tl.dot: acc must have shape {list(shape)}, got {found}",
+            f"start from tl.zeros({shape}, dtype=tl.float32)",
+        )
+    op = tt.DotOp(a.handle, b.handle, acc.handle, string_attr(input_precision), to_ir(type_))
+    return wrap(op, type_)
+
+
+def _dot_shape(a: tensor, b: tensor) -> tuple[int, int]:
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        raise error(
+            f"tl.dot takes two-dimensional blocks, got {list(a.shape)} and {list(b.shape)}",
+            "batched products are not supported yet: loop over the batch, or use the grid",
+        )
+    if a.shape[1] != b.shape[0]:
+        raise error(
+            f"tl.dot: inner sizes must agree, got {list(a.shape)} and {list(b.shape)}",
+            "transpose one side with tl.trans",
+        )
+    return a.shape[0], b.shape[1]
+
+
+def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: Any) -> ty.dtype:
+    if a != b and not (a.is_fp8() and b.is_fp8()):
+        raise error(f"tl.dot: both sides must have one dtype, got {a} and {b}", "cast one side")
+    if a.is_int():
+        if a.primitive_bitwidth != 8:
+            raise error(
+                f"tl.dot takes int8 among integers, got {a}", "convert with .to(tl.float32)"
+            )
+        default = ty.int32
+    else:
+        default = ty.float64 if a.is_fp64() else ty.float32
+    result = acc.dtype if isinstance(acc, tensor) else out or default
+    if out is not None and out != result:
+        raise error(f"tl.dot: acc is {result} and out_dtype {out}", "leave out_dtype out")
+    if result.is_floating() != a.is_floating():
+        raise error(
+            f"tl.dot of {a} cannot give {result}",
+            "floats give floats and int8 gives int32: convert the result",
+        )
+    return result
+
+
+@generator_rule(core.reduce)
+def _reduce(generator: Any, input: Any, axis: Any, combine_fn: Any, keep_dims: bool = False) -> Any:
+    if not isinstance(combine_fn, DeviceFunction):
+        raise error(
+            f"tl.reduce: combine_fn must be a @proton.jit function, got {combine_fn!r}",
+            "decorate a function of two elements that returns one",
+        )
+    single = not isinstance(input, tuple | list)
+    inputs = [input] if single else input
+    if not 1 <= len(inputs) <= tt.MAX_REDUCED:
+        raise error(
+            f"tl.reduce takes 1 to {tt.MAX_REDUCED} blocks at once, got {len(inputs)}",
+            "reduce in several steps",
+        )
+    sources = broadcast_all(*[as_tensor(value) for value in inputs])
+    rank = len(sources[0].shape)
+    if rank == 0:
+        raise error("tl.reduce: a scalar cannot be reduced", "use the scalar as it is")
+    if axis is None:
+        sources = [reshape(source, (source.numel,)) for source in sources]
+        position = 0
+    else:
+        position = normalize_axis(axis, rank, "tl.reduce")
+    shape = sources[0].shape
+    left = (*shape[:position], *shape[position + 1 :])
+    types = [ty.block_type(s.dtype, left) if left else s.dtype for s in sources]
+    op = ir.Operation.create(
+        "tt.reduce",
+        results=[to_ir(type_) for type_ in types],
+        operands=[source.handle for source in sources],
+        attributes={
+            "axis": i32_attr(position),
+            "operandSegmentSizes": tt.reduced_segments(len(sources)),
+            "resultSegmentSizes": tt.reduced_segments(len(sources)),
+        },
+        regions=1,
+    )
+    _combine_region(generator, op, combine_fn, [source.dtype for source in sources])
+    results = [tensor(result, type_) for result, type_ in zip(op.results, types, strict=True)]
+    if keep_dims:
+        if axis is None:
+            results = [broadcast_to(r, (1,) * rank) for r in results]
+        else:
+            results = [expand_dims(r, position) for r in results]
+    return results[0] if single else tuple(results)
+
+
+def _combine_region(generator: Any, op: Any, fn: DeviceFunction, types: list[ty.dtype]) -> None:
+    """Compiles `fn` on scalars into the op's region."""
+    arguments = [to_ir(type_) for type_ in types] * 2
+    block = ir.Block.create_at_start(
+        op.regions[0], arguments, [ir.Location.current] * len(arguments)
+    )
+    values = [tensor(v, t) for v, t in zip(block.arguments, types * 2, strict=True)]
+    with ir.InsertionPoint(block):
+        combined = generator.inline(fn, values, {})
+        combined = combined if isinstance(combined, tuple) else (combined,)
+        if len(combined) != len(types):
+            raise error(
+                f"combine_fn {fn.__name__} must return {len(types)} values, got {len(combined)}",
+                "return one value for each block that is reduced",
+            )
+        values = [cast(as_tensor(c), t) for c, t in zip(combined, types, strict=True)]
+        tt.ReduceReturnOp(**{f"value{n}": value.handle for n, value in enumerate(values)})

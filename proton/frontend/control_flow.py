@@ -1,0 +1,446 @@
+"""if, for and while as `scf` ops, with the variables they assign carried as values."""
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proton.dialect.mlir import ir
+from proton.frontend.builder import as_tensor, constant, emit, error, i32_attr, is_number, to_ir
+from proton.frontend.flow import Returned, Undefined
+from proton.frontend.promotion import cast, promote_integers, to_bool
+from proton.language import core
+from proton.language import types as ty
+from proton.language.value import tensor
+
+
+def assigned_names(statements: list[ast.stmt]) -> list[str]:
+    """Names that the statements bind, in order, not looking into nested definitions."""
+    names: dict[str, None] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.setdefault(node.id)
+    return list(names)
+
+
+def contains_return(node: ast.AST) -> bool:
+    """Whether a return is anywhere below."""
+    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+
+
+def _condition(g: Any, node: ast.expr) -> Any:
+    """A Python bool where the test is known while compiling, else an int1 scalar."""
+    value = g.evaluate(node)
+    if not isinstance(value, tensor):
+        return bool(value)
+    if value.is_block():
+        raise error(
+            f"a condition must be a scalar, got {value.type}",
+            "use tl.where for blocks, or reduce with tl.max",
+        )
+    return to_bool(value)
+
+
+@dataclass
+class _Branch:
+    """A compiled branch: its block, what it bound, what it returned."""
+
+    block: Any
+    env: dict[str, Any]
+    outcome: Any
+
+
+def _compile_branch(g: Any, region: Any, statements: Sequence[ast.stmt]) -> _Branch:
+    before = g.env
+    g.env = dict(before)
+    block = ir.Block.create_at_start(region, [])
+    try:
+        with ir.InsertionPoint(block), g.block():
+            outcome = g.run(statements)
+        return _Branch(block, g.env, outcome)
+    finally:
+        g.env = before
+
+
+def _scf_if(condition: tensor, then: _Branch, other: _Branch, pairs: list[tuple[Any, Any]]) -> Any:
+    """The final `scf.if`: takes over both blocks and yields one value for each pair."""
+    for branch, side in ((then, 0), (other, 1)):
+        with ir.InsertionPoint(branch.block):
+            ir.Operation.create("scf.yield", operands=[pair[side].handle for pair in pairs])
+    op = ir.Operation.create(
+        "scf.if",
+        results=[to_ir(pair[0].type) for pair in pairs],
+        operands=[condition.handle],
+        regions=2,
+    )
+    then.block.append_to(op.regions[0])
+    other.block.append_to(op.regions[1])
+    return op
+
+
+def _two_branches(
+    g: Any, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]
+) -> tuple[_Branch, _Branch, Any]:
+    """Both branches, compiled inside a temporary op that the caller erases."""
+    holder = ir.Operation.create("scf.execute_region", regions=1)
+    holder_else = ir.Operation.create("scf.execute_region", regions=1)
+    then = _compile_branch(g, holder.regions[0], body)
+    other = _compile_branch(g, holder_else.regions[0], orelse)
+    return then, other, (holder, holder_else)
+
+
+def compile_if(g: Any, node: ast.If) -> None:
+    """An `if` without a return inside."""
+    condition = _condition(g, node.test)
+    if isinstance(condition, bool):
+        g.run(node.body if condition else node.orelse)
+        return
+    then, other, holders = _two_branches(g, node.body, node.orelse)
+    names = assigned_names([*node.body, *node.orelse])
+    joined: list[tuple[str, tuple[tensor, tensor]]] = []
+    for name in names:
+        outcome = _join_variable(g, name, then, other)
+        if outcome is not None:
+            joined.append((name, outcome))
+    op = _scf_if(condition, then, other, [pair for _, pair in joined])
+    for holder in holders:
+        holder.erase()
+    for (name, (left, _)), result in zip(joined, op.results, strict=True):
+        g.env[name] = tensor(result, left.type)
+
+
+def _join_variable(g: Any, name: str, then: _Branch, other: _Branch) -> Any:
+    """The values of a variable at the ends of both branches; None where nothing is to join."""
+    missing = Undefined(name, "only one branch of an if assigns it")
+    left, right = then.env.get(name, missing), other.env.get(name, missing)
+    if left is right:
+        return None
+    if isinstance(left, Undefined) or isinstance(right, Undefined):
+        g.env[name] = missing
+        return None
+    if not isinstance(left, tensor) and not isinstance(right, tensor):
+        if type(left) is type(right) and left == right:
+            g.env[name] = left
+            return None
+        if not (is_number(left) and is_number(right)):
+            g.env[name] = Undefined(name, f"the branches of an if bind {left!r} and {right!r}")
+            return None
+    return _common(name, left, right, then.block, other.block)
+
+
+def _common(name: str, left: Any, right: Any, then: Any, other: Any) -> tuple[tensor, tensor]:
+    """Both values as tensors of one type; numbers take the type of the other side."""
+    with ir.InsertionPoint(then):
+        left = _materialize(left, right)
+    with ir.InsertionPoint(other):
+        right = _materialize(right, left)
+    if left.type != right.type:
+        raise error(
+            f"{name} is {left.type} after one branch of the if and {right.type} after the other",
+            "cast one of them with .to(...)",
+        )
+    return left, right
+
+
+def _materialize(value: Any, like: Any) -> tensor:
+    if isinstance(value, tensor):
+        return value
+    if not is_number(value):
+        raise error(
+            f"{value!r} is known while compiling in one branch only",
+            "give the name a number or a tensor in both branches",
+        )
+    return constant(value, like.type) if isinstance(like, tensor) else as_tensor(value)
+
+
+def compile_if_with_return(g: Any, node: ast.If, rest: list[ast.stmt]) -> tuple[Any, bool]:
+    """An `if` that may return: what follows it moves into the branches that do not.
+
+    Returns (outcome, whether `rest` was compiled here).
+    """
+    condition = _condition(g, node.test)
+    if isinstance(condition, bool):
+        return g.run(node.body if condition else node.orelse), False
+    if g.loop_depth:
+        raise g.unsupported("return inside a loop", "return after the loop")
+    then, other, holders = _two_branches(g, [*node.body, *rest], [*node.orelse, *rest])
+    left = _as_tuple(then.outcome)
+    right = _as_tuple(other.outcome)
+    if len(left) != len(right):
+        raise error(
+            f"one path returns {len(left)} values, another {len(right)}",
+            "return the same number of values on every path",
+        )
+    pairs = [
+        _common_promoted(a, b, then.block, other.block) for a, b in zip(left, right, strict=True)
+    ]
+    op = _scf_if(condition, then, other, pairs)
+    for holder in holders:
+        holder.erase()
+    results = tuple(
+        tensor(result, a.type) for result, (a, _) in zip(op.results, pairs, strict=True)
+    )
+    is_tuple = isinstance(getattr(then.outcome, "value", None), tuple)
+    value = results if is_tuple else results[0] if results else None
+    return Returned(value), True
+
+
+def _as_tuple(outcome: Any) -> tuple[Any, ...]:
+    value = None if outcome is None else outcome.value
+    return value if isinstance(value, tuple) else () if value is None else (value,)
+
+
+def _common_promoted(left: Any, right: Any, then: Any, other: Any) -> tuple[tensor, tensor]:
+    """Like `_common`, but scalars of different integer types are promoted, as for return."""
+    both = isinstance(left, tensor) and isinstance(right, tensor) and left.shape == right.shape
+    if both and left.dtype.is_int() and right.dtype.is_int():
+        target = promote_integers(left.dtype, right.dtype)
+        with ir.InsertionPoint(then):
+            left = cast(left, target)
+        with ir.InsertionPoint(other):
+            right = cast(right, target)
+    return _common("the return value", left, right, then, other)
+
+
+def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
+    """`a if c else b`; both sides are compiled, one is run."""
+    condition = _condition(g, node.test)
+    if isinstance(condition, bool):
+        return g.evaluate(node.body if condition else node.orelse)
+    assign = [
+        [ast.copy_location(ast.Assign([ast.Name("$if", ast.Store())], side), side)]
+        for side in (node.body, node.orelse)
+    ]
+    for statements in assign:
+        ast.fix_missing_locations(statements[0])
+    then, other, holders = _two_branches(g, *assign)
+    left, right = then.env["$if"], other.env["$if"]
+    pair = _common("the value", left, right, then.block, other.block)
+    op = _scf_if(condition, then, other, [pair])
+    for holder in holders:
+        holder.erase()
+    return tensor(op.results[0], pair[0].type)
+
+
+# Loops
+
+
+@dataclass
+class _Range:
+    """The arguments of a loop, and the hints that came with them."""
+
+    start: Any
+    stop: Any
+    step: Any
+    unroll: int
+    static: bool
+
+
+def _parse_range(g: Any, node: ast.expr) -> _Range:
+    if not isinstance(node, ast.Call):
+        raise g.unsupported("a for loop over anything but range", "for i in range(...)")
+    function = g.evaluate(node.func)
+    if function not in (range, core.range, core.static_range):
+        raise g.unsupported(
+            "a for loop over anything but range", "use range, tl.range or tl.static_range"
+        )
+    args, kwargs = g.call_arguments(node)
+    names = {"arg1": 0, "arg2": 1, "step": 2}
+    for name, position in names.items():
+        if name in kwargs and position == len(args):
+            args.append(kwargs.pop(name))
+    step = kwargs.pop("step", 1)
+    if not 1 <= len(args) <= 3:
+        raise error(
+            f"range takes 1 to 3 arguments, got {len(args)}", "range(stop), or (start, stop, step)"
+        )
+    hints = {
+        "num_stages",
+        "loop_unroll_factor",
+        "disallow_acc_multi_buffer",
+        "flatten",
+        "warp_specialize",
+        "disable_licm",
+    }
+    if unknown := sorted(set(kwargs) - hints):
+        raise error(
+            f"tl.range has no argument {unknown[0]!r}", f"its hints are {', '.join(sorted(hints))}"
+        )
+    start, stop = (0, args[0]) if len(args) == 1 else args[:2]
+    step = args[2] if len(args) == 3 else step
+    if not isinstance(step, tensor) and step == 0:
+        raise error("the step of a loop cannot be 0", "choose a positive or a negative step")
+    unroll = kwargs.get("loop_unroll_factor") or 1
+    if not isinstance(unroll, int) or unroll < 1:
+        raise error(
+            f"loop_unroll_factor must be a positive constexpr integer, got {unroll!r}",
+            "leave it out to let the compiler choose",
+        )
+    return _Range(start, stop, step, unroll, function is core.static_range)
+
+
+def compile_for(g: Any, node: ast.For) -> None:
+    """A `for` over range, tl.range or tl.static_range."""
+    if node.orelse:
+        raise g.unsupported("else of a loop", "write it after the loop")
+    if contains_return(node):
+        raise g.unsupported("return inside a loop", "return after the loop")
+    bounds = _parse_range(g, node.iter)
+    known = [bounds.start, bounds.stop, bounds.step]
+    if bounds.static:
+        if any(not isinstance(value, int) for value in known):
+            raise error("tl.static_range takes constexpr integers", "use tl.range")
+        for value in range(*known):
+            g.assign(node.target, value)
+            g.run(node.body)
+        return
+    _compile_dynamic_for(g, node, bounds)
+
+
+def _loop_bounds(bounds: _Range) -> tuple[tensor, tensor, tensor, tensor | None]:
+    """(lower, upper, step, start of a descending loop or None), all of one integer type."""
+    values = [as_tensor(v, "a loop bound") for v in (bounds.start, bounds.stop, bounds.step)]
+    type_ = ty.int32
+    for value in values:
+        if value.is_block() or not value.dtype.is_int():
+            raise error(
+                f"a loop bound must be an integer scalar, got {value.type}",
+                "convert it with .to(tl.int32), or tl.cdiv for a rounded-up quotient",
+            )
+        if value.dtype.primitive_bitwidth == 64 or value.dtype == ty.uint32:
+            type_ = ty.int64
+    start, stop, step = (cast(value, type_) for value in values)
+    if isinstance(bounds.step, int):
+        if bounds.step < 0:
+            # i runs over 0, 1, ... and the variable over start + i * step.
+            size = constant(-bounds.step, type_)
+            span = emit("arith.subi", type_, start, stop)
+            padded = emit("arith.addi", type_, span, constant(-bounds.step - 1, type_))
+            count = emit("arith.divsi", type_, padded, size)
+            return constant(0, type_), count, constant(1, type_), start
+    return start, stop, step, None
+
+
+def _carried(g: Any, statements: list[ast.stmt], exclude: set[str]) -> list[str]:
+    """Variables that the loop assigns and that exist before it: numbers become tensors."""
+    names = []
+    for name in assigned_names(statements):
+        if name in exclude or name not in g.env:
+            continue
+        value = g.env[name]
+        if is_number(value):
+            g.env[name] = as_tensor(value)
+        if isinstance(g.env[name], tensor):
+            names.append(name)
+        elif isinstance(value, tuple) and any(isinstance(v, tensor) for v in value):
+            raise g.unsupported(f"carrying the tuple {name} through a loop", "use separate names")
+    return names
+
+
+def _run_body(g: Any, block: Any, names: list[str], node: ast.For | ast.While) -> list[tensor]:
+    """Compiles the body with the carried variables bound; their values at its end."""
+    before = dict(g.env)
+    types = [before[name].type for name in names]
+    g.loop_depth += 1
+    with ir.InsertionPoint(block):
+        with g.block():
+            g.run(node.body)
+        results = []
+        for name, type_ in zip(names, types, strict=True):
+            value = g.env[name]
+            if is_number(value):
+                value = constant(value, type_)
+            if not isinstance(value, tensor) or value.type != type_:
+                found = value.type if isinstance(value, tensor) else repr(value)
+                raise error(
+                    f"the loop carries {name} as {type_}, and its body makes it {found}",
+                    "give it its final type before the loop, or cast it with .to(...)",
+                )
+            results.append(value)
+    g.loop_depth -= 1
+    new_names = set(g.env) - set(before)
+    g.env = before
+    for name in new_names:
+        g.env[name] = Undefined(name, "it is assigned inside a loop that may not run")
+    return results
+
+
+def _compile_dynamic_for(g: Any, node: ast.For, bounds: _Range) -> None:
+    if not isinstance(node.target, ast.Name):
+        raise g.unsupported("a loop variable that is not a name", "for i in range(...)")
+    lower, upper, step, descending = _loop_bounds(bounds)
+    variable = node.target.id
+    names = _carried(g, node.body, {variable})
+    initial = [g.env[name] for name in names]
+    op = ir.Operation.create(
+        "scf.for",
+        results=[to_ir(value.type) for value in initial],
+        operands=[v.handle for v in (lower, upper, step, *initial)],
+        regions=1,
+    )
+    if bounds.unroll > 1:
+        op.attributes["tt.loop_unroll_factor"] = i32_attr(bounds.unroll)
+    types = [to_ir(lower.type), *(to_ir(value.type) for value in initial)]
+    block = ir.Block.create_at_start(op.regions[0], types, [ir.Location.current] * len(types))
+    with ir.InsertionPoint(block):
+        index = tensor(block.arguments[0], lower.type)
+        if descending is not None:
+            scaled = emit("arith.muli", index.type, index, constant(bounds.step, index.type))
+            index = emit("arith.addi", index.type, descending, scaled)
+    before = g.env.get(variable)
+    g.env[variable] = index
+    for name, value, argument in zip(names, initial, list(block.arguments)[1:], strict=True):
+        g.env[name] = tensor(argument, value.type)
+    yielded = _run_body(g, block, names, node)
+    with ir.InsertionPoint(block):
+        ir.Operation.create("scf.yield", operands=[value.handle for value in yielded])
+    for name, value, result in zip(names, initial, op.results, strict=True):
+        g.env[name] = tensor(result, value.type)
+    _forget(g, variable, before)
+
+
+def _forget(g: Any, variable: str, before: Any) -> None:
+    g.env[variable] = (
+        before
+        if before is not None
+        else Undefined(variable, "it is the variable of a loop that has ended")
+    )
+
+
+def compile_while(g: Any, node: ast.While) -> None:
+    """A `while` on a scalar condition."""
+    if node.orelse:
+        raise g.unsupported("else of a loop", "write it after the loop")
+    if contains_return(node):
+        raise g.unsupported("return inside a loop", "return after the loop")
+    names = _carried(g, node.body, set())
+    initial = [g.env[name] for name in names]
+    types = [to_ir(value.type) for value in initial]
+    op = ir.Operation.create(
+        "scf.while", results=types, operands=[value.handle for value in initial], regions=2
+    )
+    locations = [ir.Location.current] * len(types)
+    test = ir.Block.create_at_start(op.regions[0], types, locations)
+    body = ir.Block.create_at_start(op.regions[1], types, locations)
+    outer = dict(g.env)
+    with ir.InsertionPoint(test):
+        for name, value, argument in zip(names, initial, test.arguments, strict=True):
+            g.env[name] = tensor(argument, value.type)
+        condition = _condition(g, node.test)
+        if isinstance(condition, bool):
+            if condition:
+                raise error(
+                    "this loop never ends: its condition is always true",
+                    "test a variable that the body changes, or loop over range",
+                )
+            condition = constant(False, ty.int1)
+        ir.Operation.create("scf.condition", operands=[condition.handle, *test.arguments])
+    g.env = outer
+    for name, value, argument in zip(names, initial, body.arguments, strict=True):
+        g.env[name] = tensor(argument, value.type)
+    yielded = _run_body(g, body, names, node)
+    with ir.InsertionPoint(body):
+        ir.Operation.create("scf.yield", operands=[value.handle for value in yielded])
+    for name, value, result in zip(names, initial, op.results, strict=True):
+        g.env[name] = tensor(result, value.type)

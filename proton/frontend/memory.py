@@ -1,0 +1,225 @@
+"""Rules of loads, stores and atomics."""
+
+from typing import Any
+
+from proton.dialect import tt
+from proton.dialect.mlir import ir
+from proton.frontend.builder import (
+    broadcast_shape,
+    broadcast_to,
+    error,
+    string_attr,
+    to_ir,
+    wrap,
+)
+from proton.frontend.promotion import cast, to_bool
+from proton.frontend.rules import rule
+from proton.language import core
+from proton.language import types as ty
+from proton.language.value import tensor
+
+# The cache modifiers that Triton takes.
+_LOAD_CACHE = ("", ".ca", ".cg", ".cv")
+_STORE_CACHE = ("", ".wb", ".cg", ".cs", ".wt")
+
+
+def _pointer(value: Any, what: str, *, writes: bool = False) -> tensor:
+    """The pointers of an access."""
+    type_ = value.dtype if isinstance(value, tensor) else None
+    if not isinstance(type_, ty.pointer_type):
+        found = value.type if isinstance(value, tensor) else repr(value)
+        raise error(
+            f"{what}: the first argument must be a pointer or a block of pointers, got {found}",
+            "add offsets to a pointer argument",
+        )
+    if writes and type_.const:
+        raise error(
+            f"{what}: cannot write through a pointer to const ({value.type})",
+            "leave tl.const out of the parameter's annotation",
+        )
+    assert isinstance(value, tensor)
+    return value
+
+
+def _choice(value: Any, choices: tuple[str, ...], what: str, hint: str) -> Any:
+    if value not in choices:
+        shown = ", ".join(map(repr, choices))
+        raise error(f"{what} must be one of {shown}, got {value!r}", hint)
+    return string_attr(value)
+
+
+def _cache(value: Any, choices: tuple[str, ...]) -> Any:
+    hint = "leave it out: caching changes the speed only, and nothing on the CPU"
+    return _choice(value or "", choices, "cache_modifier", hint)
+
+
+def _eviction(value: Any) -> Any:
+    hint = "leave it out: eviction changes the speed only, and nothing on the CPU"
+    return _choice(value or "", tt.EVICTION_POLICIES, "eviction_policy", hint)
+
+
+def _mask(pointer: tensor, mask: Any, what: str) -> tensor | None:
+    if mask is None:
+        return None
+    mask = to_bool(mask)
+    if mask.is_block() and not pointer.is_block():
+        raise error(
+            f"{what}: a scalar pointer takes a scalar mask, got {mask.type}",
+            "add tl.arange to the pointer to make a block of pointers",
+        )
+    return broadcast_to(mask, pointer.shape)
+
+
+def _handle(value: tensor | None) -> Any:
+    return None if value is None else value.handle
+
+
+@rule(core.load)
+def load(
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    *,
+    cache_modifier: str = "",
+    eviction_policy: str = "",
+    volatile: bool = False,
+) -> tensor:
+    """Reads memory."""
+    pointer = _pointer(pointer, "tl.load")
+    if other is not None and mask is None:
+        raise error("tl.load: other needs a mask", "pass mask=..., or leave other out")
+    mask = _mask(pointer, mask, "tl.load")
+    element = pointer.dtype.element_ty
+    memory = ty.int8 if element.is_bool() else element
+    type_ = ty.with_scalar(pointer.type, memory)
+    if other is not None:
+        other = broadcast_to(cast(other, memory), pointer.shape)
+    op = tt.LoadOp(
+        pointer.handle,
+        _cache(cache_modifier, _LOAD_CACHE),
+        _eviction(eviction_policy),
+        ir.BoolAttr.get(bool(volatile)),
+        to_ir(type_),
+        mask=_handle(mask),
+        other=_handle(other),
+    )
+    value = wrap(op, type_)
+    return cast(value, element) if element.is_bool() else value
+
+
+@rule(core.store)
+def store(
+    pointer: Any,
+    value: Any,
+    mask: Any = None,
+    *,
+    cache_modifier: str = "",
+    eviction_policy: str = "",
+) -> None:
+    """Writes memory."""
+    pointer = _pointer(pointer, "tl.store", writes=True)
+    element = pointer.dtype.element_ty
+    value = _stored(pointer, value, element, "tl.store")
+    mask = _mask(pointer, mask, "tl.store")
+    tt.StoreOp(
+        pointer.handle,
+        value.handle,
+        _cache(cache_modifier, _STORE_CACHE),
+        _eviction(eviction_policy),
+        mask=_handle(mask),
+    )
+
+
+def _stored(pointer: tensor, value: Any, element: ty.dtype, what: str) -> tensor:
+    if isinstance(value, tensor) and value.is_block() and not pointer.is_block():
+        raise error(
+            f"{what}: a scalar pointer takes a scalar, got {value.type}",
+            "reduce the value, or add tl.arange to the pointer",
+        )
+    stored = cast(value, element)
+    if element.is_bool():
+        stored = cast(stored, ty.int8)
+    return broadcast_to(stored, pointer.shape)
+
+
+def _sem(value: Any) -> Any:
+    hint = 'leave it out for "acq_rel", the strongest'
+    return _choice(value or "acq_rel", tt.MEMORY_SEMANTICS, "sem", hint)
+
+
+def _scope(value: Any) -> Any:
+    hint = 'leave it out for "gpu", all programs of a launch'
+    return _choice(value or "gpu", tt.MEMORY_SCOPES, "scope", hint)
+
+
+def _rmw(
+    name: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any, *, floats: str | None
+) -> tensor:
+    what = f"tl.atomic_{name}"
+    pointer = _pointer(pointer, what, writes=True)
+    element = pointer.dtype.element_ty
+    value = cast(val, element)
+    shape = broadcast_shape(pointer.shape, value.shape)
+    pointer = broadcast_to(pointer, shape)
+    _check_atomic_element(element, what, floats is not None)
+    value = broadcast_to(value, shape)
+    kind = name
+    if element.is_floating() and floats:
+        kind = floats
+    elif element.is_int_unsigned() and name in ("max", "min"):
+        kind = f"u{name}"
+    op = tt.AtomicRMWOp(
+        pointer.handle,
+        value.handle,
+        string_attr(kind),
+        _sem(sem),
+        _scope(scope),
+        to_ir(value.type),
+        mask=_handle(_mask(pointer, mask, what)),
+    )
+    return wrap(op, value.type)
+
+
+def _check_atomic_element(element: ty.dtype, what: str, floats: bool) -> None:
+    if element.is_floating() and not floats:
+        raise error(f"{what} is not defined on {element}", "it takes integers")
+    if element.is_bool() or element.is_fp8() or element.is_ptr():
+        raise error(
+            f"{what} is not defined on {element}", "use elements of 16, 32 or 64 bits"
+        )
+
+
+# op -> (its name, its name on floats; None where it takes integers only)
+_RMW: dict[Any, tuple[str, str | None]] = {
+    core.atomic_add: ("add", "fadd"),
+    core.atomic_max: ("max", "fmax"),
+    core.atomic_min: ("min", "fmin"),
+    core.atomic_and: ("and", None),
+    core.atomic_or: ("or", None),
+    core.atomic_xor: ("xor", None),
+    core.atomic_xchg: ("xchg", "xchg"),
+}
+
+
+def _define_rmw(op: Any, name: str, floats: str | None) -> None:
+    @rule(op)
+    def _(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        return _rmw(name, pointer, val, mask, sem, scope, floats=floats)
+
+
+for _op, (_name, _floats) in _RMW.items():
+    _define_rmw(_op, _name, _floats)
+
+
+@rule(core.atomic_cas)
+def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> tensor:
+    what = "tl.atomic_cas"
+    pointer = _pointer(pointer, what, writes=True)
+    element = pointer.dtype.element_ty
+    _check_atomic_element(element, what, True)
+    expected = broadcast_to(cast(cmp, element), pointer.shape)
+    value = broadcast_to(cast(val, element), pointer.shape)
+    op = tt.AtomicCASOp(
+        pointer.handle, expected.handle, value.handle, _sem(sem), _scope(scope), to_ir(value.type)
+    )
+    return wrap(op, value.type)

@@ -1,0 +1,219 @@
+"""Which type an operation computes in, and conversions to it: the rules are Triton's."""
+
+from typing import Any
+
+from proton.dialect import tt
+from proton.dialect.mlir import ir
+from proton.frontend.builder import (
+    as_tensor,
+    broadcast_all,
+    constant,
+    default_type,
+    emit,
+    error,
+    is_number,
+    string_attr,
+    to_ir,
+    wrap,
+)
+from proton.language import types as ty
+from proton.language.value import tensor
+
+_KIND_ORDER = {"int1": 0, "int": 1, "uint": 1, "float": 2}
+
+
+def _kind(type_: ty.dtype) -> int:
+    return 0 if type_.is_bool() else _KIND_ORDER[type_.kind]
+
+
+def promote_integers(a: ty.dtype, b: ty.dtype) -> ty.dtype:
+    """The wider type; where signs differ, unsigned wins unless it is the narrower."""
+    if a.kind == b.kind:
+        return a if a.primitive_bitwidth > b.primitive_bitwidth else b
+    unsigned, signed = (a, b) if a.kind == "uint" else (b, a)
+    return unsigned if unsigned.primitive_bitwidth >= signed.primitive_bitwidth else signed
+
+
+def promote(
+    a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool = True
+) -> ty.dtype:
+    """The type in which two scalar types meet; `division` is for /, // and %.
+
+    fp8 is a type of memory: arithmetic on it is done in fp16. An op that only moves values
+    (`computes` is False) leaves two values of one fp8 type as they are.
+    """
+    if a == b and a.is_fp8() and not computes:
+        return a
+    if a.is_fp64() or b.is_fp64():
+        return ty.float64
+    if a.is_fp32() or b.is_fp32():
+        return ty.float32
+    if a.is_fp16() or b.is_fp16():
+        return ty.float32 if division else ty.float16
+    if a.is_bf16() and b.is_bf16():
+        return ty.float32 if division else ty.bfloat16
+    if a.is_bf16() or b.is_bf16():
+        return ty.float32
+    if a.is_fp8() or b.is_fp8():
+        if not (a.is_floating() and b.is_floating()):
+            raise error(
+                f"fp8 cannot be mixed with integers ({a} and {b})",
+                "convert with .to(tl.float16) or .to(tl.float32) first",
+            )
+        return ty.float16
+    if division and a.kind != b.kind and not (a.is_bool() or b.is_bool()):
+        raise error(
+            f"/, // and % cannot mix signed and unsigned integers ({a} and {b})",
+            "cast one side with .to(...)",
+        )
+    return promote_integers(a, b)
+
+
+def _promote_with_number(
+    number: int | float, type_: ty.dtype, division: bool, computes: bool
+) -> ty.dtype:
+    """A Python number takes the tensor's type unless it is of a higher kind."""
+    own = default_type(number)
+    if type_.is_fp8():
+        return ty.float16 if computes else type_
+    if _kind(own) <= _kind(type_):
+        half = type_.is_fp16() or type_.is_bf16()
+        return ty.float32 if division and half else type_
+    return promote(own, type_, division=division)
+
+
+def binary_operands(
+    x: Any, y: Any, *, symbol: str, division: bool = False, computes: bool = True
+) -> tuple[tensor, tensor]:
+    """Both operands in one type and one shape; numbers become constants of that type."""
+    for value in (x, y):
+        if not isinstance(value, tensor) and not is_number(value):
+            raise error(
+                f"operands of {symbol} must be tensors or numbers, got {value!r}",
+                "pass a tensor, a number, or a constexpr number",
+            )
+    for value in (x, y):
+        if isinstance(value, tensor) and value.dtype.is_ptr():
+            raise error(
+                f"{symbol} is not defined on pointers ({value.type})",
+                "pointers take + and - with integers, and comparisons with pointers",
+            )
+    if isinstance(x, tensor) and isinstance(y, tensor):
+        target = promote(x.dtype, y.dtype, division=division, computes=computes)
+    elif isinstance(x, tensor):
+        target = _promote_with_number(y, x.dtype, division, computes)
+    elif isinstance(y, tensor):
+        target = _promote_with_number(x, y.dtype, division, computes)
+    else:
+        target = promote(default_type(x), default_type(y), division=division)
+    for value in (x, y):
+        if not isinstance(value, tensor) and target.is_int_unsigned() and value < 0:
+            raise error(
+                f"negative number {value} cannot be used with unsigned {target}",
+                "cast the tensor to a signed type first",
+            )
+    left, right = broadcast_all(_in_type(x, target), _in_type(y, target))
+    return left, right
+
+
+def _in_type(value: Any, target: ty.dtype) -> tensor:
+    if isinstance(value, tensor):
+        return cast(value, target)
+    if target.is_int() and not isinstance(value, float) and not target.is_bool():
+        low, high = target.get_int_min_value(), target.get_int_max_value()
+        if not low <= value <= high:
+            raise error(
+                f"number {value} does not fit in {target}", "cast the tensor to a wider type"
+            )
+    return constant(value, target)
+
+
+def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
+    """`value` converted to the scalar type `target`, in its own shape."""
+    if not isinstance(value, tensor):
+        return constant(value, target) if is_number(value) else as_tensor(value)
+    source = value.dtype
+    if source == target:
+        return value
+    type_ = ty.with_scalar(value.type, target)
+    if source.is_ptr() or target.is_ptr():
+        return _cast_pointer(value, type_)
+    if rounding == "rtz":
+        if not (source.is_floating() and target.is_floating()):
+            raise error(
+                f'fp_downcast_rounding="rtz" takes floating point, got {source} to {target}',
+                "leave fp_downcast_rounding out",
+            )
+        return wrap(tt.FpToFpOp(value.handle, string_attr("rtz"), to_ir(type_)), type_)
+    if source.is_floating() and target.is_floating():
+        return _cast_float(value, type_)
+    if target.is_bool():
+        return _not_zero(value, type_)
+    if source.is_floating():
+        return emit("arith.fptosi" if target.is_int_signed() else "arith.fptoui", type_, value)
+    if target.is_floating():
+        signed = source.is_int_signed() and not source.is_bool()
+        return emit("arith.sitofp" if signed else "arith.uitofp", type_, value)
+    return _cast_integer(value, type_)
+
+
+def _not_zero(value: tensor, type_: ty.dtype) -> tensor:
+    name, predicate = ("arith.cmpf", 13) if value.dtype.is_floating() else ("arith.cmpi", 1)
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)  # une, ne
+    zero = constant(0, value.type)
+    return emit(name, type_, value, zero, attributes={"predicate": attribute})
+
+
+def _cast_integer(value: tensor, type_: ty.dtype) -> tensor:
+    source, target = value.dtype, type_.scalar
+    if source.primitive_bitwidth == target.primitive_bitwidth:
+        return tensor(value.handle, type_)  # signless in the IR
+    if source.primitive_bitwidth > target.primitive_bitwidth:
+        return emit("arith.trunci", type_, value)
+    signed = source.is_int_signed() and not source.is_bool()
+    return emit("arith.extsi" if signed else "arith.extui", type_, value)
+
+
+def _cast_float(value: tensor, type_: ty.dtype) -> tensor:
+    source, target = value.dtype.primitive_bitwidth, type_.scalar.primitive_bitwidth
+    if source == target:  # fp16 and bf16 meet in fp32
+        return _cast_float(_cast_float(value, ty.with_scalar(value.type, ty.float32)), type_)
+    return emit("arith.extf" if source < target else "arith.truncf", type_, value)
+
+
+def _cast_pointer(value: tensor, type_: ty.dtype) -> tensor:
+    source, target = value.dtype, type_.scalar
+    if source.is_ptr() and target.is_ptr():
+        if to_ir(source) == to_ir(target):
+            return tensor(value.handle, type_)
+        return wrap(tt.BitcastOp(value.handle, to_ir(type_)), type_)
+    if source.is_ptr() and target.is_int() and target.primitive_bitwidth == 64:
+        return wrap(tt.PtrToIntOp(value.handle, to_ir(type_)), type_)
+    if target.is_ptr() and source.is_int() and source.primitive_bitwidth == 64:
+        return wrap(tt.IntToPtrOp(value.handle, to_ir(type_)), type_)
+    raise error(f"cannot cast {source} to {target}", "pointers convert to and from 64-bit integers")
+
+
+def bitcast(value: tensor, target: ty.dtype) -> tensor:
+    """The same bits as another type of the same width."""
+    source = value.dtype
+    if source == target:
+        return value
+    type_ = ty.with_scalar(value.type, target)
+    if source.is_ptr() or target.is_ptr():
+        return _cast_pointer(value, type_)
+    if source.primitive_bitwidth != target.primitive_bitwidth:
+        raise error(
+            f"bitcast keeps the width, got {source} ({source.primitive_bitwidth} bits) to "
+            f"{target} ({target.primitive_bitwidth} bits)",
+            "convert the value with .to(...) without bitcast, or choose a type of that width",
+        )
+    if source.is_int() and target.is_int():
+        return tensor(value.handle, type_)
+    return emit("arith.bitcast", type_, value)
+
+
+def to_bool(value: Any) -> tensor:
+    """`value != 0` as int1."""
+    value = as_tensor(value)
+    return value if value.dtype.is_bool() else cast(value, ty.int1)

@@ -1,0 +1,351 @@
+"""Rules of creation and shape ops."""
+
+import math
+from typing import Any
+
+from proton.dialect import tt
+from proton.dialect.mlir import ir
+from proton.frontend.builder import (
+    as_tensor,
+    broadcast_all,
+    broadcast_to,
+    constant,
+    error,
+    i32_attr,
+    splat,
+    to_ir,
+    wrap,
+)
+from proton.frontend.promotion import bitcast, cast
+from proton.frontend.rules import rule
+from proton.language import core
+from proton.language import types as ty
+from proton.language.value import tensor
+
+
+def _axis_attr(axis: Any, what: str) -> Any:
+    if not isinstance(axis, int) or not 0 <= axis <= 2:
+        raise error(
+            f"{what}: axis must be 0, 1 or 2, got {axis!r}", "a grid has up to three axes"
+        )
+    return i32_attr(axis)
+
+
+@rule(core.program_id)
+def _program_id(axis: int) -> tensor:
+    op = tt.GetProgramIdOp(_axis_attr(axis, "tl.program_id"), to_ir(ty.int32))
+    return wrap(op, ty.int32)
+
+
+@rule(core.num_programs)
+def _num_programs(axis: int) -> tensor:
+    op = tt.GetNumProgramsOp(_axis_attr(axis, "tl.num_programs"), to_ir(ty.int32))
+    return wrap(op, ty.int32)
+
+
+@rule(core.arange)
+def _arange(start: Any, end: Any) -> tensor:
+    for name, value in (("start", start), ("end", end)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise error(
+                f"tl.arange: {name} must be a constexpr integer, got {value!r}",
+                "mark the parameter as tl.constexpr",
+            )
+    size = end - start
+    if size <= 0 or size & (size - 1):
+        raise error(
+            f"tl.arange: end - start must be a power of two, got {size}",
+            "round it up with proton.next_power_of_2 and mask the rest",
+        )
+    if not -(2**31) <= start <= end <= 2**31 - 1:
+        raise error(
+            f"tl.arange: bounds must fit in i32, got {start} and {end}",
+            "add the large part after a .to(tl.int64)",
+        )
+    type_ = ty.block_type(ty.int32, check_shape((size,)))
+    return wrap(tt.MakeRangeOp(i32_attr(start), i32_attr(end), to_ir(type_)), type_)
+
+
+def check_shape(shape: Any) -> tuple[int, ...]:
+    """A shape from the user: ints, each a power of two, not too many elements."""
+    if isinstance(shape, int):
+        shape = (shape,)
+    try:
+        return ty.check_block_shape(tuple(shape))
+    except (ValueError, TypeError) as problem:
+        hint = f"sizes are constexpr powers of two, {ty.TRITON_MAX_TENSOR_NUMEL} elements in all: "
+        raise error(str(problem), hint + "mask the rest, or loop over smaller blocks") from None
+
+
+@rule(core.full)
+def _full(shape: Any, value: Any, dtype: ty.dtype) -> tensor:
+    sizes = check_shape(shape)
+    if not isinstance(dtype, ty.dtype):
+        raise error(f"tl.full: dtype must be a dtype, got {dtype!r}", "pass tl.float32 or the like")
+    if not isinstance(value, tensor):
+        return constant(value, ty.block_type(dtype, sizes) if sizes else dtype)
+    if value.numel != 1:
+        raise error(
+            f"tl.full: value must be a scalar, got {value.type}", "use tl.broadcast_to for blocks"
+        )
+    scalar = cast(_item(value), dtype)
+    return splat(scalar, sizes) if sizes else scalar
+
+
+@rule(core.zeros)
+def _zeros(shape: Any, dtype: ty.dtype) -> tensor:
+    return _full(shape, 0, dtype)
+
+
+@rule(core.zeros_like)
+def _zeros_like(input: Any) -> tensor:
+    return constant(0, as_tensor(input).type)
+
+
+@rule(core.to_tensor)
+def _to_tensor(x: Any) -> tensor:
+    return as_tensor(x)
+
+
+@rule(core.cast)
+def _cast(
+    input: Any, dtype: ty.dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False
+) -> tensor:
+    if not isinstance(dtype, ty.dtype):
+        raise error(f"cast: dtype must be a dtype, got {dtype!r}", "pass tl.float32 or the like")
+    if fp_downcast_rounding not in (None, "rtne", "rtz"):
+        raise error(
+            f'fp_downcast_rounding must be "rtne" or "rtz", got {fp_downcast_rounding!r}',
+            "leave it out to round to nearest",
+        )
+    value = as_tensor(input)
+    if bitcast:
+        return _bitcast(value, dtype.scalar)
+    return cast(value, dtype.scalar, fp_downcast_rounding)
+
+
+_bitcast = bitcast
+
+
+@rule(core.to)
+def _to(
+    input: Any, dtype: ty.dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False
+) -> tensor:
+    return _cast(input, dtype, fp_downcast_rounding, bitcast)
+
+
+@rule(core.broadcast)
+def _broadcast(input: Any, other: Any) -> tuple[tensor, ...]:
+    return tuple(broadcast_all(as_tensor(input), as_tensor(other)))
+
+
+def _flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`f(x, 2, 3)` and `f(x, (2, 3))` mean the same."""
+    if len(args) == 1 and isinstance(args[0], tuple | list):
+        return tuple(args[0])
+    return args
+
+
+@rule(core.broadcast_to)
+def _broadcast_to(input: Any, *shape: Any) -> tensor:
+    return broadcast_to(as_tensor(input), check_shape(_flat(shape)))
+
+
+def normalize_axis(axis: Any, rank: int, what: str) -> int:
+    """An axis counted from the front."""
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise error(
+            f"{what}: axis must lie in [{-rank}, {rank}), got {axis!r}",
+            f"the block has {rank} dimensions; negative axes count from the last",
+        )
+    return axis % rank
+
+
+@rule(core.expand_dims)
+def expand_dims(input: Any, axis: Any) -> tensor:
+    """A dimension of size 1 at each axis of the result."""
+    value = as_tensor(input)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    rank = len(value.shape) + len(axes)
+    for position in sorted(normalize_axis(a, rank, "tl.expand_dims") for a in axes):
+        shape = (*value.shape[:position], 1, *value.shape[position:])
+        type_ = ty.block_type(value.dtype, shape)
+        if not value.is_block():
+            value = splat(value, shape)
+            continue
+        op = tt.ExpandDimsOp(value.handle, i32_attr(position), to_ir(type_))
+        value = wrap(op, type_)
+    return value
+
+
+@rule(core.unsqueeze)
+def _unsqueeze(x: Any, dim: int) -> tensor:
+    return expand_dims(x, dim)
+
+
+@rule(core.squeeze)
+def _squeeze(x: Any, dim: int) -> tensor:
+    value = as_tensor(x)
+    axis = normalize_axis(dim, len(value.shape), "tl.squeeze")
+    if value.shape[axis] != 1:
+        raise error(
+            f"tl.squeeze: dimension {axis} must have size 1, got {value.shape[axis]}",
+            "reduce along it, or reshape",
+        )
+    return reshape(value, (*value.shape[:axis], *value.shape[axis + 1 :]))
+
+
+@rule(core.reshape)
+def reshape(input: Any, *shape: Any, can_reorder: bool = False) -> tensor:
+    """The same elements, row-major, in another shape."""
+    value, sizes = as_tensor(input), check_shape(_flat(shape))
+    if math.prod(sizes) != value.numel:
+        raise error(
+            f"reshape keeps the number of elements, got {list(value.shape)} ({value.numel}) "
+            f"to {list(sizes)} ({math.prod(sizes)})",
+            "choose sizes with the same product, or use tl.broadcast_to to repeat elements",
+        )
+    if value.shape == sizes:
+        return value
+    if not sizes:
+        return _item(value)
+    if not value.is_block():
+        return splat(value, sizes)
+    type_ = ty.block_type(value.dtype, sizes)
+    return wrap(tt.ReshapeOp(value.handle, to_ir(type_)), type_)
+
+
+@rule(core.view)
+def _view(input: Any, *shape: Any) -> tensor:
+    return reshape(input, *shape)
+
+
+@rule(core.ravel)
+def _ravel(x: Any, can_reorder: bool = False) -> tensor:
+    value = as_tensor(x)
+    return reshape(value, (value.numel,))
+
+
+@rule(core.item)
+def _item(input: Any) -> tensor:
+    value = as_tensor(input)
+    if not value.is_block():
+        return value
+    if value.numel != 1:
+        raise error(
+            f"item() needs one element, got shape {list(value.shape)}",
+            "reduce first, with tl.sum or tl.max",
+        )
+    return wrap(tt.UnsplatOp(value.handle, to_ir(value.dtype)), value.dtype)
+
+
+@rule(core.permute)
+def permute(input: Any, *dims: Any) -> tensor:
+    """Dimensions in another order."""
+    value = as_tensor(input)
+    order = tuple(normalize_axis(d, len(value.shape), "permute") for d in _flat(dims))
+    if sorted(order) != list(range(len(value.shape))):
+        raise error(
+            f"dims must permute {len(value.shape)} dimensions, got {order}",
+            f"name each of 0 to {len(value.shape) - 1} once",
+        )
+    if order == tuple(range(len(order))):
+        return value
+    type_ = ty.block_type(value.dtype, tuple(value.shape[axis] for axis in order))
+    attribute = ir.DenseI64ArrayAttr.get(order)
+    return wrap(tt.TransOp(value.handle, attribute, to_ir(type_)), type_)
+
+
+@rule(core.trans)
+def transpose(input: Any, *dims: Any) -> tensor:
+    """The last two dimensions swapped, or `permute`."""
+    value, order = as_tensor(input), _flat(dims)
+    if not order:
+        rank = len(value.shape)
+        if rank < 2:
+            raise error(
+                f"trans needs at least two dimensions, got shape {list(value.shape)}",
+                "add one with x[:, None]",
+            )
+        order = (*range(rank - 2), rank - 1, rank - 2)
+    return permute(value, *order)
+
+
+@rule(core.join)
+def _join(a: Any, b: Any) -> tensor:
+    left, right = broadcast_all(as_tensor(a), as_tensor(b))
+    if left.dtype != right.dtype:
+        raise error(
+            f"tl.join: dtypes must agree, got {left.dtype} and {right.dtype}",
+            "cast one side with .to(...)",
+        )
+    if not left.is_block():
+        left, right = splat(left, (1,)), splat(right, (1,))
+        return reshape(_join(left, right), (2,))
+    type_ = ty.block_type(left.dtype, (*left.shape, 2))
+    return wrap(tt.JoinOp(left.handle, right.handle, to_ir(type_)), type_)
+
+
+@rule(core.split)
+def _split(a: Any) -> tuple[tensor, tensor]:
+    value = as_tensor(a)
+    if value.shape[-1:] != (2,):
+        raise error(
+            f"tl.split: the last dimension must have size 2, got {list(value.shape)}",
+            "reshape to (..., 2) first",
+        )
+    shape = value.shape[:-1] or (1,)
+    if value.shape == (2,):
+        value = reshape(value, (1, 2))
+    type_ = ty.block_type(value.dtype, shape)
+    op = tt.SplitOp(value.handle, to_ir(type_), to_ir(type_))
+    halves = tensor(op.lhs, type_), tensor(op.rhs, type_)
+    return halves if len(shape) > 1 or shape != (1,) else (_item(halves[0]), _item(halves[1]))
+
+
+def subscript(value: tensor, key: Any) -> tensor:
+    """`x[None, :]`: None adds a dimension, `:` keeps one."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if sum(k == slice(None) for k in keys) > len(value.shape):
+        raise error(
+            f"too many indices for shape {list(value.shape)}", "write one ':' a dimension"
+        )
+    for axis, k in enumerate(keys):
+        if k is None:
+            value = expand_dims(value, axis)
+        elif k != slice(None):
+            raise error(
+                f"a block is indexed by None and ':' only, got {k!r}",
+                "load the element through a pointer, or reduce over a mask",
+            )
+    return value
+
+
+@rule(core.multiple_of)
+def _multiple_of(input: Any, values: Any) -> tensor:
+    return _hint(input, values, "tt.divisibility")
+
+
+@rule(core.max_contiguous)
+def _max_contiguous(input: Any, values: Any) -> tensor:
+    return _hint(input, values, "tt.contiguity")
+
+
+@rule(core.max_constancy)
+def _max_constancy(input: Any, values: Any) -> tensor:
+    return _hint(input, values, "tt.constancy")
+
+
+def _hint(input: Any, values: Any, name: str) -> tensor:
+    """Attaches the promise to the op that makes the value; a block argument has no place."""
+    value = as_tensor(input)
+    numbers = values if isinstance(values, tuple | list) else (values,)
+    positive = all(isinstance(n, int) and 0 < n < 2**63 for n in numbers)
+    if len(numbers) != max(1, len(value.shape)) or not positive:
+        raise error(
+            f"{name[3:]} takes one positive integer a dimension, got {values!r}",
+            f"the value has shape {list(value.shape)}",
+        )
+    if isinstance(value.handle, ir.OpResult):
+        value.handle.owner.attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
+    return value

@@ -1,0 +1,139 @@
+"""`import proton.language as tl`: what a kernel author writes."""
+
+from typing import Any
+
+from proton.language.core import abs as abs
+from proton.language.core import (
+    add as add,
+    arange as arange,
+    assume as assume,
+    atomic_add as atomic_add,
+    atomic_and as atomic_and,
+    atomic_cas as atomic_cas,
+    atomic_max as atomic_max,
+    atomic_min as atomic_min,
+    atomic_or as atomic_or,
+    atomic_xchg as atomic_xchg,
+    atomic_xor as atomic_xor,
+    broadcast as broadcast,
+    broadcast_to as broadcast_to,
+    cast as cast,
+    ceil as ceil,
+    clamp as clamp,
+    cos as cos,
+    debug_barrier as debug_barrier,
+    device_assert as device_assert,
+    div_rn as div_rn,
+    dot as dot,
+    erf as erf,
+    exp as exp,
+    exp2 as exp2,
+    expand_dims as expand_dims,
+    fdiv as fdiv,
+    floor as floor,
+    fma as fma,
+    full as full,
+    item as item,
+    join as join,
+    load as load,
+    log as log,
+    log2 as log2,
+    max_constancy as max_constancy,
+    max_contiguous as max_contiguous,
+    maximum as maximum,
+    minimum as minimum,
+    mul as mul,
+    multiple_of as multiple_of,
+    num_programs as num_programs,
+    permute as permute,
+    program_id as program_id,
+    range as range,
+    ravel as ravel,
+    reduce as reduce,
+    reshape as reshape,
+    rsqrt as rsqrt,
+    sin as sin,
+    split as split,
+    sqrt as sqrt,
+    sqrt_rn as sqrt_rn,
+    squeeze as squeeze,
+    static_assert as static_assert,
+    static_print as static_print,
+    static_range as static_range,
+    store as store,
+    sub as sub,
+    to_tensor as to_tensor,
+    trans as trans,
+    umulhi as umulhi,
+    unsqueeze as unsqueeze,
+    view as view,
+    where as where,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from proton.language.function import constexpr_function as constexpr_function
+from proton.language.standard import (
+    argmax as argmax,
+    argmin as argmin,
+    cdiv as cdiv,
+    max as max,
+    min as min,
+    next_power_of_2 as next_power_of_2,
+    reduce_or as reduce_or,
+    sigmoid as sigmoid,
+    softmax as softmax,
+    sum as sum,
+    xor_sum as xor_sum,
+)
+from proton.language.types import (
+    TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL,
+    bfloat16 as bfloat16,
+    block_type as block_type,
+    const as const,
+    constexpr as constexpr,
+    dtype as dtype,
+    float8e4nv as float8e4nv,
+    float8e5 as float8e5,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    int1 as int1,
+    int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    pi32_t as pi32_t,
+    pointer_type as pointer_type,
+    str_to_ty as str_to_ty,
+    uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
+    void as void,
+)
+from proton.language.value import tensor as tensor
+
+# Names of Triton's language that are not here yet. Using one is an error that says so, at the
+# place in the kernel where it is used.
+NOT_YET = frozenset(
+    "advance associative_scan atomic_load atomic_poll atomic_store bitonic_merge cat condition "
+    "cumprod cumsum device_print dot_scaled expect_zero extra flip float8e4b15 float8e4b8 "
+    "float8e5b16 gather histogram inline_asm_elementwise interleave load_tensor_descriptor "
+    "make_block_ptr make_tensor_descriptor map_elementwise math pair_uniform_to_normal philox "
+    "philox_impl rand rand4x randint randint4x randn randn4x random slice sort "
+    "store_tensor_descriptor swizzle2d target_info tensor_descriptor topk tuple "
+    "uint_to_uniform_float".split()
+)
+
+
+class NotYet:
+    """Stands for a name of the language that is not supported yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def __getattr__(name: str) -> Any:
+    if name in NOT_YET:
+        return NotYet(name)
+    raise AttributeError(f"module 'proton.language' has no attribute {name!r}")

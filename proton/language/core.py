@@ -1,0 +1,362 @@
+"""The ops of the tile language: a signature and a meaning each; the rules are in the front end.
+
+Shapes are static, every block dimension is a power of two. A mask selects elements; what it
+masks off is neither read nor written.
+"""
+
+from typing import Any
+
+from proton.language.function import builtin, member
+from proton.language.types import dtype
+
+# Programming model
+
+
+@builtin
+def program_id(axis):
+    """The index of this program along grid axis 0, 1 or 2; i32."""
+
+
+@builtin
+def num_programs(axis):
+    """The size of the grid along axis 0, 1 or 2; i32."""
+
+
+# Creation
+
+
+@builtin
+def arange(start, end):
+    """The i32 block [start, end); the bounds are constexprs and end - start a power of two."""
+
+
+@builtin
+def full(shape, value, dtype):
+    """A block of `shape` filled with `value`, of type `dtype`."""
+
+
+@builtin
+def zeros(shape, dtype):
+    """A block of zeros."""
+
+
+@builtin
+def zeros_like(input):
+    """Zeros in the shape and dtype of `input`."""
+
+
+@builtin
+def to_tensor(x):
+    """A Python number or constexpr as a scalar of its default type (i32, i64, fp32, fp64)."""
+
+
+@member
+def cast(input, dtype: dtype, fp_downcast_rounding=None, bitcast=False):
+    """`input` as `dtype`; `bitcast` keeps the bits. Rounding is "rtne" (default) or "rtz"."""
+
+
+@member
+def to(input, dtype: dtype, fp_downcast_rounding=None, bitcast=False):
+    """`input` as `dtype`; see `cast`."""
+
+
+# Shape
+
+
+@builtin
+def broadcast(input, other):
+    """Both inputs broadcast to one shape, as a tuple."""
+
+
+@member
+def broadcast_to(input, *shape):
+    """`input` broadcast to `shape`."""
+
+
+@member
+def expand_dims(input, axis):
+    """`input` with a dimension of size 1 at `axis` (an int or a tuple of them)."""
+
+
+@member
+def reshape(input, *shape, can_reorder=False):
+    """`input` in a new shape of the same number of elements, row-major."""
+
+
+@member
+def view(input, *shape):
+    """`input` in a new shape of the same number of elements; see `reshape`."""
+
+
+@member
+def ravel(x, can_reorder=False):
+    """`x` as one dimension."""
+
+
+@member
+def permute(input, *dims):
+    """`input` with its dimensions in the order `dims`."""
+
+
+@member
+def trans(input, *dims):
+    """`input` with its last two dimensions swapped, or permuted by `dims`."""
+
+
+@member
+def squeeze(x, dim):
+    """`x` without the dimension `dim`, whose size is 1."""
+
+
+@member
+def unsqueeze(x, dim):
+    """`x` with a dimension of size 1 at `dim`."""
+
+
+@builtin
+def join(a, b):
+    """`a` and `b` along a new last dimension of size 2."""
+
+
+@member
+def split(a):
+    """The two halves of a block whose last dimension has size 2."""
+
+
+@member
+def item(input):
+    """The element of a block of one element, as a scalar."""
+
+
+# Memory
+
+
+@builtin
+def load(
+    pointer, mask=None, other=None, *, cache_modifier="", eviction_policy="", volatile=False
+):
+    """The values at `pointer`, a pointer or a block of pointers.
+
+    Where `mask` is false nothing is read and the value is `other`; without `other` it is
+    undefined (0 on the CPU).
+    """
+
+
+@member
+def store(pointer, value, mask=None, *, cache_modifier="", eviction_policy=""):
+    """Writes `value` to `pointer` where `mask` is true."""
+
+
+@member
+def atomic_add(pointer, val, mask=None, sem=None, scope=None):
+    """Adds atomically; returns the value before."""
+
+
+@member
+def atomic_max(pointer, val, mask=None, sem=None, scope=None):
+    """Takes the maximum atomically; returns the value before."""
+
+
+@member
+def atomic_min(pointer, val, mask=None, sem=None, scope=None):
+    """Takes the minimum atomically; returns the value before."""
+
+
+@member
+def atomic_and(pointer, val, mask=None, sem=None, scope=None):
+    """Bitwise and, atomically; returns the value before."""
+
+
+@member
+def atomic_or(pointer, val, mask=None, sem=None, scope=None):
+    """Bitwise or, atomically; returns the value before."""
+
+
+@member
+def atomic_xor(pointer, val, mask=None, sem=None, scope=None):
+    """Bitwise exclusive or, atomically; returns the value before."""
+
+
+@member
+def atomic_xchg(pointer, val, mask=None, sem=None, scope=None):
+    """Exchanges atomically; returns the value before."""
+
+
+@member
+def atomic_cas(pointer, cmp, val, sem=None, scope=None):
+    """Writes `val` where the memory equals `cmp`, atomically; returns the value before."""
+
+
+# Linear algebra and reductions
+
+
+@builtin
+def dot(
+    input,
+    other,
+    acc=None,
+    input_precision=None,
+    allow_tf32=None,
+    max_num_imprecise_acc=None,
+    out_dtype=None,
+):
+    """The matrix product of (M, K) and (K, N) blocks, added to `acc`.
+
+    The result is fp32 for floats up to 32 bits, fp64 for fp64, i32 for int8; or `out_dtype`.
+    The CPU computes in the precision of the result, whatever `input_precision` asks for.
+    """
+
+
+@member
+def reduce(input, axis, combine_fn, keep_dims=False):
+    """Combines all elements along `axis` with the associative device function `combine_fn`.
+
+    `input` may be a tuple of blocks of one shape; then `combine_fn` takes and returns twice as
+    many, respectively as many, values. `axis=None` reduces every dimension.
+    """
+
+
+# Elementwise
+
+
+@builtin
+def where(condition, x, y):
+    """`x` where `condition` is true, else `y`."""
+
+
+@builtin
+def maximum(x, y, propagate_nan=None):
+    """The greater element; of a number and a NaN the number, unless NaN propagates."""
+
+
+@builtin
+def minimum(x, y, propagate_nan=None):
+    """The lesser element; of a number and a NaN the number, unless NaN propagates."""
+
+
+@builtin
+def clamp(x, min, max, propagate_nan=None):
+    """`x` held between `min` and `max` (floating point)."""
+
+
+@builtin
+def add(x, y, sanitize_overflow=True):
+    """x + y"""
+
+
+@builtin
+def sub(x, y, sanitize_overflow=True):
+    """x - y"""
+
+
+@builtin
+def mul(x, y, sanitize_overflow=True):
+    """x * y"""
+
+
+@builtin
+def fma(x, y, z):
+    """x * y + z, rounded once."""
+
+
+@builtin
+def fdiv(x, y, ieee_rounding=False, approx=False):
+    """Floating-point x / y."""
+
+
+@builtin
+def div_rn(x, y):
+    """fp32 x / y, rounded to nearest."""
+
+
+@builtin
+def umulhi(x, y):
+    """The upper half of the product of two unsigned integers of 32 or 64 bits."""
+
+
+@member
+def abs(x):
+    """The absolute value."""
+
+
+def _math(name: str, meaning: str) -> Any:
+    def op(x):
+        raise NotImplementedError
+
+    op.__name__ = op.__qualname__ = name
+    op.__doc__ = f"{meaning}; fp32 or fp64."
+    return member(op)
+
+
+exp = _math("exp", "e to the power of x")
+exp2 = _math("exp2", "2 to the power of x")
+log = _math("log", "The natural logarithm of x")
+log2 = _math("log2", "The logarithm of x to base 2")
+sin = _math("sin", "The sine of x")
+cos = _math("cos", "The cosine of x")
+sqrt = _math("sqrt", "The square root of x")
+sqrt_rn = _math("sqrt_rn", "The square root of x, rounded to nearest")
+rsqrt = _math("rsqrt", "One over the square root of x")
+erf = _math("erf", "The error function of x")
+floor = _math("floor", "The greatest integer that is not above x")
+ceil = _math("ceil", "The least integer that is not below x")
+
+# Hints, control, debugging
+
+
+@builtin
+def multiple_of(input, values):
+    """Promises that the values of `input` are multiples of `values`; returns `input`."""
+
+
+@builtin
+def max_contiguous(input, values):
+    """Promises runs of consecutive values of length `values`; returns `input`."""
+
+
+@builtin
+def max_constancy(input, values):
+    """Promises runs of equal values of length `values`; returns `input`."""
+
+
+@builtin
+def assume(cond):
+    """Promises that the scalar `cond` is true."""
+
+
+@builtin
+def debug_barrier():
+    """Synchronises the threads of a program; a CPU program is one thread."""
+
+
+@builtin
+def static_assert(cond, msg=""):
+    """Fails the compilation unless the constexpr `cond` is true."""
+
+
+@builtin
+def static_print(*values, sep=" ", end="\n", file=None, flush=False):
+    """Prints while compiling."""
+
+
+@builtin
+def device_assert(cond, msg="", mask=None):
+    """Checks `cond` while running when compiled with debug=True; otherwise nothing."""
+
+
+class _Loop:
+    """An iterator of a kernel's `for`; the front end reads its arguments."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(f"tl.{type(self).__name__} can only be iterated inside a kernel")
+
+
+class range(_Loop):
+    """`range` with hints: num_stages, loop_unroll_factor, flatten, warp_specialize, ...
+
+    Only `loop_unroll_factor` means anything to the CPU; the others are for GPUs.
+    """
+
+
+class static_range(_Loop):
+    """A range over constexprs that is unrolled while compiling."""

@@ -1,0 +1,190 @@
+"""A Python function whose body is tile-language source: its text, its AST, its dependencies."""
+
+import ast
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from proton.base.errors import SourceSpan, UnsupportedLanguageConstruct
+from proton.language.types import constexpr
+
+
+class Builtin:
+    """An op of the language: a signature and a docstring here, a rule in the front end."""
+
+    def __init__(self, fn: Callable[..., Any], member: bool) -> None:
+        self.fn, self.member = fn, member
+        self.__name__, self.__doc__ = fn.__name__, fn.__doc__
+        self.signature = inspect.signature(fn)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"proton.language.{self.__name__} can only be called inside a kernel")
+
+    def __repr__(self) -> str:
+        return f"<tile op {self.__name__}>"
+
+
+# Ops and functions that are also methods of a tensor: `x.sum(axis=0)`.
+MEMBERS: dict[str, Any] = {}
+
+
+def builtin(fn: Callable[..., Any]) -> Builtin:
+    """Declares an op."""
+    return Builtin(fn, member=False)
+
+
+def member(fn: Any) -> Any:
+    """Declares an op (or marks a device function) that is a tensor method, too."""
+    op = fn if isinstance(fn, DeviceFunction) else Builtin(fn, member=True)
+    MEMBERS[op.__name__] = op
+    return op
+
+
+class ConstexprFunction:
+    """A Python function that kernels may call with constexpr arguments; it runs while compiling."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.__name__, self.__doc__ = fn.__name__, fn.__doc__
+        self.__wrapped__ = fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fn(*args, **kwargs)
+
+
+def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
+    """Marks a function that kernels may call while compiling, on constexpr arguments."""
+    return ConstexprFunction(fn)
+
+
+class DeviceFunction:
+    """A function in the tile language; `proton.jit` adds launching to it."""
+
+    def __init__(self, fn: Callable[..., Any], *, noinline: bool = False) -> None:
+        self.fn, self.noinline = fn, noinline
+        self.__name__, self.__doc__, self.__module__ = fn.__name__, fn.__doc__, fn.__module__
+        self.__globals__ = fn.__globals__
+        self.__wrapped__ = fn
+        self.signature = inspect.signature(fn)
+        self.arg_names = list(self.signature.parameters)
+        self._tree: ast.FunctionDef | None = None
+        self._source: tuple[str, int, int] | None = None
+        self._nonlocals: dict[str, Any] | None = None
+
+    def _read_source(self) -> tuple[str, int, int]:
+        """Dedented source, its first line number, the columns that dedenting took away."""
+        if self._source is None:
+            try:
+                lines, first = inspect.getsourcelines(self.fn)
+            except OSError as error:
+                raise UnsupportedLanguageConstruct(
+                    f"the source of {self.__name__} cannot be read ({error})",
+                    hint="define the kernel in a file",
+                ) from None
+            text = "".join(lines)
+            indent = len(lines[0]) - len(lines[0].lstrip())
+            self._source = textwrap.dedent(text), first, indent
+        return self._source
+
+    @property
+    def src(self) -> str:
+        """The source from `def` on; decorators are no part of it."""
+        text = self._read_source()[0]
+        return text[text.index("def " + self.__name__) :] if "def " in text else text
+
+    @property
+    def file(self) -> str:
+        return self.fn.__code__.co_filename
+
+    def parse(self) -> ast.FunctionDef:
+        """The function's AST, with line and column numbers as in its file."""
+        if self._tree is None:
+            text, first, indent = self._read_source()
+            try:
+                tree = ast.parse(text).body[0]
+            except SyntaxError as error:
+                raise UnsupportedLanguageConstruct(
+                    f"the source of {self.__name__} does not stand alone ({error.msg})",
+                    SourceSpan(file=self.file, line=first),
+                    hint="write the kernel as a plain def",
+                ) from None
+            if not isinstance(tree, ast.FunctionDef):
+                raise UnsupportedLanguageConstruct(
+                    f"a kernel is a def, got {type(tree).__name__.lower()}",
+                    SourceSpan(file=self.file, line=first),
+                    hint="write the kernel as a plain def",
+                )
+            ast.increment_lineno(tree, first - 1)
+            for node in ast.walk(tree):
+                if hasattr(node, "col_offset"):
+                    node.col_offset += indent
+                    if node.end_col_offset is not None:
+                        node.end_col_offset += indent
+            self._tree = tree
+        return self._tree
+
+    def lookup(self, name: str) -> Any:
+        """The Python object that a free name refers to; raises KeyError."""
+        if self._nonlocals is None:
+            self._nonlocals = dict(inspect.getclosurevars(self.fn).nonlocals)
+        if name in self._nonlocals:
+            return self._nonlocals[name]
+        return self.__globals__[name]
+
+    def free_names(self) -> list[str]:
+        """Names that the body reads, in the order of their first use."""
+        seen: dict[str, None] = {}
+        for node in ast.walk(self.parse()):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                seen.setdefault(node.id)
+        return list(seen)
+
+    def dependencies(self) -> "tuple[dict[str, DeviceFunction], dict[str, Any]]":
+        """(device functions called, constexpr and plain globals read), by the name used.
+
+        Attributes of modules (`module.helper`) count by their dotted name.
+        """
+        functions: dict[str, DeviceFunction] = {}
+        values: dict[str, Any] = {}
+
+        def note(name: str, value: Any) -> None:
+            if isinstance(value, DeviceFunction):
+                functions[name] = value
+            elif isinstance(value, constexpr | int | float | bool | str):
+                values[name] = value.value if isinstance(value, constexpr) else value
+            elif isinstance(value, ConstexprFunction):
+                values[name] = inspect.getsource(value.fn)
+
+        for name in self.free_names():
+            try:
+                note(name, self.lookup(name))
+            except KeyError:
+                continue
+        for node in ast.walk(self.parse()):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                try:
+                    owner = self.lookup(node.value.id)
+                except KeyError:
+                    continue
+                if inspect.ismodule(owner) and hasattr(owner, node.attr):
+                    note(f"{node.value.id}.{node.attr}", getattr(owner, node.attr))
+        return functions, values
+
+    def source_key(self, _open: "frozenset[DeviceFunction]" = frozenset()) -> str:
+        """Hash of this function's source and of everything it can reach."""
+        digest = hashlib.sha256(self.src.encode())
+        digest.update(f"noinline={self.noinline}".encode())
+        functions, values = self.dependencies()
+        digest.update(repr(sorted(values.items(), key=lambda item: item[0])).encode())
+        for name, function in sorted(functions.items()):
+            if function is not self and function not in _open:
+                digest.update(f"{name}={function.source_key(_open | {self})}".encode())
+        return digest.hexdigest()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{self.__name__} is a kernel: call it as {self.__name__}[grid](...)")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.__module__}.{self.__name__}>"

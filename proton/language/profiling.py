@@ -1,0 +1,101 @@
+"""Profiling ops: the same names inside a kernel and around its launches.
+
+Inside a kernel the front end reads them; on the host they record host slices in the running
+session, which the runtime installs as `host`.
+"""
+
+from typing import Any, Protocol
+
+from proton.language.function import builtin
+
+
+class HostRecorder(Protocol):
+    """What a session does with host scopes."""
+
+    def enter(self, name: str, payload: dict[str, Any]) -> None: ...
+    def exit(self, name: str) -> None: ...
+    def mark(self, name: str, payload: dict[str, Any]) -> None: ...
+
+
+host: HostRecorder | None = None  # the running session's recorder; None while nothing runs
+
+
+def set_host_recorder(recorder: HostRecorder | None) -> None:
+    """Installs the recorder of the running session, or removes it."""
+    global host
+    host = recorder
+
+
+def check_name(name: Any) -> str:
+    """The scope's name; raises ValueError where it cannot be one."""
+    if not isinstance(name, str) or not name or "/" in name or " + " in name:
+        raise ValueError(f"a scope's name is a non-empty str without '/' or ' + ', got {name!r}")
+    return name
+
+
+class scope:
+    """`with proton.scope("load", k=k):` measures the work written inside.
+
+    In a kernel the name is a constexpr str and the payload values are scalars (int or float),
+    kept in each slice. On the host it makes a slice that launches nest under.
+    """
+
+    def __init__(self, name: str, **payload: int | float) -> None:
+        self.name, self.payload = check_name(name), payload
+
+    def __enter__(self) -> "scope":
+        enter_scope(self.name, **self.payload)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        exit_scope(self.name)
+
+
+class _HostOp:
+    """A profiling op that is a statement, in kernels and on the host."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        self.__name__, self.__doc__ = name, doc
+
+    def __repr__(self) -> str:
+        return f"<profiling op {self.__name__}>"
+
+
+class _EnterScope(_HostOp):
+    def __call__(self, name: str, **payload: int | float) -> None:
+        if host is not None:
+            host.enter(check_name(name), payload)
+
+
+class _ExitScope(_HostOp):
+    def __call__(self, name: str) -> None:
+        if host is not None:
+            host.exit(check_name(name))
+
+
+class _Mark(_HostOp):
+    def __call__(self, name: str, value: int | float | None = None) -> None:
+        if host is not None:
+            host.mark(check_name(name), {} if value is None else {"value": value})
+
+
+enter_scope = _EnterScope(
+    "enter_scope", "Opens a scope; `exit_scope` of the same name closes it, in the same block."
+)
+exit_scope = _ExitScope("exit_scope", "Closes the scope that `enter_scope` opened last.")
+mark = _Mark("mark", "An instant, with a scalar value if given.")
+
+
+@builtin
+def allocate_event(name):
+    """An event that may start and end in different places; for GPUs, not supported yet."""
+
+
+@builtin
+def start_event(event):
+    """Starts an event; not supported yet."""
+
+
+@builtin
+def end_event(event):
+    """Ends an event; not supported yet."""

@@ -1,0 +1,196 @@
+"""The part of the language that is written in the language itself."""
+
+from proton.language import core
+from proton.language.function import DeviceFunction, constexpr_function, member
+from proton.language.types import constexpr, float32, int32
+
+
+@member
+@DeviceFunction
+def cdiv(x, div):
+    """The quotient of integers, rounded up."""
+    return (x + (div - 1)) // div
+
+
+@constexpr_function
+def next_power_of_2(n):
+    """The least power of two that is not below `n`, of constexprs."""
+    return 1 if n <= 1 else 1 << (n - 1).bit_length()
+
+
+@constexpr_function
+def _reduced_dtype(dtype, requested):
+    """Sums of narrow integers are taken in i32, as Triton does."""
+    if requested is not None:
+        return requested
+    if dtype.is_int() and dtype.primitive_bitwidth < 32:
+        return int32
+    return dtype
+
+
+@constexpr_function
+def _arg_input_dtype(dtype):
+    """fp16 and bf16 are compared in fp32; everything else as it is."""
+    return float32 if dtype.is_floating() and dtype.primitive_bitwidth < 32 else dtype
+
+
+@DeviceFunction
+def _add(a, b):
+    return a + b
+
+
+@DeviceFunction
+def _xor(a, b):
+    return a ^ b
+
+
+@DeviceFunction
+def _or(a, b):
+    return a | b
+
+
+@DeviceFunction
+def _maximum(a, b):
+    return core.maximum(a, b)
+
+
+@DeviceFunction
+def _minimum(a, b):
+    return core.minimum(a, b)
+
+
+@DeviceFunction
+def _argmax_left(value1, index1, value2, index2):
+    first = (value1 > value2) | ((value1 == value2) & (index1 < index2))
+    return core.where(first, value1, value2), core.where(first, index1, index2)
+
+
+@DeviceFunction
+def _argmax_any(value1, index1, value2, index2):
+    first = value1 > value2
+    return core.where(first, value1, value2), core.where(first, index1, index2)
+
+
+@DeviceFunction
+def _argmin_left(value1, index1, value2, index2):
+    first = (value1 < value2) | ((value1 == value2) & (index1 < index2))
+    return core.where(first, value1, value2), core.where(first, index1, index2)
+
+
+@DeviceFunction
+def _argmin_any(value1, index1, value2, index2):
+    first = value1 < value2
+    return core.where(first, value1, value2), core.where(first, index1, index2)
+
+
+@DeviceFunction
+def _indices(input, axis: constexpr):
+    """The i32 index along `axis` of each element; for axis None, the row-major index."""
+    if axis is None:
+        return core.reshape(core.arange(0, input.numel), input.shape)
+    index = core.arange(0, input.shape[axis])
+    for dim in core.static_range(len(input.shape)):
+        if dim < axis % len(input.shape):
+            index = core.expand_dims(index, 0)
+        elif dim > axis % len(input.shape):
+            index = core.expand_dims(index, dim)
+    return core.broadcast_to(index, input.shape)
+
+
+@member
+@DeviceFunction
+def sum(input, axis: constexpr = None, keep_dims: constexpr = False, dtype: constexpr = None):
+    """The sum along `axis`; narrow integers are summed in i32 unless `dtype` says otherwise."""
+    input = input.to(_reduced_dtype(input.dtype, dtype))
+    return core.reduce(input, axis, _add, keep_dims)
+
+
+@member
+@DeviceFunction
+def xor_sum(input, axis: constexpr = None, keep_dims: constexpr = False):
+    """The exclusive or of all integers along `axis`."""
+    return core.reduce(input, axis, _xor, keep_dims)
+
+
+@member
+@DeviceFunction
+def reduce_or(input, axis: constexpr, keep_dims: constexpr = False):
+    """The bitwise or of all integers along `axis`."""
+    return core.reduce(input, axis, _or, keep_dims)
+
+
+@member
+@DeviceFunction
+def max(
+    input,
+    axis: constexpr = None,
+    return_indices: constexpr = False,
+    return_indices_tie_break_left: constexpr = True,
+    keep_dims: constexpr = False,
+):
+    """The maximum along `axis` (numbers win over NaN), with its index if asked for."""
+    if return_indices:
+        input = input.to(_arg_input_dtype(input.dtype))
+        if return_indices_tie_break_left:
+            return core.reduce((input, _indices(input, axis)), axis, _argmax_left, keep_dims)
+        else:
+            return core.reduce((input, _indices(input, axis)), axis, _argmax_any, keep_dims)
+    else:
+        return core.reduce(input, axis, _maximum, keep_dims)
+
+
+@member
+@DeviceFunction
+def min(
+    input,
+    axis: constexpr = None,
+    return_indices: constexpr = False,
+    return_indices_tie_break_left: constexpr = True,
+    keep_dims: constexpr = False,
+):
+    """The minimum along `axis` (numbers win over NaN), with its index if asked for."""
+    if return_indices:
+        input = input.to(_arg_input_dtype(input.dtype))
+        if return_indices_tie_break_left:
+            return core.reduce((input, _indices(input, axis)), axis, _argmin_left, keep_dims)
+        else:
+            return core.reduce((input, _indices(input, axis)), axis, _argmin_any, keep_dims)
+    else:
+        return core.reduce(input, axis, _minimum, keep_dims)
+
+
+@member
+@DeviceFunction
+def argmax(
+    input, axis: constexpr, tie_break_left: constexpr = True, keep_dims: constexpr = False
+):
+    """The i32 index of the maximum along `axis`."""
+    _, index = max(input, axis, True, tie_break_left, keep_dims)
+    return index
+
+
+@member
+@DeviceFunction
+def argmin(
+    input, axis: constexpr, tie_break_left: constexpr = True, keep_dims: constexpr = False
+):
+    """The i32 index of the minimum along `axis`."""
+    _, index = min(input, axis, True, tie_break_left, keep_dims)
+    return index
+
+
+@member
+@DeviceFunction
+def sigmoid(x):
+    """1 / (1 + exp(-x))"""
+    return 1 / (1 + core.exp(-x))
+
+
+@member
+@DeviceFunction
+def softmax(x, dim: constexpr = None, keep_dims: constexpr = None, ieee_rounding: constexpr = False):
+    """Softmax along `dim`, by default the first dimension, as in Triton."""
+    axis: constexpr = 0 if dim is None else dim
+    z = x - max(x, axis, keep_dims=True)
+    numerator = core.exp(z)
+    return core.fdiv(numerator, sum(numerator, axis, keep_dims=True), ieee_rounding)

@@ -1,0 +1,325 @@
+"""Types of the tile language: scalars, pointers, blocks. Names and meanings are Triton's."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_KINDS = {  # name -> (kind, bits)
+    "void": ("void", 0),
+    "int1": ("int", 1),
+    "int8": ("int", 8),
+    "int16": ("int", 16),
+    "int32": ("int", 32),
+    "int64": ("int", 64),
+    "uint8": ("uint", 8),
+    "uint16": ("uint", 16),
+    "uint32": ("uint", 32),
+    "uint64": ("uint", 64),
+    "float8e5": ("float", 8),
+    "float8e4nv": ("float", 8),
+    "float16": ("float", 16),
+    "bfloat16": ("float", 16),
+    "float32": ("float", 32),
+    "float64": ("float", 64),
+}
+# The short names of signatures ("*fp32", "i32"), as Triton writes them.
+_SHORT = {
+    "int1": "i1",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "float8e5": "fp8e5",
+    "float8e4nv": "fp8e4nv",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "float64": "fp64",
+    "void": "void",
+}
+
+
+class dtype:
+    """A scalar type. Compare with `==`; `dtype("float32")` is `float32`."""
+
+    def __init__(self, name: str) -> None:
+        if name not in _KINDS:
+            raise TypeError(f"no dtype is named {name!r}; there are {', '.join(_KINDS)}")
+        self.name = name
+        self.kind, self.primitive_bitwidth = _KINDS[name]
+
+    @property
+    def scalar(self) -> "dtype":
+        """The element type; a scalar's is itself."""
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory."""
+        return max(1, self.primitive_bitwidth // 8)
+
+    def is_ptr(self) -> bool:
+        return False
+
+    def is_block(self) -> bool:
+        return False
+
+    def is_floating(self) -> bool:
+        return self.kind == "float"
+
+    def is_int(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    def is_int_signed(self) -> bool:
+        return self.kind == "int"
+
+    def is_int_unsigned(self) -> bool:
+        return self.kind == "uint"
+
+    def is_bool(self) -> bool:
+        return self.name == "int1"
+
+    is_int1 = is_bool
+
+    def is_fp8(self) -> bool:
+        return self.kind == "float" and self.primitive_bitwidth == 8
+
+    def is_fp16(self) -> bool:
+        return self.name == "float16"
+
+    def is_bf16(self) -> bool:
+        return self.name == "bfloat16"
+
+    def is_fp32(self) -> bool:
+        return self.name == "float32"
+
+    def is_fp64(self) -> bool:
+        return self.name == "float64"
+
+    def get_int_min_value(self) -> int:
+        """The least value of an integer type."""
+        return -(1 << (self.primitive_bitwidth - 1)) if self.kind == "int" and self.name != "int1" else 0
+
+    def get_int_max_value(self) -> int:
+        """The greatest value of an integer type."""
+        if self.name == "int1":
+            return 1
+        return (1 << (self.primitive_bitwidth - (self.kind == "int"))) - 1
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is dtype and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(("dtype", self.name))
+
+    def mangle(self) -> str:
+        """The short name used in signatures and cache keys."""
+        return _SHORT[self.name]
+
+    def __repr__(self) -> str:
+        return self.mangle()
+
+
+class pointer_type(dtype):
+    """A pointer to elements of `element_ty`; `const` forbids stores through it."""
+
+    def __init__(self, element_ty: dtype, address_space: str = "global", const: bool = False) -> None:
+        if not isinstance(element_ty, dtype):
+            raise TypeError(f"a pointer points to a dtype, got {element_ty!r}")
+        if address_space != "global":
+            raise TypeError(f'address_space must be "global", got {address_space!r}')
+        self.element_ty, self.address_space, self.const = element_ty, address_space, const
+        self.name = f"pointer<{element_ty}>"
+        self.kind, self.primitive_bitwidth = "pointer", 64
+
+    def is_ptr(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, pointer_type) and other.element_ty == self.element_ty
+
+    def __hash__(self) -> int:
+        return hash(("pointer", self.element_ty))
+
+    def mangle(self) -> str:
+        return ("*k" if self.const else "*") + self.element_ty.mangle()
+
+
+class block_type(dtype):
+    """A block (tile) of `element_ty` with a static shape."""
+
+    def __init__(self, element_ty: dtype, shape: tuple[int, ...]) -> None:
+        self.element_ty, self._shape = element_ty, tuple(shape)
+        self.name = f"<{list(self._shape)}, {element_ty}>"
+        self.kind, self.primitive_bitwidth = "block", element_ty.primitive_bitwidth
+
+    @property
+    def scalar(self) -> dtype:
+        return self.element_ty
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    def is_block(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, block_type)
+            and other.element_ty == self.element_ty
+            and other.shape == self.shape
+        )
+
+    def __hash__(self) -> int:
+        return hash(("block", self.element_ty, self._shape))
+
+    def mangle(self) -> str:
+        return f"{self.element_ty.mangle()}[{', '.join(map(str, self._shape))}]"
+
+
+void = dtype("void")
+int1 = dtype("int1")
+int8 = dtype("int8")
+int16 = dtype("int16")
+int32 = dtype("int32")
+int64 = dtype("int64")
+uint8 = dtype("uint8")
+uint16 = dtype("uint16")
+uint32 = dtype("uint32")
+uint64 = dtype("uint64")
+float8e5 = dtype("float8e5")
+float8e4nv = dtype("float8e4nv")
+float16 = dtype("float16")
+bfloat16 = dtype("bfloat16")
+float32 = dtype("float32")
+float64 = dtype("float64")
+pi32_t = pointer_type(int32)
+
+_BY_SHORT = {short: dtype(name) for name, short in _SHORT.items()} | {"u1": int1}
+
+
+def str_to_ty(text: str) -> dtype:
+    """The type that a signature string names: "*fp16", "*kfp32", "i32"."""
+    match = re.fullmatch(r"(\*k?)?([a-z0-9]+)", text)
+    if match is None or match[2] not in _BY_SHORT:
+        raise TypeError(f"no type is written {text!r}; examples: '*fp32', '*ki8', 'i32', 'bf16'")
+    element = _BY_SHORT[match[2]]
+    return pointer_type(element, const=match[1] == "*k") if match[1] else element
+
+
+def with_scalar(like: dtype, scalar: dtype) -> dtype:
+    """`scalar` itself, or a block of it in the shape of `like`."""
+    return block_type(scalar, like.shape) if like.is_block() else scalar
+
+
+@dataclass(frozen=True)
+class const:
+    """Annotation of a pointer argument that the kernel does not store through."""
+
+
+class constexpr:
+    """A value known while compiling. Arithmetic on constexprs gives constexprs.
+
+    Also the annotation of a kernel parameter that is specialised on its value.
+    """
+
+    def __init__(self, value: Any) -> None:
+        while isinstance(value, constexpr):
+            value = value.value
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"constexpr[{self.value!r}]"
+
+    def __hash__(self) -> int:
+        return hash(("constexpr", self.value))
+
+    def __index__(self) -> int:
+        return self.value.__index__()
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __iter__(self) -> Any:
+        return iter(self.value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.value(*args, **kwargs)
+
+    def __getitem__(self, key: Any) -> "constexpr":
+        return constexpr(self.value[unwrap(key)])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "value":
+            raise AttributeError(name)
+        return getattr(self.value, name)
+
+    def logical_and(self, other: Any) -> "constexpr":
+        return constexpr(self.value and unwrap(other))
+
+    def logical_or(self, other: Any) -> "constexpr":
+        return constexpr(self.value or unwrap(other))
+
+    def __not__(self) -> "constexpr":
+        return constexpr(not self.value)
+
+
+def unwrap(value: Any) -> Any:
+    """The Python value of a constexpr; anything else unchanged."""
+    return value.value if isinstance(value, constexpr) else value
+
+
+def _define_operators() -> None:
+    import operator
+
+    for name in "add sub mul truediv floordiv mod pow lshift rshift and xor or".split():
+        function = getattr(operator, f"__{name}__")
+        setattr(
+            constexpr,
+            f"__{name}__",
+            lambda self, other, f=function: constexpr(f(self.value, unwrap(other))),
+        )
+        setattr(
+            constexpr,
+            f"__r{name}__",
+            lambda self, other, f=function: constexpr(f(unwrap(other), self.value)),
+        )
+    for name in "eq ne lt le gt ge".split():
+        function = getattr(operator, f"__{name}__")
+        setattr(
+            constexpr,
+            f"__{name}__",
+            lambda self, other, f=function: constexpr(f(self.value, unwrap(other))),
+        )
+    for name in "neg pos invert".split():
+        function = getattr(operator, f"__{name}__")
+        setattr(constexpr, f"__{name}__", lambda self, f=function: constexpr(f(self.value)))
+
+
+_define_operators()
+
+TRITON_MAX_TENSOR_NUMEL = 1 << 20
+
+
+def check_block_shape(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape as ints; raises ValueError unless every size is a power of two within limits."""
+    sizes = tuple(unwrap(size) for size in shape)
+    numel = 1
+    for axis, size in enumerate(sizes):
+        if not isinstance(size, int):
+            raise ValueError(f"shape[{axis}] must be a constexpr integer, got {size!r}")
+        if size < 1 or size & (size - 1):
+            raise ValueError(f"shape[{axis}] must be a power of two, got {size}")
+        numel *= size
+    if numel > TRITON_MAX_TENSOR_NUMEL:
+        raise ValueError(f"a block holds at most {TRITON_MAX_TENSOR_NUMEL} elements, got {numel}")
+    return sizes

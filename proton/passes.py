@@ -1,0 +1,192 @@
+"""Passes and pipelines: a pass is a frozen dataclass, a pipeline runs a list of them in order.
+
+Consecutive upstream passes run as one MLIR pipeline. Between passes a pipeline can dump the
+IR (`PROTON_DUMP_TO`, numbered files), take an edited dump in place of a pass's result
+(`PROTON_OVERRIDE_FROM`), verify (`PROTON_VERIFY_EACH`) and take times; a pass that fails
+leaves a reproducer that `proton-opt` runs.
+"""
+
+import dataclasses
+import re
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from proton.base.errors import LocatedError, PassError
+from proton.base.knobs import knobs
+from proton.dialect.mlir import PassManager, ir
+
+
+class Pass(ABC):
+    """One rewrite of a module, in place. Subclasses are frozen dataclasses; fields are options."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def run(self, module: Any) -> None:
+        """Rewrites the `ir.Module`."""
+
+    def __str__(self) -> str:
+        """The pass as pipeline text: `name` or `name{option=value ...}`, defaults left out."""
+        options = [
+            f"{f.name.replace('_', '-')}={_option_text(getattr(self, f.name))}"
+            for f in dataclasses.fields(self)  # type: ignore[arg-type]
+            if getattr(self, f.name) != f.default
+        ]
+        return self.name + (f"{{{' '.join(options)}}}" if options else "")
+
+
+def _option_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True)
+class Upstream(Pass):
+    """Passes of MLIR's own, as pipeline text anchored at the module."""
+
+    name: ClassVar[str] = "upstream"
+
+    text: str
+
+    def run(self, module: Any) -> None:
+        manager = PassManager.parse(f"builtin.module({self.text})")
+        manager.enable_verifier(knobs.verify_each)
+        manager.run(module.operation)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+REGISTRY: dict[str, type[Pass]] = {}
+
+
+def register(cls: type[Pass]) -> type[Pass]:
+    """Makes a pass known to pipeline text by its name."""
+    if cls.name in REGISTRY:
+        raise ValueError(f"two passes are named {cls.name}")
+    REGISTRY[cls.name] = cls
+    return cls
+
+
+@dataclass
+class Pipeline:
+    """Passes in order. `label` names the dumps (one folder a label)."""
+
+    passes: list[Pass]
+    label: str = "module"
+    timings: list[tuple[str, float]] = field(default_factory=list)  # (pass, seconds)
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.passes))
+
+    def run(self, module: Any, first_number: int = 0) -> Any:
+        """Runs all passes; returns the module (another one where a dump overrides)."""
+        for number, step in enumerate(self.passes, first_number):
+            start = time.perf_counter()
+            self._run_one(step, module)
+            self.timings.append((str(step), time.perf_counter() - start))
+            module = self._dump_and_override(module, number, step)
+        return module
+
+    def _run_one(self, step: Pass, module: Any) -> None:
+        # Printing is cheap next to losing the input of a failing pass, but it is not free:
+        # the text is taken only where somebody asked for reproducers.
+        before = str(module) if knobs.reproducer_to is not None else None
+        try:
+            step.run(module)
+            if knobs.verify_each:
+                module.operation.verify()
+        except LocatedError:
+            raise
+        except Exception as error:
+            raise PassError(self._failure(step, module, before, error)) from error
+
+    def _failure(self, step: Pass, module: Any, before: str | None, error: Exception) -> str:
+        where = "set PROTON_REPRODUCER_TO to keep the input of the failing pass"
+        if before is not None:
+            folder = Path(knobs.reproducer_to)
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", dir=folder, prefix=f"{self.label}.", suffix=".mlir", delete=False
+            ) as file:
+                file.write(f"// RUN: proton-opt --pipeline='{step}' %s\n{before}")
+            where = f"reproduce with: proton-opt --pipeline='{step}' {file.name}"
+        return f"pass {step} failed on {self.label}: {type(error).__name__}: {error}\n{where}"
+
+    def _dump_and_override(self, module: Any, number: int, step: Pass) -> Any:
+        file = Path(self.label) / f"{number:02d}_{_file_name(step)}.mlir"
+        if knobs.override_from is not None and (Path(knobs.override_from) / file).exists():
+            text = (Path(knobs.override_from) / file).read_text()
+            module = ir.Module.parse(text)
+        if knobs.dump_to is not None:
+            path = Path(knobs.dump_to) / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(module.operation.get_asm(enable_debug_info=True))
+        return module
+
+    def print_timings(self) -> None:
+        """Prints one line a pass to stderr: milliseconds, share, name."""
+        total = sum(seconds for _, seconds in self.timings) or 1.0
+        for name, seconds in self.timings:
+            print(
+                f"{seconds * 1e3:9.3f} ms {seconds / total:6.1%}  {self.label}: {name}",
+                file=sys.stderr,
+            )
+
+
+def _file_name(step: Pass) -> str:
+    text = str(step) if isinstance(step, Upstream) else step.name
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", text)[:60].strip("_")
+
+
+def parse_pipeline(text: str) -> list[Pass]:
+    """The passes that pipeline text names; names that are not ours are upstream passes."""
+    passes: list[Pass] = []
+    for element in _split_outer(text, ","):
+        match = re.fullmatch(r"([\w-]+)(?:\{(.*)\})?", element)
+        if match is not None and match[1] in REGISTRY:
+            passes.append(_parse_pass(REGISTRY[match[1]], match[2] or ""))
+        elif passes and isinstance(passes[-1], Upstream):
+            passes[-1] = Upstream(f"{passes[-1].text},{element}")
+        else:
+            passes.append(Upstream(element))
+    return passes
+
+
+def _split_outer(text: str, separator: str) -> list[str]:
+    """Splits where no parenthesis or brace is open."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "({") - (char in ")}")
+        if char == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _parse_pass(cls: type[Pass], text: str) -> Pass:
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    options: dict[str, Any] = {}
+    for part in _split_outer(text, " "):
+        key, _, value = part.partition("=")
+        name = key.replace("-", "_")
+        if name not in fields:
+            known = ", ".join(f.replace("_", "-") for f in fields) or "none"
+            raise PassError(f"pass {cls.name} has no option {key!r}; its options: {known}")
+        options[name] = _parse_option(cls, fields[name], value)
+    return cls(**options)
+
+
+def _parse_option(cls: type[Pass], option: Any, text: str) -> Any:
+    parsers = {bool: {"true": True, "false": False}.__getitem__, int: int, str: str}
+    try:
+        return parsers[option.type](text)
+    except (KeyError, ValueError):
+        raise PassError(
+            f"option {option.name} of pass {cls.name} is {option.type.__name__}, got {text!r}"
+        ) from None

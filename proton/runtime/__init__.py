@@ -1,0 +1,1 @@
+"""Launching: arguments, grids, threads, sessions."""

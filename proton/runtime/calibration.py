@@ -1,0 +1,156 @@
+"""How the clock of CPU records relates to time, and what a record costs, measured here and now.
+
+The cost is measured with a kernel of a loop around one scope, with and without records: the
+difference per iteration is what a slice adds to whatever encloses it, and the mean length of
+the slices themselves, which hold one store, is what it adds to its own duration.
+"""
+
+import ctypes
+import functools
+import platform
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from proton.backends.cpu import llvm
+from proton.base.errors import ProfileError
+from proton.compiler import CompiledKernel, CompileOptions, Specialization, compile_function
+from proton.language import core, profiling
+from proton.language import types as ty
+from proton.language.function import DeviceFunction
+from proton.trace import wire
+
+ITERATIONS = 2000
+REPEATS = 15
+PAIR_TRIES = 50
+_CAPACITY = 256
+
+_CLOCK_IR = """
+define i64 @proton_clock() {
+  %registers = call { i32, i32 } asm sideeffect "rdtsc", "={ax},={dx},~{memory}"()
+  %low = extractvalue { i32, i32 } %registers, 0
+  %high = extractvalue { i32, i32 } %registers, 1
+  %wide_low = zext i32 %low to i64
+  %wide_high = zext i32 %high to i64
+  %shifted = shl i64 %wide_high, 32
+  %now = or i64 %wide_low, %shifted
+  ret i64 %now
+}
+"""
+
+
+@dataclass(frozen=True)
+class ClockPair:
+    """The record clock and `time.perf_counter_ns()` at one moment, and how sure that is."""
+
+    ticks: int
+    host_ns: int
+    error_ns: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The cost of recording one slice, ns: to the slice around it, and to itself."""
+
+    slice_cost_ns: float
+    edge_cost_ns: float
+
+
+def check_machine() -> None:
+    """Raises ProfileError where kernels cannot read a clock."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise ProfileError(
+            f"profiling inside CPU kernels needs the time stamp counter of x86-64, and this is "
+            f"{platform.machine()}; host scopes work everywhere"
+        )
+
+
+@functools.cache
+def _clock() -> Any:
+    check_machine()
+    code = llvm.linker().link(llvm.emit_object(_CLOCK_IR)[0], "proton_clock")
+    function = ctypes.CFUNCTYPE(ctypes.c_uint64)(code.address)
+    function.keep = code
+    return function
+
+
+def clock_pair() -> ClockPair:
+    """A pair, read as closely together as the host can: the best of some tries."""
+    clock, best = _clock(), None
+    for _ in range(PAIR_TRIES):
+        before = time.perf_counter_ns()
+        ticks = clock()
+        after = time.perf_counter_ns()
+        if best is None or after - before < best[0]:
+            best = after - before, ticks, (before + after) // 2
+    assert best is not None
+    return ClockPair(best[1], best[2], max(1.0, best[0] / 2))
+
+
+@DeviceFunction
+def _scopes(out_ptr, n):
+    for i in core.range(n):
+        with profiling.scope("calibration"):
+            core.store(out_ptr, i)
+
+
+def _compiled(instrumented: bool) -> CompiledKernel:
+    specialization = Specialization((("out_ptr", ty.pi32_t), ("n", ty.int32)))
+    instrumentation = ("circular", _CAPACITY, "program") if instrumented else None
+    return compile_function(_scopes, specialization, CompileOptions(True, False, instrumentation))
+
+
+def _prototype(extras: list[str]) -> Any:
+    extra = [ctypes.c_int32 if name == "thread" else ctypes.c_void_p for name in extras]
+    return ctypes.CFUNCTYPE(
+        None,
+        ctypes.c_void_p,
+        *[ctypes.c_int32] * 4,
+        *[ctypes.c_int64] * 2,
+        *extra,
+    )
+
+
+@functools.cache
+def calibrate() -> Calibration:
+    """Measured once a process: the median of some repetitions."""
+    ns_per_tick = _ns_per_tick()
+    plain, instrumented = _compiled(False), _compiled(True)
+    profile = instrumented.metadata["profile"]
+    out = np.zeros(1, np.int32)
+    buffer = np.zeros(profile["block_bytes"] + wire.BLOCK_ALIGNMENT, np.uint8)
+    base = buffer.ctypes.data + (-buffer.ctypes.data % wire.BLOCK_ALIGNMENT)
+    extras = {"profile": base, "thread": 0}
+    costs, lengths = [], []
+    for _ in range(REPEATS):
+        without = _time(plain, out, {})
+        costs.append((_time(instrumented, out, extras) - without) / ITERATIONS)
+        start = base - buffer.ctypes.data + wire.segments_offset(1)
+        records = buffer[start : start + _CAPACITY * wire.record_bytes(0)]
+        lengths.append(_mean_length(records.view(wire.record_dtype(0))) * ns_per_tick)
+    return Calibration(
+        max(0.0, float(np.median(costs)) * ns_per_tick), max(0.0, float(np.median(lengths)))
+    )
+
+
+def _mean_length(records: np.ndarray) -> float:
+    return float(np.median(records["end"] - records["start"]))
+
+
+def _time(kernel: CompiledKernel, out: np.ndarray, extras: dict[str, int]) -> int:
+    """Ticks of one run."""
+    names = kernel.metadata["extras"]
+    function = _prototype(names)(kernel.code.address)
+    clock = _clock()
+    start = clock()
+    function(out.ctypes.data, ITERATIONS, 1, 1, 1, 0, 1, *[extras[name] for name in names])
+    return int(clock() - start)
+
+
+def _ns_per_tick() -> float:
+    first = clock_pair()
+    time.sleep(0.002)
+    last = clock_pair()
+    return (last.host_ns - first.host_ns) / max(1, last.ticks - first.ticks)

@@ -1,0 +1,114 @@
+"""Runs a grid of CPU programs: on the calling thread when it is little work, else on all cores.
+
+Compiled code runs ranges of programs; ctypes releases the interpreter lock during a call, so
+threads run in parallel. The grid is cut into chunks that threads take in turn, so that
+programs of unequal length balance.
+"""
+
+import functools
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from proton.base.errors import LaunchError
+from proton.base.knobs import knobs
+
+# Handing work to another thread and waiting for it takes about 85 us (measured, docs/
+# cpu-results.md); below this much work a second thread does not pay.
+PARALLEL_NS = 200_000
+CHUNKS_PER_THREAD = 8
+MAX_PROGRAMS = 1 << 31  # program ids are i32
+
+
+@dataclass
+class WorkEstimate:
+    """What a kernel's programs took so far: ns a program, from the launch before."""
+
+    ns_per_program: float | None = None
+
+
+def check_grid(grid: object) -> tuple[int, int, int]:
+    """The grid as three sizes; raises LaunchError unless it is 1 to 3 integers."""
+    sizes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
+    if not 1 <= len(sizes) <= 3:
+        raise LaunchError(f"a grid has 1 to 3 sizes, got {len(sizes)}: {grid!r}")
+    numbers = []
+    for axis, size in enumerate(sizes):
+        try:
+            number = size.__index__()  # type: ignore[attr-defined]
+        except AttributeError:
+            raise LaunchError(f"grid[{axis}] must be an integer, got {size!r}") from None
+        if number < 0:
+            raise LaunchError(f"grid[{axis}] must not be negative, got {number}")
+        numbers.append(number)
+    x, y, z = (*numbers, 1, 1)[:3]
+    if x * y * z >= MAX_PROGRAMS:
+        raise LaunchError(f"a grid has fewer than {MAX_PROGRAMS} programs, got {x} x {y} x {z}")
+    return x, y, z
+
+
+def thread_count() -> int:
+    """Threads that run a grid: PROTON_NUM_THREADS, else the cores this process may use."""
+    asked = knobs.num_threads
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if asked < 1:
+        raise LaunchError(f"PROTON_NUM_THREADS must be at least 1, got {asked}")
+    return int(asked)
+
+
+@functools.cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="proton")
+
+
+def run_grid(
+    programs: int, run: Callable[[int, int, int], None], estimate: WorkEstimate
+) -> None:
+    """Calls run(first, last, thread number) until all programs have run."""
+    first = 0
+    if estimate.ns_per_program is None and programs > 1:
+        start = time.perf_counter_ns()
+        run(0, 1, 0)
+        estimate.ns_per_program = time.perf_counter_ns() - start
+        first = 1
+    left = programs - first
+    threads = thread_count() if left > 1 else 1
+    if threads == 1 or left * (estimate.ns_per_program or 0.0) < PARALLEL_NS:
+        start = time.perf_counter_ns()
+        run(first, programs, 0)
+        estimate.ns_per_program = (time.perf_counter_ns() - start) / max(1, left)
+        return
+    start = time.perf_counter_ns()
+    _run_parallel(first, programs, run, threads)
+    spent = (time.perf_counter_ns() - start) * threads
+    estimate.ns_per_program = spent / left
+
+
+def _run_parallel(
+    first: int, last: int, run: Callable[[int, int, int], None], threads: int
+) -> None:
+    size = max(1, (last - first) // (threads * CHUNKS_PER_THREAD))
+    starts = itertools.count(first, size)  # next() on a count is atomic under the lock
+
+    def work(thread: int) -> None:
+        for start in starts:
+            if start >= last:
+                return
+            run(start, min(start + size, last), thread)
+
+    futures = [_pool(threads - 1).submit(work, thread) for thread in range(1, threads)]
+    try:
+        work(0)
+    finally:
+        for future in futures:
+            future.result()
+
+
+def host_thread() -> int:
+    """The ident of the calling thread."""
+    return threading.get_ident()

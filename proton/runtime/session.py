@@ -1,0 +1,315 @@
+"""A profiling session: what is recorded between `start` and `finalize`.
+
+One session runs at a time. It hands each instrumented launch a piece of a buffer whose pages
+have been touched already, so that page faults do not show as work, and keeps all records until
+the end, up to `knobs.profile_memory` bytes; launches beyond that run and are counted.
+"""
+
+import ctypes
+import platform
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from proton.base.errors import ProfileError
+from proton.base.knobs import knobs
+from proton.language import profiling
+from proton.runtime.calibration import Calibration, calibrate, clock_pair
+from proton.runtime.grid import host_thread
+from proton.trace import wire
+from proton.trace.model import (
+    Chunk,
+    Clock,
+    HostSlice,
+    Kernel,
+    Launch,
+    PayloadField,
+    RawRun,
+    Scope,
+    Strategy,
+)
+
+ARENA_BYTES = 16 << 20
+PLACEMENTS = ("schedule", "program")
+_FLUSH = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
+)
+
+_current: "Session | None" = None
+
+
+def current() -> "Session | None":
+    """The running session."""
+    return _current
+
+
+@dataclass
+class Recording:
+    """One instrumented launch while it runs."""
+
+    kernel: int
+    grid: tuple[int, int, int]
+    capacity: int
+    buffer: np.ndarray
+    start: int
+    path: str
+    dropped: bool = False
+    chunks: list[Chunk] = field(default_factory=list)
+    callback: Any = None
+
+    @property
+    def address(self) -> int:
+        return int(self.buffer.ctypes.data)
+
+    @property
+    def flush_address(self) -> int:
+        return ctypes.cast(self.callback, ctypes.c_void_p).value or 0 if self.callback else 0
+
+
+class Arena:
+    """Zeroed, touched memory that is handed out once."""
+
+    def __init__(self) -> None:
+        self.block = np.zeros(0, np.uint8)
+        self.used = 0
+
+    def take(self, size: int) -> np.ndarray:
+        """`size` zero bytes, aligned to a cache line."""
+        if self.used + size > self.block.size:
+            room = max(ARENA_BYTES, size) + wire.BLOCK_ALIGNMENT
+            self.block = np.empty(room, np.uint8)
+            self.block.fill(0)  # touches every page, unlike np.zeros
+            self.used = -self.block.ctypes.data % wire.BLOCK_ALIGNMENT
+        piece = self.block[self.used : self.used + size]
+        self.used += -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
+        return piece
+
+
+class Session:
+    """Records launches and host scopes; `finish` gives the raw run."""
+
+    def __init__(
+        self, name: str, strategy: str = "circular", capacity: int = 0, placement: str = "schedule"
+    ) -> None:
+        self.name = name
+        self.instrumentation = _check_instrumentation(strategy, capacity, placement)
+        self.arena = Arena()
+        self.memory_left: int = knobs.profile_memory
+        self.kernels: list[Kernel] = []
+        self.kernel_numbers: dict[str, int] = {}
+        self.launches: list[Launch] = []
+        self.dropped = 0
+        self.host = _HostRecorder()
+        self.lock = threading.Lock()
+        self.calibration: Calibration = calibrate()
+        self.arena.take(1)
+        self.pairs = [clock_pair()]
+        self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
+
+    def begin_launch(self, kernel: Any, grid: tuple[int, int, int]) -> Recording:
+        """The buffer for a launch of an instrumented kernel."""
+        profile = kernel.metadata["profile"]
+        size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
+        with self.lock:
+            number = self._kernel_number(kernel, profile)
+            dropped = size > self.memory_left
+            if dropped:
+                buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
+            else:
+                self.memory_left -= size
+                buffer = self.arena.take(size)
+        recording = Recording(
+            number, grid, profile["capacity"], buffer, 0, self.host.path(), dropped
+        )
+        if profile["strategy"] == "flush":
+            recording.callback = self._flush_callback(recording, profile["block_bytes"])
+        recording.start = time.perf_counter_ns()
+        return recording
+
+    def end_launch(self, recording: Recording) -> None:
+        """Keeps the launch's records."""
+        end = time.perf_counter_ns()
+        recording.callback = None
+        with self.lock:
+            if recording.dropped:
+                self.dropped += 1
+                return
+            self.launches.append(
+                Launch(
+                    kernel=recording.kernel,
+                    grid=recording.grid,
+                    capacity=recording.capacity,
+                    host_start=recording.start,
+                    host_end=end,
+                    buffer=recording.buffer,
+                    chunks=recording.chunks,
+                    path=recording.path,
+                    thread=host_thread(),
+                )
+            )
+
+    def _flush_callback(self, recording: Recording, block_bytes: int) -> Callable[..., None]:
+        base = recording.address
+
+        def keep(block: int, first: int, data: int, size: int) -> None:
+            with self.lock:
+                if size > self.memory_left:
+                    return  # the decoder counts the missing records as lost
+                self.memory_left -= size
+            copy = np.frombuffer(ctypes.string_at(data, size), np.uint8)
+            program = (block - base) // block_bytes
+            recording.chunks.append(Chunk(program=program, unit=0, first=first, data=copy))
+
+        return _FLUSH(keep)
+
+    def _kernel_number(self, kernel: Any, profile: dict[str, Any]) -> int:
+        if kernel.key not in self.kernel_numbers:
+            self.kernel_numbers[kernel.key] = len(self.kernels)
+            self.kernels.append(_kernel_model(kernel, profile, self.instrumentation[2]))
+        return self.kernel_numbers[kernel.key]
+
+    def finish(self) -> RawRun:
+        """Everything recorded; the session is over."""
+        self.pairs.append(clock_pair())
+        self.host.close_all()
+        clock = Clock(
+            ticks=np.array([pair.ticks for pair in self.pairs], np.uint64),
+            host_ns=np.array([pair.host_ns for pair in self.pairs], np.int64),
+            error_ns=max(pair.error_ns for pair in self.pairs),
+            slice_cost_ns=self.calibration.slice_cost_ns,
+            edge_cost_ns=self.calibration.edge_cost_ns,
+        )
+        return RawRun(
+            name=self.name,
+            origin_ns=self.origin_ns,
+            origin_unix_ns=self.origin_unix_ns,
+            clock=clock,
+            kernels=self.kernels,
+            launches=self.launches,
+            host=self.host.slices,
+            dropped_launches=self.dropped,
+            machine=_machine(),
+        )
+
+
+def _check_instrumentation(strategy: str, capacity: int, placement: str) -> tuple[str, int, str]:
+    strategies = [s.value for s in Strategy]
+    if strategy not in strategies:
+        raise ProfileError(f"strategy must be one of {', '.join(strategies)}, got {strategy!r}")
+    if placement not in PLACEMENTS:
+        raise ProfileError(f"placement must be one of {', '.join(PLACEMENTS)}, got {placement!r}")
+    if not isinstance(capacity, int) or not 0 <= capacity <= wire.MAX_CAPACITY:
+        raise ProfileError(
+            f"capacity must lie in [0, {wire.MAX_CAPACITY}] records a program, got {capacity!r}"
+        )
+    return strategy, capacity, placement
+
+
+def _kernel_model(kernel: Any, profile: dict[str, Any], placement: str) -> Kernel:
+    scopes = [
+        Scope(
+            name=entry["name"],
+            path=entry["path"],
+            kind=entry["kind"],
+            fused=entry["fused"],
+            payload=tuple(PayloadField(name=n, kind=k) for n, k in entry["payload"]),
+            file=entry["file"],
+            line=entry["line"],
+        )
+        for entry in profile["scopes"]
+    ]
+    return Kernel(
+        name=kernel.name,
+        key=kernel.key,
+        target="cpu",
+        strategy=Strategy(profile["strategy"]),
+        scopes=tuple(scopes),
+        emptied=tuple(profile["emptied"]),
+        units=1,
+        payload_slots=profile["payload_slots"],
+        options={"placement": placement},
+    )
+
+
+def _machine() -> dict[str, object]:
+    from proton.backends.cpu import llvm
+
+    return {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "cpu": llvm.host_cpu(),
+    }
+
+
+class _HostRecorder:
+    """Host scopes of a session: a stack for each thread."""
+
+    def __init__(self) -> None:
+        self.local = threading.local()
+        self.slices: list[HostSlice] = []
+        self.open: dict[int, list[tuple[str, int, dict[str, Any]]]] = {}
+
+    def _stack(self) -> list[tuple[str, int, dict[str, Any]]]:
+        return self.open.setdefault(host_thread(), [])
+
+    def path(self) -> str:
+        """The scopes that are open on this thread."""
+        return "/".join(name for name, _, _ in self._stack())
+
+    def enter(self, name: str, payload: dict[str, Any]) -> None:
+        self._stack().append((name, time.perf_counter_ns(), dict(payload)))
+
+    def exit(self, name: str) -> None:
+        end, stack = time.perf_counter_ns(), self._stack()
+        if not stack or stack[-1][0] != name:
+            inner = repr(stack[-1][0]) if stack else "none"
+            raise ProfileError(f"exit_scope({name!r}): the innermost open host scope is {inner}")
+        self._close(host_thread(), stack, end)
+
+    def mark(self, name: str, payload: dict[str, Any]) -> None:
+        now = time.perf_counter_ns()
+        path = "/".join([*(n for n, _, _ in self._stack()), name])
+        self.slices.append(
+            HostSlice(
+                name=name, path=path, thread=host_thread(), start=now, end=now, payload=payload
+            )
+        )
+
+    def _close(self, thread: int, stack: list[Any], end: int) -> None:
+        path = "/".join(name for name, _, _ in stack)
+        name, start, payload = stack.pop()
+        self.slices.append(
+            HostSlice(name=name, path=path, thread=thread, start=start, end=end, payload=payload)
+        )
+
+    def close_all(self) -> None:
+        """Ends the scopes that are still open when the session ends."""
+        end = time.perf_counter_ns()
+        for thread, stack in self.open.items():
+            while stack:
+                self._close(thread, stack, end)
+
+
+def start(name: str, **options: Any) -> Session:
+    """Starts the session; one at a time."""
+    global _current
+    if _current is not None:
+        raise ProfileError(f"session {_current.name!r} is running; finalize it first")
+    _current = Session(name, **options)
+    profiling.set_host_recorder(_current.host)
+    return _current
+
+
+def finalize() -> RawRun:
+    """Ends the session and gives its raw run."""
+    global _current
+    if _current is None:
+        raise ProfileError("no session is running; call proton.start first")
+    session, _current = _current, None
+    profiling.set_host_recorder(None)
+    return session.finish()

@@ -1,0 +1,134 @@
+"""What one profiled run left behind, before anyone decodes it: plain data, no IR, no pandas.
+
+The runtime fills these; `proton.viewer` turns them into tables and files.
+"""
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+class Strategy(enum.Enum):
+    """What happens when a segment is full."""
+
+    CIRCULAR = "circular"  # the newest records stay
+    FLUSH = "flush"  # the full segment moves to host memory; nothing is lost
+    COUNTING = "counting"  # nothing is stored, records are only counted (a dry run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayloadField:
+    """One named value of a record; `kind` is "int" (i64) or "float" (f64)."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """One entry of a kernel's scope table; a record's tag holds its index.
+
+    `path` joins the enclosing scopes' names and its own with "/". A fused scope carries the
+    names of the scopes whose work one pass of the code does, joined by " + ", in order.
+    """
+
+    name: str
+    path: str
+    kind: str = "slice"  # "slice" or "mark"
+    fused: bool = False
+    payload: tuple[PayloadField, ...] = ()
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """A compiled, instrumented kernel: what is needed to read its records."""
+
+    name: str
+    key: str  # the cache key of the compiled kernel
+    target: str  # "cpu", "cuda:90"
+    strategy: Strategy
+    scopes: tuple[Scope, ...]
+    emptied: tuple[str, ...] = ()  # paths of scopes in which optimisation left no work
+    units: int = 1
+    payload_slots: int = 0
+    options: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """Records that the flush strategy moved out of a full segment, oldest first.
+
+    `data` is uint8, a whole number of records; `first` the number of its first record.
+    """
+
+    program: int
+    unit: int
+    first: int
+    data: np.ndarray
+
+
+@dataclass(kw_only=True)
+class Launch:
+    """One launch and its profile buffer (uint8, grid[0] * grid[1] * grid[2] blocks).
+
+    `host_start` and `host_end` are `time.perf_counter_ns()` around the launch; `path` joins
+    the host scopes that were open, "" for none. `thread` is the host thread's ident.
+    """
+
+    kernel: int  # index into Run.kernels
+    grid: tuple[int, int, int]
+    capacity: int
+    host_start: int
+    host_end: int
+    buffer: np.ndarray
+    chunks: list[Chunk] = field(default_factory=list)
+    path: str = ""
+    thread: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSlice:
+    """A host scope: `time.perf_counter_ns()` at both ends, nesting by `path`."""
+
+    name: str
+    path: str
+    thread: int
+    start: int
+    end: int
+    payload: dict[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """How ticks become ns: pairs (ticks, perf_counter_ns) taken around the run, oldest first.
+
+    ns = a * ticks + b is the least-squares line through the pairs; `error_ns` the uncertainty
+    of one pair (half the time the host took to read both). `slice_cost_ns` is what recording
+    one slice adds to the slice that encloses it, and `edge_cost_ns` what it adds to its own
+    duration, both measured in this run with scopes that hold nothing.
+    """
+
+    ticks: np.ndarray  # uint64
+    host_ns: np.ndarray  # int64
+    error_ns: float = 0.0
+    slice_cost_ns: float = 0.0
+    edge_cost_ns: float = 0.0
+
+
+@dataclass(kw_only=True)
+class RawRun:
+    """Everything a session recorded. `origin_ns` (perf_counter_ns) is the run's time zero;
+    `origin_unix_ns` is the wall clock at that moment."""
+
+    name: str
+    origin_ns: int
+    origin_unix_ns: int
+    clock: Clock
+    kernels: list[Kernel] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
+    host: list[HostSlice] = field(default_factory=list)
+    dropped_launches: int = 0  # launches that ran but whose records did not fit in memory
+    machine: dict[str, object] = field(default_factory=dict)  # cpu, python, versions: for display

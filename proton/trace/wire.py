@@ -1,0 +1,118 @@
+"""The profile buffer on the wire: the only place that knows its offsets.
+
+A launch leaves one buffer: `programs` blocks of equal size, block p belonging to the program
+with linear id p (x fastest, then y, then z). All integers are little-endian. One block is
+
+    header     HEADER_BYTES, `HEADER`
+    table      units x u64: records written by each unit, never wrapped, so losses are exact
+    segments   units x capacity records of `record_bytes(payload_slots)`
+
+A record is written once, when its slice ends. Record number k of a unit (k counts from 0)
+lies in slot k mod capacity, so after a wrap the segment holds the newest `capacity` records.
+Under the flush strategy full segments leave the block while the kernel runs, as chunks of
+(program, unit, first record number, records); what is still in the segment at the end are the
+newest `written mod capacity` records (all `capacity` of them when that is 0 and the last
+segment was not flushed; the runtime says which by the chunks it kept).
+
+Changing anything here changes `VERSION` and docs/buffer-format.md.
+"""
+
+import enum
+
+import numpy as np
+
+MAGIC = 0x4E545250  # "PRTN" read as little-endian bytes
+VERSION = 1
+
+
+class State(enum.IntEnum):
+    """How far a program got; a killed kernel leaves STARTED blocks behind."""
+
+    UNTOUCHED = 0
+    STARTED = 1
+    FINISHED = 2
+
+
+class Kind(enum.IntEnum):
+    """What a record is; bits 28 to 31 of its tag."""
+
+    SLICE = 0
+    MARK = 1
+
+
+HEADER = np.dtype(
+    [
+        ("magic", "<u4"),
+        ("version", "<u2"),
+        ("state", "<u2"),
+        ("program_x", "<u4"),
+        ("program_y", "<u4"),
+        ("program_z", "<u4"),
+        ("hardware", "<u4"),  # SM on a GPU, core on a CPU; NO_HARDWARE_ID where unknown
+        ("thread", "<u4"),  # host thread that ran the program (CPU); 0 on a GPU
+        ("units", "<u4"),
+        ("capacity", "<u4"),  # records a segment holds; 0 under the counting strategy
+        ("payload_slots", "<u4"),  # 8-byte values that follow each record's fixed part
+        ("clock_start", "<u8"),  # clock at init
+        ("timer_start", "<u8"),  # global timer at init, ns; 0 where the clock needs no timer
+        ("clock_end", "<u8"),
+        ("timer_end", "<u8"),
+    ]
+)
+HEADER_BYTES = 128  # padded to two cache lines; a block starts on a line of its own
+BLOCK_ALIGNMENT = 64
+NO_HARDWARE_ID = 0xFFFFFFFF
+
+# The fixed part of a record: 24 bytes, then payload_slots x 8 bytes, each an i64 or f64 as
+# the scope table of the kernel says.
+RECORD_BASE_BYTES = 24
+START_OFFSET, END_OFFSET, TAG_OFFSET, ITERATION_OFFSET = 0, 8, 16, 20
+NO_ITERATION = 0xFFFFFFFF  # the slice is not in a loop
+
+MAX_SCOPE_ID = (1 << 28) - 1
+KIND_SHIFT = 28
+
+MAX_PAYLOAD_SLOTS = 16
+MAX_UNITS = 64  # warps of a GPU program at most; 1 on the CPU
+MAX_CAPACITY = 1 << 24
+
+
+def tag(kind: Kind, scope_id: int) -> int:
+    """The tag of a record: its kind and the index of its scope in the kernel's scope table."""
+    if not 0 <= scope_id <= MAX_SCOPE_ID:
+        raise ValueError(f"scope_id must lie in [0, {MAX_SCOPE_ID}], got {scope_id}")
+    return kind << KIND_SHIFT | scope_id
+
+
+def record_bytes(payload_slots: int) -> int:
+    """Bytes of one record."""
+    return RECORD_BASE_BYTES + 8 * payload_slots
+
+
+def record_dtype(payload_slots: int) -> np.dtype:
+    """The numpy dtype of one record; `payload` holds raw 8-byte values as u64."""
+    return np.dtype(
+        [
+            ("start", "<u8"),
+            ("end", "<u8"),
+            ("tag", "<u4"),
+            ("iteration", "<u4"),
+            ("payload", "<u8", (payload_slots,)),
+        ]
+    )
+
+
+def table_offset() -> int:
+    """Offset of the table in a block."""
+    return HEADER_BYTES
+
+
+def segments_offset(units: int) -> int:
+    """Offset of the first segment in a block."""
+    return HEADER_BYTES + 8 * units
+
+
+def block_bytes(units: int, capacity: int, payload_slots: int) -> int:
+    """Bytes of one program's block, padded to BLOCK_ALIGNMENT."""
+    end = segments_offset(units) + units * capacity * record_bytes(payload_slots)
+    return -(-end // BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT

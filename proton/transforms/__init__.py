@@ -1,0 +1,1 @@
+"""Transforms: the same dialects in and out, one pass a file."""

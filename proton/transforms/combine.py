@@ -1,0 +1,269 @@
+"""Small rewrites of `tt` ops that upstream canonicalization cannot know.
+
+The module is visited once, producers before their users, so a rule sees what the rules made of
+its operands: it meets a filled tensor as a `tt.splat` or a dense constant, never as a chain.
+What becomes unused is left to DCE, but for loads, which DCE has to keep.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import arith, ir
+from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace, users
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class Combine(Pass):
+    """Merges ops that say together what one op says alone.
+
+        %d = tt.dot(%a, %b, %zero); %r = arith.addf %acc, %d
+    becomes
+        %r = tt.dot(%a, %b, %acc)
+    and so on: each rule below states its own before and after.
+    """
+
+    name: ClassVar[str] = "tt-combine"
+
+    def run(self, module: Any) -> None:
+        for op in all_ops(module):
+            if op.name in RULES:
+                RULES[op.name](op)
+        # Users come before producers, so that a chain of unused loads goes as a whole.
+        for load in reversed(ops_named(module, "tt.load")):
+            if not _is_volatile(load) and not users(load.results[0]):
+                load.erase()
+
+
+# What rules ask
+
+
+def _constant(value: Any) -> Any:
+    """The attribute of the scalar that a constant is, or is filled with; None for the rest."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        return attribute.get_splat_value() if attribute.is_splat else None
+    is_number = isinstance(attribute, ir.IntegerAttr | ir.BoolAttr | ir.FloatAttr)
+    return attribute if is_number else None
+
+
+def _only_user(value: Any) -> Any:
+    """The op that has a value's only use; None where there are more or none."""
+    found = users(value)
+    return found[0] if len(found) == 1 else None
+
+
+def _is_volatile(load: Any) -> bool:
+    return bool(load.attributes["volatile"].value)
+
+
+def _is_defined_after(value: Any, op: Any) -> bool:
+    """Whether a value that a later op of this block uses is defined by `op` or behind it."""
+    producer = defining_op(value)
+    if producer is None or producer.block != op.block:
+        return False
+    return not producer.is_before_in_block(op)
+
+
+# Products
+
+
+def _add(op: Any) -> None:
+    """`add(%acc, dot(%a, %b, 0))` -> `dot(%a, %b, %acc)`, in the dot's scope.
+
+    A dot in another block stays: inside a loop it would run once an iteration.
+    """
+    for position in (1, 0):
+        dot, other = defining_op(op.operands[position]), op.operands[1 - position]
+        if dot is None or dot.name != "tt.dot" or dot.block != op.block:
+            continue
+        zero = _constant(dot.operands[2])
+        if zero is None or zero.value != 0 or _only_user(dot.results[0]) is None:
+            continue
+        if _is_defined_after(other, dot):
+            dot.move_before(op)
+        dot.operands[2] = other
+        replace(op, [dot.results[0]])
+        return
+
+
+# Pointers
+
+
+def _addptr(op: Any) -> None:
+    """`addptr(addptr(%p, %a), %b)` -> `addptr(%p, %a + %b)` where the sum cannot overflow."""
+    inner = defining_op(op.operands[0])
+    if inner is None or inner.name != "tt.addptr" or inner.block != op.block:
+        return
+    first, second = inner.operands[1], op.operands[1]
+    if first.type != second.type or _only_user(inner.results[0]) is None:
+        return
+    with before(op):
+        total = _sum(first, second)
+    if total is not None:
+        op.operands[0] = inner.operands[0]
+        op.operands[1] = total
+
+
+def _sum(first: Any, second: Any) -> Any:
+    """The sum of two offsets as a new value; None where it might not fit.
+
+    In i64 a sum that wraps around gives the address that two steps give.
+    """
+    type_ = element_of(first)
+    if type_ == ir.IntegerType.get_signless(64):
+        return arith.AddIOp(first, second).result
+    left, right = _constant(first), _constant(second)
+    if left is None or right is None or not isinstance(type_, ir.IntegerType):
+        return None
+    total = left.value + right.value
+    limit = 1 << (type_.width - 1)
+    if not -limit <= total < limit:
+        return None
+    return _filled(first.type, ir.IntegerAttr.get(type_, total))
+
+
+# Memory
+
+
+def _select(op: Any) -> None:
+    """`select(%mask, load(%p, %mask, %other?), %x)` -> `load(%p, %mask, %x)`."""
+    mask, loaded, fallback = op.operands
+    load = defining_op(loaded)
+    if load is None or load.name != "tt.load" or load.block != op.block:
+        return
+    if load.opview.mask != mask or _only_user(loaded) is None or _is_volatile(load):
+        return
+    if _move_before(fallback, load):
+        with before(load):
+            replace(op, [_access(load, [load.operands[0], mask, fallback]).result])
+        # The old load goes with the unused ones, at the end.
+
+
+def _move_before(value: Any, op: Any) -> bool:
+    """Makes a value defined before `op`, if it is not and can be: constants and splats move."""
+    if not _is_defined_after(value, op):
+        return True
+    producer = defining_op(value)
+    moves = producer.name == "arith.constant" or (
+        producer.name == "tt.splat" and not _is_defined_after(producer.operands[0], op)
+    )
+    if moves:
+        producer.move_before(op)
+    return moves
+
+
+def _load(op: Any) -> None:
+    """`load(%p, true, %other?)` -> `load(%p)`; `load(%p, false, %other)` -> `other`."""
+    mask, other = op.opview.mask, op.opview.other
+    known = None if mask is None else _constant(mask)
+    if known is None:
+        return
+    if known.value:
+        with before(op):
+            replace(op, [_access(op, [op.operands[0]]).result])
+    elif other is not None and not _is_volatile(op):
+        replace(op, [other])
+
+
+def _store(op: Any) -> None:
+    """`store(%p, %v, true)` -> `store(%p, %v)`; `store(%p, %v, false)` goes."""
+    mask = op.opview.mask
+    known = None if mask is None else _constant(mask)
+    if known is None:
+        return
+    if known.value:
+        with before(op):
+            _access(op, list(op.operands)[:2])
+    op.erase()
+
+
+def _access(op: Any, operands: list[Any]) -> Any:
+    """A copy of a load or store with other operands; those it lacks are optional ones."""
+    segments = len(op.attributes["operandSegmentSizes"])
+    present = [int(position < len(operands)) for position in range(segments)]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(present)
+    return ir.Operation.create(
+        op.name,
+        results=[result.type for result in op.results],
+        operands=operands,
+        attributes=attributes,
+    )
+
+
+# Shapes
+
+
+def _filled(type_: Any, attribute: Any) -> Any:
+    """A constant: the scalar itself, or a tensor filled with it."""
+    if isinstance(type_, ir.RankedTensorType):
+        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+    return arith.ConstantOp(type_, attribute).result
+
+
+def _splat(op: Any) -> None:
+    """`splat(constant c)` -> `constant dense<c>`."""
+    number = _constant(op.operands[0])
+    if number is not None:
+        with before(op):
+            replace(op, [_filled(op.results[0].type, number)])
+
+
+def _reshaping(op: Any) -> None:
+    """`broadcast(splat %s)` -> `splat %s`, so for each change of shape; no change goes."""
+    source, result = op.operands[0], op.results[0]
+    producer, number = defining_op(source), _constant(source)
+    with before(op):
+        if source.type == result.type and op.name != "tt.trans":
+            replace(op, [source])
+        elif number is not None:
+            replace(op, [_filled(result.type, number)])
+        elif producer is not None and producer.name == "tt.splat":
+            splat = ir.Operation.create(
+                "tt.splat", results=[result.type], operands=[producer.operands[0]]
+            )
+            replace(op, [splat.result])
+        elif producer is not None and producer.name == op.name and op.name != "tt.expand_dims":
+            _merge(op, producer)
+        elif op.name == "tt.trans":
+            _drop_identity(op)
+
+
+def _merge(op: Any, inner: Any) -> None:
+    """`reshape(reshape %x)` -> `reshape %x`; so for `broadcast`, and `trans` with both orders."""
+    op.operands[0] = inner.operands[0]
+    if op.name == "tt.trans":
+        orders = op.attributes["order"], inner.attributes["order"]
+        op.attributes["order"] = type(orders[0]).get([orders[1][axis] for axis in orders[0]])
+        _drop_identity(op)
+    elif inner.operands[0].type == op.results[0].type:
+        replace(op, [inner.operands[0]])
+
+
+def _drop_identity(op: Any) -> None:
+    """`trans %x {order = [0, 1, ...]}` -> `%x`."""
+    rank = len(shape_of(op.operands[0]))
+    if list(op.attributes["order"]) == list(range(rank)):
+        replace(op, [op.operands[0]])
+
+
+RULES: dict[str, Callable[[Any], None]] = {
+    "arith.addf": _add,
+    "arith.addi": _add,
+    "arith.select": _select,
+    "tt.addptr": _addptr,
+    "tt.load": _load,
+    "tt.store": _store,
+    "tt.splat": _splat,
+    "tt.broadcast": _reshaping,
+    "tt.expand_dims": _reshaping,
+    "tt.reshape": _reshaping,
+    "tt.trans": _reshaping,
+}

@@ -1,0 +1,146 @@
+"""Unrolls the loops that ask for it, with a loop behind for the iterations that are left."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.mlir import arith, ir
+from proton.dialect.walk import before, defining_op, ops_named, replace
+from proton.passes import Pass, register
+
+FACTOR = "tt.loop_unroll_factor"  # on an `scf.for`: an i32, set by `tl.range`
+INDEX_BITS = 64
+
+
+@register
+@dataclass(frozen=True)
+class LoopUnroll(Pass):
+    """Repeats the body of each `scf.for` as often as its `tt.loop_unroll_factor` says.
+
+        scf.for %i = %lower to %upper step %s { body(%i) } {tt.loop_unroll_factor = 2}
+    becomes, with %split the last whole group's end (no second loop where that is known to be
+    %upper),
+        scf.for %i = %lower to %split step (2 * %s) { body(%i); body(%i + %s) }
+        scf.for %i = %split to %upper step %s { body(%i) }
+    """
+
+    name: ClassVar[str] = "tt-loop-unroll"
+
+    def run(self, module: Any) -> None:
+        # Inner loops first: an outer loop then repeats what they have become.
+        for loop in reversed(ops_named(module, "scf.for")):
+            factor = _factor(loop)
+            if factor > 1 and _group_fits(loop, factor):
+                del loop.attributes[FACTOR]
+                _unroll(loop, factor)
+
+
+def _factor(loop: Any) -> int:
+    """How often the loop asks to have its body; 1 where it does not."""
+    if FACTOR not in loop.attributes:
+        return 1
+    attribute = loop.attributes[FACTOR]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else 1
+
+
+def _number(value: Any) -> int | None:
+    """The number that a constant is; None for the rest."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(op.attributes["value"]).value
+
+
+def _group_fits(loop: Any, factor: int) -> bool:
+    """Whether `factor` steps, of 1 where they are not known, are a number of the loop's type."""
+    type_, step = loop.operands[2].type, _number(loop.operands[2])
+    bits = INDEX_BITS if isinstance(type_, ir.IndexType) else type_.width
+    return 0 < (1 if step is None else step) * factor < 1 << (bits - 1)
+
+
+def _trip_count(loop: Any) -> int | None:
+    """The number of iterations, where it is known."""
+    lower, upper, step = (_number(value) for value in list(loop.operands)[:3])
+    unsigned = "unsignedCmp" in loop.attributes
+    if lower is None or upper is None or step is None or (unsigned and min(lower, upper) < 0):
+        return None
+    return max(0, -((lower - upper) // step))
+
+
+def _unroll(loop: Any, factor: int) -> None:
+    """Puts the unrolled loop before `loop`, which runs the rest or goes."""
+    trips = _trip_count(loop)
+    if trips is not None and trips < factor:
+        return
+    with before(loop):
+        exact = trips is not None and trips % factor == 0
+        group = arith.MulIOp(loop.operands[2], _like(loop.operands[2], factor)).result
+        split = loop.operands[1] if exact else _split(loop, group)
+        main = _grouped(loop, factor, split, group)
+    if exact:
+        replace(loop, main.results)
+    else:
+        loop.operands[0] = split
+        for position, value in enumerate(main.results, 3):
+            loop.operands[position] = value
+
+
+def _like(value: Any, number: int) -> Any:
+    return arith.ConstantOp(value.type, number).result
+
+
+def _split(loop: Any, group: Any) -> Any:
+    """lower + the part of the way to upper that whole groups fill.
+
+    The way is unsigned, so that it has no sign to overflow into. Where rounding it up to whole
+    steps wraps around, no group is taken: the second loop does it all.
+    """
+    lower, upper, step = list(loop.operands)[:3]
+    larger = arith.MaxUIOp if "unsignedCmp" in loop.attributes else arith.MaxSIOp
+    way = arith.SubIOp(larger(lower, upper).result, lower).result
+    way = arith.AddIOp(way, arith.SubIOp(step, _like(step, 1)).result).result
+    groups = arith.SubIOp(way, arith.RemUIOp(way, group).result).result
+    return arith.AddIOp(lower, groups).result
+
+
+def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
+    """A loop from the lower bound to `split` whose body is `factor` copies of the loop's body."""
+    old = loop.regions[0].blocks[0]
+    lower, _, step, *initial = loop.operands
+    main = ir.Operation.create(
+        "scf.for",
+        results=[result.type for result in loop.results],
+        operands=[lower, split, group, *initial],
+        attributes={name: loop.attributes[name] for name in loop.attributes},
+        regions=1,
+    )
+    types = [argument.type for argument in old.arguments]
+    locations = [argument.location for argument in old.arguments]
+    block = ir.Block.create_at_start(main.regions[0], types, locations)
+    index, *carried = block.arguments
+    with ir.InsertionPoint(block):
+        end = ir.Operation.create("scf.yield", operands=carried)
+    for copy in range(factor):
+        with ir.InsertionPoint(end):
+            if copy:
+                index = arith.AddIOp(index, step).result
+        carried = _append_body(loop, end, [index, *carried])
+    for position, value in enumerate(carried):
+        end.operands[position] = value
+    return main
+
+
+def _append_body(loop: Any, end: Any, arguments: list[Any]) -> list[Any]:
+    """Moves a copy of the loop's body before `end`; the values that it yields.
+
+    Copying the whole loop lets MLIR remap nested regions, and the copy's shell then goes.
+    """
+    copy = loop.clone()
+    block = copy.regions[0].blocks[0]
+    for old, new in zip(block.arguments, arguments, strict=True):
+        old.replace_all_uses_with(new)
+    *body, terminator = (op.operation for op in block.operations)
+    for op in body:
+        op.move_before(end)
+    yielded = list(terminator.operands)
+    copy.erase()
+    return yielded

@@ -1,0 +1,273 @@
+"""Where the records of scopes go: around the work, once its order is final.
+
+From the front end on, an op's membership in scopes travels in its location
+(`loc("scope:outer/inner"(...))`). `PinRecords` takes the front end's records out of the way at
+the start; `PlaceRecords` puts them back when the work has become loops over buffers: it brackets
+each maximal run of ops of a scope in each block, outer scopes first. So no record stands in
+the way of an optimisation, and a slice shows when the work ran:
+
+    linalg.generic {add, loc load and store}   ->   record start "load + store"
+                                                    linalg.generic
+                                                    record end "load + store"
+
+Work that was fused across scopes is one slice with all their names in the order of the source.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.mlir import ir
+from proton.dialect.proton import RecordOp
+from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, ops_named
+from proton.passes import Pass, register
+
+SCOPE_PREFIX = "scope:"  # of the name locations that carry membership
+SCOPES_ATTRIBUTE = "proton.scopes"  # on the kernel: all scope paths, in source order
+_WORK = frozenset(
+    "memref.load memref.store memref.copy llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg "
+    "vector.load vector.store".split()
+)
+_VIEWS = frozenset({"memref.cast", "memref.reinterpret_cast", "memref.subview"})
+
+
+@register
+@dataclass(frozen=True)
+class StripRecords(Pass):
+    """Removes every record and mark: the code is as if nothing had been annotated."""
+
+    name: ClassVar[str] = "strip-records"
+
+    def run(self, module: Any) -> None:
+        for op in ops_named(module, "proton.record", "proton.mark"):
+            op.erase()
+
+
+@register
+@dataclass(frozen=True)
+class PinRecords(Pass):
+    """Notes the scopes on the kernel; with placement "schedule" also removes their records.
+
+    Records with payload stay as carriers of their values until `place-records`.
+    """
+
+    name: ClassVar[str] = "pin-records"
+
+    placement: str = "schedule"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            paths: dict[str, None] = {}
+            for op in ops_named(function, "proton.record"):
+                paths.setdefault(op.attributes["scope"].value)
+                if self.placement == "schedule" and not len(op.operands):
+                    op.erase()
+            names = [ir.StringAttr.get(path) for path in paths]
+            function.attributes[SCOPES_ATTRIBUTE] = ir.ArrayAttr.get(names)
+
+
+@register
+@dataclass(frozen=True)
+class PlaceRecords(Pass):
+    """Brackets the work of each scope by records, block by block."""
+
+    name: ClassVar[str] = "place-records"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            if SCOPES_ATTRIBUTE not in function.attributes:
+                continue
+            order = [name.value for name in function.attributes[SCOPES_ATTRIBUTE]]
+            if not order:
+                continue
+            carriers = ops_named(function, "proton.record")
+            placer = _Placer({path: position for position, path in enumerate(order)}, carriers)
+            placer.place_block(function.regions[0].blocks[0], "")
+            for op in carriers:
+                op.erase()
+
+
+def scope_paths(location: Any) -> frozenset[str]:
+    """The scope paths in a location."""
+    if isinstance(location, ir.NameLoc):
+        if location.name_str.startswith(SCOPE_PREFIX):
+            return frozenset({location.name_str[len(SCOPE_PREFIX) :]})
+        return scope_paths(location.child_loc)
+    if isinstance(location, ir.FusedLoc):
+        return frozenset().union(*(scope_paths(inner) for inner in location.locations))
+    if isinstance(location, ir.CallSiteLoc):
+        return scope_paths(location.callee) or scope_paths(location.caller)
+    return frozenset()
+
+
+@dataclass(frozen=True)
+class _Item:
+    """An op of a block that takes time: its scope paths, relative to the enclosing run.
+
+    `glue` takes time only for blocks that are cut by a mask; it joins a neighbouring run of its
+    scopes and makes none of its own.
+    """
+
+    op: Any
+    paths: frozenset[str]
+    glue: bool
+
+    def relative(self) -> "_Item":
+        """The item inside the run of its (one) first component."""
+        rest = frozenset(path.partition("/")[2] for path in self.paths) - {""}
+        return _Item(self.op, rest, self.glue)
+
+
+def _first_components(paths: frozenset[str]) -> frozenset[str]:
+    return frozenset(path.partition("/")[0] for path in paths)
+
+
+def _is_glue(op: Any) -> bool:
+    """An `scf.if` that chooses a view, or that writes a cut block back."""
+    if op.name != "scf.if":
+        return False
+    if len(op.results):
+        return all(isinstance(result.type, ir.MemRefType) for result in op.results)
+    return len(list(op.regions[0].blocks[0].operations)) == 1
+
+
+def _does_work(op: Any) -> bool:
+    if op.name.startswith("linalg.") or op.name in _WORK:
+        return True
+    return bool(op.regions) and any(_does_work(inner) for inner in all_ops(op))
+
+
+def work_paths(op: Any) -> frozenset[str]:
+    """The scopes whose work an op does: its payload's, and those of memory it reads in place."""
+    paths = frozenset[str]()
+    if op.name.startswith("linalg."):
+        body = [inner.operation for inner in op.regions[0].blocks[0].operations]
+        paths = paths.union(*(scope_paths(inner.location) for inner in body))
+        paths = paths.union(*(_view_paths(operand) for operand in op.operands))
+    return paths or scope_paths(op.location)
+
+
+def _view_paths(value: Any) -> frozenset[str]:
+    """The scopes of a view of the caller's memory; none for a local buffer."""
+    op = defining_op(value)
+    if op is None or not (op.name in _VIEWS or _is_glue(op)):
+        return frozenset()
+    if op.name == "memref.cast":
+        return _view_paths(op.operands[0])
+    return scope_paths(op.location)
+
+
+class _Placer:
+    """Places the records of one kernel."""
+
+    def __init__(self, order: dict[str, int], carriers: list[Any]) -> None:
+        self.order = order
+        self.carriers = [op for op in carriers if op.attributes["phase"].value == "start"]
+
+    def place_block(self, block: Any, context: str) -> None:
+        """Places records in a block whose surroundings belong to the scope path `context`."""
+        items, nested = [], []
+        for op in block.operations:
+            op = op.operation
+            if not _does_work(op):
+                continue
+            glue = _is_glue(op)
+            paths = work_paths(op)
+            items.append(_Item(op, _below(paths, context), glue))
+            if op.name.startswith("scf.") and not glue:
+                nested.append((op, next(iter(paths)) if len(paths) == 1 else context))
+        for op, inner_context in nested:
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.place_block(inner, inner_context)
+        self._place_runs(items, context)
+
+    def _place_runs(self, items: list[_Item], prefix: str) -> None:
+        for components, run in _runs(items):
+            if len(components) == 1:
+                (component,) = components
+                path = f"{prefix}/{component}" if prefix else component
+                # The outer scope first: what is placed later stands closer to the work.
+                self._bracket(run, path, [path])
+                self._place_runs([item.relative() for item in run], path)
+            else:
+                paths = frozenset().union(*(item.paths for item in run))
+                absolute = sorted(
+                    (f"{prefix}/{path}" if prefix else path for path in paths),
+                    key=lambda path: (self.order.get(path, len(self.order)), path),
+                )
+                name = " + ".join(dict.fromkeys(path.rpartition("/")[2] for path in absolute))
+                self._bracket(run, f"{prefix}/{name}" if prefix else name, absolute)
+
+    def _bracket(self, run: list[_Item], path: str, members: list[str]) -> None:
+        """Records right before a run's first op and right after its last."""
+        first, last = run[0].op, run[-1].op
+        payload, names, kinds = self._payload(first, members)
+        scope, empty = ir.StringAttr.get(path), ir.ArrayAttr.get([])
+        with before(first):
+            start = RecordOp(payload, scope, ir.StringAttr.get("start"), names, kinds)
+            start.operation.attributes["members"] = ir.ArrayAttr.get(
+                [ir.StringAttr.get(member) for member in members]
+            )
+        with ir.InsertionPoint.after(last), last.location:
+            RecordOp([], scope, ir.StringAttr.get("end"), empty, empty)
+
+    def _payload(self, op: Any, members: list[str]) -> tuple[list[Any], Any, Any]:
+        """The payload that the members' carriers hold, where those come before `op`."""
+        values: list[Any] = []
+        names: list[Any] = []
+        kinds: list[Any] = []
+        for member in members:
+            carrier = self._carrier(op, member)
+            if carrier is not None:
+                values += carrier.operands
+                names += carrier.attributes["names"]
+                kinds += carrier.attributes["kinds"]
+        return values, ir.ArrayAttr.get(names), ir.ArrayAttr.get(kinds)
+
+    def _carrier(self, op: Any, path: str) -> Any:
+        """The last carrier of a scope that comes before `op`, in its block or one around it."""
+        found = [c for c in self.carriers if c.attributes["scope"].value == path]
+        ancestor = op
+        while ancestor is not None and ancestor.name != "func.func":
+            for carrier in reversed(found):
+                if carrier.block == ancestor.block and carrier.is_before_in_block(ancestor):
+                    return carrier
+            ancestor = ancestor.parent.operation if ancestor.parent is not None else None
+        return None
+
+
+def _below(paths: frozenset[str], context: str) -> frozenset[str]:
+    """Paths relative to the enclosing scope; those that are not inside it stay as they are."""
+    if not context:
+        return paths
+    relative = {p[len(context) + 1 :] if (p + "/").startswith(context + "/") else p for p in paths}
+    return frozenset(relative) - {""}
+
+
+def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
+    """Maximal runs of items with the same first components; unscoped work ends a run."""
+    runs: list[tuple[frozenset[str], list[_Item]]] = []
+    pending: list[_Item] = []  # glue that may belong to what follows
+    current: tuple[frozenset[str], list[_Item]] | None = None
+    for item in items:
+        components = _first_components(item.paths)
+        if item.glue:
+            if current is not None and components and components <= current[0] and not pending:
+                current[1].append(item)
+            else:
+                pending.append(item)
+            continue
+        if current is not None and components == current[0]:
+            current[1].extend([*pending, item])
+        elif components:
+            lead = []
+            for glue in reversed(pending):
+                if not _first_components(glue.paths) <= components:
+                    break
+                lead.insert(0, glue)
+            current = components, [*lead, item]
+            runs.append(current)
+        else:
+            current = None
+        pending = []
+    return runs

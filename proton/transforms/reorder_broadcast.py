@@ -1,0 +1,114 @@
+"""Does elementwise work before its operands are filled or broadcast, on fewer elements."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import arith, ir
+from proton.dialect.walk import all_ops, before, defining_op, replace
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class ReorderBroadcast(Pass):
+    """Moves `tt.splat` and `tt.broadcast` behind the elementwise ops that use them.
+
+        %r = arith.addi (tt.splat %a), (tt.splat %b)  : tensor<128x64xi32>
+    becomes
+        %r = tt.splat (arith.addi %a, %b : i32)
+    and, from one shape, with `tt.broadcast` in place of splats or beside them,
+        %r = tt.broadcast (arith.addi %x, (tt.splat %b) : tensor<128x1xi32>)
+    """
+
+    name: ClassVar[str] = "tt-reorder-broadcast"
+
+    def run(self, module: Any) -> None:
+        for op in all_ops(module):
+            if _is_elementwise(op):
+                _reorder(op)
+
+
+def _is_elementwise(op: Any) -> bool:
+    """Whether an op does the same to each element, and carries no hint about its shape.
+
+    A hint (`tt.divisibility`, ...) has a number for each dimension: such an op stays.
+    """
+    dialect, _, name = op.name.partition(".")
+    return (
+        (dialect in ("arith", "math") or op.name == "tt.addptr")
+        and name != "constant"
+        and len(op.regions) == 0
+        and not any(attribute.startswith("tt.") for attribute in op.attributes)
+        and all(_is_plain_tensor(result.type) for result in op.results)
+    )
+
+
+def _is_plain_tensor(type_: Any) -> bool:
+    """Whether a type is a tensor without a layout."""
+    return isinstance(type_, ir.RankedTensorType) and type_.encoding is None
+
+
+def _reorder(op: Any) -> None:
+    """Rewrites an op if all its tensors are fills, or broadcasts from one shape and fills."""
+    tensors = [value for value in op.operands if shape_of(value)]
+    shapes = set()
+    for value in tensors:
+        producer = defining_op(value)
+        if producer is not None and producer.name == "tt.broadcast":
+            shapes.add(shape_of(producer.operands[0]))
+        elif _fill(value) is None:
+            return
+    if tensors and len(shapes) <= 1:
+        with before(op):
+            if shapes:
+                _compute(op, shapes.pop(), "tt.broadcast")
+            else:
+                _compute(op, (), "tt.splat")
+
+
+def _fill(value: Any) -> Any:
+    """The scalar, a Value or an Attribute, that fills a tensor; None where elements differ."""
+    op = defining_op(value)
+    if op is not None and op.name == "tt.splat":
+        return op.operands[0]
+    if op is not None and op.name == "arith.constant":
+        attribute = op.attributes["value"]
+        if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+            return attribute.get_splat_value()
+    return None
+
+
+def _compute(op: Any, shape: tuple[int, ...], widen: str) -> None:
+    """Puts a copy of the op on tensors of `shape`, widened afterwards, in the op's place."""
+    narrow = ir.Operation.create(
+        op.name,
+        results=[_typed(shape, element_of(result)) for result in op.results],
+        operands=[_narrow(value, shape) for value in op.operands],
+        attributes={name: op.attributes[name] for name in op.attributes},
+    )
+    wide = [
+        ir.Operation.create(widen, results=[result.type], operands=[value]).result
+        for result, value in zip(op.results, narrow.results, strict=True)
+    ]
+    replace(op, wide)
+
+
+def _narrow(value: Any, shape: tuple[int, ...]) -> Any:
+    """The operand as a tensor of `shape`, or as a scalar; scalars stay."""
+    if not shape_of(value):
+        return value
+    producer = defining_op(value)
+    if producer.name == "tt.broadcast":
+        return producer.operands[0]
+    fill, type_ = _fill(value), _typed(shape, element_of(value))
+    if isinstance(fill, ir.Attribute):
+        constant = ir.DenseElementsAttr.get_splat(type_, fill) if shape else fill
+        return arith.ConstantOp(type_, constant).result
+    return (
+        ir.Operation.create("tt.splat", results=[type_], operands=[fill]).result if shape else fill
+    )
+
+
+def _typed(shape: tuple[int, ...], element: Any) -> Any:
+    return ir.RankedTensorType.get(shape, element) if shape else element

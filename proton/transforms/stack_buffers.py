@@ -1,0 +1,66 @@
+"""Gives every local buffer of a kernel a fixed place: small ones on the stack, large in scratch.
+
+Loops do not return what they allocate (see `loop-destinations`), so a buffer's contents never
+outlive one iteration and one place per `memref.alloc` is enough. Scratch is memory that the
+grid loop allocates once per range of programs; a kernel that needs it gets an argument.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.abi import Argument, add_argument
+from proton.dialect.memory import byte_pointer, memref_at, pointer_type
+from proton.dialect.mlir import ir, memref
+from proton.dialect.walk import kernel_functions, ops_named, replace
+from proton.passes import Pass, register
+
+# A thread's stack is 8 MiB by default; half a MiB leaves room for everything else, and a
+# buffer above 64 KiB gains nothing from being there.
+STACK_BUFFER_BYTES = 64 << 10
+STACK_TOTAL_BYTES = 512 << 10
+ALIGNMENT = 64  # bytes: a cache line, an AVX-512 register
+SCRATCH_ATTRIBUTE = "proton.scratch_bytes"  # on the kernel
+
+
+@register
+@dataclass(frozen=True)
+class StackBuffers(Pass):
+    """Places local buffers on the stack or in scratch."""
+
+    name: ClassVar[str] = "stack-buffers"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            _place(function)
+
+
+def _bytes(type_: Any) -> int:
+    element = type_.element_type
+    width = 64 if isinstance(element, ir.IndexType) else element.width
+    size = math.prod(type_.shape) * max(1, width // 8)
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _place(function: Any) -> None:
+    stack = scratch = 0
+    base = None
+    entry = function.regions[0].blocks[0]
+    for op in ops_named(function, "memref.alloc"):
+        type_ = op.results[0].type
+        size = _bytes(type_)
+        small = size <= STACK_BUFFER_BYTES and stack + size <= STACK_TOTAL_BYTES
+        if not small and base is None:
+            base = add_argument(function, Argument.SCRATCH, pointer_type())
+        with ir.InsertionPoint.at_block_begin(entry), op.location:
+            if small:
+                stack += size
+                place = memref.AllocaOp(type_, [], [], alignment=ALIGNMENT).result
+            else:
+                address = byte_pointer(base, scratch)
+                place = memref_at(address, tuple(type_.shape), type_.element_type)
+                scratch += size
+        replace(op, [place])
+    if scratch:
+        i64 = ir.IntegerType.get_signless(64)
+        function.attributes[SCRATCH_ATTRIBUTE] = ir.IntegerAttr.get(i64, scratch)

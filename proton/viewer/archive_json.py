@@ -1,0 +1,148 @@
+"""The run.json of a `.proton` file: everything of a RawRun that is not a column."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from proton.trace.model import Clock, HostSlice, Kernel, PayloadField, RawRun, Scope, Strategy
+from proton.viewer.check import require
+from proton.viewer.schema import Fields, Json, integer, text, texts
+
+CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
+
+
+def run_to_json(raw: RawRun, schema: int, paths: Sequence[str]) -> dict[str, Json]:
+    """The document; `paths` are the host-scope paths that launches refer to by index."""
+    return {
+        "schema": schema,
+        "name": raw.name,
+        "origin_ns": raw.origin_ns,
+        "origin_unix_ns": raw.origin_unix_ns,
+        "clock": {name: float(getattr(raw.clock, name)) for name in CLOCK_COSTS},
+        "dropped_launches": raw.dropped_launches,
+        "machine": raw.machine,
+        "paths": list(paths),
+        "kernels": [_kernel_to_json(kernel) for kernel in raw.kernels],
+        "host": [[s.name, s.path, s.thread, s.start, s.end, s.payload] for s in raw.host],
+    }
+
+
+def run_from_json(
+    document: Json, schema: int, where: str
+) -> tuple[RawRun, tuple[str, ...], dict[str, float]]:
+    """The run without its clock pairs and launches, the paths, and the clock's costs."""
+    fields = Fields(document, where)
+    version = fields.integer("schema")
+    require(version == schema, where, f"schema must be {schema}", version)
+    clock = Fields(fields.take("clock"), f"{where}, clock")
+    costs = {name: clock.number(name) for name in CLOCK_COSTS}
+    clock.done()
+    paths = texts(fields.items("paths"), f"{where}, paths")
+    run = RawRun(
+        name=fields.text("name"),
+        origin_ns=fields.integer("origin_ns"),
+        origin_unix_ns=fields.integer("origin_unix_ns"),
+        clock=Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64)),
+        dropped_launches=fields.integer("dropped_launches"),
+        machine=fields.object("machine"),
+        kernels=[
+            _kernel_from_json(value, f"{where}, kernel {number}")
+            for number, value in enumerate(fields.items("kernels"))
+        ],
+        host=[
+            _host_from_json(value, f"{where}, host scope {number}")
+            for number, value in enumerate(fields.items("host"))
+        ],
+    )
+    fields.done()
+    return run, paths, costs
+
+
+def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
+    return {
+        "name": kernel.name,
+        "key": kernel.key,
+        "target": kernel.target,
+        "strategy": kernel.strategy.value,
+        "scopes": [_scope_to_json(scope) for scope in kernel.scopes],
+        "emptied": list(kernel.emptied),
+        "units": kernel.units,
+        "payload_slots": kernel.payload_slots,
+        "options": kernel.options,
+    }
+
+
+def _kernel_from_json(value: Json, where: str) -> Kernel:
+    fields = Fields(value, where)
+    strategy = fields.text("strategy")
+    known = [entry.value for entry in Strategy]
+    require(strategy in known, where, f"strategy must be one of {known}", strategy)
+    kernel = Kernel(
+        name=fields.text("name"),
+        key=fields.text("key"),
+        target=fields.text("target"),
+        strategy=Strategy(strategy),
+        scopes=tuple(
+            _scope_from_json(scope, f"{where}, scope {number}")
+            for number, scope in enumerate(fields.items("scopes"))
+        ),
+        emptied=texts(fields.items("emptied"), f"{where}, emptied"),
+        units=fields.integer("units"),
+        payload_slots=fields.integer("payload_slots"),
+        options=fields.object("options"),
+    )
+    fields.done()
+    return kernel
+
+
+def _scope_to_json(scope: Scope) -> dict[str, Json]:
+    return {
+        "name": scope.name,
+        "path": scope.path,
+        "kind": scope.kind,
+        "fused": scope.fused,
+        "payload": [[field.name, field.kind] for field in scope.payload],
+        "file": scope.file,
+        "line": scope.line,
+    }
+
+
+def _scope_from_json(value: Json, where: str) -> Scope:
+    fields = Fields(value, where)
+    payload = []
+    for pair in fields.items("payload"):
+        good = isinstance(pair, list) and len(pair) == 2
+        require(good, where, "a payload field must be [name, kind]", pair)
+        payload.append(PayloadField(name=text(pair[0], where), kind=text(pair[1], where)))
+    scope = Scope(
+        name=fields.text("name"),
+        path=fields.text("path"),
+        kind=fields.text("kind"),
+        fused=fields.boolean("fused"),
+        payload=tuple(payload),
+        file=fields.text("file"),
+        line=fields.integer("line"),
+    )
+    fields.done()
+    return scope
+
+
+def _host_from_json(value: Json, where: str) -> HostSlice:
+    good = isinstance(value, list) and len(value) == 6
+    require(good, where, "must be [name, path, thread, start, end, payload]", type(value).__name__)
+    name, path, thread, start, end, payload = value
+    values = Fields(payload, f"{where}, payload")
+    for key in values.values:
+        text(key, values.where)
+        if isinstance(values.values[key], int):
+            values.integer(key)
+        else:
+            values.number(key)
+    return HostSlice(
+        name=text(name, where),
+        path=text(path, where),
+        thread=integer(thread, where),
+        start=integer(start, where),
+        end=integer(end, where),
+        payload=dict(payload),
+    )

@@ -1,0 +1,112 @@
+"""The run as Chrome trace-event JSON, for chrome://tracing and tools that read nothing newer.
+
+The format has two levels, processes and threads: what ran programs (a thread, an SM) becomes a
+process of the trace, and a program a thread in it. A slice is one complete event ("X") with
+microseconds to three decimals, which is exact.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from proton.trace.model import RawRun
+from proton.trace.wire import MAX_UNITS
+from proton.viewer.labels import place_name, program_name
+from proton.viewer.records import NONE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK_LINES = 4096
+
+
+def write(raw: RawRun, frame: "pd.DataFrame", marks: "pd.DataFrame", file: BinaryIO) -> None:
+    """Writes the trace to a binary file, an event a line."""
+    header = {"displayTimeUnit": "ns", "otherData": {"name": raw.name, **raw.machine}}
+    file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
+    writer = _Writer(raw)
+    lines: list[str] = []
+    first = True
+    for line in writer.events(frame, marks):
+        lines.append(line)
+        if len(lines) == BLOCK_LINES:
+            file.write((("" if first else ",\n") + ",\n".join(lines)).encode())
+            lines, first = [], False
+    lines += writer.names
+    if lines:
+        file.write((("" if first else ",\n") + ",\n".join(lines)).encode())
+    file.write(b"\n]}\n")
+
+
+class _Writer:
+    """Events as lines of JSON, and the names of the processes and threads they used."""
+
+    def __init__(self, raw: RawRun) -> None:
+        self.raw = raw
+        self.names: list[str] = []
+        self._numbers = count()
+        self._places: dict[str, int] = {}
+        self._threads: set[tuple[int, int]] = set()
+        self._quoted: dict[str, str] = {}
+
+    def events(self, frame: "pd.DataFrame", marks: "pd.DataFrame") -> Iterator[str]:
+        for row in _rows(frame, "dur_ns"):
+            *place, name, start, iteration, payload, duration = row
+            pid, tid = self._thread(*place)
+            head = f'{{"ph":"X","name":{self._quote(name)},"pid":{pid},"tid":{tid}'
+            times = f'"ts":{microseconds(start)},"dur":{microseconds(duration)}'
+            yield f"{head},{times}{_args(iteration, payload)}}}"
+        for row in _rows(marks):
+            *place, name, start, iteration, payload = row
+            pid, tid = self._thread(*place)
+            head = f'{{"ph":"i","s":"t","name":{self._quote(name)},"pid":{pid},"tid":{tid}'
+            yield f'{head},"ts":{microseconds(start)}{_args(iteration, payload)}}}'
+
+    def _quote(self, name: str) -> str:
+        return self._quoted.setdefault(name, json.dumps(name))
+
+    def _thread(
+        self, launch: int, program: int, thread: int, core: int, unit: int
+    ) -> tuple[int, int]:
+        """The pid and tid of an event, naming both on first use."""
+        if program == NONE:
+            place, tid, name = "host", thread, f"host thread {thread}"
+        else:
+            entry = self.raw.launches[launch]
+            kernel = self.raw.kernels[entry.kernel]
+            place, tid = place_name(kernel, thread, core), program * MAX_UNITS + unit
+            name = program_name(kernel, entry, program, unit)
+        if place not in self._places:
+            self._places[place] = next(self._numbers)
+            self.names.append(_name("process_name", self._places[place], 0, place))
+        pid = self._places[place]
+        if (pid, tid) not in self._threads:
+            self._threads.add((pid, tid))
+            self.names.append(_name("thread_name", pid, tid, name))
+        return pid, tid
+
+
+def microseconds(ns: int) -> str:
+    """Whole nanoseconds as microseconds, exactly."""
+    sign = "-" if ns < 0 else ""
+    return f"{sign}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
+
+
+def _rows(table: "pd.DataFrame", *more: str) -> Iterator[tuple[Any, ...]]:
+    names = ("launch", "program", "thread", "core", "unit", "name", "start_ns", "iteration")
+    return zip(*(table[name].tolist() for name in (*names, "payload", *more)), strict=True)
+
+
+def _args(iteration: int, payload: dict[str, Any] | None) -> str:
+    args = {} if iteration == NONE else {"iteration": iteration}
+    args.update(payload or {})
+    # JSON has no word for a NaN or an infinity, so they are written as text
+    legal = {key: value if math.isfinite(value) else str(value) for key, value in args.items()}
+    return f',"args":{json.dumps(legal, allow_nan=False)}' if legal else ""
+
+
+def _name(kind: str, pid: int, tid: int, name: str) -> str:
+    event = {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
+    return json.dumps(event)

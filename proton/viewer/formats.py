@@ -1,0 +1,35 @@
+"""The formats a run can be saved in, and the suffixes that pick them."""
+
+import enum
+from pathlib import Path
+
+from proton.base.errors import ProtonError
+
+
+class Format(enum.Enum):
+    """`JSON` is the run's tables; `CHROME` a trace, which has its suffix by age."""
+
+    PROTON = "proton"
+    PERFETTO = "perfetto"
+    CHROME = "chrome"
+    CSV = "csv"
+    JSON = "json"
+
+
+PACKED = ".gz"
+SUFFIXES = {
+    ".proton": Format.PROTON,
+    ".pftrace": Format.PERFETTO,
+    ".pftrace.gz": Format.PERFETTO,
+    ".perfetto-trace": Format.PERFETTO,
+    ".json": Format.CHROME,
+    ".csv": Format.CSV,
+}
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file name asks for."""
+    for suffix, found in SUFFIXES.items():
+        if path.name.endswith(suffix):
+            return found
+    raise ProtonError(f"{path}: the suffix must be one of {', '.join(SUFFIXES)}")

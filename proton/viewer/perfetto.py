@@ -1,0 +1,397 @@
+"""The run as a Perfetto trace: process > thread of execution > program.
+
+All packets share one sequence. Its clock is incremental, so a packet's time is the few bytes
+that passed since the one before; a *switch* packet moves both to the next track (its step in
+time may be backwards). Event and annotation names are interned. Times are the run's
+`perf_counter_ns`, so ts = origin_ns + start_ns.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+
+from proton.trace.model import RawRun
+from proton.viewer.nesting import Nesting, lanes, nest
+from proton.viewer.perfetto_tracks import SEQUENCE, TrackTree, packet_bytes
+from proton.viewer.protobuf import Rows, fixed64, join, literal, message, pack, tag, varint
+from proton.viewer.records import NONE, Records
+from proton.viewer.tables import launches
+
+# Custom clocks of one sequence have ids 64 to 127 (clock_snapshot.proto).
+CLOCK = 64
+BLOCK_EVENTS = 1 << 15  # what 16 byte columns of it and their masks take stays in a core's cache
+CATEGORIES = ("host", "launch", "fused", "mark", "loss", "run")
+LOST = "records lost"
+ITERATION = "iteration"
+
+_PACKET = tag(pb.Trace, "packet")
+_TIME = tag(pb.TracePacket, "timestamp")
+_SEQUENCE = literal(tag(pb.TracePacket, "trusted_packet_sequence_id") + bytes([SEQUENCE]))
+_EVENT = tag(pb.TracePacket, "track_event")
+_DEFAULTS = tag(pb.TracePacket, "trace_packet_defaults")
+_DEFAULT_CLOCK = tag(pb.TracePacketDefaults, "timestamp_clock_id")
+_EVENT_DEFAULTS = tag(pb.TracePacketDefaults, "track_event_defaults")
+_DEFAULT_TRACK = tag(pb.TrackEventDefaults, "track_uuid")
+_TYPE = tag(pb.TrackEvent, "type")
+_NAME = tag(pb.TrackEvent, "name_iid")
+_CATEGORY = tag(pb.TrackEvent, "category_iids")
+_NOTE = tag(pb.TrackEvent, "debug_annotations")
+_NOTE_NAME = tag(pb.DebugAnnotation, "name_iid")
+_NOTE_INT = tag(pb.DebugAnnotation, "int_value")
+_NOTE_FLOAT = tag(pb.DebugAnnotation, "double_value")
+
+
+@dataclass(frozen=True)
+class Note:
+    """One annotation of each of some intervals; name 0 where an interval has none."""
+
+    name: np.ndarray
+    is_float: np.ndarray
+    bits: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Intervals to write, grouped by track; instants have no end of their own."""
+
+    track: np.ndarray  # uuid
+    start: np.ndarray
+    end: np.ndarray
+    name: np.ndarray
+    category: np.ndarray  # 0 for none
+    instant: np.ndarray
+    notes: Callable[[np.ndarray], list[Note]]  # of these intervals
+    nesting: Nesting
+
+
+class Names:
+    """Strings and their interned ids; 0 is no string."""
+
+    def __init__(self, strings: Sequence[str] = ()) -> None:
+        self.ids: dict[str, int] = {}
+        self.of(strings)
+
+    def of(self, strings: Sequence[str]) -> np.ndarray:
+        """The ids of the strings, each known before or from now on."""
+        return np.array([self.ids.setdefault(s, len(self.ids) + 1) for s in strings], np.int64)
+
+
+def write(raw: RawRun, records: Records, file: BinaryIO) -> None:
+    """Writes the trace to a binary file."""
+    names, notes = Names(), Names([ITERATION])
+    categories = Names(CATEGORIES)
+    tree = TrackTree(raw, records)
+    host = _host_batch(raw, records, tree, names, notes)
+    lost = _loss_batch(records, tree, names, notes)
+    main = _record_batch(records, tree, names, notes)
+    names.of([raw.name])
+    file.write(_head(raw, names, notes, categories))
+    file.write(tree.descriptors())
+    stream = _Stream(file, tree)
+    for batch in (host, lost, main):
+        stream.write(batch)
+    file.write(_summary(raw, records, tree, stream.now, names, categories))
+
+
+def _head(raw: RawRun, names: Names, notes: Names, categories: Names) -> bytes:
+    """The first packet: clocks and interned strings."""
+    packet = pb.TracePacket(
+        trusted_packet_sequence_id=SEQUENCE,
+        first_packet_on_sequence=True,
+        sequence_flags=pb.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+        | pb.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE,
+    )
+    clocks = packet.clock_snapshot
+    clocks.primary_trace_clock = pb.BUILTIN_CLOCK_MONOTONIC
+    clocks.clocks.add(clock_id=pb.BUILTIN_CLOCK_MONOTONIC, timestamp=raw.origin_ns)
+    clocks.clocks.add(clock_id=pb.BUILTIN_CLOCK_REALTIME, timestamp=raw.origin_unix_ns)
+    clocks.clocks.add(clock_id=CLOCK, timestamp=raw.origin_ns, is_incremental=True)
+    packet.trace_packet_defaults.timestamp_clock_id = CLOCK
+    interned = packet.interned_data
+    for string, iid in names.ids.items():
+        interned.event_names.add(iid=iid, name=string)
+    for string, iid in notes.ids.items():
+        interned.debug_annotation_names.add(iid=iid, name=string)
+    for string, iid in categories.ids.items():
+        interned.event_categories.add(iid=iid, name=string)
+    return packet_bytes(packet)
+
+
+def _summary(
+    raw: RawRun,
+    records: Records,
+    tree: TrackTree,
+    now: int,
+    names: Names,
+    categories: Names,
+) -> bytes:
+    """One instant on the process's track that carries the run's metadata and totals."""
+    packet = pb.TracePacket(trusted_packet_sequence_id=SEQUENCE)
+    last = int(max([now, *(launch.host_end - raw.origin_ns for launch in raw.launches)]))
+    packet.timestamp = last - now
+    event = packet.track_event
+    event.type = pb.TrackEvent.TYPE_INSTANT
+    event.track_uuid = tree.process
+    event.name_iid = names.ids[raw.name]
+    event.category_iids.append(categories.ids["run"])
+    for name in ("written", "kept", "lost"):
+        total = int(getattr(records.tracks, name).sum())
+        event.debug_annotations.add(name=f"records_{name}", int_value=total)
+    event.debug_annotations.add(name="dropped_launches", int_value=raw.dropped_launches)
+    for key, value in raw.machine.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        event.debug_annotations.add(name=key, string_value=text)
+    return packet_bytes(packet)
+
+
+def _host_batch(
+    raw: RawRun, records: Records, tree: TrackTree, names: Names, notes: Names
+) -> Batch:
+    """Launches and host scopes, on the tracks of the host threads."""
+    count = len(raw.launches)
+    table = launches(raw, records)
+    # A launch comes first because of two equal intervals the later one is the outer.
+    start = [x.host_start for x in raw.launches] + [s.start for s in raw.host]
+    end = [x.host_end for x in raw.launches] + [s.end for s in raw.host]
+    name = [raw.kernels[x.kernel].name for x in raw.launches] + [s.name for s in raw.host]
+    thread = [x.thread for x in raw.launches] + [s.thread for s in raw.host]
+    columns = ("programs", "partial", "written", "kept", "lost")
+    payloads: list[dict[str, int | float]] = [
+        dict(zip(columns, row, strict=True)) for row in table[list(columns)].values.tolist()
+    ]
+    payloads += [s.payload for s in raw.host]
+    category = np.repeat([_category("launch"), _category("host")], [count, len(raw.host)])
+    track = tree.host_tracks(thread)
+    order = np.argsort(track, kind="stable")
+    return _batch(
+        track=track[order],
+        start=np.array(start, np.int64)[order] - raw.origin_ns,
+        end=np.array(end, np.int64)[order] - raw.origin_ns,
+        name=names.of(name)[order],
+        category=category[order],
+        instant=np.zeros(len(name), bool),
+        notes=_dict_notes([payloads[i] for i in order], notes),
+    )
+
+
+def _loss_batch(records: Records, tree: TrackTree, names: Names, notes: Names) -> Batch:
+    """An instant at the beginning of each program that lost records."""
+    tracks = np.flatnonzero(records.tracks.lost)
+    began = records.began_ns(tracks)
+    payloads: list[dict[str, int | float]] = [
+        {"lost": int(lost), "kept": int(kept)}
+        for lost, kept in zip(records.tracks.lost[tracks], records.tracks.kept[tracks], strict=True)
+    ]
+    return _batch(
+        track=tree.program_tracks[tracks],
+        start=began,
+        end=began,
+        name=np.repeat(names.of([LOST]), tracks.size),
+        category=np.full(tracks.size, _category("loss")),
+        instant=np.ones(tracks.size, bool),
+        notes=_dict_notes(payloads, notes),
+    )
+
+
+def _record_batch(records: Records, tree: TrackTree, names: Names, notes: Names) -> Batch:
+    """The slices and marks of all programs."""
+    scopes = records.scopes
+    name = names.of([scope.name for scope in scopes])
+    category = np.array([_scope_category(s.kind, s.fused) for s in scopes], np.int64)
+    slots = max((len(scope.payload) for scope in scopes), default=0)
+    note_names = np.zeros((len(scopes), slots), np.int64)
+    note_floats = np.zeros((len(scopes), slots), bool)
+    for number, scope in enumerate(scopes):
+        fields = len(scope.payload)
+        note_names[number, :fields] = notes.of([field.name for field in scope.payload])
+        note_floats[number, :fields] = [field.kind == "float" for field in scope.payload]
+    iteration = notes.ids[ITERATION]
+
+    def notes_of(rows: np.ndarray) -> list[Note]:
+        turn, scope = records.iteration[rows], records.scope[rows]
+        found = []
+        if (turn != NONE).any():
+            present = np.where(turn != NONE, iteration, 0)
+            found.append(Note(present, np.zeros(rows.size, bool), turn.astype(np.uint64)))
+        for slot in range(slots):
+            bits = records.payload[rows, slot]
+            found.append(Note(note_names[scope, slot], note_floats[scope, slot], bits))
+        return found
+
+    return Batch(
+        track=tree.program_tracks[records.track],
+        start=records.start_ns,
+        end=records.end_ns,
+        name=name[records.scope],
+        category=category[records.scope],
+        instant=records.mark,
+        notes=notes_of,
+        nesting=records.nesting,
+    )
+
+
+def _category(name: str) -> int:
+    """The interned id of a category; `_head` interns them in this order."""
+    return CATEGORIES.index(name) + 1
+
+
+def _scope_category(kind: str, fused: bool) -> int:
+    if kind == "mark":
+        return _category("mark")
+    return _category("fused") if fused else 0
+
+
+def _batch(
+    *,
+    track: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    name: np.ndarray,
+    category: np.ndarray,
+    instant: np.ndarray,
+    notes: Callable[[np.ndarray], list[Note]],
+) -> Batch:
+    return Batch(
+        track=track,
+        start=start,
+        end=end,
+        name=name,
+        category=category,
+        instant=instant,
+        notes=notes,
+        nesting=nest(track, start, end),
+    )
+
+
+def _dict_notes(
+    payloads: Sequence[dict[str, int | float]], names: Names
+) -> Callable[[np.ndarray], list[Note]]:
+    """Annotations out of one dict per interval."""
+    slots = max((len(payload) for payload in payloads), default=0)
+    name = np.zeros((len(payloads), slots), np.int64)
+    is_float = np.zeros((len(payloads), slots), bool)
+    bits = np.zeros((len(payloads), slots), np.uint64)
+    for row, payload in enumerate(payloads):
+        name[row, : len(payload)] = names.of(list(payload))
+        for slot, value in enumerate(payload.values()):
+            is_float[row, slot] = isinstance(value, float)
+            whole = np.float64(value) if isinstance(value, float) else np.int64(value)
+            bits[row, slot] = whole.view(np.uint64)
+
+    def notes_of(rows: np.ndarray) -> list[Note]:
+        return [Note(name[rows, s], is_float[rows, s], bits[rows, s]) for s in range(slots)]
+
+    return notes_of
+
+
+class _Stream:
+    """Writes batches as packets; `now` is the time of the last one."""
+
+    def __init__(self, file: BinaryIO, tree: TrackTree) -> None:
+        self.file, self.tree = file, tree
+        self.now = 0
+
+    def write(self, batch: Batch) -> None:
+        """Each track's begins, instants and ends in order of time."""
+        batch = self._in_lanes(batch)
+        row, is_end = _walk(batch)
+        track = batch.track[row]
+        heads = np.flatnonzero(np.diff(track, prepend=0))
+        time = np.where(is_end, batch.end[row], batch.start[row])
+        step = np.diff(time, prepend=self.now)
+        switches, switch_ends = _switches(track[heads], step[heads])
+        step[heads] = 0  # the switch before it has moved the clock already
+        for first in range(0, row.size, BLOCK_EVENTS):
+            block = slice(first, first + BLOCK_EVENTS)
+            data, size = _events(batch, row[block], is_end[block], step[block])
+            low, high = np.searchsorted(heads, [first, first + BLOCK_EVENTS])
+            cuts = (np.cumsum(size) - size)[heads[low:high] - first].tolist()
+            ends = switch_ends[low : high + 1].tolist()
+            self.file.write(_interleave(data.data, cuts, switches.data, ends))
+        if row.size:
+            self.now = int(time[-1])
+
+    def _in_lanes(self, batch: Batch) -> Batch:
+        """The batch itself, or with what crosses on a track moved to lanes of that track."""
+        lane = lanes(batch.track, batch.nesting)
+        if not lane.any():
+            return batch
+        track = self.tree.lane_tracks(batch.track, lane)
+        self.file.write(self.tree.descriptors())
+        order = np.argsort(track, kind="stable")
+        walk = batch.nesting
+        return Batch(
+            track=track[order],
+            start=batch.start[order],
+            end=batch.end[order],
+            name=batch.name[order],
+            category=batch.category[order],
+            instant=batch.instant[order],
+            notes=lambda rows: batch.notes(order[rows]),
+            nesting=nest(track[order], walk.begin_at[order], walk.end_at[order]),
+        )
+
+
+def _walk(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """The intervals of a batch in the order of its events, and which events are ends."""
+    count = batch.track.size
+    row = np.empty(2 * count, np.int64)
+    row[batch.nesting.begin_at] = row[batch.nesting.end_at] = np.arange(count)
+    is_end = np.zeros(2 * count, bool)
+    is_end[batch.nesting.end_at] = True
+    if not batch.instant.any():
+        return row, is_end
+    kept = ~(is_end & batch.instant[row])
+    return row[kept], is_end[kept]
+
+
+def _switches(track: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The packets that move clock and default track on, and where each one begins and ends."""
+    default = message(_EVENT_DEFAULTS, literal(_DEFAULT_TRACK), varint(track))
+    defaults = message(_DEFAULTS, literal(_DEFAULT_CLOCK), varint(CLOCK), default)
+    packet = message(_PACKET, literal(_TIME), varint(step.view(np.uint64)), _SEQUENCE, defaults)
+    data, size = pack(packet, track.size)
+    return data, np.concatenate([[0], np.cumsum(size)])
+
+
+def _interleave(
+    data: memoryview, cuts: Sequence[int], inserts: memoryview, ends: Sequence[int]
+) -> bytes:
+    """`data` with an insert at each cut; insert i is what lies between ends i and i + 1."""
+    pieces = [data[: cuts[0]] if cuts else data]
+    after = [*cuts[1:], len(data)]
+    for number, (cut, following) in enumerate(zip(cuts, after, strict=False)):
+        pieces += [inserts[ends[number] : ends[number + 1]], data[cut:following]]
+    return b"".join(pieces)
+
+
+def _events(
+    batch: Batch, row: np.ndarray, is_end: np.ndarray, step: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """One packet an event, and the size of each."""
+    begin = ~is_end
+    kind = np.where(is_end, pb.TrackEvent.TYPE_SLICE_END, pb.TrackEvent.TYPE_SLICE_BEGIN)
+    kind[begin & batch.instant[row]] = pb.TrackEvent.TYPE_INSTANT
+    parts = [literal(_TYPE), varint(kind)]
+    parts.append(join(literal(_NAME), varint(batch.name[row])).only(begin))
+    category = batch.category[row]
+    if category.any():
+        parts.append(join(literal(_CATEGORY), varint(category)).only(begin & (category > 0)))
+    parts += [_note(note).only(begin & (note.name > 0)) for note in batch.notes(row)]
+    event = message(_EVENT, *parts)
+    time = join(literal(_TIME), varint(step))
+    return pack(message(_PACKET, time, _SEQUENCE, event), row.size)
+
+
+def _note(note: Note) -> Rows:
+    """One annotation in each row."""
+    whole = join(literal(_NOTE_INT), varint(np.where(note.is_float, 0, note.bits)))
+    parts = [literal(_NOTE_NAME), varint(note.name), whole.only(~note.is_float)]
+    if note.is_float.any():
+        real = join(literal(_NOTE_FLOAT), fixed64(note.bits))
+        parts.append(real.only(note.is_float))
+    return message(_NOTE, *parts)

@@ -1,0 +1,192 @@
+"""All records of a run in one set of columns, in nanoseconds since its origin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from proton.trace.model import RawRun, Scope, Strategy
+from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, State
+from proton.viewer.check import check_kernel, require
+from proton.viewer.clock import MAX_NS, ClockLine, check_clock, fit
+from proton.viewer.decode import Decoded, decode
+from proton.viewer.nesting import Nesting, nest
+
+NONE = -1  # no iteration, no core, no program
+
+
+@dataclass(frozen=True, kw_only=True)
+class Programs:
+    """A row a program of a launch."""
+
+    launch: np.ndarray
+    state: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracks:
+    """A row a unit of a program: where it ran, and what became of its records."""
+
+    launch: np.ndarray
+    program: np.ndarray
+    unit: np.ndarray
+    thread: np.ndarray
+    core: np.ndarray
+    began: np.ndarray  # ticks
+    written: np.ndarray
+    kept: np.ndarray
+    lost: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records:
+    """A row a record, slices and marks alike, grouped by track (a row of `tracks`), oldest first.
+
+    `scope` is a row of `scopes`, the scope tables of all kernels one after another;
+    `iteration` is -1 outside loops; `payload` holds raw 8-byte values.
+    """
+
+    scopes: tuple[Scope, ...]
+    programs: Programs
+    tracks: Tracks
+    track: np.ndarray
+    scope: np.ndarray
+    mark: np.ndarray
+    iteration: np.ndarray
+    start_ticks: np.ndarray
+    end_ticks: np.ndarray
+    payload: np.ndarray
+    clock: ClockLine | None  # None when there is nothing to convert
+    slice_cost_ns: float
+    edge_cost_ns: float
+
+    @cached_property
+    def start_ns(self) -> np.ndarray:
+        return self._ns(self.start_ticks)
+
+    @cached_property
+    def end_ns(self) -> np.ndarray:
+        return self._ns(self.end_ticks)
+
+    @cached_property
+    def error_ns(self) -> np.ndarray:
+        return np.zeros(0) if self.clock is None else self.clock.error(self.start_ticks)
+
+    @cached_property
+    def nesting(self) -> Nesting:
+        return nest(self.track, self.start_ticks, self.end_ticks)
+
+    @cached_property
+    def overhead_ns(self) -> np.ndarray:
+        """What measuring added to each slice: its own edges, and each record inside it."""
+        return self.edge_cost_ns + self.slice_cost_ns * self.nesting.inside
+
+    def began_ns(self, tracks: np.ndarray) -> np.ndarray:
+        """When the programs of these tracks began."""
+        return self._ns(self.tracks.began[tracks])
+
+    def _ns(self, ticks: np.ndarray) -> np.ndarray:
+        return np.zeros(0, np.int64) if self.clock is None else self.clock.ns(ticks)
+
+
+def read(raw: RawRun) -> Records:
+    """Decodes every launch of the run; raises TraceFormatError where one is broken."""
+    _check(raw)
+    decoded = []
+    for number, launch in enumerate(raw.launches):
+        where = f"launch {number}"
+        known = 0 <= launch.kernel < len(raw.kernels)
+        require(known, where, f"kernel must be < {len(raw.kernels)}", launch.kernel)
+        kernel = raw.kernels[launch.kernel]
+        decoded.append(decode(kernel, launch, f"{where} ({kernel.name})"))
+    tracks = _tracks(raw, decoded)
+    iteration = _join([d.iteration for d in decoded], np.uint32).astype(np.int64)
+    first_scope = np.cumsum([0] + [len(kernel.scopes) for kernel in raw.kernels])
+    timed = bool(tracks.kept.any() or tracks.lost.any())
+    return Records(
+        scopes=tuple(scope for kernel in raw.kernels for scope in kernel.scopes),
+        programs=Programs(
+            launch=np.repeat(np.arange(len(decoded)), [d.state.size for d in decoded]),
+            state=_join([d.state for d in decoded], np.int8),
+        ),
+        tracks=tracks,
+        track=np.repeat(np.arange(tracks.kept.size), tracks.kept),
+        scope=_join(
+            [
+                d.scope + np.int32(first_scope[launch.kernel])
+                for d, launch in zip(decoded, raw.launches, strict=True)
+            ],
+            np.int32,
+        ),
+        mark=_join([d.mark for d in decoded], bool),
+        iteration=np.where(iteration == NO_ITERATION, NONE, iteration),
+        start_ticks=_join([d.start for d in decoded], np.uint64),
+        end_ticks=_join([d.end for d in decoded], np.uint64),
+        payload=_payload(decoded),
+        clock=fit(raw.clock, raw.origin_ns) if timed else None,
+        slice_cost_ns=raw.clock.slice_cost_ns,
+        edge_cost_ns=raw.clock.edge_cost_ns,
+    )
+
+
+def _check(raw: RawRun) -> None:
+    """What concerns the run as a whole."""
+    check_clock(raw.clock)
+    for number, kernel in enumerate(raw.kernels):
+        check_kernel(kernel, f"kernel {number} ({kernel.name})")
+    for name in ("origin_ns", "origin_unix_ns"):
+        value = getattr(raw, name)
+        require(0 <= value < MAX_NS, "run", f"{name} must be a time in ns", value)
+    times = [(f"host scope {s.path}", s.start, s.end) for s in raw.host]
+    times += [(f"launch {i}", x.host_start, x.host_end) for i, x in enumerate(raw.launches)]
+    for where, start, end in times:
+        rule = "start and end must be times in ns, in order"
+        require(0 <= start <= end < MAX_NS, where, rule, f"{start}, {end}")
+
+
+def _join(columns: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate([*columns, np.zeros(0, dtype)])
+
+
+def _tracks(raw: RawRun, decoded: Sequence[Decoded]) -> Tracks:
+    kernels = [raw.kernels[launch.kernel] for launch in raw.launches]
+    units = [kernel.units for kernel in kernels]
+    numbers = [np.arange(d.written.size) for d in decoded]
+    written = _join([d.written for d in decoded], np.int64)
+    kept = _join([d.kept for d in decoded], np.int64)
+    storing = [kernel.strategy is not Strategy.COUNTING for kernel in kernels]
+    sizes = [d.written.size for d in decoded]
+
+    def per_track(columns: list[np.ndarray], dtype: type) -> np.ndarray:
+        return _join([c.repeat(u) for c, u in zip(columns, units, strict=True)], dtype)
+
+    core = per_track([d.hardware for d in decoded], np.int64)
+    return Tracks(
+        launch=np.repeat(np.arange(len(decoded)), sizes),
+        program=_join([n // u for n, u in zip(numbers, units, strict=True)], np.int64),
+        unit=_join([n % u for n, u in zip(numbers, units, strict=True)], np.int64),
+        thread=per_track([d.thread for d in decoded], np.int64),
+        core=np.where(core == NO_HARDWARE_ID, NONE, core),
+        began=per_track([d.clock_start for d in decoded], np.uint64),
+        written=written,
+        kept=kept,
+        lost=np.where(np.repeat(storing, sizes).astype(bool), written - kept, 0),
+    )
+
+
+def _payload(decoded: Sequence[Decoded]) -> np.ndarray:
+    """Payloads of all launches, as wide as the widest."""
+    width = max((d.payload.shape[1] for d in decoded), default=0)
+    payload = np.zeros((sum(d.start.size for d in decoded), width), np.uint64)
+    row = 0
+    for d in decoded:
+        payload[row : row + d.start.size, : d.payload.shape[1]] = d.payload
+        row += d.start.size
+    return payload
+
+
+def count_states(programs: Programs, launches: int) -> np.ndarray:
+    """launches x states: how many programs of each launch are in each State."""
+    cell = programs.launch * len(State) + programs.state
+    return np.bincount(cell, minlength=launches * len(State)).reshape(launches, len(State))

@@ -1,0 +1,269 @@
+"""The run as pandas tables; every function here builds one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from proton.trace.model import PayloadField, RawRun, Scope
+from proton.trace.wire import State
+from proton.viewer.records import NONE, Records, count_states
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HOST, LAUNCH, SCOPE = "host", "launch", "scope"
+FRAME_COLUMNS = (
+    "kind",
+    "kernel",
+    "launch",
+    "program",
+    "thread",
+    "core",
+    "unit",
+    "scope",
+    "name",
+    "iteration",
+    "start_ns",
+    "dur_ns",
+    "corrected_ns",
+    "error_ns",
+    "fused",
+    "payload",
+)
+MARK_COLUMNS = tuple(
+    name for name in FRAME_COLUMNS if name not in ("kind", "dur_ns", "corrected_ns", "fused")
+)
+
+
+def join_path(*parts: str) -> str:
+    """Scope names joined as paths are."""
+    return "/".join(part for part in parts if part)
+
+
+def frame(raw: RawRun, records: Records) -> pd.DataFrame:
+    """One row a slice: host scopes, then launches, then the scopes of kernels."""
+    import pandas as pd
+
+    parts = [_host_columns(raw), _launch_columns(raw), _slice_columns(raw, records)]
+    joined: dict[str, object] = {}
+    for name in FRAME_COLUMNS:
+        columns = [part[name] for part in parts]
+        texts = [column for column in columns if isinstance(column, _Text)]
+        arrays = [column for column in columns if not isinstance(column, _Text)]
+        joined[name] = _categorical(texts) if texts else np.concatenate(arrays)
+    return pd.DataFrame(joined)
+
+
+def marks(raw: RawRun, records: Records) -> pd.DataFrame:
+    """One row a mark."""
+    import pandas as pd
+
+    columns = _record_columns(raw, records, np.flatnonzero(records.mark))
+    joined = {name: columns[name] for name in MARK_COLUMNS}
+    texts = {name: _categorical([c]) for name, c in joined.items() if isinstance(c, _Text)}
+    return pd.DataFrame({**joined, **texts})
+
+
+def losses(raw: RawRun, records: Records) -> pd.DataFrame:
+    """One row a launch, program and unit that lost records."""
+    import pandas as pd
+
+    tracks = records.tracks
+    rows = np.flatnonzero(tracks.lost)
+    names = ("launch", "program", "unit", "written", "kept", "lost")
+    columns = {name: getattr(tracks, name)[rows] for name in names}
+    table = pd.DataFrame(columns)
+    kernel = _Text([k.name for k in raw.kernels], _launch_kernels(raw)[tracks.launch[rows]])
+    table.insert(1, "kernel", _categorical([kernel]))
+    return table
+
+
+def launches(raw: RawRun, records: Records) -> pd.DataFrame:
+    """One row a launch."""
+    import pandas as pd
+
+    count = len(raw.launches)
+    tracks = records.tracks
+    states = count_states(records.programs, count)
+    kernels = [raw.kernels[launch.kernel] for launch in raw.launches]
+
+    def total(column: np.ndarray) -> np.ndarray:
+        before = np.concatenate([[0], np.cumsum(column)])
+        edges = np.searchsorted(tracks.launch, np.arange(count + 1))
+        return before[edges[1:]] - before[edges[:-1]]
+
+    return pd.DataFrame(
+        {
+            "kernel": [kernel.name for kernel in kernels],
+            "scope": [launch.path for launch in raw.launches],
+            "thread": np.array([launch.thread for launch in raw.launches], np.int64),
+            "grid": [launch.grid for launch in raw.launches],
+            "start_ns": _since(raw, [launch.host_start for launch in raw.launches]),
+            "dur_ns": np.array([x.host_end - x.host_start for x in raw.launches], np.int64),
+            "programs": states.sum(axis=1),
+            "finished": states[:, State.FINISHED],
+            "partial": states[:, State.STARTED],
+            "untouched": states[:, State.UNTOUCHED],
+            "written": total(tracks.written),
+            "kept": total(tracks.kept),
+            "lost": total(tracks.lost),
+            "strategy": [kernel.strategy.value for kernel in kernels],
+            "capacity": np.array([launch.capacity for launch in raw.launches], np.int64),
+        }
+    )
+
+
+def emptied(raw: RawRun) -> pd.DataFrame:
+    """One row a scope in which optimisation left no work."""
+    import pandas as pd
+
+    rows = [(kernel.name, path) for kernel in raw.kernels for path in kernel.emptied]
+    return pd.DataFrame(rows, columns=["kernel", "scope"], dtype="str")
+
+
+def payload_dict(fields: Sequence[PayloadField], bits: np.ndarray) -> list[dict[str, object]]:
+    """The payloads of records of one scope."""
+    views = {"int": np.int64, "float": np.float64}
+    columns = [
+        np.ascontiguousarray(bits[:, slot]).view(views[field.kind]).tolist()
+        for slot, field in enumerate(fields)
+    ]
+    names = [field.name for field in fields]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+class _Text:
+    """A column of strings: which string each row has."""
+
+    def __init__(self, strings: Sequence[str], code: np.ndarray) -> None:
+        self.strings, self.code = strings, code
+
+
+def _categorical(columns: Sequence[_Text]) -> pd.Categorical:
+    """Columns of strings, one after another, as one categorical."""
+    import pandas as pd
+
+    number: dict[str, int] = {}
+    codes = []
+    for column in columns:
+        own = [number.setdefault(string, len(number)) for string in column.strings]
+        codes.append(np.array(own, np.int64)[column.code])
+    return pd.Categorical.from_codes(np.concatenate(codes), pd.Index(list(number), dtype="str"))
+
+
+def _texts(strings: Sequence[str]) -> _Text:
+    return _Text(strings, np.arange(len(strings)))
+
+
+def _same(string: str, rows: int) -> _Text:
+    return _Text([string], np.zeros(rows, np.int64))
+
+
+def _since(raw: RawRun, times: Sequence[int]) -> np.ndarray:
+    return np.array(times, np.int64) - raw.origin_ns
+
+
+def _launch_kernels(raw: RawRun) -> np.ndarray:
+    return np.array([launch.kernel for launch in raw.launches], np.int64)
+
+
+def _objects(values: Sequence[object]) -> np.ndarray:
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _host_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
+    rows = len(raw.host)
+    duration = np.array([slice_.end - slice_.start for slice_ in raw.host], np.int64)
+    return {
+        "kind": _same(HOST, rows),
+        "kernel": _same("", rows),
+        "launch": np.full(rows, NONE),
+        "thread": np.array([slice_.thread for slice_ in raw.host], np.int64),
+        "scope": _texts([slice_.path for slice_ in raw.host]),
+        "name": _texts([slice_.name for slice_ in raw.host]),
+        "start_ns": _since(raw, [slice_.start for slice_ in raw.host]),
+        "payload": _objects([slice_.payload or None for slice_ in raw.host]),
+        **_host_side(duration),
+    }
+
+
+def _launch_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
+    rows = len(raw.launches)
+    names = [raw.kernels[launch.kernel].name for launch in raw.launches]
+    paths = [join_path(x.path, name) for x, name in zip(raw.launches, names, strict=True)]
+    duration = np.array([x.host_end - x.host_start for x in raw.launches], np.int64)
+    return {
+        "kind": _same(LAUNCH, rows),
+        "kernel": _texts(names),
+        "launch": np.arange(rows),
+        "thread": np.array([launch.thread for launch in raw.launches], np.int64),
+        "scope": _texts(paths),
+        "name": _texts(names),
+        "start_ns": _since(raw, [launch.host_start for launch in raw.launches]),
+        "payload": np.full(rows, None, object),
+        **_host_side(duration),
+    }
+
+
+def _host_side(duration: np.ndarray) -> dict[str, np.ndarray | _Text]:
+    """What slices timed by the host's own clock have in common."""
+    none = np.full(duration.size, NONE)
+    return {
+        "program": none,
+        "core": none,
+        "unit": none,
+        "iteration": none,
+        "dur_ns": duration,
+        "corrected_ns": duration,
+        "error_ns": np.zeros(duration.size),
+        "fused": np.zeros(duration.size, bool),
+    }
+
+
+def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Text]:
+    rows = np.flatnonzero(~records.mark)
+    duration = records.end_ns[rows] - records.start_ns[rows]
+    corrected = np.rint(duration - records.overhead_ns[rows]).astype(np.int64)
+    fused = np.array([scope.fused for scope in records.scopes], bool)
+    return {
+        "kind": _same(SCOPE, rows.size),
+        "dur_ns": duration,
+        "corrected_ns": np.maximum(corrected, 0),
+        "fused": fused[records.scope[rows]],
+        **_record_columns(raw, records, rows),
+    }
+
+
+def _record_columns(
+    raw: RawRun, records: Records, rows: np.ndarray
+) -> dict[str, np.ndarray | _Text]:
+    """The columns that slices and marks share."""
+    tracks, scope = records.tracks, records.scope[rows]
+    track = records.track[rows]
+    launch = tracks.launch[track]
+    return {
+        "kernel": _Text([kernel.name for kernel in raw.kernels], _launch_kernels(raw)[launch]),
+        "launch": launch,
+        "program": tracks.program[track],
+        "thread": tracks.thread[track],
+        "core": tracks.core[track],
+        "unit": tracks.unit[track],
+        "scope": _Text([scope.path for scope in records.scopes], scope),
+        "name": _Text([scope.name for scope in records.scopes], scope),
+        "iteration": records.iteration[rows],
+        "start_ns": records.start_ns[rows],
+        "error_ns": records.error_ns[rows],
+        "payload": _payloads(records.scopes, scope, records.payload[rows]),
+    }
+
+
+def _payloads(scopes: Sequence[Scope], scope: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    column = np.full(scope.size, None, object)
+    for number, entry in enumerate(scopes):
+        if entry.payload:
+            rows = np.flatnonzero(scope == number)
+            column[rows] = _objects(payload_dict(entry.payload, bits[rows]))
+    return column

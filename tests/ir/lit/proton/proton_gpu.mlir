@@ -1,0 +1,32 @@
+// RUN: proton-opt %s --split-input-file --verify-diagnostics
+// The rule of each record op, broken once, and a segment that is none.
+
+func.func @circular(%s: !proton_gpu.segment, %t: i64, %i: i32) {
+  // expected-error@+1 {{'proton_gpu.circular_record' scope_id must lie in [0,}}
+  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = -1 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  return
+}
+// -----
+func.func @flush(%s: !proton_gpu.segment, %t: i64, %i: i32) {
+  // expected-error@+1 {{'proton_gpu.flush_record' scope_id must lie in [0,}}
+  "proton_gpu.flush_record"(%s, %t, %t, %i) {scope_id = 2147483647 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  return
+}
+// -----
+func.func @counting(%s: !proton_gpu.segment) {
+  // expected-error@+1 {{'proton_gpu.counting_record' scope_id must lie in [0,}}
+  "proton_gpu.counting_record"(%s) {scope_id = -5 : i32, kind = 1 : i32} : (!proton_gpu.segment) -> ()
+  return
+}
+// -----
+func.func @finalize(%s: i64) {
+  // expected-error@+1 {{expected base type 'proton_gpu.segment'}}
+  "proton_gpu.finalize"(%s) : (i64) -> ()
+  return
+}
+// -----
+func.func @clock_width() {
+  // expected-error@+1 {{expected 'i64' but got 'i32'}}
+  %0 = "proton_gpu.read_counter"() : () -> i32
+  return
+}

@@ -1,0 +1,26 @@
+// RUN: proton-opt %s --split-input-file --verify-diagnostics
+// Each rule of the proton verifiers, broken once. Those of proton_gpu stand in proton_gpu.mlir.
+
+func.func @phase() {
+  // expected-error@+1 {{'proton.record' phase must be one of}}
+  "proton.record"() {scope = "load", phase = "begin", names = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  return
+}
+// -----
+func.func @payload_at_the_end(%x: i64) {
+  // expected-error@+1 {{only a start carries payload, got 1 values}}
+  "proton.record"(%x) {scope = "load", phase = "end", names = ["x"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+  return
+}
+// -----
+func.func @record_names(%x: i64) {
+  // expected-error@+1 {{'proton.record' names must have 1 entries, got 0}}
+  "proton.record"(%x) {scope = "load", phase = "start", names = [], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+  return
+}
+// -----
+func.func @mark_names() {
+  // expected-error@+1 {{'proton.mark' names must have 0 entries, got 2}}
+  "proton.mark"() {mark = "here", names = ["x", "y"], operandSegmentSizes = array<i32: 0>} : () -> ()
+  return
+}

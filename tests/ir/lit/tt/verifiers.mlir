@@ -1,0 +1,124 @@
+// RUN: proton-opt %s --split-input-file --verify-diagnostics
+// Each rule of the tt verifiers, broken once.
+
+func.func @program_id_axis() {
+  // expected-error@+1 {{'tt.get_program_id' axis must lie in [0, 2], got 3}}
+  %0 = "tt.get_program_id"() {axis = 3 : i32} : () -> i32
+  return
+}
+// -----
+func.func @num_programs_axis() {
+  // expected-error@+1 {{'tt.get_num_programs' axis must lie in [0, 2], got -1}}
+  %0 = "tt.get_num_programs"() {axis = -1 : i32} : () -> i32
+  return
+}
+// -----
+func.func @range_size() {
+  // expected-error@+1 {{end - start must be a power of two, got 6}}
+  %0 = "tt.make_range"() {start = 2 : i32, end = 8 : i32} : () -> tensor<6xi32>
+  return
+}
+// -----
+func.func @range_empty() {
+  // expected-error@+1 {{end - start must be a power of two, got 0}}
+  %0 = "tt.make_range"() {start = 4 : i32, end = 4 : i32} : () -> tensor<0xi32>
+  return
+}
+// -----
+func.func @range_shape() {
+  // expected-error@+1 {{result must have shape (4,), got (8,)}}
+  %0 = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<8xi32>
+  return
+}
+// -----
+func.func @splat_type(%x: f16) {
+  // expected-error@+1 {{operand of type f16 cannot fill tensor<4xf32>}}
+  %0 = "tt.splat"(%x) : (f16) -> tensor<4xf32>
+  return
+}
+// -----
+func.func @unsplat_size(%x: tensor<1x2xf32>) {
+  // expected-error@+1 {{operand must have one element, got shape (1, 2)}}
+  %0 = "tt.unsplat"(%x) : (tensor<1x2xf32>) -> f32
+  return
+}
+// -----
+func.func @addptr_of_number(%x: i64, %i: i32) {
+  // expected-error@+1 {{operand 0 must be pointers, got i64}}
+  %0 = "tt.addptr"(%x, %i) : (i64, i32) -> i64
+  return
+}
+// -----
+func.func @addptr_result(%p: !tt.ptr<f32>, %i: i32) {
+  // expected-error@+1 {{result must have type !tt.ptr<f32>, got !tt.ptr<f16>}}
+  %0 = "tt.addptr"(%p, %i) : (!tt.ptr<f32>, i32) -> !tt.ptr<f16>
+  return
+}
+// -----
+func.func @addptr_shapes(%p: !tt.ptr<f32>, %i: tensor<4xi32>) {
+  // expected-error@+1 {{shapes must agree, got () and (4,)}}
+  %0 = "tt.addptr"(%p, %i) : (!tt.ptr<f32>, tensor<4xi32>) -> !tt.ptr<f32>
+  return
+}
+// -----
+func.func @broadcast_size(%x: tensor<2x4xf32>) {
+  // expected-error@+1 {{shape (2, 4) cannot be broadcast to (4, 4)}}
+  %0 = "tt.broadcast"(%x) : (tensor<2x4xf32>) -> tensor<4x4xf32>
+  return
+}
+// -----
+func.func @expand_dims_axis(%x: tensor<4xf32>) {
+  // expected-error@+1 {{axis must lie in [0, 1], got 2}}
+  %0 = "tt.expand_dims"(%x) {axis = 2 : i32} : (tensor<4xf32>) -> tensor<4x1xf32>
+  return
+}
+// -----
+func.func @expand_dims_shape(%x: tensor<4xf32>) {
+  // expected-error@+1 {{result must have shape (1, 4), got (4, 1)}}
+  %0 = "tt.expand_dims"(%x) {axis = 0 : i32} : (tensor<4xf32>) -> tensor<4x1xf32>
+  return
+}
+// -----
+func.func @reshape_count(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{number of elements must stay, got (4, 2) to (4,)}}
+  %0 = "tt.reshape"(%x) : (tensor<4x2xf32>) -> tensor<4xf32>
+  return
+}
+// -----
+func.func @trans_order(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{order must permute 2 dimensions, got (0, 0)}}
+  %0 = "tt.trans"(%x) {order = array<i64: 0, 0>} : (tensor<4x2xf32>) -> tensor<4x4xf32>
+  return
+}
+// -----
+func.func @trans_shape(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{result must have shape (2, 4), got (4, 2)}}
+  %0 = "tt.trans"(%x) {order = array<i64: 1, 0>} : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  return
+}
+// -----
+func.func @join_shape(%x: tensor<4xf32>) {
+  // expected-error@+1 {{result must have shape (4, 2), got (2, 4)}}
+  %0 = "tt.join"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  return
+}
+// -----
+func.func @split_shape(%x: tensor<4x4xf32>) {
+  // expected-error@+1 {{the last dimension must have size 2, got shape (4, 4)}}
+  %0:2 = "tt.split"(%x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+// -----
+func.func @dot_inner(%a: tensor<4x8xf32>, %b: tensor<4x16xf32>, %c: tensor<4x16xf32>) {
+  // expected-error@+1 {{shapes must be (M, K), (K, N), (M, N), got (4, 8), (4, 16), (4, 16)}}
+  %0 = "tt.dot"(%a, %b, %c) {input_precision = "ieee"}
+    : (tensor<4x8xf32>, tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  return
+}
+// -----
+func.func @dot_rank(%a: tensor<4xf32>) {
+  // expected-error@+1 {{shapes must be (M, K), (K, N), (M, N), got (4,), (4,), (4,)}}
+  %0 = "tt.dot"(%a, %a, %a) {input_precision = "ieee"}
+    : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}

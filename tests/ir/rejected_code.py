@@ -1,0 +1,255 @@
+"""Kernels that break a rule of the language itself: constructs, names, control flow."""
+
+import proton.language as tl
+from proton.language.function import DeviceFunction
+from tests.ir.rejected import rejected, unsupported
+
+COUNT = 4
+SHAPE = (4, 3)
+
+
+def plain(x):
+    return x
+
+
+@DeviceFunction
+def helper(x, y):
+    return x + y
+
+
+# Constructs outside the language
+
+
+@unsupported("break is not supported", "break", "into the loop's test")
+def breaks(n):
+    for _i in range(n):
+        break
+
+
+@unsupported("continue is not supported", "continue", "an if")
+def continues(n):
+    for _i in range(n):
+        continue
+
+
+@unsupported("the expression Lambda is not supported", "lambda x: x")
+def has_lambda(n):
+    f = lambda x: x
+
+
+@unsupported("the statement try is not supported", "try:")
+def has_try(n):
+    try:
+        x = n
+    finally:
+        pass
+
+
+@unsupported("a definition inside a kernel is not supported", "class Inner:", "at module level")
+def has_class(n):
+    class Inner:
+        pass
+
+
+@unsupported("a definition inside a kernel is not supported", "def inner", "at module level")
+def has_def(n):
+    def inner():
+        pass
+
+
+@unsupported("assignment to x[i] is not supported", "x[0] = 1", "tl.where")
+def assigns_element(n):
+    x = tl.zeros((4,), tl.int32)
+    x[0] = 1
+
+
+@unsupported("assignment to an attribute is not supported", "x.shape = 1")
+def assigns_attribute(n):
+    x = tl.zeros((4,), tl.int32)
+    x.shape = 1
+
+
+@unsupported("a starred target is not supported", "a, *b = 1, 2, 3")
+def starred_target(n):
+    a, *b = 1, 2, 3
+
+
+@unsupported("the statement delete is not supported", "del x")
+def deletes(n):
+    x = n
+    del x
+
+
+@unsupported("the expression Dict is not supported", "{}")
+def has_dict(n):
+    x = {}
+
+
+@unsupported("else of a loop is not supported", "for i in range(n):")
+def loop_else(n):
+    for i in range(n):
+        pass
+    else:
+        pass
+
+
+@unsupported("a for loop over anything but range", "for x in (1, 2):", "range")
+def loops_over_tuple(n):
+    for x in (1, 2):
+        pass
+
+
+@unsupported("return inside a loop is not supported", "for i in range(n):", "after the loop")
+def returns_in_loop(n):
+    for i in range(n):
+        if i > 2:
+            return
+
+
+@unsupported("with on anything but proton.scope", "with n:", "proton.scope")
+def other_context(n):
+    with n:
+        pass
+
+
+@unsupported("** in a call is not supported", "helper(**n)")
+def double_star(n):
+    helper(**n)
+
+
+@unsupported("print (tl.device_print, not there yet)", "print(n)", "tl.static_print")
+def prints(n):
+    print(n)
+
+
+@unsupported("tl.sort (not there yet) is not supported", "tl.sort(n)", "docs/limitations.md")
+def sorts(n):
+    tl.sort(n)
+
+
+@unsupported("operator MatMult is not supported", "a @ a")
+def matrix_operator(n):
+    a = tl.zeros((16, 16), tl.float32)
+    a @ a
+
+
+# Names
+
+
+@rejected("missing is not defined", "missing")
+def undefined_name(n):
+    missing + n  # noqa: F821
+
+
+@rejected("COUNT = 4 is not a constexpr", "COUNT", "COUNT = tl.constexpr(4)")
+def plain_global(n):
+    n + COUNT
+
+
+@rejected("SHAPE = (4, 3) is not a constexpr", "SHAPE", "tl.constexpr")
+def plain_tuple_global(n):
+    tl.zeros(SHAPE, tl.int32)
+
+
+@rejected("plain is a plain Python function", "plain", "@proton.jit")
+def calls_plain(n):
+    plain(n)
+
+
+@rejected("y may be undefined here: only one branch of an if assigns it", "y", "assign it before")
+def defined_in_one_branch(n):
+    if n > 0:
+        y = n
+    y + 1
+
+
+@rejected("y may be undefined here: it is assigned inside a loop", "y", "assign it before")
+def defined_in_loop(n):
+    for i in range(n):
+        y = i
+    y + 1
+
+
+@rejected("i may be undefined here: it is the variable of a loop", "i", "assign it before")
+def loop_variable_after(n):
+    for i in range(n):
+        pass
+    i + 1
+
+
+@rejected("a tensor has no attribute 'size'", "x.size")
+def unknown_attribute(n):
+    x = tl.zeros((4,), tl.int32)
+    x.size
+
+
+@rejected("cannot unpack 2 values into 3 names", "a, b, c = n, n")
+def unpacks_wrong(n):
+    a, b, c = n, n
+
+
+# Control flow
+
+
+@rejected("the loop carries x as i32, and its body makes it fp32", "for i in range(n):", "cast it")
+def loop_changes_type(n):
+    x = 0
+    for i in range(n):
+        x = i * 0.5
+
+
+@rejected("the loop carries x as fp32[4], and its body makes it fp32[4, 1]", "while")
+def while_changes_shape(n, f):
+    x = tl.full((4,), f, tl.float32)
+    while n > 0:
+        x = x[:, None]
+
+
+@rejected("x is i32 after one branch of the if and fp32 after the other", "if n > 0:", "cast one")
+def branches_disagree(n, f):
+    if n > 0:
+        x = n
+    else:
+        x = f
+    x + 1
+
+
+@rejected("a condition must be a scalar, got i1[4]", "if tl.arange(0, 4) > n:", "tl.where")
+def block_condition(n):
+    if tl.arange(0, 4) > n:
+        pass
+
+
+@rejected("this loop never ends", "while True:")
+def endless(n):
+    while True:
+        n = n + 1
+
+
+@rejected("the step of a loop cannot be 0", "for i in range(0, n, 0):")
+def zero_step(n):
+    for i in range(0, n, 0):
+        pass
+
+
+@rejected("a loop bound must be an integer scalar, got fp32", "for i in range(f):")
+def float_bound(f):
+    for i in range(f):
+        pass
+
+
+@rejected("tl.static_range takes constexpr integers", "for i in tl.static_range(n):", "tl.range")
+def dynamic_static_range(n):
+    for i in tl.static_range(n):
+        pass
+
+
+@rejected("tl.range has no argument 'unroll'", "for i in tl.range(0, n, unroll=2):")
+def unknown_loop_hint(n):
+    for i in tl.range(0, n, unroll=2):
+        pass
+
+
+@rejected("kernel returns_value returns a value", "", "store it through a pointer")
+def returns_value(n):
+    return n

@@ -1,0 +1,181 @@
+"""Kernels that call an op with what it does not take."""
+
+import proton.language as tl
+from tests.ir.rejected import rejected
+
+# Shapes and creation
+
+
+@rejected("end - start must be a power of two, got 6", "tl.arange(0, 6)", "proton.next_power_of_2")
+def odd_range(n):
+    tl.arange(0, 6)
+
+
+@rejected("end must be a constexpr integer", "tl.arange(0, n)", "tl.constexpr")
+def dynamic_range(n):
+    tl.arange(0, n)
+
+
+@rejected("shape[1] must be a power of two, got 3", "tl.zeros((4, 3), tl.int32)", "mask the rest")
+def odd_shape(n):
+    tl.zeros((4, 3), tl.int32)
+
+
+@rejected("a block holds at most 1048576 elements", "tl.zeros((2048, 1024), tl.int8)")
+def huge_shape(n):
+    tl.zeros((2048, 1024), tl.int8)
+
+
+@rejected("shapes [4] and [8] cannot be broadcast together", "tl.arange(0, 4) + tl.arange(0, 8)")
+def shapes_differ(n):
+    tl.arange(0, 4) + tl.arange(0, 8)
+
+
+@rejected("reshape keeps the number of elements, got [8] (8) to [4, 4] (16)", "tl.arange(0, 8)")
+def reshapes_wrong(n):
+    tl.arange(0, 8).reshape(4, 4)
+
+
+@rejected("a block is indexed by None and ':' only, got 0", "x[0]", "through a pointer")
+def indexes_block(n):
+    x = tl.arange(0, 4)
+    x[0]
+
+
+@rejected("dims must permute 2 dimensions, got (0, 0)", "tl.permute(x, 0, 0)")
+def permutes_wrong(n):
+    x = tl.zeros((4, 8), tl.int32)
+    tl.permute(x, 0, 0)
+
+
+@rejected("tl.program_id: axis must be 0, 1 or 2, got 3", "tl.program_id(3)")
+def program_axis(n):
+    tl.program_id(3)
+
+
+# Memory
+
+
+@rejected("tl.load: the first argument must be a pointer", "tl.load(n)", "pointer argument")
+def loads_number(n):
+    tl.load(n)
+
+
+@rejected("a scalar pointer takes a scalar mask", "tl.load(x_ptr, mask=tl.arange(0, 4) < n)")
+def masks_scalar(x_ptr, n):
+    tl.load(x_ptr, mask=tl.arange(0, 4) < n)
+
+
+@rejected("shape [8] cannot be broadcast to [4]", "tl.load(x_ptr + tl.arange(0, 4)", "x[:, None]")
+def mask_shape(x_ptr, n):
+    tl.load(x_ptr + tl.arange(0, 4), mask=tl.arange(0, 8) < n)
+
+
+@rejected("tl.load: other needs a mask", "tl.load(x_ptr, other=0.0)", "pass mask=")
+def other_without_mask(x_ptr):
+    tl.load(x_ptr, other=0.0)
+
+
+@rejected("a scalar pointer takes a scalar, got ", "tl.store(x_ptr", "reduce the value")
+def stores_block(x_ptr):
+    tl.store(x_ptr, tl.arange(0, 4))
+
+
+@rejected("cannot write through a pointer to const", "tl.store(const_ptr, 1.0)")
+def stores_const(const_ptr):
+    tl.store(const_ptr, 1.0)
+
+
+@rejected("cache_modifier must be one of", 'tl.load(x_ptr, cache_modifier=".zz")')
+def cache_modifier(x_ptr):
+    tl.load(x_ptr, cache_modifier=".zz")
+
+
+@rejected("sem must be one of relaxed", 'tl.atomic_add(i_ptr, 1, sem="seq_cst")')
+def memory_order(i_ptr):
+    tl.atomic_add(i_ptr, 1, sem="seq_cst")
+
+
+@rejected("tl.atomic_and is not defined on fp32", "tl.atomic_and(x_ptr, 1)", "it takes integers")
+def atomic_and_float(x_ptr):
+    tl.atomic_and(x_ptr, 1)
+
+
+# Pointer arithmetic
+
+
+@rejected("two pointers cannot be combined by +", "x_ptr + x_ptr")
+def adds_pointers(x_ptr):
+    x_ptr + x_ptr
+
+
+@rejected("an integer minus a pointer is not defined", "1 - x_ptr")
+def subtracts_pointer(x_ptr):
+    1 - x_ptr
+
+
+@rejected("a pointer moves by integers, got fp32", "x_ptr + f")
+def float_offset(x_ptr, f):
+    x_ptr + f
+
+
+@rejected("* is not defined on pointers (*fp32)", "x_ptr * 2", "pointers take + and -")
+def multiplies_pointer(x_ptr):
+    x_ptr * 2
+
+
+# Products, reductions, elementwise ops
+
+
+@rejected("inner sizes must agree, got [16, 32] and [16, 32]", "tl.dot(a, a)", "tl.trans")
+def dot_shape(n):
+    a = tl.zeros((16, 32), tl.float32)
+    tl.dot(a, a)
+
+
+@rejected("tl.dot takes two-dimensional blocks", "tl.dot(a, a)", "loop over the batch")
+def dot_rank(n):
+    a = tl.zeros((2, 16, 16), tl.float32)
+    tl.dot(a, a)
+
+
+@rejected("both sides must have one dtype, got fp32 and fp16", "tl.dot(a, a.to(tl.float16))")
+def dot_dtype(n):
+    a = tl.zeros((16, 16), tl.float32)
+    tl.dot(a, a.to(tl.float16))
+
+
+@rejected("acc must have shape [16, 16], got fp32[16]", "tl.dot(a, a, ")
+def dot_acc(n):
+    a = tl.zeros((16, 16), tl.float32)
+    tl.dot(a, a, tl.zeros((16,), tl.float32))
+
+
+@rejected("axis must lie in [-1, 1), got 1", "core.reduce(input, axis, _add, keep_dims)")
+def reduce_axis(n):
+    tl.sum(tl.arange(0, 4), axis=1)
+
+
+@rejected("combine_fn must be a @proton.jit function", "tl.reduce(tl.arange(0, 4), 0, max)")
+def reduce_function(n):
+    tl.reduce(tl.arange(0, 4), 0, max)
+
+
+@rejected("tl.exp takes floating point, got i32", "tl.exp(n)", "tl.float32")
+def exp_of_int(n):
+    tl.exp(n)
+
+
+@rejected("tl.exp takes fp32 or fp64, got fp16", "tl.exp(tl.load(h_ptr))", "tl.float32")
+def exp_of_half(h_ptr):
+    tl.exp(tl.load(h_ptr))
+
+
+@rejected("~ is not defined on fp32", "~f")
+def inverts_float(f):
+    ~f
+
+
+@rejected("bitcast keeps the width", "f.to(tl.int16, bitcast=True)")
+def bitcast_width(f):
+    f.to(tl.int16, bitcast=True)

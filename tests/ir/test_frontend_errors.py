@@ -1,0 +1,92 @@
+"""Kernels that break a rule, and what the error says: place, rule, caret, hint."""
+
+import pytest
+
+import proton.language as tl
+from proton.base.errors import CompilationError
+from proton.dialect.context import mlir_context
+from proton.frontend import Signature, build_module
+from proton.language.function import DeviceFunction
+from tests.ir import rejected_calls, rejected_code, rejected_ops  # noqa: F401  (fill the table)
+from tests.ir.rejected import CASES, Case
+
+# The type of a kernel's parameter, by its name.
+TYPES = {
+    "x_ptr": tl.pointer_type(tl.float32),
+    "h_ptr": tl.pointer_type(tl.float16),
+    "i_ptr": tl.pointer_type(tl.int32),
+    "const_ptr": tl.pointer_type(tl.float32, const=True),
+    "n": tl.int32,
+    "f": tl.float32,
+    "u": tl.uint32,
+}
+
+
+def compile_kernel(kernel: DeviceFunction) -> None:
+    types = {name: TYPES[name] for name in kernel.arg_names}
+    with mlir_context():
+        build_module(kernel, Signature(types))
+
+
+def underlined(error: CompilationError) -> str:
+    """The source text above the carets."""
+    assert error.span is not None
+    source, carets = error.span.excerpt().splitlines()
+    return source[carets.index("^") : carets.rindex("^") + 1]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel.__name__)
+def test_a_bad_kernel_is_rejected(case: Case) -> None:
+    with pytest.raises(CompilationError) as caught:
+        compile_kernel(case.kernel)
+    error = caught.value
+    assert case.rule in error.rule
+    assert type(error) is case.kind
+    assert error.span is not None
+    assert underlined(error).startswith(case.at)
+    assert case.hint in error.hint
+    shown = str(error)
+    assert f"{error.span.file}:{error.span.line}:{error.span.column + 1}: {error.rule}" in shown
+    assert ("hint:" in shown) == bool(error.hint)
+    places = [error.span, *error.trace]
+    lines = case.kernel.src.count("\n")
+    first = case.kernel.parse().lineno
+    assert any(p.file == case.kernel.file and first <= p.line <= first + lines for p in places), (
+        shown
+    )
+
+
+def test_the_table_is_long_enough() -> None:
+    assert len(CASES) >= 40
+
+
+def test_a_builtin_of_the_wrong_kind_of_module_is_no_tile_op() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+        tl.lod
+
+
+def test_an_error_in_a_callee_shows_the_call() -> None:
+    with pytest.raises(CompilationError) as caught:
+        compile_kernel(calls_broken)
+    error = caught.value
+    assert error.span is not None
+    assert (error.span.function, underlined(error)) == ("broken", "tl.exp(x)")
+    assert [span.function for span in error.trace] == ["middle", "calls_broken"]
+    text = str(error)
+    assert text.count("called from") == 2
+    assert "    broken(x)\n" in text
+
+
+@DeviceFunction
+def broken(x):
+    tl.exp(x)
+
+
+@DeviceFunction
+def middle(x):
+    broken(x)
+
+
+@DeviceFunction
+def calls_broken(n):
+    middle(n)

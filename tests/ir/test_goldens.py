@@ -1,0 +1,76 @@
+"""The IR of whole kernels, as files. `make bless` writes them anew after a change on purpose."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import proton.language as tl
+from proton.dialect.context import mlir_context
+from proton.frontend import Signature, build_module
+from proton.language.function import DeviceFunction
+from proton.language.profiling import scope
+
+FOLDER = Path(__file__).parent / "golden"
+F32, F16, I32 = tl.pointer_type(tl.float32), tl.pointer_type(tl.float16), tl.int32
+
+
+@DeviceFunction
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    with scope("load", n=n):
+        a = tl.load(x + offsets, mask=mask)
+        b = tl.load(y + offsets, mask=mask, other=1.0)
+    with scope("store"):
+        tl.store(out + offsets, a + b, mask=mask)
+
+
+@DeviceFunction
+def softmax_rows(x, out, stride, n_rows, n_columns, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    mask = columns < n_columns
+    for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0), num_stages=2):
+        values = tl.load(x + row * stride + columns, mask=mask, other=-float("inf"))
+        powers = tl.exp(values - tl.max(values, axis=0))
+        tl.store(out + row * stride + columns, powers / tl.sum(powers, axis=0), mask=mask)
+
+
+@DeviceFunction
+def matmul(a, b, c, K, stride_a, stride_b, stride_c, SIZE: tl.constexpr):
+    rows, columns, inner = tl.arange(0, SIZE), tl.arange(0, SIZE), tl.arange(0, SIZE)
+    a_ptrs = a + rows[:, None] * stride_a + inner[None, :]
+    b_ptrs = b + inner[:, None] * stride_b + columns[None, :]
+    total = tl.zeros((SIZE, SIZE), dtype=tl.float32)
+    for _k in range(tl.cdiv(K, SIZE)):
+        total = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), total)
+        a_ptrs += SIZE
+        b_ptrs += SIZE * stride_b
+    tl.store(c + rows[:, None] * stride_c + columns[None, :], total.to(tl.float16))
+
+
+KERNELS = {
+    add: Signature({"x": F32, "y": F32, "out": F32, "n": I32}, {"BLOCK": 1024}),
+    softmax_rows: Signature(
+        {"x": F32, "out": F32, "stride": I32, "n_rows": I32, "n_columns": I32}, {"BLOCK": 256}
+    ),
+    matmul: Signature(
+        {"a": F16, "b": F16, "c": F16, "K": I32}
+        | dict.fromkeys(["stride_a", "stride_b", "stride_c"], I32),
+        {"SIZE": 32},
+    ),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
+def test_a_kernel_gives_the_ir_of_its_golden(kernel: DeviceFunction) -> None:
+    golden = FOLDER / f"{kernel.__name__}.mlir"
+    with mlir_context():
+        text = f"{build_module(kernel, KERNELS[kernel])}"
+    if os.environ.get("BLESS"):
+        golden.write_text(text)
+    assert text == golden.read_text(), "if this is meant: make bless"
+
+
+def test_no_golden_is_without_its_kernel() -> None:
+    assert {file.stem for file in FOLDER.iterdir()} == {kernel.__name__ for kernel in KERNELS}

@@ -1,0 +1,52 @@
+"""Each file of `lit/` as a test of its own; lit runs all of them at once, on every core."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proton.dialect import proton, proton_gpu, tt, tts
+
+FOLDER = Path(__file__).parent / "lit"
+FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.mlir"))
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What lit says of each file: its code, and the output of a failure."""
+    folder = tmp_path_factory.mktemp("lit")
+    report = folder / "report.json"
+    command = [sys.executable, "-c", "from lit.main import main; main()", "-q"]  # has no -m
+    command += [f"--output={report}", "--param", f"exec_root={folder}", str(FOLDER)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not report.exists():
+        pytest.fail(f"lit did not run:\n{done.stdout}{done.stderr}")
+    tests = json.loads(report.read_text())["tests"]
+    return {test["name"].partition(" :: ")[2]: test for test in tests}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_lit(file: str, results: dict[str, Any]) -> None:
+    assert results[file]["code"] == "PASS", results[file]["output"]
+
+
+def test_lit_sees_every_file(results: dict[str, Any]) -> None:
+    assert sorted(results) == FILES
+
+
+@pytest.mark.parametrize("module", [tt, tts, proton, proton_gpu], ids=lambda m: m.__name__)
+def test_every_op_of_a_dialect_goes_round(module: Any) -> None:
+    texts = [file.read_text() for file in FOLDER.rglob("round_trip.mlir")]
+    names = [
+        cls.OPERATION_NAME
+        for cls in vars(module).values()
+        if isinstance(cls, type)
+        and cls.__module__ == module.__name__
+        and getattr(cls, "OPERATION_NAME", None)
+    ]
+    assert names, "the dialect's classes were not found"
+    missing = [name for name in names if not any(f'"{name}"(' in text for text in texts)]
+    assert not missing

@@ -1,0 +1,286 @@
+"""Pipelines: dumps, edited dumps, reproducers, timings and their text."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from typer.testing import CliRunner
+
+from proton import passes
+from proton.base.errors import CompilationError, PassError
+from proton.base.knobs import knobs
+from proton.dialect.context import mlir_context
+from proton.dialect.mlir import ir
+from proton.passes import Pass, Pipeline, Upstream, parse_pipeline
+from proton.tools.opt import app
+
+TEXT = "func.func @kernel() { return }"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tag(Pass):
+    """Writes its options onto each function."""
+
+    name: ClassVar[str] = "test-tag"
+
+    value: int = 0
+    text: str = "plain"
+    loud: bool = False
+
+    def run(self, module: Any) -> None:
+        for function in module.body.operations:
+            shown = self.text.upper() if self.loud else self.text
+            function.attributes[f"tag{self.value}"] = ir.StringAttr.get(shown)
+
+
+@dataclass(frozen=True)
+class Fail(Pass):
+    """Raises a plain Python error."""
+
+    name: ClassVar[str] = "test-fail"
+
+    def run(self, module: Any) -> None:
+        raise KeyError("the pass is broken")
+
+
+@dataclass(frozen=True)
+class BreakIR(Pass):
+    """Leaves IR that does not verify."""
+
+    name: ClassVar[str] = "test-break-ir"
+
+    def run(self, module: Any) -> None:
+        with ir.InsertionPoint.at_block_begin(module.body.operations[0].regions[0].blocks[0]):
+            i32 = ir.IntegerType.get_signless(32)
+            axis = {"axis": ir.IntegerAttr.get(i32, 9)}
+            ir.Operation.create("tt.get_program_id", results=[i32], attributes=axis)
+
+
+@dataclass(frozen=True)
+class Complain(Pass):
+    """Finds a fault in the kernel's source."""
+
+    name: ClassVar[str] = "test-complain"
+
+    def run(self, module: Any) -> None:
+        raise CompilationError("the kernel is at fault")
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers the passes of this file for one test."""
+    for cls in (Tag, Fail, BreakIR, Complain):
+        monkeypatch.setitem(passes.REGISTRY, cls.name, cls)
+
+
+@pytest.fixture(autouse=True)
+def quiet_knobs() -> Iterator[None]:
+    """No knob of the shell that runs the tests reaches them."""
+    with knobs.scope(dump_to=None, override_from=None, reproducer_to=None, verify_each=False):
+        yield
+
+
+def run(pipeline: Pipeline, text: str = TEXT) -> str:
+    with mlir_context():
+        return str(pipeline.run(ir.Module.parse(text)))
+
+
+# Dumps and overrides
+
+
+def test_each_pass_leaves_a_numbered_dump(tmp_path: Path) -> None:
+    steps: list[Pass] = [Tag(value=1), Upstream("canonicalize,cse"), Tag(value=2)]
+    with knobs.scope(dump_to=tmp_path):
+        run(Pipeline(steps, label="add"))
+    names = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.mlir"))
+    assert names == ["add/00_test-tag.mlir", "add/01_canonicalize_cse.mlir", "add/02_test-tag.mlir"]
+    first, last = ((tmp_path / name).read_text() for name in (names[0], names[2]))
+    assert "tag1" in first
+    assert "tag2" not in first
+    assert "tag1" in last
+    assert "tag2" in last
+    assert "loc(" in first, "dumps carry locations"
+
+
+def test_numbers_go_on_in_a_second_pipeline(tmp_path: Path) -> None:
+    with knobs.scope(dump_to=tmp_path), mlir_context():
+        module = Pipeline([Tag()], label="add").run(ir.Module.parse(TEXT))
+        Pipeline([Tag(value=1)], label="add").run(module, first_number=1)
+    assert sorted(f.name for f in tmp_path.rglob("*.mlir")) == [
+        "00_test-tag.mlir",
+        "01_test-tag.mlir",
+    ]
+
+
+def test_no_dump_without_the_knob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(Pipeline([Tag()]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_edited_dump_replaces_the_result_of_its_pass(tmp_path: Path) -> None:
+    steps: list[Pass] = [Tag(value=1), Tag(value=2)]
+    with knobs.scope(dump_to=tmp_path):
+        run(Pipeline(steps, label="add"))
+    dump = tmp_path / "add" / "00_test-tag.mlir"
+    dump.write_text(dump.read_text().replace("@kernel", "@edited").replace('"plain"', '"by hand"'))
+    with knobs.scope(override_from=tmp_path):
+        (tmp_path / "add" / "01_test-tag.mlir").unlink()
+        result = run(Pipeline(steps, label="add"))
+    assert "@edited" in result
+    assert 'tag1 = "by hand"' in result
+    assert 'tag2 = "plain"' in result, "the passes after the edit ran on it"
+
+
+def test_an_override_of_another_label_is_not_taken(tmp_path: Path) -> None:
+    with knobs.scope(dump_to=tmp_path):
+        run(Pipeline([Tag()], label="add"))
+    dump = tmp_path / "add" / "00_test-tag.mlir"
+    dump.write_text(dump.read_text().replace("@kernel", "@edited"))
+    with knobs.scope(override_from=tmp_path):
+        assert "@edited" not in run(Pipeline([Tag()], label="mul"))
+
+
+# Failures
+
+
+def test_a_failing_pass_leaves_a_reproducer_that_proton_opt_reruns(tmp_path: Path) -> None:
+    with knobs.scope(reproducer_to=tmp_path), pytest.raises(PassError) as failure:
+        run(Pipeline([Tag(value=1), Fail()], label="add"))
+    assert "pass test-fail failed on add: KeyError: 'the pass is broken'" in str(failure.value)
+    (file,) = tmp_path.iterdir()
+    assert f"proton-opt --pipeline='test-fail' {file}" in str(failure.value)
+    command, text = file.read_text().split("\n", 1)
+    assert "tag1" in text, "the input of the failing pass, not of the pipeline"
+    match = re.fullmatch(r"// RUN: proton-opt (.*) %s", command)
+    assert match
+    again = CliRunner().invoke(app, [*shlex.split(match[1]), str(file)])
+    assert again.exit_code == 1
+    assert "KeyError: 'the pass is broken'" in again.stderr
+
+
+def test_a_failure_without_reproducer_says_how_to_get_one() -> None:
+    with pytest.raises(PassError, match="set PROTON_REPRODUCER_TO"):
+        run(Pipeline([Fail()]))
+
+
+def test_the_cause_of_a_failure_is_kept() -> None:
+    with pytest.raises(PassError) as failure:
+        run(Pipeline([Fail()]))
+    assert isinstance(failure.value.__cause__, KeyError)
+
+
+def test_an_error_about_the_source_comes_through_unchanged() -> None:
+    with pytest.raises(CompilationError, match="the kernel is at fault"):
+        run(Pipeline([Complain()]))
+
+
+def test_invalid_ir_is_found_after_the_pass_that_made_it() -> None:
+    with knobs.scope(verify_each=True), pytest.raises(PassError) as failure:
+        run(Pipeline([Tag(), BreakIR(), Tag(value=1)], label="add"))
+    assert "pass test-break-ir failed on add" in str(failure.value)
+    assert "axis must lie in [0, 2], got 9" in str(failure.value)
+
+
+def test_an_unknown_upstream_pass_is_a_pass_error() -> None:
+    with pytest.raises(PassError, match="no-such-pass"):
+        run(Pipeline(parse_pipeline("no-such-pass")))
+
+
+# Timings
+
+
+def test_every_pass_has_a_timing(capsys: pytest.CaptureFixture[str]) -> None:
+    pipeline = Pipeline([Tag(), Upstream("cse")], label="add")
+    run(pipeline)
+    assert [name for name, _ in pipeline.timings] == ["test-tag", "cse"]
+    assert all(seconds >= 0 for _, seconds in pipeline.timings)
+    pipeline.print_timings()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition("  ")[2] for line in lines] == ["add: test-tag", "add: cse"]
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "test-tag",
+        "test-tag{value=3}",
+        "test-tag{value=-1 text=abc loud=true}",
+        "cse,test-tag{loud=true},canonicalize",
+        "func.func(cse,canonicalize{max-iterations=2}),test-tag",
+        "test-tag,test-tag{value=2}",
+        "",
+    ],
+)
+def test_text_goes_round(text: str) -> None:
+    steps = parse_pipeline(text)
+    assert str(Pipeline(steps)) == text
+    assert parse_pipeline(str(Pipeline(steps))) == steps
+
+
+def test_options_become_typed_fields() -> None:
+    assert parse_pipeline("test-tag{value=3 loud=true}") == [Tag(value=3, loud=True)]
+
+
+def test_neighbouring_upstream_passes_run_as_one_pipeline() -> None:
+    assert parse_pipeline("cse, canonicalize, test-tag, cse") == [
+        Upstream("cse,canonicalize"),
+        Tag(),
+        Upstream("cse"),
+    ]
+
+
+def test_options_reach_the_pass() -> None:
+    result = run(Pipeline(parse_pipeline("test-tag{value=7 text=abc loud=true}")))
+    assert 'tag7 = "ABC"' in result
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("test-tag{val=3}", "pass test-tag has no option 'val'; its options: value, text, loud"),
+        ("test-fail{x=1}", "pass test-fail has no option 'x'; its options: none"),
+        ("test-tag{value=three}", "option value of pass test-tag is int, got 'three'"),
+        ("test-tag{loud=yes}", "option loud of pass test-tag is bool, got 'yes'"),
+    ],
+)
+def test_a_wrong_option_is_an_error_that_says_what_there_is(text: str, message: str) -> None:
+    with pytest.raises(PassError) as failure:
+        parse_pipeline(text)
+    assert str(failure.value) == message
+
+
+def test_two_passes_cannot_share_a_name() -> None:
+    with pytest.raises(ValueError, match="two passes are named test-tag"):
+        passes.register(Tag)
+
+
+# proton-opt's own surface
+
+
+def test_list_names_passes_and_options() -> None:
+    result = CliRunner().invoke(app, ["--list"])
+    assert result.exit_code == 0
+    assert "test-tag\n    Writes its options onto each function.\n" in result.stdout
+    assert "{value}: int = 0" in result.stdout
+
+
+def test_an_unknown_option_ends_with_status_1(tmp_path: Path) -> None:
+    file = tmp_path / "a.mlir"
+    file.write_text(TEXT)
+    result = CliRunner().invoke(app, [str(file), "--pipeline=test-tag{nope=1}"])
+    assert result.exit_code == 1
+    assert "has no option 'nope'" in result.stderr
+
+
+def test_standard_input_is_read() -> None:
+    result = CliRunner().invoke(app, ["--pipeline=test-tag{value=4}"], input=TEXT)
+    assert result.exit_code == 0
+    assert 'tag4 = "plain"' in result.stdout

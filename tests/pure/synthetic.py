@@ -1,0 +1,273 @@
+"""Runs made of chosen records, so that tests of the viewer need no compiler.
+
+The writer here is plain Python on purpose: one `struct.pack_into` per field, at offsets written
+out by hand from docs/buffer-format.md, so that it shares nothing with the decoder under test.
+"""
+
+import random
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from proton.trace.model import (
+    Chunk,
+    Clock,
+    HostSlice,
+    Kernel,
+    Launch,
+    PayloadField,
+    RawRun,
+    Scope,
+    Strategy,
+)
+
+ORIGIN_NS = 5_000_000_000
+TICKS_ZERO = 7_000_000_000_000
+TICKS_PER_NS = 3
+
+
+@dataclass
+class Record:
+    """One record as a kernel would write it."""
+
+    start: int
+    end: int
+    scope: int = 0
+    kind: int = 0
+    iteration: int | None = None
+    payload: tuple[int | float, ...] = ()
+
+
+@dataclass
+class Written:
+    """What one program wrote: its records per unit, in order."""
+
+    units: list[list[Record]]
+    state: int = 2
+    hardware: int = 0
+    thread: int = 0
+    table: list[int] = field(default_factory=list)  # in place of the true counts
+
+
+def pack_record(record: Record, slots: int) -> bytes:
+    """The bytes of one record."""
+    iteration = 0xFFFFFFFF if record.iteration is None else record.iteration
+    data = struct.pack(
+        "<QQII", record.start, record.end, record.kind << 28 | record.scope, iteration
+    )
+    for value in record.payload:
+        data += struct.pack("<d" if isinstance(value, float) else "<q", value)
+    return data.ljust(24 + 8 * slots, b"\0")
+
+
+def pack_launch(
+    kernel: Kernel,
+    grid: tuple[int, int, int],
+    capacity: int,
+    programs: list[Written],
+    *,
+    flush: bool = False,
+    path: str = "",
+    host: tuple[int, int] = (ORIGIN_NS, ORIGIN_NS + 1000),
+    thread: int = 1,
+) -> Launch:
+    """A launch of the kernel (number 0 of its run) whose buffer holds these programs."""
+    slots, units = kernel.payload_slots, kernel.units
+    record_size = 24 + 8 * slots
+    block = -(-(128 + 8 * units + units * capacity * record_size) // 64) * 64
+    buffer = bytearray(block * len(programs))
+    chunks = []
+    for number, program in enumerate(programs):
+        base = number * block
+        if program.state == 0:
+            continue
+        x, y = number % grid[0], number // grid[0] % grid[1]
+        z = number // (grid[0] * grid[1])
+        records = [r for unit in program.units for r in unit]
+        first = min((r.start for r in records), default=TICKS_ZERO)
+        last = max((r.end for r in records), default=first)
+        struct.pack_into("<IHH", buffer, base, 0x4E545250, 1, program.state)
+        struct.pack_into("<III", buffer, base + 8, x, y, z)
+        struct.pack_into("<II", buffer, base + 20, program.hardware, program.thread)
+        struct.pack_into("<III", buffer, base + 28, units, capacity, slots)
+        struct.pack_into("<QQQQ", buffer, base + 40, first, 0, last, 0)
+        for unit, written in enumerate(program.units):
+            count = program.table[unit] if program.table else len(written)
+            struct.pack_into("<Q", buffer, base + 128 + 8 * unit, count)
+            segment = base + 128 + 8 * units + unit * capacity * record_size
+            flushed = len(written) // capacity * capacity if flush and capacity else 0
+            for k, record in enumerate(written if capacity else []):
+                at = segment + k % capacity * record_size
+                buffer[at : at + record_size] = pack_record(record, slots)
+            for lo in range(0, flushed, max(capacity, 1)):
+                data = b"".join(pack_record(r, slots) for r in written[lo : lo + capacity])
+                chunks.append(
+                    Chunk(program=number, unit=unit, first=lo, data=np.frombuffer(data, np.uint8))
+                )
+    return Launch(
+        kernel=0,
+        grid=grid,
+        capacity=capacity,
+        host_start=host[0],
+        host_end=host[1],
+        buffer=np.frombuffer(bytes(buffer), np.uint8),
+        chunks=chunks,
+        path=path,
+        thread=thread,
+    )
+
+
+def clock(**costs: float) -> Clock:
+    """A clock of exactly three ticks a nanosecond, zero at the run's origin."""
+    ns = np.array([0, 10_000, 1_000_000, 500_000_000], np.int64)
+    return Clock(
+        ticks=(ns * TICKS_PER_NS + TICKS_ZERO).astype(np.uint64), host_ns=ns + ORIGIN_NS, **costs
+    )
+
+
+def ticks(ns: int) -> int:
+    """The tick at a time since the origin."""
+    return TICKS_ZERO + ns * TICKS_PER_NS
+
+
+def scopes(count: int, slots: int = 0, marks: int = 0) -> tuple[Scope, ...]:
+    """So many slices and, behind them, marks; odd ones have payloads, every third is fused."""
+    found = []
+    for i in range(count + marks):
+        fields = tuple(
+            PayloadField(name=f"value{k}", kind="float" if k % 2 else "int")
+            for k in range(slots if i % 2 else 0)
+        )
+        kind = "slice" if i < count else "mark"
+        fused = i % 3 == 2 and kind == "slice"
+        name = f"scope{i} + more" if fused else f"{kind} {i}"
+        found.append(Scope(name=name, path=f"top/{name}", kind=kind, fused=fused, payload=fields))
+    return tuple(found)
+
+
+def kernel(
+    strategy: Strategy = Strategy.CIRCULAR,
+    *,
+    name: str = "add",
+    units: int = 1,
+    slots: int = 0,
+    table: tuple[Scope, ...] | None = None,
+    emptied: tuple[str, ...] = (),
+) -> Kernel:
+    """A kernel with three scopes unless told otherwise."""
+    return Kernel(
+        name=name,
+        key=f"{name}-key",
+        target="cpu",
+        strategy=strategy,
+        scopes=scopes(3, slots) if table is None else table,
+        emptied=emptied,
+        units=units,
+        payload_slots=slots,
+        options={"BLOCK": 128},
+    )
+
+
+def run(
+    kernels: list[Kernel], launches: list[Launch], host: list[HostSlice] | None = None
+) -> RawRun:
+    """A run of these launches."""
+    return RawRun(
+        name="test run",
+        origin_ns=ORIGIN_NS,
+        origin_unix_ns=1_700_000_000_000_000_000,
+        clock=clock(error_ns=5.0, slice_cost_ns=4.0, edge_cost_ns=2.0),
+        kernels=kernels,
+        launches=launches,
+        host=host or [],
+        machine={"cpu": "a model", "cores": 2},
+    )
+
+
+def nested_records(
+    random_: random.Random, table: tuple[Scope, ...], count: int, begin_ns: int
+) -> list[Record]:
+    """About `count` properly nested records in the order in which a kernel writes them."""
+    out: list[Record] = []
+    now = ticks(begin_ns)
+
+    def value(kind: str) -> int | float:
+        if kind == "float":
+            return random_.uniform(-1e9, 1e9)
+        return random_.randint(-(1 << 40), 1 << 40)
+
+    def step() -> int:
+        nonlocal now
+        now += random_.choice((0, 1, 2, 5, 30, 3000))
+        return now
+
+    def one(depth: int) -> None:
+        number = random_.randrange(len(table))
+        scope = table[number]
+        start = step()
+        while scope.kind == "slice" and depth < 4 and random_.random() < 0.4:
+            one(depth + 1)
+        end = step() if scope.kind == "slice" else start
+        turn = random_.choice((None, 0, random_.randrange(1 << 20)))
+        payload = tuple(value(entry.kind) for entry in scope.payload)
+        out.append(Record(start, end, number, int(scope.kind == "mark"), turn, payload))
+
+    while len(out) < count:
+        one(0)
+    return out
+
+
+def random_run(seed: int, *, crossing: bool = False) -> RawRun:
+    """A run with several kernels, launches, units, losses, killed programs and host scopes."""
+    random_ = random.Random(seed)
+    kernels = [
+        kernel(name="add", table=scopes(4, 2, 2), slots=2),
+        kernel(Strategy.FLUSH, name="matmul", units=3, table=scopes(3)),
+        kernel(Strategy.COUNTING, name="count"),
+    ]
+    launches, host, now = [], [], 1000
+    for turn in range(5):
+        which = turn % 3
+        grid = ((3, 2, 1), (2, 1, 2), (4, 1, 1))[which]
+        capacity = (16, 8, 0)[which]
+        programs = []
+        for number in range(grid[0] * grid[1] * grid[2]):
+            lists = [
+                nested_records(random_, kernels[which].scopes, random_.randrange(40), now)
+                for _ in range(kernels[which].units)
+            ]
+            if crossing and lists[0]:
+                lists[0] += [
+                    Record(lists[0][-1].end + 10 * i, lists[0][-1].end + 100 + 10 * i)
+                    for i in range(random_.randrange(5))
+                ]
+            programs.append(Written(lists, thread=number % 2, hardware=number % 4))
+        launch = pack_launch(
+            kernels[which],
+            grid,
+            capacity,
+            programs,
+            flush=which == 1,
+            path="train/step" if turn % 2 else "",
+            host=(ORIGIN_NS + now, ORIGIN_NS + now + 50_000),
+        )
+        launch.kernel = which
+        launches.append(launch)
+        start, end = ORIGIN_NS + now - 20, ORIGIN_NS + now + 60_000
+        if turn % 2:
+            host.append(
+                HostSlice(name="step", path="train/step", thread=1, start=start + 10, end=end)
+            )
+            host.append(
+                HostSlice(
+                    name="train",
+                    path="train",
+                    thread=1,
+                    start=start,
+                    end=end + 10,
+                    payload={"turn": turn, "rate": 0.5},
+                )
+            )
+        now += 200_000
+    return run(kernels, launches, host)

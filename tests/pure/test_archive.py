@@ -1,0 +1,228 @@
+"""The `.proton` file: exact both ways, and no altered file gets further than TraceFormatError."""
+
+import dataclasses
+import io
+import json
+import struct
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from synthetic import Record, Written, kernel, pack_launch, random_run, run
+
+from proton.base.errors import ProtonError
+from proton.trace.model import RawRun
+from proton.viewer import Run, TraceFormatError
+
+QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+def plain(value: Any) -> Any:
+    """A value that compares by content."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.tolist()
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, list | tuple):
+        return type(value), [plain(entry) for entry in value]
+    return value
+
+
+@pytest.mark.parametrize("raw", [random_run(3), run([], []), run([kernel()], [])])
+def test_every_field_comes_back(tmp_path: Path, raw: RawRun) -> None:
+    path = Run(raw).save(tmp_path / "run.proton")
+    assert plain(Run.load(path).raw) == plain(raw)
+
+
+def test_a_launch_of_no_programs_comes_back(tmp_path: Path) -> None:
+    launch = pack_launch(kernel(), (0, 1, 1), 8, [])
+    loaded = Run.load(Run(run([kernel()], [launch])).save(tmp_path / "run.proton"))
+    assert loaded.launches[["programs", "written", "lost"]].values.tolist() == [[0, 0, 0]]
+    assert loaded.frame["kind"].tolist() == ["launch"]
+    loaded.save(tmp_path / "run.pftrace")
+
+
+def test_equal_runs_are_equal_files_and_a_failed_save_leaves_the_old_one(tmp_path: Path) -> None:
+    raw = random_run(4)
+    path = Run(raw).save(tmp_path / "run.proton")
+    before = path.read_bytes()
+    assert Run(raw).save(tmp_path / "again.proton").read_bytes() == before
+    raw.machine["bad"] = object()
+    with pytest.raises(ProtonError, match="options and machine must be JSON values"):
+        Run(raw).save(path)
+    assert path.read_bytes() == before
+    with pytest.raises(ProtonError, match="the suffix must be one of"):
+        Run(raw).save(tmp_path / "run.zip")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["again.proton", "run.proton"]
+
+
+def test_a_buffer_of_zeros_does_not_look_like_a_bomb(tmp_path: Path) -> None:
+    programs = [Written([[]], state=0)] * 100
+    launch = pack_launch(kernel(), (100, 1, 1), 40_000, programs)
+    whole = Run(run([kernel()], [launch]))
+    assert launch.buffer.size > 90_000_000
+    assert Run.load(whole.save(tmp_path / "run.proton")).totals.programs == 100
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return Run(random_run(5)).save(tmp_path_factory.mktemp("saved") / "run.proton").read_bytes()
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def repacked(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(TraceFormatError) as caught:
+        Run.load(path)
+    return str(caught.value)
+
+
+def test_each_wrong_archive_is_refused_with_its_reason(tmp_path: Path, saved: bytes) -> None:
+    path, good = tmp_path / "bad.proton", members(saved)
+    assert "cannot be read: No such file" in refused(path)
+    path.write_bytes(b"no zip")
+    assert "not a whole .proton archive" in refused(path)
+    path.write_bytes(saved[:-30])
+    assert "not a whole .proton archive" in refused(path)
+    less = {name: data for name, data in good.items() if name != "chunks.npy"}
+    assert "members must be" in refused(repacked(path, less))
+    assert "members must be" in refused(repacked(path, {**good, "more": b""}))
+    repacked(path, good)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("run.json", good["run.json"])
+    assert "members must be" in refused(path)
+    assert "must be stored or deflated, got method 14" in refused(
+        repacked(path, good, zipfile.ZIP_LZMA)
+    )
+
+
+def npy(array: np.ndarray, **options: Any) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array, **options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("member", "data", "message"),
+    [
+        ("buffers.npy", b"", "must be npy version 1.0"),
+        ("buffers.npy", npy(np.array([{}]), allow_pickle=True), "header must say one dimension"),
+        ("buffers.npy", npy(np.zeros((2, 2), np.uint8)), "header must say one dimension"),
+        ("buffers.npy", npy(np.zeros(2, np.uint64)), "dtype must be"),
+        ("buffers.npy", npy(np.zeros(9, np.uint8))[:-1], "must hold 9 items, 9 bytes, got 8"),
+        ("launches.npy", npy(np.zeros(5, np.int64)), "must be rows of 11"),
+        ("launches.npy", npy(np.full(11, -1)), "a part must be of 0 to"),
+        ("chunks.npy", npy(np.zeros(0, np.int64)), "parts must sum to"),
+        ("clock_ticks.npy", npy(np.zeros(1, np.uint64)), "ticks and host_ns must pair"),
+        ("clock_ticks.npy", npy(np.zeros(4, np.uint64)), "the pairs must differ in ticks"),
+        ("run.json", b"{", "not JSON"),
+        ("run.json", b"[" * 100_000, "not JSON"),
+        ("run.json", b"[]", "must be an object, got list"),
+        ("run.json", b'{"schema": 2}', "schema must be 1, got 2"),
+        ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
+    ],
+)
+def test_each_wrong_member_is_refused_with_its_reason(
+    tmp_path: Path, saved: bytes, member: str, data: bytes, message: str
+) -> None:
+    contents = {**members(saved), member: data}
+    assert message in refused(repacked(tmp_path / "bad.proton", contents))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": 3}, "name: must be a string, got int"),
+        ({"name": "\ud800"}, "must be Unicode text"),
+        ({"origin_ns": 1 << 70}, "must fit in 64 bits"),
+        ({"origin_ns": -1}, "origin_ns must be a time in ns"),
+        ({"more": 1}, "fields must be known, got ['more']"),
+        ({"kernels": []}, "launch 0: kernel must be < 0"),
+        ({"paths": []}, "path must be < 0"),
+        ({"clock": {"error_ns": float("nan")}}, "must be a finite number"),
+        ({"host": [["a", "a", 1, 5, 4, {}]]}, "start and end must be times in ns, in order"),
+    ],
+)
+def test_each_wrong_field_is_refused_with_its_reason(
+    tmp_path: Path, saved: bytes, change: dict[str, Any], message: str
+) -> None:
+    contents = members(saved)
+    document = {**json.loads(contents["run.json"]), **change}
+    contents["run.json"] = json.dumps(document).encode()
+    assert message in refused(repacked(tmp_path / "bad.proton", contents))
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, saved: bytes) -> None:
+    contents = {**members(saved), "buffers.npy": bytes(200 << 20)}
+    path = repacked(tmp_path / "bad.proton", contents, zipfile.ZIP_DEFLATED)
+    del contents
+    tracemalloc.start()
+    assert "content must be at most" in refused(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+@QUIET
+@given(data=st.data())
+def test_altered_files_load_or_are_refused(
+    tmp_path: Path, saved: bytes, data: st.DataObject
+) -> None:
+    altered = bytearray(saved)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(altered) - 1))
+        altered[place] = data.draw(st.integers(0, 255))
+    length = data.draw(st.one_of(st.just(len(altered)), st.integers(0, len(altered))))
+    load(tmp_path / "bad.proton", bytes(altered[:length]))
+
+
+@QUIET
+@given(data=st.data())
+def test_altered_members_load_or_are_refused(
+    tmp_path: Path, saved: bytes, data: st.DataObject
+) -> None:
+    contents = members(saved)
+    name = data.draw(st.sampled_from(sorted(contents)))
+    member = bytearray(contents[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(member) - 1))
+        if data.draw(st.booleans()) and place + 8 <= len(member):
+            extreme = data.draw(st.sampled_from([0, 1, (1 << 62), (1 << 63) - 1, (1 << 64) - 1]))
+            struct.pack_into("<Q", member, place // 8 * 8, extreme)
+        else:
+            member[place] = data.draw(st.integers(0, 255))
+    path = repacked(tmp_path / "bad.proton", {**contents, name: bytes(member)})
+    load(path, path.read_bytes())
+
+
+def load(path: Path, data: bytes) -> None:
+    """Loads a file and builds all of its tables, or is told why not."""
+    path.write_bytes(data)
+    try:
+        whole = Run.load(path)
+        repr(whole), whole.frame, whole.marks, whole.losses, whole.summary()
+    except TraceFormatError:
+        return
+    whole.save(path.with_suffix(".pftrace"))
+
+
+def test_a_record_written_by_hand_is_a_row(tmp_path: Path) -> None:
+    record = Record(7_000_000_000_300, 7_000_000_000_600)
+    launch = pack_launch(kernel(), (1, 1, 1), 2, [Written([[record]])])
+    loaded = Run.load(Run(run([kernel()], [launch])).save(tmp_path / "run.proton"))
+    assert loaded.frame.iloc[1][["start_ns", "dur_ns"]].tolist() == [100, 100]

@@ -1,0 +1,133 @@
+"""`proton-viewer` from a user's seat: its output, its errors, its exit status."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from synthetic import random_run
+
+from proton.viewer import Run, cli
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    raw = random_run(21)
+    raw.kernels[0] = type(raw.kernels[0])(**{**vars(raw.kernels[0]), "emptied": ("gone [x]",)})
+    return Run(raw).save(tmp_path / "run.proton")
+
+
+def call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object
+) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of one command."""
+    monkeypatch.setattr(sys, "argv", ["proton-viewer", *map(str, words)])
+    status: object = 0
+    try:
+        cli.main()
+    except SystemExit as exit_:
+        status = exit_.code or 0
+    assert isinstance(status, int)
+    return status, *capsys.readouterr()
+
+
+@pytest.fixture
+def viewer(monkeypatch, capsys):
+    return lambda *words: call(monkeypatch, capsys, *words)
+
+
+def test_summary_says_what_is_there_and_what_is_missing(viewer, saved) -> None:
+    status, out, err = viewer("summary", saved)
+    whole = Run.load(saved)
+    assert (status, err) == (0, "")
+    assert "test run" in out
+    for path in whole.stats()["scope"]:
+        assert path in out
+    assert f"warning: {whole.totals.lost} of {whole.totals.written} records lost" in out
+    assert "without work: add: gone [x]" in out
+
+
+def test_list_names_every_scope(viewer, saved) -> None:
+    status, out, _ = viewer("list", saved)
+    assert status == 0
+    for kernel in Run.load(saved).kernels:
+        for scope in kernel.scopes:
+            assert scope.path in out
+    assert "gone [x]" in out
+
+
+def test_stats_prints_the_table_in_each_format(viewer, saved) -> None:
+    table = (
+        Run.load(saved)
+        .stats(["scope", "program"], "dur_ns")
+        .sort_values("p99", ascending=False, kind="stable")
+    )
+    options = ("--by", "scope,program", "--metric", "dur_ns", "--sort", "p99", "--limit", 3)
+    _, out, _ = viewer("stats", saved, *options, "--format", "json")
+    assert [row["p99"] for row in json.loads(out)] == pytest.approx(table["p99"].tolist()[:3])
+    _, out, _ = viewer("stats", saved, *options, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [int(row["count"]) for row in rows] == table["count"].tolist()[:3]
+    status, out, _ = viewer("stats", saved, *options)
+    assert status == 0
+    assert table["scope"].iloc[0] in out
+
+
+def test_export_writes_what_save_writes(viewer, saved, tmp_path) -> None:
+    whole = Run.load(saved)
+    for name in ("a.pftrace", "a.pftrace.gz", "a.json", "a.csv"):
+        assert viewer("export", saved, tmp_path / name) == (0, "", "")
+        exported = (tmp_path / name).read_bytes()
+        assert exported == whole.save(tmp_path / f"again-{name}").read_bytes()
+    assert viewer("export", saved, tmp_path / "tables.json", "--format", "json")[0] == 0
+    tables = json.loads((tmp_path / "tables.json").read_text())
+    assert [row["start_ns"] for row in tables["frame"]] == whole.frame["start_ns"].tolist()
+    assert [row["payload"] for row in tables["marks"]] == whole.marks["payload"].tolist()
+
+
+def test_help_teaches_by_examples(viewer) -> None:
+    for command in ("list", "summary", "stats", "export"):
+        status, out, _ = viewer(command, "--help")
+        assert status == 0
+        assert f"proton-viewer {command} add.proton" in out
+
+
+def test_a_bad_file_is_one_line_and_status_2(viewer, saved, tmp_path) -> None:
+    bad = tmp_path / "bad.proton"
+    bad.write_bytes(saved.read_bytes()[:100])
+    for words in (("summary", bad), ("list", tmp_path / "none.proton"), ("stats", tmp_path)):
+        status, out, err = viewer(*words)
+        assert (status, out) == (2, "")
+        assert err.startswith("proton-viewer: ")
+        assert err.count("\n") == 1
+    status, _, err = viewer("export", saved, tmp_path / "no folder" / "a.csv")
+    assert status == 2
+    assert err.count("\n") == 1
+
+
+def test_bad_usage_is_status_1(viewer, saved, tmp_path) -> None:
+    for words in (
+        ("stats", saved, "--by", "colour"),
+        ("stats", saved, "--sort", "colour"),
+        ("stats", saved, "--format", "xml"),
+        ("export", saved, tmp_path / "a.xyz"),
+        ("export", saved),
+        ("dance",),
+    ):
+        status, out, err = viewer(*words)
+        assert (status, out) == (1, "")
+        assert err
+
+
+def test_a_reader_that_leaves_early_sees_no_traceback(saved) -> None:
+    command = [sys.executable, "-m", "proton.viewer.cli", "stats", saved, "--format", "csv"]
+    done = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.stdout is not None
+    assert done.stderr is not None
+    done.stdout.close()
+    assert done.stderr.read() == b""
+    done.stderr.close()
+    done.wait()

@@ -1,0 +1,161 @@
+"""The floors: what may import what, and which file alone may do a thing."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROTON = ROOT / "proton"
+FLOORS = (
+    ("base", "layout", "trace"),
+    ("language",),
+    ("dialect",),
+    ("frontend",),
+    ("passes", "analysis"),
+    ("transforms",),
+    ("conversion",),
+    ("backends",),
+    ("compiler", "cache"),
+    ("runtime",),
+    ("viewer", "tools"),
+)
+FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
+VIEWER_MAY_IMPORT = {"base", "trace", "viewer"}
+FILES = sorted(PROTON.rglob("*.py"))
+
+
+def unit(file: Path) -> str | None:
+    """The folder or module of a file that has a floor; None for those above all floors."""
+    first = file.relative_to(PROTON).parts[0].removesuffix(".py")
+    at_the_top = file.parent == PROTON and (first in ("__init__", "demo") or first.startswith("_"))
+    return None if at_the_top else first
+
+
+def imported_units(file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, unit of Proton) of every import in the file, lazy ones included."""
+    package = file.relative_to(ROOT).parent.parts
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*above, node.module) if node.module else above)
+            names = [f"{module}.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "proton" and len(parts) > 1:
+                yield node.lineno, parts[1]
+
+
+def may_import(importer: str, imported: str) -> bool:
+    """Whether one unit may import the other: downwards, or within its floor."""
+    if importer == "viewer":
+        return imported in VIEWER_MAY_IMPORT
+    return FLOOR[imported] <= FLOOR[importer]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
+def test_imports_point_down(file: Path) -> None:
+    importer = unit(file)
+    if importer is None:
+        return
+    assert importer in FLOOR, f"{importer} has no floor: give it one in {Path(__file__).name}"
+    tree = ast.parse(file.read_text())
+    wrong = [
+        f"line {line}: {importer} imports {imported}"
+        for line, imported in imported_units(file, tree)
+        if imported not in FLOOR or not may_import(importer, imported)
+    ]
+    assert not wrong
+
+
+def test_the_check_sees_an_import_that_points_up() -> None:
+    source = "def late():\n    from proton.frontend import build_module\n"
+    file = PROTON / "language" / "core.py"
+    found = list(imported_units(file, ast.parse(source)))
+    assert found == [(2, "frontend")]
+    assert not may_import("language", "frontend")
+    assert may_import("frontend", "language")
+    assert not may_import("viewer", "language")
+
+
+def test_the_check_sees_relative_imports() -> None:
+    file = PROTON / "language" / "core.py"
+    sources = ("from ..frontend import builder", "from .. import frontend", "from . import types")
+    found = [unit_ for s in sources for _, unit_ in imported_units(file, ast.parse(s))]
+    assert found == ["frontend", "frontend", "language"]
+
+
+# What only one file may do
+
+
+def uses(tree: ast.Module, dotted: str) -> bool:
+    """Whether the code names `a.b`, or imports `b` from `a`."""
+    owner, name = dotted.split(".")
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr == name and _is_name(node.value, owner))
+        or (
+            isinstance(node, ast.ImportFrom)
+            and node.module == owner
+            and name in [alias.name for alias in node.names]
+        )
+        for node in ast.walk(tree)
+    )
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def test_only_the_knobs_read_the_environment() -> None:
+    names = ("os.environ", "os.getenv", "os.environb", "os.putenv")
+    readers = {
+        str(file.relative_to(ROOT))
+        for file in FILES
+        for tree in [ast.parse(file.read_text())]
+        if any(uses(tree, name) for name in names)
+    }
+    assert readers == {"proton/base/knobs.py"}
+
+
+def test_only_one_file_names_the_mlir_wheel() -> None:
+    texts = {str(f.relative_to(ROOT)) for f in FILES if "numba_cuda_mlir" in f.read_text()}
+    assert texts == {"proton/dialect/mlir.py"}
+
+
+def test_nothing_executable_is_stored() -> None:
+    modules = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
+    found = []
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if modules & {name.split(".")[0] for name in names}:
+                found.append(f"{file.relative_to(ROOT)}:{node.lineno}")
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                constant = isinstance(node.value, ast.Constant) and node.value.value is False
+                found += [] if constant else [f"{file.relative_to(ROOT)}:{node.value.lineno}"]
+    assert not found
+
+
+def project_texts() -> Iterator[tuple[str, str]]:
+    """(path, text) of what the project ships, its tests and settings included."""
+    folders = ("proton", "tests", "docs", "kernels", "benchmarks", ".ci")
+    files = [f for folder in folders for f in (ROOT / folder).rglob("*") if f.is_file()]
+    files += [f for f in ROOT.iterdir() if f.is_file()]
+    for file in files:
+        if "__pycache__" in file.parts or file == Path(__file__):
+            continue
+        try:
+            yield str(file.relative_to(ROOT)), file.read_text()
+        except UnicodeDecodeError:
+            continue
+
+
+def test_the_project_stands_alone() -> None:
+    outside = re.compile(r"\.\./shared|/work/shared|/work/main")
+    assert not [name for name, text in project_texts() if outside.search(text)]
