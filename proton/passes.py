@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -183,7 +184,11 @@ def _parse_pass(cls: type[Pass], text: str) -> Pass:
 
 
 def _parse_option(cls: type[Pass], option: Any, text: str) -> Any:
-    parsers = {bool: {"true": True, "false": False}.__getitem__, int: int, str: str}
+    parsers: dict[Any, Callable[[str], Any]] = {
+        bool: {"true": True, "false": False}.__getitem__,
+        int: int,
+        str: str,
+    }
     try:
         return parsers[option.type](text)
     except (KeyError, ValueError):

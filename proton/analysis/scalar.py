@@ -114,7 +114,7 @@ class Materializer:
     def __call__(self, expr: Expr) -> Any:
         """The SSA value of an expression; equal ones are emitted once."""
         key = ("int", expr) if isinstance(expr, int) else expr
-        if key not in self.emitted:  # type: ignore[comparison-overlap]
+        if key not in self.emitted:
             self.emitted[key] = self._emit(expr)  # type: ignore[index]
         return self.emitted[key]  # type: ignore[index]
 

@@ -49,10 +49,11 @@ class AllocateProfile(Pass):
 
     def _allocate(self, function: Any) -> None:
         records = ops_named(function, *_RECORDS)
-        slots = max((len(op.operands) - 4 for op in records if len(op.operands) > 1), default=0)
+        scopes = json.loads(function.attributes[TABLE_ATTRIBUTE].value)["scopes"]
+        slots = max((len(scope["payload"]) for scope in scopes), default=0)
         capacity = self.capacity or _auto_capacity(records)
         if self.strategy == "counting":
-            slots = capacity = 0
+            capacity = 0
         bytes_ = wire.block_bytes(1, capacity, slots)
         add_argument(function, Argument.PROFILE, pointer_type())
         add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))

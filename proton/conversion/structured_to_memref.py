@@ -25,6 +25,7 @@ from proton.dialect.memory import DYNAMIC, element_pointer, memref_at
 from proton.dialect.mlir import arith, ir, llvm, memref
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace, users
 from proton.passes import Pass, register
+from proton.transforms.place_records import PINNED_ATTRIBUTE
 
 WRITTEN_ATTRIBUTE = "proton.written"  # on the kernel: the arguments it may write
 
@@ -202,6 +203,7 @@ class _Lowering:
     def __init__(self, function: Any, disjoint: bool, written: frozenset[int]) -> None:
         self.entry = function.regions[0].blocks[0]
         self.disjoint, self.written = disjoint, written
+        self.pinned = PINNED_ATTRIBUTE in function.attributes
 
     def _only_read(self, base: Any) -> bool:
         """Whether nothing that this kernel writes can be what this pointer reads."""
@@ -256,7 +258,7 @@ class _Lowering:
     def store(self, op: Any) -> None:
         """tts.store"""
         value = op.opview.value
-        producer = _direct_producer(op, value)
+        producer = None if self.pinned else _direct_producer(op, value)
         access = _Access(op, shape_of(value), element_of(value))
         if producer is not None and access.fits_buffer():
             self._store_directly(op, producer, access)

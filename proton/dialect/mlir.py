@@ -27,9 +27,11 @@ class _DeferredPackage(types.ModuleType):
     def complete(self) -> None:
         """Runs the package's own `__init__`, once."""
         if self.__class__ is _DeferredPackage:
+            spec = self.__spec__
             self.__class__ = types.ModuleType  # type: ignore[assignment]
-            assert self.__spec__ is not None and self.__spec__.loader is not None
-            self.__spec__.loader.exec_module(self)
+            assert spec is not None
+            assert spec.loader is not None
+            spec.loader.exec_module(self)
 
 
 class _CompletesOnImport:
@@ -41,7 +43,7 @@ class _CompletesOnImport:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name.startswith(f"{_WHEEL}.") and not name.startswith(f"{_WHEEL}._mlir"):
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
             self.package.complete()
 
 
@@ -69,7 +71,7 @@ def _wheel() -> str:
         package.__path__ = list(spec.submodule_search_locations)
         package.__package__, package.__file__ = _WHEEL, spec.origin
         sys.modules[_WHEEL] = package
-        sys.meta_path.insert(0, _CompletesOnImport(package))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _CompletesOnImport(package))
     return f"{_WHEEL}._mlir"
 
 

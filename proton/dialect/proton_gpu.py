@@ -48,7 +48,7 @@ def _verify_record(op: Any) -> bool:
 class CircularRecordOp(ProtonGPU.Operation, name="circular_record"):
     """Writes one record into the ring: the oldest goes when the segment is full.
 
-    `kind` is a wire kind, `iteration` an i32, `payload` i64 values (a float as the bits of its f64).
+    `kind` is a wire kind, `iteration` an i32, `payload` i64 values (the bits of a float).
     """
 
     segment: Operand[SegmentType]

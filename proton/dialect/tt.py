@@ -375,6 +375,7 @@ class ReduceOp(TT.Operation, name="reduce", traits=[Pure]):
         __annotations__[f"src{_position}"] = Operand[Any] | None
         __annotations__[f"result{_position}"] = Result[Any] | None
         locals()[f"src{_position}"] = locals()[f"result{_position}"] = None
+    del _position
 
     @property
     def srcs(self) -> list[Any]:
@@ -420,6 +421,7 @@ class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerm
     for _position in range(MAX_REDUCED):
         __annotations__[f"value{_position}"] = Operand[Any] | None
         locals()[f"value{_position}"] = None
+    del _position
 
     @property
     def values(self) -> list[Any]:

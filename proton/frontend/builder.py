@@ -25,13 +25,19 @@ def error(rule: str, hint: str) -> CompilationError:
 
 
 def at_compile_time(
-    what: str, hint: str, function: Callable[..., Any], *args: Any, **kwargs: Any
+    what: str, hint: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> Any:
     """What Python itself makes of compile-time values; what it raises is the kernel's error."""
     try:
         return function(*args, **kwargs)
     except Exception as problem:
         raise error(f"{what}: {type(problem).__name__}: {problem}", hint) from problem
+
+
+def truth(value: Any) -> bool:
+    """Whether a compile-time value is true."""
+    hint = "this is known while compiling: Python evaluates it"
+    return bool(at_compile_time(f"bool({value!r})", hint, bool, value))
 
 
 def to_ir(type_: ty.dtype) -> Any:

@@ -331,12 +331,8 @@ class Generator:
             raise self.unsupported("'as' in a scope", "leave it out: a scope has no value")
         with self.at(call):
             args, kwargs = self.call_arguments(call)
-            if len(args) != 1:
-                raise error(
-                    f"proton.scope takes one name and payload by keyword, got {len(args)} values",
-                    "with proton.scope('name', x=x): ...",
-                )
-            return self.enter_scope(args[0], **kwargs)
+            expressions.check_arguments("proton.scope", profiling.scope, args, kwargs)
+            return self.enter_scope(*args, **kwargs)
 
     def _scope_name(self, name: Any) -> str:
         try:
@@ -344,7 +340,7 @@ class Generator:
         except ValueError as problem:
             raise error(str(problem), "a scope's name is a constexpr str") from None
 
-    def enter_scope(self, name: Any, **payload: Any) -> str:
+    def enter_scope(self, /, name: Any, **payload: Any) -> str:
         """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
         name = self._scope_name(name)
         if "when" in payload:

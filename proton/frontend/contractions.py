@@ -23,6 +23,7 @@ from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.value import tensor
 
+
 @rule(core.dot)
 def _dot(
     input: Any,

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.dialect.mlir import ir
-from proton.frontend.builder import as_tensor, constant, emit, error, i32_attr, is_number, to_ir
+from proton.frontend.builder import (
+    as_tensor,
+    constant,
+    emit,
+    error,
+    i32_attr,
+    is_number,
+    to_ir,
+    truth,
+)
 from proton.frontend.flow import Returned, Undefined
 from proton.frontend.promotion import cast, promote_integers, to_bool
 from proton.language import core
@@ -33,7 +42,7 @@ def _condition(g: Any, node: ast.expr) -> Any:
     """A Python bool where the test is known while compiling, else an int1 scalar."""
     value = g.evaluate(node)
     if not isinstance(value, tensor):
-        return bool(value)
+        return truth(value)
     if value.is_block():
         raise error(
             f"a condition must be a scalar, got {value.type}",
@@ -311,14 +320,13 @@ def _loop_bounds(bounds: _Range) -> tuple[tensor, tensor, tensor, tensor | None]
         if value.dtype.primitive_bitwidth == 64 or value.dtype == ty.uint32:
             type_ = ty.int64
     start, stop, step = (cast(value, type_) for value in values)
-    if isinstance(bounds.step, int):
-        if bounds.step < 0:
-            # i runs over 0, 1, ... and the variable over start + i * step.
-            size = constant(-bounds.step, type_)
-            span = emit("arith.subi", type_, start, stop)
-            padded = emit("arith.addi", type_, span, constant(-bounds.step - 1, type_))
-            count = emit("arith.divsi", type_, padded, size)
-            return constant(0, type_), count, constant(1, type_), start
+    if isinstance(bounds.step, int) and bounds.step < 0:
+        # i runs over 0, 1, ... and the variable over start + i * step.
+        size = constant(-bounds.step, type_)
+        span = emit("arith.subi", type_, start, stop)
+        padded = emit("arith.addi", type_, span, constant(-bounds.step - 1, type_))
+        count = emit("arith.divsi", type_, padded, size)
+        return constant(0, type_), count, constant(1, type_), start
     return start, stop, step, None
 
 
@@ -359,11 +367,24 @@ def _run_body(g: Any, block: Any, names: list[str], node: ast.For | ast.While) -
                 )
             results.append(value)
     g.loop_depth -= 1
+    _check_unchanged(g, before, set(assigned_names(node.body)) - set(names))
     new_names = set(g.env) - set(before)
     g.env = before
     for name in new_names:
         g.env[name] = Undefined(name, "it is assigned inside a loop that may not run")
     return results
+
+
+def _check_unchanged(g: Any, before: dict[str, Any], names: set[str]) -> None:
+    """What is known only while compiling cannot be another thing in the next iteration."""
+    for name in sorted(names & set(before)):
+        old, new = before[name], g.env[name]
+        if isinstance(old, tensor | Undefined) or (type(old) is type(new) and old == new):
+            continue
+        raise error(
+            f"the loop changes {name}, which was {old!r} before it",
+            "start it as a number or a tensor of its final type, or use a new name in the loop",
+        )
 
 
 def _compile_dynamic_for(g: Any, node: ast.For, bounds: _Range) -> None:

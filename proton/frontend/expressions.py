@@ -1,6 +1,7 @@
 """Expressions: literals, names, operators, calls."""
 
 import ast
+import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any
 
 from proton.base.errors import CompileTimeAssertionFailure
 from proton.frontend import arithmetic, contractions, control_flow, memory, shapes  # noqa: F401
-from proton.frontend.builder import as_tensor, error
+from proton.frontend.builder import as_tensor, at_compile_time, error, truth
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES, generator_rule, rule
 from proton.language import NotYet, core, profiling
@@ -42,13 +43,27 @@ _OPERATORS: dict[type, str] = {
 }
 
 PYTHON_BUILTINS: dict[str, Any] = {
-    name: __builtins__[name] if isinstance(__builtins__, dict) else getattr(__builtins__, name)
-    for name in (
-        "abs bool dict float getattr hasattr int isinstance len list max min print range repr "
-        "reversed slice str sum tuple type zip".split()
+    fn.__name__: fn
+    for fn in (
+        *(abs, bool, dict, float, getattr, hasattr, int, isinstance, len, list, max, min, print),
+        *(range, repr, reversed, slice, str, sum, tuple, type, zip),
     )
 }
+# What to write in the place of an expression that is not supported.
+_INSTEAD: dict[type, str] = {
+    ast.Lambda: "write a @proton.jit function at module level",
+    ast.Dict: "use separate names, or a tuple",
+    ast.Set: "use a tuple",
+    ast.GeneratorExp: "use a list comprehension over constexprs",
+    ast.SetComp: "use a list comprehension over constexprs",
+    ast.DictComp: "use a list comprehension over constexprs",
+    ast.MatMult: "use tl.dot(a, b)",
+    ast.Starred: "name each element",
+}
+_BY_PYTHON = "this is known while compiling: Python evaluates it"
 
+TENSOR_ATTRIBUTES = ("shape", "dtype", "type", "numel", "T")
+_NUMBERS = (ty.constexpr, bool, int, float, str)
 _GLOBAL_KINDS = (
     types.ModuleType,
     DeviceFunction,
@@ -68,7 +83,8 @@ def check_global(name: str, value: Any) -> Any:
         return value
     if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
         return value
-    if isinstance(value, tuple) and all(isinstance(v, (ty.constexpr, *_GLOBAL_KINDS)) for v in value):
+    kinds = (ty.constexpr, *_GLOBAL_KINDS)
+    if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
         return tuple(ty.unwrap(v) for v in value)
     if callable(value):
         raise error(
@@ -105,9 +121,10 @@ def evaluate(g: Any, node: ast.expr) -> Any:
         case ast.Subscript():
             return _subscript(g, node)
         case ast.Slice():
-            return slice(*(None if p is None else g.evaluate(p) for p in (node.lower, node.upper, node.step)))
+            parts = (node.lower, node.upper, node.step)
+            return slice(*(None if part is None else g.evaluate(part) for part in parts))
         case ast.Tuple() | ast.List():
-            return tuple(g.evaluate(element) for element in node.elts)
+            return tuple(_elements(g, node.elts))
         case ast.NamedExpr():
             value = g.evaluate(node.value)
             g.assign(node.target, value)
@@ -117,15 +134,15 @@ def evaluate(g: Any, node: ast.expr) -> Any:
         case ast.ListComp():
             return _comprehension(g, node)
         case _:
-            raise g.unsupported(f"the expression {type(node).__name__}")
+            hint = _INSTEAD.get(type(node), "move it out of the kernel")
+            raise g.unsupported(f"the expression {type(node).__name__}", hint)
 
 
 def binary_op(g: Any, op: ast.operator, left: Any, right: Any) -> Any:
     """`left op right`."""
     if type(op) not in _OPERATORS:
-        raise g.unsupported(f"operator {type(op).__name__}")
-    if isinstance(left, tuple) or isinstance(right, tuple):
-        return arithmetic.binary(_OPERATORS[type(op)], left, right)
+        hint = _INSTEAD.get(type(op), "use the functions of proton.language")
+        raise g.unsupported(f"operator {type(op).__name__}", hint)
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
 
 
@@ -144,13 +161,15 @@ def _compare_two(g: Any, op: ast.cmpop, left: Any, right: Any) -> Any:
             not isinstance(left, tensor)
             and not isinstance(right, tensor)
             and type(left) is type(right)
-            and left == right
+            and at_compile_time("is", _BY_PYTHON, lambda: bool(left == right))
         )
         return same if isinstance(op, ast.Is) else not same
     if isinstance(op, ast.In | ast.NotIn):
-        if isinstance(left, tensor) or any(isinstance(v, tensor) for v in right):
-            raise g.unsupported("'in' on tensors")
-        return (left in right) == isinstance(op, ast.In)
+        elements = right if isinstance(right, tuple | list) else (right,)
+        if any(isinstance(value, tensor) for value in (left, *elements)):
+            raise g.unsupported("'in' on tensors", "write (x == a) | (x == b), or use tl.reduce_or")
+        what = f"{left!r} in {right!r}"
+        return at_compile_time(what, _BY_PYTHON, lambda: left in right) == isinstance(op, ast.In)
     if (left is None or right is None) and isinstance(op, ast.Eq | ast.NotEq):
         return (left is right) == isinstance(op, ast.Eq)
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
@@ -163,16 +182,25 @@ def _and(left: Any, right: Any) -> Any:
 
 
 def _boolean(g: Any, node: ast.BoolOp) -> Any:
+    """`and`, `or`: a constexpr decides while compiling or has no say, as in Triton."""
     is_and = isinstance(node.op, ast.And)
-    result = g.evaluate(node.values[0])
-    for operand in node.values[1:]:
-        if not isinstance(result, tensor):
-            if bool(result) != is_and:
-                return result  # short circuit, as in Python
-            result = g.evaluate(operand)
-        else:
-            result = arithmetic.logical("and" if is_and else "or", result, g.evaluate(operand))
+    operands: list[tensor] = []
+    value: Any = None
+    for part in node.values:
+        value = g.evaluate(part)
+        if isinstance(value, tensor):
+            operands.append(value)
+        elif truth(value) != is_and:
+            return value
+    if not operands:
+        return value
+    result = operands[0]
+    for operand in operands[1:]:
+        result = arithmetic.logical("and" if is_and else "or", result, operand)
     return result
+
+
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
 def _formatted(g: Any, part: ast.expr) -> str:
@@ -181,25 +209,50 @@ def _formatted(g: Any, part: ast.expr) -> str:
     assert isinstance(part, ast.FormattedValue)
     value = g.evaluate(part.value)
     if isinstance(value, tensor):
-        raise error("an f-string in a kernel takes constexprs, got a tensor")
+        raise error(
+            "an f-string in a kernel takes constexprs, got a tensor", "show its type: {x.type}"
+        )
+    if part.conversion != -1:
+        value = at_compile_time("f-string", _BY_PYTHON, _CONVERSIONS[part.conversion], value)
     spec = "" if part.format_spec is None else evaluate(g, part.format_spec)
-    return format(value, spec)
+    return str(at_compile_time(f"{{{value!r}:{spec}}}", _BY_PYTHON, format, value, spec))
+
+
+def _elements(g: Any, nodes: list[ast.expr]) -> list[Any]:
+    """The values of expressions, starred ones unpacked."""
+    values: list[Any] = []
+    for node in nodes:
+        if not isinstance(node, ast.Starred):
+            values.append(g.evaluate(node))
+            continue
+        value = g.evaluate(node.value)
+        if not isinstance(value, tuple | list | range):
+            found = value.type if isinstance(value, tensor) else repr(value)
+            raise error(f"* unpacks a tuple, got {found}", "pass the elements one by one")
+        values += value
+    return values
 
 
 def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
     if len(node.generators) != 1:
-        raise g.unsupported("a comprehension with several generators")
+        raise g.unsupported(
+            "a comprehension with several generators", "write one comprehension inside another"
+        )
     comprehension = node.generators[0]
     iterable = g.evaluate(comprehension.iter)
     if not isinstance(iterable, tuple | list | range):
-        raise g.unsupported("a comprehension over anything but a tuple or range")
+        raise g.unsupported(
+            "a comprehension over anything but a tuple or range", "for i in range(...) or a tuple"
+        )
     before, results = dict(g.env), []
     for value in iterable:
         g.assign(comprehension.target, value)
         conditions = [g.evaluate(condition) for condition in comprehension.ifs]
         if any(isinstance(c, tensor) for c in conditions):
-            raise error("the condition of a comprehension must be a constexpr")
-        if all(conditions):
+            raise error(
+                "the condition of a comprehension must be a constexpr, got a tensor", "use tl.where"
+            )
+        if all(truth(condition) for condition in conditions):
             results.append(g.evaluate(node.elt))
     g.env = before
     return tuple(results)
@@ -208,22 +261,23 @@ def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
 def attribute(g: Any, owner: Any, name: str) -> Any:
     """`owner.name`."""
     if isinstance(owner, tensor):
-        if name in ("shape", "dtype", "type", "numel"):
-            return getattr(owner, name)
         if name == "T":
             return shapes.transpose(owner)
+        if name in TENSOR_ATTRIBUTES:
+            return getattr(owner, name)
         if name in MEMBERS:
             return _Method(owner, MEMBERS[name])
-        raise error(f"a tensor has no attribute {name!r}")
+        raise error(
+            f"a tensor has no attribute {name!r}",
+            "it has dtype, type, shape, numel, T, and the methods of tl, such as .to and .sum",
+        )
     if name == "value" and isinstance(owner, bool | int | float | str):
         return owner  # of a constexpr
-    try:
-        value = getattr(owner, name)
-    except AttributeError:
-        raise error(f"{owner!r} has no attribute {name!r}") from None
-    if isinstance(owner, types.ModuleType):
-        return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)
-    return value
+    hint = "see the names that it has with dir()"
+    value = at_compile_time(f"attribute {name!r}", hint, getattr, owner, name)
+    if isinstance(value, _NUMBERS) or not isinstance(owner, types.ModuleType):
+        return ty.unwrap(value)
+    return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)
 
 
 class _Method:
@@ -238,33 +292,25 @@ def _subscript(g: Any, node: ast.Subscript) -> Any:
     if isinstance(owner, tensor):
         return shapes.subscript(owner, key)
     if isinstance(key, tensor):
-        raise error("a tuple is indexed by constexprs, got a tensor")
-    try:
-        return owner[key]
-    except (TypeError, KeyError, IndexError) as problem:
-        raise error(f"{type(problem).__name__}: {problem}") from None
+        raise error(
+            "a tuple is indexed by constexprs, got a tensor", "choose with tl.where or if instead"
+        )
+    return ty.unwrap(at_compile_time("index", _BY_PYTHON, lambda: owner[key]))
 
 
 def call_arguments(g: Any, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
     """(positional, keyword) arguments, evaluated."""
-    args: list[Any] = []
-    for argument in node.args:
-        if isinstance(argument, ast.Starred):
-            args.extend(g.evaluate(argument.value))
-        else:
-            args.append(g.evaluate(argument))
+    args = _elements(g, node.args)
     kwargs = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise g.unsupported("** in a call")
+            raise g.unsupported("** in a call", "write each argument by its name")
         kwargs[keyword.arg] = g.evaluate(keyword.value)
     return args, kwargs
 
 
 def _call(g: Any, node: ast.Call) -> Any:
     function = g.evaluate(node.func)
-    if function is core.static_assert or function is core.static_print:
-        return _static(g, function, node)
     args, kwargs = call_arguments(g, node)
     if isinstance(function, _Method):
         args, function = [function.owner, *args], function.function
@@ -282,17 +328,31 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if isinstance(function, profiling._HostOp):
         return _call_profiling(g, function, args, kwargs)
     if function is profiling.scope:
-        raise error("proton.scope is used as `with proton.scope(name):`")
-    if function in _PYTHON_CALLS:
-        return _PYTHON_CALLS[function](g, *args, **kwargs)
-    return _call_constexpr(g, function, args, kwargs)
+        raise error(
+            "proton.scope is used as `with proton.scope(name):`",
+            "or call proton.enter_scope(name) and proton.exit_scope(name)",
+        )
+    if not callable(function):
+        found = function.type if isinstance(function, tensor) else repr(function)
+        raise error(f"{found} cannot be called", "call a function of the language")
+    for python, convert in _PYTHON_CALLS.items():
+        if function is python:
+            check_arguments(python.__name__, functools.partial(convert, g), args, kwargs)
+            return convert(g, *args, **kwargs)
+    return _call_constexpr(function, args, kwargs)
+
+
+def check_arguments(name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> None:
+    """The arguments fit the function's signature."""
+    signature = getattr(function, "signature", None) or inspect.signature(function)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as problem:
+        raise error(f"{name}: {problem}", f"its parameters are {signature}") from None
 
 
 def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    try:
-        op.signature.bind(*args, **kwargs)
-    except TypeError as problem:
-        raise error(f"tl.{op.__name__}: {problem}") from None
+    check_arguments(f"tl.{op.__name__}", op, args, kwargs)
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
     if op not in RULES:
@@ -301,29 +361,11 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
 
 
 def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-    methods: dict[Any, Callable[..., None]] = {
-        profiling.enter_scope: _enter_scope,
-        profiling.exit_scope: _exit_scope,
-        profiling.mark: lambda g, *a, **k: g.mark(*a, **k),
-    }
-    try:
-        methods[op](g, *args, **kwargs)
-    except TypeError as problem:
-        raise error(f"proton.{op.__name__}: {problem}") from None
+    check_arguments(f"proton.{op.__name__}", op, args, kwargs)
+    getattr(g, op.__name__)(*args, **kwargs)
 
 
-def _enter_scope(g: Any, name: Any, **payload: Any) -> None:
-    g.enter_scope(name, **payload)
-    g.open_scopes.append(name)
-
-
-def _exit_scope(g: Any, name: Any) -> None:
-    g.exit_scope(name)
-    if g.open_scopes:
-        g.open_scopes.pop()
-
-
-def _call_constexpr(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Runs a Python function while compiling; every argument must be known."""
     if any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
         name = getattr(function, "__name__", repr(function))
@@ -331,61 +373,87 @@ def _call_constexpr(g: Any, function: Any, args: list[Any], kwargs: dict[str, An
             f"{name} runs while compiling and cannot take a tensor",
             "use the op of proton.language of that name, if there is one",
         )
-    if not callable(function):
-        raise error(f"{function!r} cannot be called")
-    try:
-        return ty.unwrap(function(*args, **kwargs))
-    except Exception as problem:
-        raise error(f"{getattr(function, '__name__', function)}: {problem}") from problem
+    name = getattr(function, "__name__", repr(function))
+    return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
 
-def _static(g: Any, function: Any, node: ast.Call) -> None:
-    args, kwargs = call_arguments(g, node)
-    if function is core.static_print:
-        print(*args, **kwargs)
-        return
-    condition = args[0] if args else kwargs["cond"]
-    message = args[1] if len(args) > 1 else kwargs.get("msg", "")
-    if isinstance(condition, tensor):
+@rule(core.static_print)
+def _static_print(*values: Any, **kwargs: Any) -> None:
+    at_compile_time("tl.static_print", "it takes what print takes", print, *values, **kwargs)
+
+
+@rule(core.static_assert)
+def _static_assert(cond: Any, msg: Any = "") -> None:
+    if isinstance(cond, tensor):
         raise error("tl.static_assert takes a constexpr", "use tl.device_assert for tensors")
-    if not condition:
-        raise CompileTimeAssertionFailure(f"static assertion failed{': ' + message if message else ''}")
+    if not truth(cond):
+        raise CompileTimeAssertionFailure(
+            f"static assertion failed{f': {msg}' if msg else ''}",
+            hint="the condition is known while compiling: see the constexpr arguments",
+        )
 
 
-def _extremum(g: Any, rule_: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    values = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
-    result = values[0]
-    for value in values[1:]:
-        result = rule_(result, value)
-    return result
+def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
+    """Python's `max` or `min`, of tensors, too."""
+
+    def extremum(g: Any, *values: Any) -> Any:
+        if len(values) == 1 and isinstance(values[0], tuple | list | range):
+            values = tuple(values[0])
+        if len(values) < 2 and (not values or isinstance(values[0], tensor)):
+            raise error(
+                f"{name} takes two values or more, got {len(values)}",
+                f"tl.{name}(x, axis=0) reduces a block",
+            )
+        return functools.reduce(rule_, values)
+
+    return extremum
 
 
 def _length(g: Any, value: Any) -> int:
-    if isinstance(value, tensor):
-        if not value.shape:
-            raise error("a scalar has no len()")
-        return value.shape[0]
-    return len(value)
+    if not isinstance(value, tensor):
+        return int(at_compile_time("len", _BY_PYTHON, len, value))
+    if not value.shape:
+        raise error("a scalar has no len()", "only blocks and tuples have one")
+    return value.shape[0]
 
 
 def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any]:
     def convert(g: Any, value: Any) -> Any:
-        return cast(value, target) if isinstance(value, tensor) else python(value)
+        if isinstance(value, tensor):
+            return cast(value, target)
+        return at_compile_time(python.__name__, _BY_PYTHON, python, value)
 
     return convert
 
 
 def _print(g: Any, *args: Any, **kwargs: Any) -> None:
-    raise g.unsupported("print (tl.device_print, not there yet)", "tl.static_print prints constexprs")
+    raise g.unsupported(
+        "print (tl.device_print, not there yet)", "tl.static_print prints constexprs"
+    )
 
 
 def _isinstance(g: Any, value: Any, classes: Any) -> bool:
-    return isinstance(value, classes)
+    choices = classes if isinstance(classes, tuple) else (classes,)
+    if ty.constexpr in choices and not isinstance(value, tensor):
+        return True  # constexprs are plain Python values here
+    return bool(at_compile_time("isinstance", _BY_PYTHON, isinstance, value, classes))
+
+
+def _getattr(g: Any, owner: Any, name: Any, *default: Any) -> Any:
+    if default and not _hasattr(g, owner, name):
+        return default[0]
+    return attribute(g, owner, name)
+
+
+def _hasattr(g: Any, owner: Any, name: Any) -> bool:
+    if isinstance(owner, tensor):
+        return name in TENSOR_ATTRIBUTES or name in MEMBERS
+    return bool(at_compile_time("hasattr", _BY_PYTHON, hasattr, owner, name))
 
 
 _PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
-    max: lambda g, *args: _extremum(g, arithmetic.maximum, args),
-    min: lambda g, *args: _extremum(g, arithmetic.minimum, args),
+    max: _extremum("max", arithmetic.maximum),
+    min: _extremum("min", arithmetic.minimum),
     abs: lambda g, value: arithmetic.absolute(value),
     len: _length,
     float: _number(ty.float32, float),
@@ -393,7 +461,8 @@ _PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
     bool: _number(ty.int1, bool),
     print: _print,
     isinstance: _isinstance,
-    getattr: lambda g, owner, name, *default: attribute(g, owner, name),
+    getattr: _getattr,
+    hasattr: _hasattr,
 }
 
 
@@ -405,7 +474,7 @@ def _device_assert(g: Any, cond: Any, msg: Any = "", mask: Any = None) -> None:
 @rule(core.assume)
 def _assume(cond: Any) -> None:
     if not isinstance(cond, tensor) and not cond:
-        raise error("tl.assume: the condition is false")
+        raise error("tl.assume: the condition is false", "see the constexpr arguments")
     as_tensor(cond)
 
 

@@ -1,6 +1,7 @@
 """A Python function whose body is tile-language source: its text, its AST, its dependencies."""
 
 import ast
+import enum
 import hashlib
 import inspect
 import textwrap
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.errors import SourceSpan, UnsupportedLanguageConstruct
-from proton.language.types import constexpr
+from proton.language.types import constexpr, dtype
 
 
 class Builtin:
@@ -118,7 +119,7 @@ class DeviceFunction:
                 )
             ast.increment_lineno(tree, first - 1)
             for node in ast.walk(tree):
-                if hasattr(node, "col_offset"):
+                if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
                     node.col_offset += indent
                     if node.end_col_offset is not None:
                         node.end_col_offset += indent
@@ -152,25 +153,33 @@ class DeviceFunction:
         def note(name: str, value: Any) -> None:
             if isinstance(value, DeviceFunction):
                 functions[name] = value
-            elif isinstance(value, constexpr | int | float | bool | str):
-                values[name] = value.value if isinstance(value, constexpr) else value
+            elif isinstance(value, constexpr):
+                note(name, value.value)
+            elif isinstance(value, tuple):
+                for position, element in enumerate(value):
+                    note(f"{name}[{position}]", element)
+            elif value is None or isinstance(value, int | float | str | dtype | enum.Enum):
+                values[name] = value
             elif isinstance(value, ConstexprFunction):
                 values[name] = inspect.getsource(value.fn)
 
-        for name in self.free_names():
-            try:
-                note(name, self.lookup(name))
-            except KeyError:
-                continue
         for node in ast.walk(self.parse()):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 try:
-                    owner = self.lookup(node.value.id)
-                except KeyError:
+                    note(ast.unparse(node), self._resolve(node))
+                except (KeyError, AttributeError):
                     continue
-                if inspect.ismodule(owner) and hasattr(owner, node.attr):
-                    note(f"{node.value.id}.{node.attr}", getattr(owner, node.attr))
         return functions, values
+
+    def _resolve(self, node: ast.expr) -> Any:
+        """The global that `name`, or `name.attribute...` of modules and classes, refers to."""
+        if isinstance(node, ast.Name):
+            return self.lookup(node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self._resolve(node.value)
+            if inspect.ismodule(owner) or inspect.isclass(owner):
+                return getattr(owner, node.attr)
+        raise KeyError(ast.unparse(node))
 
     def source_key(self, _open: "frozenset[DeviceFunction]" = frozenset()) -> str:
         """Hash of this function's source and of everything it can reach."""

@@ -188,7 +188,9 @@ def sigmoid(x):
 
 @member
 @DeviceFunction
-def softmax(x, dim: constexpr = None, keep_dims: constexpr = None, ieee_rounding: constexpr = False):
+def softmax(
+    x, dim: constexpr = None, keep_dims: constexpr = None, ieee_rounding: constexpr = False
+):
     """Softmax along `dim`, by default the first dimension, as in Triton."""
     axis: constexpr = 0 if dim is None else dim
     z = x - max(x, axis, keep_dims=True)

@@ -1,5 +1,6 @@
 """Types of the tile language: scalars, pointers, blocks. Names and meanings are Triton's."""
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +107,9 @@ class dtype:
 
     def get_int_min_value(self) -> int:
         """The least value of an integer type."""
-        return -(1 << (self.primitive_bitwidth - 1)) if self.kind == "int" and self.name != "int1" else 0
+        if self.kind != "int" or self.is_bool():
+            return 0
+        return -(1 << (self.primitive_bitwidth - 1))
 
     def get_int_max_value(self) -> int:
         """The greatest value of an integer type."""
@@ -124,6 +127,11 @@ class dtype:
         """The short name used in signatures and cache keys."""
         return _SHORT[self.name]
 
+    @functools.cached_property
+    def short(self) -> str:
+        """`mangle()`, computed once."""
+        return self.mangle()
+
     def __repr__(self) -> str:
         return self.mangle()
 
@@ -131,7 +139,9 @@ class dtype:
 class pointer_type(dtype):
     """A pointer to elements of `element_ty`; `const` forbids stores through it."""
 
-    def __init__(self, element_ty: dtype, address_space: str = "global", const: bool = False) -> None:
+    def __init__(
+        self, element_ty: dtype, address_space: str = "global", const: bool = False
+    ) -> None:
         if not isinstance(element_ty, dtype):
             raise TypeError(f"a pointer points to a dtype, got {element_ty!r}")
         if address_space != "global":
@@ -233,9 +243,7 @@ class constexpr:
     """
 
     def __init__(self, value: Any) -> None:
-        while isinstance(value, constexpr):
-            value = value.value
-        self.value = value
+        self.value: Any = value.value if isinstance(value, constexpr) else value
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value!r}]"

@@ -5,9 +5,7 @@ A pointer argument is a numpy array, a CPU torch tensor, anything with DLPack on
 """
 
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,15 +42,14 @@ CTYPES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Memory:
-    """A pointer argument: its element type, address, and the bytes [low, high) it lives in."""
+class Memory(NamedTuple):
+    """A pointer argument: its address, the bytes [low, high) it lives in, its element type."""
 
-    element: ty.dtype
     address: int
     low: int
     high: int
     writeable: bool
+    element: ty.dtype
 
 
 class TensorWrapper:
@@ -77,7 +74,10 @@ def reinterpret(tensor: Any, dtype: ty.dtype) -> Any:
     return TensorWrapper(base, dtype)
 
 
-_POINTERS = {name: ty.pointer_type(element) for name, element in _NUMPY_TYPES.items()}
+# numpy dtype -> element type; bfloat16 is there where a package (ml_dtypes) has taught it numpy
+_ELEMENTS = {
+    np.dtype(name): element for name, element in _NUMPY_TYPES.items() if name != "bfloat16"
+}
 
 
 def memory_of(name: str, value: Any) -> Memory:
@@ -86,7 +86,7 @@ def memory_of(name: str, value: Any) -> Memory:
         return _array_memory(name, value)
     if isinstance(value, TensorWrapper):
         inner = memory_of(name, value.base)
-        return Memory(value.dtype, inner.address, inner.low, inner.high, inner.writeable)
+        return inner._replace(element=value.dtype)
     if type(value).__module__.partition(".")[0] == "torch":
         return _torch_memory(name, value)
     if hasattr(value, "__cuda_array_interface__"):
@@ -104,18 +104,24 @@ def memory_of(name: str, value: Any) -> Memory:
 
 
 def _array_memory(name: str, array: np.ndarray) -> Memory:
-    element = _NUMPY_TYPES.get(array.dtype.name)
-    if element is None or not array.dtype.isnative:
+    element = _ELEMENTS.get(array.dtype)
+    if element is None and array.dtype.name == "bfloat16":
+        element = ty.bfloat16
+    if element is None:
         raise LaunchError(
             f"argument {name} has dtype {array.dtype}, which kernels cannot point to; there are "
             f"{', '.join(_NUMPY_TYPES)} in native byte order"
         )
-    address = array.__array_interface__["data"][0]
+    address, read_only = array.__array_interface__["data"]
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
-    low, high = np.lib.array_utils.byte_bounds(owner) if owner.size else (address, address)
-    return Memory(element, address, int(low), int(high), bool(array.flags.writeable))
+    if owner.flags.c_contiguous:
+        low = address if owner is array else owner.__array_interface__["data"][0]
+        high = low + owner.nbytes
+    else:
+        low, high = map(int, np.lib.array_utils.byte_bounds(owner))
+    return Memory(address, low, high, not read_only, element)
 
 
 def _torch_memory(name: str, tensor: Any) -> Memory:
@@ -129,21 +135,28 @@ def _torch_memory(name: str, tensor: Any) -> Memory:
         raise LaunchError(f"argument {name} has dtype {tensor.dtype}, which is not supported")
     storage = tensor.untyped_storage()
     low = storage.data_ptr()
-    return Memory(element, tensor.data_ptr(), low, low + storage.nbytes(), True)
+    return Memory(tensor.data_ptr(), low, low + storage.nbytes(), True, element)
 
 
-def integer_type(name: str, value: int) -> ty.dtype:
+def integer_type(name: str, value: int) -> str:
     """i32 where it fits, else i64, else u64."""
     if -(1 << 31) <= value < 1 << 31:
-        return ty.int32
+        return "i32"
     if -(1 << 63) <= value < 1 << 63:
-        return ty.int64
+        return "i64"
     if 0 <= value < 1 << 64:
-        return ty.uint64
+        return "u64"
     raise LaunchError(f"argument {name} = {value} does not fit in 64 bits")
 
 
-@dataclass(frozen=True)
+class Constant(NamedTuple):
+    """The key of an argument that the code is specialised on. `kind` tells 1, 1.0 and True
+    apart, which compare equal."""
+
+    kind: type
+    value: Any
+
+
 class Parameter:
     """One parameter of a kernel, and how its values are classified.
 
@@ -151,69 +164,80 @@ class Parameter:
     integer 1.
     """
 
-    name: str
-    constexpr: bool
-    annotation: ty.dtype | None
-    const_pointer: bool
-    specialize: bool
+    def __init__(
+        self,
+        name: str,
+        *,
+        constexpr: bool,
+        annotation: ty.dtype | None,
+        const_pointer: bool,
+        specialize: bool,
+    ) -> None:
+        self.name, self.constexpr, self.annotation = name, constexpr, annotation
+        self.prefix = "*k" if const_pointer else "*"
+        self.specialize = specialize and annotation is None
 
     def classify(self, value: Any) -> tuple[Any, Any]:
-        """(key, what the code is given): key is a type, or ("constant", value)."""
-        if self.constexpr:
-            return ("constant", _constant(value)), None
+        """(key, what the code is given): the key is a type's short name, or a `Constant`."""
+        if self.constexpr or value is None or isinstance(value, ty.constexpr):
+            return self._constant(value), None
+        if isinstance(value, np.ndarray) and self.annotation is None:
+            memory = _array_memory(self.name, value)
+            return self.prefix + memory.element.short, memory
         if isinstance(value, bool | np.bool_):
-            return self.annotation or ty.int1, bool(value)
+            return self._number("i1", bool(value))
         if isinstance(value, int | np.integer):
             number = int(value)
-            if number == 1 and self.specialize and self.annotation is None:
-                return ("constant", 1), None
-            return self.annotation or integer_type(self.name, number), number
+            if number == 1 and self.specialize:
+                return Constant(int, 1), None
+            return self._number(None, number)
         if isinstance(value, float | np.floating):
-            return self.annotation or ty.float32, float(value)
-        if value is None:
-            return ("constant", None), None
-        if isinstance(value, ty.constexpr):
-            return ("constant", value.value), None
+            return self._number("fp32", float(value))
         if isinstance(value, tuple):
             raise LaunchError(
                 f"argument {self.name} is a tuple, which is supported for constexprs only"
             )
-        memory = memory_of(self.name, value)
-        if self.annotation is not None:
-            if not isinstance(self.annotation, ty.pointer_type):
-                raise LaunchError(f"argument {self.name} must be {self.annotation}, got an array")
-            if self.annotation.element_ty != memory.element:
-                raise LaunchError(
-                    f"argument {self.name} must be {self.annotation}, got an array of "
-                    f"{memory.element}"
-                )
-            return self.annotation, memory
-        if self.const_pointer:
-            return ty.pointer_type(memory.element, const=True), memory
-        return _POINTERS.get(memory.element.name) or ty.pointer_type(memory.element), memory
+        return self._pointer(memory_of(self.name, value))
+
+    def _number(self, type_: str | None, number: Any) -> tuple[str, Any]:
+        annotation = self.annotation
+        if annotation is None:
+            return type_ or integer_type(self.name, number), number
+        if annotation.is_ptr():
+            raise LaunchError(f"argument {self.name} must be {annotation}, got {number!r}")
+        if annotation.is_int():
+            low, high = annotation.get_int_min_value(), annotation.get_int_max_value()
+            if not isinstance(number, int) or not low <= number <= high:
+                raise LaunchError(f"argument {self.name} = {number} does not fit in {annotation}")
+        return annotation.short, number
+
+    def _pointer(self, memory: Memory) -> tuple[str, Memory]:
+        annotation = self.annotation
+        if annotation is None:
+            return self.prefix + memory.element.short, memory
+        if not isinstance(annotation, ty.pointer_type) or annotation.element_ty != memory.element:
+            raise LaunchError(
+                f"argument {self.name} must be {annotation}, got an array of {memory.element}"
+            )
+        return annotation.short, memory
+
+    def _constant(self, value: Any) -> Constant:
+        value = ty.unwrap(value)
+        if isinstance(value, np.generic):
+            value = value.item()
+        try:
+            hash(value)
+        except TypeError:
+            raise LaunchError(
+                f"constexpr {self.name} must be hashable, got {type(value).__name__}"
+            ) from None
+        return Constant(type(value), value)
 
 
-def _constant(value: Any) -> Any:
-    value = ty.unwrap(value)
-    if isinstance(value, np.generic):
-        value = value.item()
-    try:
-        hash(value)
-    except TypeError:
-        raise LaunchError(f"a constexpr must be hashable, got {type(value).__name__}") from None
-    return value
-
-
-def check_range(name: str, type_: ty.dtype, value: Any) -> None:
-    """Numbers must fit the type that an annotation gives them."""
-    if type_.is_int() and not type_.get_int_min_value() <= value <= type_.get_int_max_value():
-        raise LaunchError(f"argument {name} = {value} does not fit in {type_}")
-
-
-def converter(type_: ty.dtype) -> tuple[Any, Callable[[Any], Any]]:
-    """(ctypes type, function from a classified value to what ctypes takes)."""
+def ctype_of(type_: ty.dtype) -> Any:
+    """The ctypes type in which code takes an argument."""
     if isinstance(type_, ty.pointer_type):
-        return ctypes.c_void_p, lambda memory: memory.address
+        return ctypes.c_void_p
     if type_.name not in CTYPES:
         raise LaunchError(f"a scalar argument cannot be {type_}; pass it as fp32")
-    return CTYPES[type_.name], lambda value: value
+    return CTYPES[type_.name]

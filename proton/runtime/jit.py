@@ -20,14 +20,14 @@ from proton.compiler import CompiledKernel, CompileOptions, Specialization, comp
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.runtime import session as sessions
-from proton.runtime.arguments import Memory, Parameter, check_range, converter
-from proton.runtime.grid import WorkEstimate, check_grid, host_thread, run_grid
+from proton.runtime.arguments import Constant, Parameter, ctype_of
+from proton.runtime.grid import WorkEstimate, check_grid, run_grid
 
 # Launch options of Triton that say how a GPU runs a program; a CPU program is one thread.
-GPU_OPTIONS = frozenset(
+GPU_OPTIONS = (
     "num_warps num_stages num_ctas maxnreg enable_fp_fusion launch_cooperative_grid launch_pdl "
-    "ptx_options sched4reg".split()
-)
+    "ptx_options sched4reg"
+).split()
 
 
 @dataclass
@@ -36,7 +36,10 @@ class _Variant:
 
     kernel: CompiledKernel
     function: Any  # ctypes function
-    converters: list[tuple[int, Callable[[Any], Any]]]  # of the runtime arguments, by position
+    written: list[int]  # positions of the kernel's parameters that it writes through
+    writes_anywhere: bool
+    runtime: list[int]  # positions of the parameters that the code takes
+    pointers: list[int]  # those that are pointers
     estimate: WorkEstimate = field(default_factory=WorkEstimate)
 
 
@@ -55,13 +58,13 @@ class JITFunction(DeviceFunction):
         super().__init__(fn, noinline=noinline)
         self.debug, self.repr = debug, repr
         self.params = _parameters(self, do_not_specialize)
+        self._classifiers = [parameter.classify for parameter in self.params]
         self._variants: dict[Any, _Variant] = {}
         self._lock = threading.Lock()
         self._bind = _make_binder(self)
-        functools.update_wrapper(self, fn, updated=())
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
-        return lambda *args, **kwargs: self.run(*args, grid=grid, **kwargs)
+        return functools.partial(self.run, grid=grid)
 
     def run(self, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
         """Launches on a grid (1 to 3 sizes, or a function of the bound arguments); waits for it.
@@ -69,91 +72,94 @@ class JITFunction(DeviceFunction):
         Raises LaunchError for arguments a kernel cannot take, CompilationError for mistakes in
         the kernel.
         """
-        values = self._bound(args, kwargs)
+        bound = self._bound(args, kwargs)
         if callable(grid):
-            grid = grid(dict(zip(self.arg_names, values, strict=True)))
+            grid = grid(dict(zip(self.arg_names, bound, strict=True)))
         sizes = check_grid(grid)
-        keys, arguments = self._classify(values)
+        keys, values = self._classify(bound)
         session = sessions.current()
-        instrumentation = session.instrumentation if session is not None else None
-        variant = self._variant(keys, arguments, instrumentation)
-        if sizes[0] * sizes[1] * sizes[2]:
-            _launch(variant, arguments, sizes, session)
+        variant = self._variant(keys, values, session.instrumentation if session else None)
+        if sizes[0] and sizes[1] and sizes[2]:
+            _launch(variant, values, sizes, session)
         return variant.kernel
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> CompiledKernel:
         """Compiles for these arguments without launching; a dtype stands for an array of it."""
-        keys, arguments = self._classify(self._bound(args, kwargs), allow_dtypes=True)
-        return self._variant(keys, arguments, None).kernel
+        keys = []
+        for parameter, value in zip(self.params, self._bound(args, kwargs), strict=True):
+            if isinstance(value, ty.dtype) and not parameter.constexpr:
+                keys.append(value.short if value.is_ptr() else parameter.prefix + value.short)
+            else:
+                keys.append(parameter.classify(value)[0])
+        return self._lookup((*keys, True, self._debug(), None)).kernel
+
+    def _debug(self) -> bool:
+        return bool(knobs.debug if self.debug is None else self.debug)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         try:
             return self._bind(*args, **kwargs)
-        except TypeError:
-            for name in [name for name in kwargs if name in GPU_OPTIONS]:
-                del kwargs[name]
-            try:
-                return self._bind(*args, **kwargs)
-            except TypeError as problem:
-                raise LaunchError(f"{self.__name__}: {_without_binder(problem)}") from None
+        except TypeError as problem:
+            text = str(problem).replace("binder()", self.__name__)
+            raise LaunchError(text) from None
 
-    def _classify(
-        self, values: tuple[Any, ...], *, allow_dtypes: bool = False
-    ) -> tuple[tuple[Any, ...], list[Any]]:
-        keys, arguments = [], []
-        for parameter, value in zip(self.params, values, strict=True):
-            if allow_dtypes and isinstance(value, ty.dtype) and not parameter.constexpr:
-                pointee = value if value.is_ptr() else ty.pointer_type(value)
-                keys.append(pointee)
-                arguments.append(None)
-                continue
-            key, argument = parameter.classify(value)
+    def _classify(self, bound: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+        keys, values = [], []
+        for classify, value in zip(self._classifiers, bound, strict=True):
+            key, given = classify(value)
             keys.append(key)
-            arguments.append(argument)
-        return tuple(keys), arguments
+            values.append(given)
+        return keys, values
 
-    def _variant(
-        self, keys: tuple[Any, ...], arguments: list[Any], instrumentation: Any
-    ) -> _Variant:
+    def _variant(self, keys: list[Any], values: list[Any], instrumentation: Any) -> _Variant:
         """The code for these keys: the one that may assume that what it writes overlaps nothing
         else, unless that is not so."""
-        debug = knobs.debug if self.debug is None else self.debug
-        variant = self._lookup(keys, CompileOptions(True, debug, instrumentation))
-        if _disjoint(variant.kernel.metadata["written"], arguments, keys):
+        debug = self._debug()
+        variant = self._lookup((*keys, True, debug, instrumentation))
+        if _disjoint(variant, values):
             return variant
-        return self._lookup(keys, CompileOptions(False, debug, instrumentation))
+        return self._lookup((*keys, False, debug, instrumentation))
 
-    def _lookup(self, keys: tuple[Any, ...], options: CompileOptions) -> _Variant:
-        key = keys, options
-        try:
-            return self._variants[key]
-        except KeyError:
-            pass
-        with self._lock:
-            if key not in self._variants:
-                self._variants[key] = self._compile(keys, options)
-            return self._variants[key]
+    def _lookup(self, key: tuple[Any, ...]) -> _Variant:
+        variant = self._variants.get(key)
+        if variant is None:
+            with self._lock:
+                variant = self._variants.get(key)
+                if variant is None:
+                    variant = self._variants[key] = self._compile(key)
+        return variant
 
-    def _compile(self, keys: tuple[Any, ...], options: CompileOptions) -> _Variant:
-        types, constants, converters, ctypes_ = [], [], [], []
-        for position, (name, key) in enumerate(zip(self.arg_names, keys, strict=True)):
-            if isinstance(key, tuple):
-                constants.append((name, key[1]))
-                continue
-            types.append((name, key))
-            ctype, convert = converter(key)
-            ctypes_.append(ctype)
-            converters.append((position, convert))
-        kernel = compile_function(self, Specialization(tuple(types), tuple(constants)), options)
+    def _compile(self, key: tuple[Any, ...]) -> _Variant:
+        *keys, disjoint, debug, instrumentation = key
+        types, constants, runtime = [], [], []
+        for position, (name, part) in enumerate(zip(self.arg_names, keys, strict=True)):
+            if isinstance(part, Constant):
+                constants.append((name, part.value))
+            else:
+                types.append((name, ty.str_to_ty(part)))
+                runtime.append(position)
+        kernel = compile_function(
+            self,
+            Specialization(tuple(types), tuple(constants)),
+            CompileOptions(disjoint, debug, instrumentation),
+        )
         extra = {"thread": ctypes.c_int32}
         prototype = ctypes.CFUNCTYPE(
             None,
-            *ctypes_,
+            *[ctype_of(type_) for _, type_ in types],
             *[ctypes.c_int32] * 3,
             *[ctypes.c_int64] * 2,
             *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
         )
-        return _Variant(kernel, prototype(kernel.code.address), converters)
+        written = kernel.metadata["written"]
+        return _Variant(
+            kernel,
+            prototype(kernel.code.address),
+            written=[runtime[number] for number in written if number >= 0],
+            writes_anywhere=-1 in written,
+            runtime=runtime,
+            pointers=[p for p, (_, type_) in zip(runtime, types, strict=True) if type_.is_ptr()],
+        )
 
 
 def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> list[Parameter]:
@@ -192,7 +198,8 @@ def _evaluate_annotation(fn: JITFunction, text: str) -> Any:
 
 def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
     """A function with the kernel's own signature that returns the arguments in order: Python's
-    call does the binding, which is faster than `inspect.Signature.bind`."""
+    call does the binding, which is faster than `inspect.Signature.bind`. It takes the launch
+    options of GPUs as well."""
     defaults: dict[str, Any] = {}
     parts = []
     for name, parameter in fn.signature.parameters.items():
@@ -203,88 +210,76 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
         else:
             defaults[f"_{name}"] = parameter.default
             parts.append(f"{name}=_{name}")
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            parts.append("/")
+    if "*" not in parts:
+        parts.append("*")
+    parts += [f"{option}=None" for option in GPU_OPTIONS if option not in fn.signature.parameters]
     names = "".join(f"{name}, " for name in fn.signature.parameters)
-    source = f"def binder({', '.join(parts)}): return ({names})"
     namespace = dict(defaults)
-    exec(source, namespace)
+    exec(f"def binder({', '.join(parts)}): return ({names})", namespace)
     binder: Callable[..., tuple[Any, ...]] = namespace["binder"]
     return binder
 
 
-def _without_binder(problem: TypeError) -> str:
-    return str(problem).removeprefix("binder() ")
-
-
-def _disjoint(written: list[int], arguments: list[Any], keys: tuple[Any, ...]) -> bool:
-    """Whether no argument that the kernel writes shares a byte with another argument.
-
-    `written` counts runtime arguments; -1 in it means that any memory may be written.
-    """
-    runtime = [a for a, key in zip(arguments, keys, strict=True) if not isinstance(key, tuple)]
-    if -1 in written:
+def _disjoint(variant: _Variant, values: list[Any]) -> bool:
+    """Whether no argument that the kernel writes shares a byte with another argument."""
+    if variant.writes_anywhere:
         return False
-    for position in written:
-        target = runtime[position]
-        if not isinstance(target, Memory):
-            continue
-        for other_position, other in enumerate(runtime):
-            if other_position == position or not isinstance(other, Memory):
-                continue
-            if target.low < other.high and other.low < target.high:
+    for position in variant.written:
+        target = values[position]
+        low, high = target.low, target.high
+        for other_position in variant.pointers:
+            other = values[other_position]
+            if low < other.high and other.low < high and other_position != position:
                 return False
     return True
 
 
 def _launch(
-    variant: _Variant, arguments: list[Any], grid: tuple[int, int, int], session: Any
+    variant: _Variant, values: list[Any], grid: tuple[int, int, int], session: Any
 ) -> None:
+    for position in variant.written:
+        if not values[position].writeable:
+            name = variant.kernel.name
+            raise LaunchError(
+                f"argument {position} of {name} is read-only, and the kernel writes through it"
+            )
+    for position in variant.pointers:
+        values[position] = values[position].address
+    given = [*[values[position] for position in variant.runtime], *grid]
+    programs, function = grid[0] * grid[1] * grid[2], variant.function
+    extras = variant.kernel.metadata["extras"]
+    if not extras:
+        run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
+    else:
+        _launch_with_extras(variant, given, grid, session, extras)
+
+
+def _launch_with_extras(
+    variant: _Variant,
+    given: list[Any],
+    grid: tuple[int, int, int],
+    session: Any,
+    extras: list[str],
+) -> None:
+    """A launch of code with assertions or records in it."""
     metadata, function = variant.kernel.metadata, variant.function
-    values = _code_arguments(variant, arguments)
-    values += grid
-    programs = grid[0] * grid[1] * grid[2]
-    if not metadata["extras"]:
-        run_grid(programs, lambda a, b, thread: function(*values, a, b), variant.estimate)
-        if session is not None:
-            return
-        return
     status = ctypes.c_int64(0)
+    fixed = {"status": ctypes.addressof(status)}
     recording = None
     if metadata["profile"] is not None:
         recording = session.begin_launch(variant.kernel, grid)
-    fixed = {
-        "status": ctypes.addressof(status),
-        "profile": recording.address if recording is not None else 0,
-        "flush": recording.flush_address if recording is not None else 0,
-    }
-    extras = metadata["extras"]
+        fixed |= {"profile": recording.address, "flush": recording.flush_address}
 
     def run(first: int, last: int, thread: int) -> None:
-        function(*values, first, last, *[thread if e == "thread" else fixed[e] for e in extras])
+        function(*given, first, last, *[fixed.get(name, thread) for name in extras])
 
     try:
-        run_grid(programs, run, variant.estimate)
+        run_grid(grid[0] * grid[1] * grid[2], run, variant.estimate)
     finally:
         if recording is not None:
             session.end_launch(recording)
     if status.value:
         raise AssertionError(metadata["assertions"][status.value - 1])
-
-
-def _code_arguments(variant: _Variant, arguments: list[Any]) -> list[Any]:
-    metadata = variant.kernel.metadata
-    types = [argument for argument in variant.converters]
-    values = []
-    for place, (position, convert) in enumerate(types):
-        value = arguments[position]
-        if isinstance(value, Memory) and place in metadata["written"] and not value.writeable:
-            raise LaunchError(
-                f"argument {position} of {variant.kernel.name} is read-only, and the kernel "
-                "writes through it"
-            )
-        values.append(convert(value))
-    return values
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -308,5 +303,3 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     return decorate if fn is None else decorate(fn)
 
-
-__all__ = ["GPU_OPTIONS", "JITFunction", "check_range", "host_thread", "jit"]

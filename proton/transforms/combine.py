@@ -138,7 +138,8 @@ def _select(op: Any) -> None:
     load = defining_op(loaded)
     if load is None or load.name != "tt.load" or load.block != op.block:
         return
-    if load.opview.mask != mask or _only_user(loaded) is None or _is_volatile(load):
+    own = load.opview.mask  # a Value cannot be compared with None
+    if own is None or own != mask or _only_user(loaded) is None or _is_volatile(load):
         return
     if _move_before(fallback, load):
         with before(load):

@@ -74,7 +74,7 @@ def _unroll(loop: Any, factor: int) -> None:
     with before(loop):
         exact = trips is not None and trips % factor == 0
         group = arith.MulIOp(loop.operands[2], _like(loop.operands[2], factor)).result
-        split = loop.operands[1] if exact else _split(loop, group)
+        split = loop.operands[1] if exact else _split(loop, factor)
         main = _grouped(loop, factor, split, group)
     if exact:
         replace(loop, main.results)
@@ -88,18 +88,19 @@ def _like(value: Any, number: int) -> Any:
     return arith.ConstantOp(value.type, number).result
 
 
-def _split(loop: Any, group: Any) -> Any:
-    """lower + the part of the way to upper that whole groups fill.
+def _split(loop: Any, factor: int) -> Any:
+    """The first index that whole groups of `factor` iterations do not reach.
 
-    The way is unsigned, so that it has no sign to overflow into. Where rounding it up to whole
-    steps wraps around, no group is taken: the second loop does it all.
+    The way from lower to upper is unsigned, so that it has no sign to overflow into. Where
+    rounding it up to whole steps wraps around, there are no groups: the second loop does it all.
     """
     lower, upper, step = list(loop.operands)[:3]
     larger = arith.MaxUIOp if "unsignedCmp" in loop.attributes else arith.MaxSIOp
     way = arith.SubIOp(larger(lower, upper).result, lower).result
-    way = arith.AddIOp(way, arith.SubIOp(step, _like(step, 1)).result).result
-    groups = arith.SubIOp(way, arith.RemUIOp(way, group).result).result
-    return arith.AddIOp(lower, groups).result
+    padded = arith.AddIOp(way, arith.SubIOp(step, _like(step, 1)).result).result
+    trips = arith.DivUIOp(padded, step).result
+    grouped = arith.SubIOp(trips, arith.RemUIOp(trips, _like(step, factor)).result).result
+    return arith.AddIOp(lower, arith.MulIOp(grouped, step).result).result
 
 
 def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:

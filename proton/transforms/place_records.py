@@ -23,6 +23,7 @@ from proton.passes import Pass, register
 
 SCOPE_PREFIX = "scope:"  # of the name locations that carry membership
 SCOPES_ATTRIBUTE = "proton.scopes"  # on the kernel: all scope paths, in source order
+PINNED_ATTRIBUTE = "proton.pinned"  # on the kernel: nothing moves across records
 _WORK = frozenset(
     "memref.load memref.store memref.copy llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg "
     "vector.load vector.store".split()
@@ -63,6 +64,8 @@ class PinRecords(Pass):
                     op.erase()
             names = [ir.StringAttr.get(path) for path in paths]
             function.attributes[SCOPES_ATTRIBUTE] = ir.ArrayAttr.get(names)
+            if self.placement == "program":
+                function.attributes[PINNED_ATTRIBUTE] = ir.UnitAttr.get()
 
 
 @register
@@ -103,8 +106,8 @@ def scope_paths(location: Any) -> frozenset[str]:
 class _Item:
     """An op of a block that takes time: its scope paths, relative to the enclosing run.
 
-    `glue` takes time only for blocks that are cut by a mask; it joins a neighbouring run of its
-    scopes and makes none of its own.
+    `glue` is an op that takes next to no time, or takes it only for blocks that a mask cuts: it
+    joins a neighbouring run of its scopes. A view that finds none is a run of its own.
     """
 
     op: Any
@@ -122,7 +125,11 @@ def _first_components(paths: frozenset[str]) -> frozenset[str]:
 
 
 def _is_glue(op: Any) -> bool:
-    """An `scf.if` that chooses a view, or that writes a cut block back."""
+    """A scalar's access or initialisation, or an `scf.if` that chooses a view or writes a cut
+    block back."""
+    if op.name in ("linalg.fill", "memref.load", "memref.store"):
+        memory = op.operands[0 if op.name == "memref.load" else 1]
+        return memory.type.rank == 0
     if op.name != "scf.if":
         return False
     if len(op.results):
@@ -259,15 +266,29 @@ def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
             continue
         if current is not None and components == current[0]:
             current[1].extend([*pending, item])
-        elif components:
-            lead = []
-            for glue in reversed(pending):
-                if not _first_components(glue.paths) <= components:
-                    break
-                lead.insert(0, glue)
-            current = components, [*lead, item]
+            pending = []
+            continue
+        lead = _trailing(pending, components)
+        runs += _own_runs(pending[: len(pending) - len(lead)])
+        current = (components, [*lead, item]) if components else None
+        if current is not None:
             runs.append(current)
-        else:
-            current = None
         pending = []
-    return runs
+    return runs + _own_runs(pending)
+
+
+def _trailing(glue: list[_Item], components: frozenset[str]) -> list[_Item]:
+    """The last items of `glue` that belong to a run of these components."""
+    count = 0
+    while count < len(glue) and _first_components(glue[-1 - count].paths) <= components:
+        count += 1
+    return glue[len(glue) - count :] if components else []
+
+
+def _own_runs(glue: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
+    """Views of memory that no neighbour takes: reading a cut block takes time."""
+    return [
+        (_first_components(item.paths), [item])
+        for item in glue
+        if item.op.name == "scf.if" and item.paths
+    ]

@@ -91,7 +91,7 @@ def compile_kernel(
         stages.times["frontend"] = (time.perf_counter() - start) * 1e3
         profiled = options.instrumentation
         module = stages.run("ttir", module, ttir_passes(profiled))
-        module = stages.run("ttsir", module, ttsir_passes())
+        module = stages.run("ttsir", module, ttsir_passes(profiled))
         module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
         data = _describe(module, fn, options)
         module = stages.run(

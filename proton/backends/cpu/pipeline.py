@@ -22,12 +22,13 @@ from proton.conversion.triton_to_structured import TritonToStructured
 from proton.dialect.mlir import ir
 from proton.dialect.walk import kernel_functions
 from proton.passes import Pass, Upstream, register
-#T from proton.transforms.combine import Combine
+from proton.transforms.combine import Combine
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
-#T from proton.transforms.loop_unroll import LoopUnroll
+from proton.transforms.loop_unroll import LoopUnroll
+from proton.transforms.pin_values import PinValues
 from proton.transforms.place_records import PinRecords, PlaceRecords, StripRecords
-#T from proton.transforms.reorder_broadcast import ReorderBroadcast
+from proton.transforms.reorder_broadcast import ReorderBroadcast
 from proton.transforms.stack_buffers import StackBuffers
 
 CLEAN = Upstream("canonicalize,cse")
@@ -65,22 +66,24 @@ def ttir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
         # First, so that without instrumentation nothing of a scope is seen by any pass.
         StripRecords() if instrumentation is None else PinRecords(instrumentation.placement),
         CLEAN,
-        #T Combine(),
-        #T ReorderBroadcast(),
+        Combine(),
+        ReorderBroadcast(),
         Upstream("canonicalize,cse,loop-invariant-code-motion,sccp"),
-        #T LoopUnroll(),
+        LoopUnroll(),
         Upstream("canonicalize,cse,symbol-dce"),
         MarkWritten(),
     ]
 
 
-def ttsir_passes() -> list[Pass]:
+def ttsir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
     """Structured memory access; arithmetic as linalg on tensors."""
+    pinned = instrumentation is not None and instrumentation.placement == "program"
     return [
         TritonToStructured(),
         Upstream("canonicalize,cse,loop-invariant-code-motion"),
         TritonPointersToLLVM(),
         TritonArithToLinalg(),
+        *([PinValues()] if pinned else []),
         # Before buffers exist: a chain of elementwise ops becomes one loop nest.
         Upstream("linalg-fuse-elementwise-ops,canonicalize,cse"),
     ]

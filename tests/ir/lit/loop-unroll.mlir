@@ -37,7 +37,8 @@ func.func @a_known_multiple_needs_no_second_loop(%x: i32, %y: i32) -> (i32, i32)
 // CHECK: %[[GROUP:.*]] = arith.muli %[[STEP]], %[[FOUR]] : i32
 // CHECK: %[[END:.*]] = arith.maxsi %[[LOWER]], %[[UPPER]] : i32
 // CHECK: %[[WAY:.*]] = arith.subi %[[END]], %[[LOWER]] : i32
-// CHECK: %[[REST:.*]] = arith.remui %{{.*}}, %[[GROUP]] : i32
+// CHECK: %[[TRIPS:.*]] = arith.divui %{{.*}}, %[[STEP]] : i32
+// CHECK: %[[REST:.*]] = arith.remui %[[TRIPS]], %{{.*}} : i32
 // CHECK: %[[SPLIT:.*]] = arith.addi %[[LOWER]], %{{.*}} : i32
 // CHECK: %[[M:.*]] = scf.for %{{.*}} = %[[LOWER]] to %[[SPLIT]] step %[[GROUP]] iter_args(%{{.*}} = %[[P]])
 // CHECK-COUNT-4: "tt.store"

@@ -1,0 +1,41 @@
+"""What all tests share: a cache of their own, and random numbers whose seed a failure shows."""
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# Before proton is imported by any test: kernels of a test run never meet those of another.
+_CACHE = tempfile.mkdtemp(prefix="proton-tests-")
+os.environ["PROTON_CACHE_DIR"] = _CACHE
+
+
+def pytest_unconfigure() -> None:
+    """Removes the session's cache."""
+    shutil.rmtree(_CACHE, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def session_seed() -> int:
+    """The seed of this test run: PROTON_TEST_SEED, else a fresh one."""
+    return int(os.environ.get("PROTON_TEST_SEED") or secrets.randbits(32))
+
+
+@pytest.fixture
+def rng(session_seed: int) -> np.random.Generator:
+    """Random numbers; the line this prints is shown when the test fails."""
+    print(f"rerun with PROTON_TEST_SEED={session_seed}")
+    return np.random.default_rng(session_seed)
+
+
+@pytest.fixture
+def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty disk cache for one test and the processes that it starts."""
+    folder = tmp_path / "kernels"
+    monkeypatch.setenv("PROTON_CACHE_DIR", str(folder))
+    yield folder

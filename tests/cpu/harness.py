@@ -1,0 +1,192 @@
+"""Kernels from expressions, random data of every dtype, and exact comparisons.
+
+numpy has no bfloat16: its arrays are kept as uint16 (`encode`), and computed with as float32
+(`decode`), which holds every bfloat16.
+"""
+
+import functools
+import hashlib
+import importlib.util
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import proton
+import proton.language as tl
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = SIGNED + UNSIGNED
+WIDE_FLOATS = ("float32", "float64")
+FLOATS = ("float16", "bfloat16", *WIDE_FLOATS)
+NUMBERS = INTEGERS + FLOATS
+DTYPES = ("bool", *NUMBERS)
+
+_FOLDER = tempfile.TemporaryDirectory(prefix="proton-kernels-")
+_HEADER = "import proton\nimport proton.language as tl\n\n"
+
+
+@functools.cache
+def kernels_of(source: str) -> Any:
+    """A module with this source; kernels must lie in files for their source to be read."""
+    name = "kernels_" + hashlib.sha256(source.encode()).hexdigest()[:16]
+    path = Path(_FOLDER.name) / f"{name}.py"
+    path.write_text(_HEADER + source)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def elementwise(expression: str, inputs: int) -> Any:
+    """The kernel out[i] = expression, of the inputs a, b, c (pointers a_ptr, b_ptr, c_ptr)."""
+    names = "abc"[:inputs]
+    loads = "".join(f"    {x} = tl.load({x}_ptr + offs, mask=mask)\n" for x in names)
+    source = (
+        "@proton.jit\n"
+        f"def kernel({''.join(f'{x}_ptr, ' for x in names)}out_ptr, n, BLOCK: tl.constexpr):\n"
+        "    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+        "    mask = offs < n\n"
+        f"{loads}"
+        f"    tl.store(out_ptr + offs, {expression}, mask=mask)\n"
+    )
+    return kernels_of(source).kernel
+
+
+def apply(
+    expression: str,
+    *inputs: tuple[np.ndarray, str],
+    out: str,
+    block: int = 256,
+) -> np.ndarray:
+    """The expression of (array, dtype) inputs, as computed by a kernel; `out` is its dtype."""
+    size = inputs[0][0].size
+    result = np.zeros(size, storage(out))
+    kernel = elementwise(expression, len(inputs))
+    pointers = [pointer(array, dtype) for array, dtype in inputs]
+    kernel[(proton.cdiv(size, block),)](*pointers, pointer(result, out), size, BLOCK=block)
+    return result
+
+
+# Dtypes
+
+
+def storage(dtype: str) -> np.dtype[Any]:
+    """numpy's dtype for the bits of one."""
+    return np.dtype("uint16" if dtype == "bfloat16" else dtype)
+
+
+def pointer(array: np.ndarray, dtype: str) -> Any:
+    """The array as an argument that points to `dtype`."""
+    return proton.reinterpret(array, tl.bfloat16) if dtype == "bfloat16" else array
+
+
+def decode(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Stored bits as numbers: bfloat16 as float32, the rest as they are."""
+    if dtype != "bfloat16":
+        return array
+    return (array.astype(np.uint32) << 16).view(np.float32)
+
+
+def encode(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Numbers in their stored form, rounded once to nearest even."""
+    if dtype != "bfloat16":
+        with np.errstate(all="ignore"):
+            return values.astype(dtype)
+    if values.dtype != np.float32:
+        values = _to_float32_odd(values.astype(np.float64))
+    bits = values.view(np.uint32)
+    rounded = ((bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+def _to_float32_odd(values: np.ndarray) -> np.ndarray:
+    """float64 to float32, rounded to odd: a second rounding to fewer bits is then exact."""
+    with np.errstate(all="ignore"):
+        near = values.astype(np.float32)
+        inexact = near.astype(np.float64) != values
+        away = np.abs(near.astype(np.float64)) > np.abs(values)
+    bits = near.view(np.uint32)
+    bits = np.where(inexact & away & np.isfinite(values), bits - 1, bits)
+    odd = np.where(inexact & np.isfinite(values), bits | 1, bits)
+    return odd.astype(np.uint32).view(np.float32)
+
+
+# Data
+
+
+def sample(rng: np.random.Generator, dtype: str, size: int) -> np.ndarray:
+    """Stored values of a dtype: half random bits, half ordinary numbers, and the specials."""
+    if dtype == "bool":
+        return rng.integers(0, 2, size).astype(bool)
+    kind = storage(dtype)
+    bits = rng.integers(0, 256, size * kind.itemsize, dtype=np.uint8).view(kind)
+    if dtype in INTEGERS:
+        small = rng.integers(0 if dtype in UNSIGNED else -20, 20, size).astype(kind)
+        info = np.iinfo(kind)
+        specials = np.array([0, 1, info.min, info.max], kind)
+    else:
+        small = encode((rng.standard_normal(size) * 8).astype(np.float32), dtype)
+        specials = special_floats(dtype)
+    values = np.where(rng.random(size) < 0.5, bits, small)
+    places = rng.permutation(size)[: specials.size]
+    values[places] = specials[: places.size]
+    return values
+
+
+def special_floats(dtype: str) -> np.ndarray:
+    """NaN, infinities, zeros, halves, and the ends of the normal and denormal ranges."""
+    info = {"bfloat16": np.finfo(np.float32)}.get(dtype) or np.finfo(dtype)
+    numbers = [0.0, 0.5, 1.0, 1.5, 2.5, np.inf, float(info.smallest_normal)]
+    if dtype == "bfloat16":
+        numbers += [float(info.smallest_normal) / 128, 2.0**127 * (2 - 2**-7)]
+    else:
+        numbers += [float(info.smallest_subnormal), float(info.max)]
+    both = np.array([*numbers, *(-x for x in numbers), np.nan], np.float64)
+    return encode(both if dtype != "bfloat16" else both.astype(np.float32), dtype)
+
+
+def ordinary(rng: np.random.Generator, dtype: str, shape: Any) -> np.ndarray:
+    """Stored values without surprises: no NaN, no overflow in a sum of a few thousand."""
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype in INTEGERS:
+        return rng.integers(0 if dtype in UNSIGNED else -50, 50, shape).astype(dtype)
+    return encode(rng.standard_normal(shape).astype(np.float32), dtype)
+
+
+# Comparison
+
+
+def assert_same(got: np.ndarray, want: np.ndarray, dtype: str, context: Sequence[Any] = ()) -> None:
+    """Bit for bit, but that any NaN equals any other. `context`: arrays shown on failure."""
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype == storage(dtype), (got.dtype, want.dtype)
+    bits = f"u{got.dtype.itemsize}"
+    same = np.ascontiguousarray(got).view(bits) == np.ascontiguousarray(want).view(bits)
+    if dtype in FLOATS:
+        same |= np.isnan(decode(got, dtype)) & np.isnan(decode(want, dtype))
+    if not same.all():
+        place = tuple(int(i) for i in np.argwhere(~same)[0])
+        inputs = [np.asarray(x)[place] for x in context]
+        raise AssertionError(
+            f"{(~same).sum()} of {same.size} {dtype} differ, first at {place}: got "
+            f"{decode(got, dtype)[place]!r}, want {decode(want, dtype)[place]!r}, inputs {inputs}"
+        )
+
+
+def assert_number(got: np.ndarray, want: np.ndarray, dtype: str) -> None:
+    """As `assert_same`, but 0 equals -0."""
+    zero = (decode(got, dtype) == 0) & (decode(want, dtype) == 0)
+    assert_same(np.where(zero, 0, got).astype(got.dtype), np.where(zero, 0, want).astype(got.dtype), dtype)
+
+
+def truncated_division(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a // b rounded towards zero, as C has it."""
+    quotient = a // b
+    return quotient + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype)

@@ -1,0 +1,320 @@
+"""Operators and elementwise functions, bit for bit against numpy."""
+
+import fractions
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cpu.harness import (
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    SIGNED,
+    UNSIGNED,
+    WIDE_FLOATS,
+    apply,
+    assert_number,
+    assert_same,
+    decode,
+    encode,
+    ordinary,
+    sample,
+    storage,
+    truncated_division,
+)
+
+SIZE = 777  # four blocks of 256, the last one partial
+
+
+@pytest.fixture(autouse=True)
+def quiet_numpy() -> Any:
+    """The reference overflows and makes NaN on purpose."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def check_binary(
+    rng: np.random.Generator, expression: str, reference: Callable[..., Any], dtype: str, out: str
+) -> None:
+    a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
+    got = apply(expression, (a, dtype), (b, dtype), out=out)
+    want = reference(decode(a, dtype), decode(b, dtype))
+    assert_same(got, encode(np.asarray(want), out), out, [decode(a, dtype), decode(b, dtype)])
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize(
+    "symbol, function", [("+", np.add), ("-", np.subtract), ("*", np.multiply)]
+)
+def test_arithmetic(
+    rng: np.random.Generator, symbol: str, function: Callable[..., Any], dtype: str
+) -> None:
+    check_binary(rng, f"a {symbol} b", function, dtype, dtype)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_true_division_of_narrow_floats_and_integers_is_done_in_fp32(
+    rng: np.random.Generator, dtype: str
+) -> None:
+    out = dtype if dtype in WIDE_FLOATS else "float32"
+    check_binary(rng, "a / b", lambda a, b: a.astype(out) / b.astype(out), dtype, out)
+
+
+def nonzero_divisors(rng: np.random.Generator, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
+    b = np.where(b == 0, 1, b).astype(dtype)
+    if dtype in SIGNED:  # the least number by -1 overflows
+        b = np.where((b == -1) & (a == np.iinfo(dtype).min), 2, b).astype(dtype)
+    return a, b
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_division_rounds_towards_zero(rng: np.random.Generator, dtype: str) -> None:
+    a, b = nonzero_divisors(rng, dtype)
+    got = apply("a // b", (a, dtype), (b, dtype), out=dtype)
+    assert_same(got, truncated_division(a, b), dtype, [a, b])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_remainder_has_the_sign_of_the_dividend(
+    rng: np.random.Generator, dtype: str
+) -> None:
+    a, b = nonzero_divisors(rng, dtype)
+    got = apply("a % b", (a, dtype), (b, dtype), out=dtype)
+    assert_same(got, np.fmod(a, b), dtype, [a, b])
+
+
+@pytest.mark.parametrize("expression", ["a // b", "a % b", "(a // b) + (a % b)"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_division_by_zero_and_overflow_do_not_trap(
+    rng: np.random.Generator, expression: str, dtype: str
+) -> None:
+    a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
+    b[::3] = 0
+    if dtype in SIGNED:
+        a[1::3], b[1::3] = np.iinfo(dtype).min, -1
+    got = apply(expression, (a, dtype), (b, dtype), out=dtype)
+    a, b, got = a[2::3], b[2::3], got[2::3]
+    if expression == "a // b":
+        fine = (b != 0) & ((a != a.min()) | (b.astype(np.float64) != -1))
+        assert_same(got[fine], truncated_division(a[fine], b[fine]), dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_float_remainder(rng: np.random.Generator, dtype: str) -> None:
+    out = dtype if dtype in WIDE_FLOATS else "float32"
+    check_binary(rng, "a % b", lambda a, b: np.fmod(a.astype(out), b.astype(out)), dtype, out)
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
+@pytest.mark.parametrize(
+    "symbol, function", [("&", operator.and_), ("|", operator.or_), ("^", operator.xor)]
+)
+def test_bitwise(
+    rng: np.random.Generator, symbol: str, function: Callable[..., Any], dtype: str
+) -> None:
+    check_binary(rng, f"a {symbol} b", function, dtype, dtype)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("symbol, function", [("<<", np.left_shift), (">>", np.right_shift)])
+def test_shifts(
+    rng: np.random.Generator, symbol: str, function: Callable[..., Any], dtype: str
+) -> None:
+    a = sample(rng, dtype, SIZE)
+    amount = rng.integers(0, np.iinfo(dtype).bits, SIZE).astype(dtype)
+    got = apply(f"a {symbol} b", (a, dtype), (amount, dtype), out=dtype)
+    assert_same(got, function(a, amount), dtype, [a, amount])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("symbol", ["==", "!=", "<", "<=", ">", ">="])
+def test_comparisons(rng: np.random.Generator, symbol: str, dtype: str) -> None:
+    functions = {"==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal"}
+    functions |= {">": "greater", ">=": "greater_equal"}
+    check_binary(rng, f"a {symbol} b", getattr(np, functions[symbol]), dtype, "bool")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where(rng: np.random.Generator, dtype: str) -> None:
+    c, a, b = (sample(rng, kind, SIZE) for kind in ("bool", dtype, dtype))
+    got = apply("tl.where(a, b, c)", (c, "bool"), (a, dtype), (b, dtype), out=dtype)
+    assert_same(got, np.where(c, a, b), dtype)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("mode", ["", ', propagate_nan="ALL"'])
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_extrema(rng: np.random.Generator, name: str, mode: str, dtype: str) -> None:
+    a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
+    got = apply(f"tl.{name}(a, b{mode})", (a, dtype), (b, dtype), out=dtype)
+    function = getattr(np, name if mode else {"maximum": "fmax", "minimum": "fmin"}[name])
+    want = encode(function(decode(a, dtype), decode(b, dtype)), dtype)
+    assert_number(got, want, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("mode", ["", ', propagate_nan="ALL"'])
+def test_clamp(rng: np.random.Generator, mode: str, dtype: str) -> None:
+    a = sample(rng, dtype, SIZE)
+    bounds = [encode(np.full(SIZE, x, np.float32), dtype) for x in (-3.5, 4.25)]
+    got = apply(
+        f"tl.clamp(a, b, c{mode})", (a, dtype), *((b, dtype) for b in bounds), out=dtype
+    )
+    low, high = (decode(b, dtype) for b in bounds)
+    lesser, greater = (np.minimum, np.maximum) if mode else (np.fmin, np.fmax)
+    assert_number(got, encode(greater(lesser(decode(a, dtype), high), low), dtype), dtype)
+
+
+def exact_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, dtype: str) -> np.ndarray:
+    """a * b + c of finite numbers, rounded once."""
+    sums = [
+        fractions.Fraction(x) * fractions.Fraction(y) + fractions.Fraction(z)
+        for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
+    ]
+    near = np.array([float(s) for s in sums])
+    # Rounded to odd, so that rounding again to fewer bits is exact.
+    signs = np.array([(s > fractions.Fraction(x)) - (s < fractions.Fraction(x)) for s, x in zip(sums, near.tolist(), strict=True)])
+    even = (near.view(np.int64) & 1) == 0
+    odd = np.where((signs != 0) & even, np.nextafter(near, np.copysign(np.inf, signs)), near)
+    return encode(near if dtype == "float64" else odd, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_fma_rounds_once(rng: np.random.Generator, dtype: str) -> None:
+    a, b, c = (ordinary(rng, dtype, SIZE) for _ in range(3))
+    c[::2] = encode(-decode(a, dtype)[::2] * decode(b, dtype)[::2], dtype)  # cancels
+    got = apply("tl.fma(a, b, c)", *((x, dtype) for x in (a, b, c)), out=dtype)
+    want = exact_fma(*(decode(x, dtype) for x in (a, b, c)), dtype)
+    assert_number(got, want, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_and_sums_are_not_contracted(rng: np.random.Generator, dtype: str) -> None:
+    a, b, c = (ordinary(rng, dtype, SIZE) for _ in range(3))
+    got = apply("a * b + c", *((x, dtype) for x in (a, b, c)), out=dtype)
+    assert_same(got, a * b + c, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
+def test_invert(rng: np.random.Generator, dtype: str) -> None:
+    a = sample(rng, dtype, SIZE)
+    assert_same(apply("~a", (a, dtype), out=dtype), ~a, dtype)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_negation(rng: np.random.Generator, dtype: str) -> None:
+    a = sample(rng, dtype, SIZE)
+    want = encode(-decode(a, dtype), dtype)
+    assert_same(apply("-a", (a, dtype), out=dtype), want, dtype)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_absolute_value(rng: np.random.Generator, dtype: str) -> None:
+    a = sample(rng, dtype, SIZE)
+    want = encode(np.abs(decode(a, dtype)), dtype)
+    assert_same(apply("tl.abs(a)", (a, dtype), out=dtype), want, dtype)
+    assert_same(apply("abs(a)", (a, dtype), out=dtype), want, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64", "int32", "int64"])
+def test_umulhi(rng: np.random.Generator, dtype: str) -> None:
+    a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
+    got = apply("tl.umulhi(a, b)", (a, dtype), (b, dtype), out=dtype)
+    unsigned, bits = dtype.removeprefix("u"), np.iinfo(dtype).bits
+    wide = a.view(f"u{unsigned}").astype(object) * b.view(f"u{unsigned}").astype(object)
+    assert_same(got, (wide >> bits).astype(f"u{unsigned}").view(dtype), dtype, [a, b])
+
+
+@pytest.mark.parametrize("expression", ["tl.fdiv(a, b)", "tl.div_rn(a, b)"])
+def test_named_divisions(rng: np.random.Generator, expression: str) -> None:
+    check_binary(rng, expression, np.divide, "float32", "float32")
+
+
+def in_range(values: np.ndarray, out: str) -> np.ndarray:
+    """Floats whose integer part fits the integer type `out`."""
+    info = np.iinfo(out)
+    exact = np.trunc(values.astype(np.float64))
+    fits = (exact >= float(info.min)) & (exact <= np.nextafter(float(info.max), 0))
+    return fits | (exact == 0)
+
+
+@pytest.mark.parametrize("out", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_casts(rng: np.random.Generator, dtype: str, out: str) -> None:
+    a = sample(rng, dtype, SIZE)
+    if dtype in FLOATS and out in INTEGERS:
+        a = np.where(in_range(decode(a, dtype), out), a, encode(np.float32([3]), dtype))
+    got = apply(f"a.to(tl.{'int1' if out == 'bool' else out})", (a, dtype), out=out)
+    values = decode(a, dtype)
+    want = values != 0 if out == "bool" else encode(values, out)
+    assert_same(got, want, out, [values])
+
+
+@pytest.mark.parametrize(
+    "dtype, out",
+    [(a, b) for a in FLOATS for b in FLOATS if storage(a).itemsize > storage(b).itemsize],
+)
+def test_casts_towards_zero(rng: np.random.Generator, dtype: str, out: str) -> None:
+    a = sample(rng, dtype, SIZE)
+    expression = f'a.to(tl.{out}, fp_downcast_rounding="rtz")'
+    got = apply(expression, (a, dtype), out=out)
+    nearest = encode(a, out)
+    too_far = np.abs(decode(nearest, out).astype(dtype)) > np.abs(a)
+    bits = nearest.view(f"u{nearest.itemsize}")
+    want = np.where(too_far, bits - 1, bits).astype(bits.dtype).view(nearest.dtype)
+    assert_same(got, want, out, [a])
+
+
+@pytest.mark.parametrize("out", NUMBERS)
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_bitcasts(rng: np.random.Generator, dtype: str, out: str) -> None:
+    if storage(dtype).itemsize != storage(out).itemsize:
+        pytest.skip("a bitcast keeps the width")
+    a = sample(rng, dtype, SIZE)
+    got = apply(f"a.to(tl.{out}, bitcast=True)", (a, dtype), out=out)
+    unsigned = f"u{got.itemsize}"
+    assert (got.view(unsigned) == a.view(unsigned)).all()
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 255, 256, 257, 1000])
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float64"])
+def test_every_size(rng: np.random.Generator, dtype: str, size: int) -> None:
+    a, b = ordinary(rng, dtype, size), ordinary(rng, dtype, size)
+    got = apply("a + b", (a, dtype), (b, dtype), out=dtype)
+    assert_same(got, encode(decode(a, dtype) + decode(b, dtype), dtype), dtype)
+
+
+@pytest.mark.parametrize(
+    "a, b, out",
+    [
+        ("int8", "int32", "int32"),
+        ("uint8", "int16", "int16"),
+        ("int32", "uint32", "uint32"),
+        ("uint16", "int64", "int64"),
+        ("int32", "float32", "float32"),
+        ("float16", "float32", "float32"),
+        ("bfloat16", "float32", "float32"),
+        ("float16", "float64", "float64"),
+        ("int64", "float16", "float16"),
+        ("bool", "int32", "int32"),
+    ],
+)
+def test_operands_of_two_dtypes_meet_in_one(
+    rng: np.random.Generator, a: str, b: str, out: str
+) -> None:
+    x, y = ordinary(rng, a, SIZE), ordinary(rng, b, SIZE)
+    want = encode(decode(x, a), out) + encode(decode(y, b), out)
+    assert_same(apply("a + b", (x, a), (y, b), out=out), want, out)
+
+
+@pytest.mark.parametrize("dtype", UNSIGNED + SIGNED)
+def test_numbers_take_the_type_of_the_tensor(rng: np.random.Generator, dtype: str) -> None:
+    a = sample(rng, dtype, SIZE)
+    got = apply("(a + 7) * 3 - 1", (a, dtype), out=dtype)
+    seven, three, one = (np.array(x, dtype) for x in (7, 3, 1))
+    assert_same(got, (a + seven) * three - one, dtype)
