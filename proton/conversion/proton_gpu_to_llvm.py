@@ -129,6 +129,8 @@ class _Lowering:
         self.capacity = layout["capacity"]
         self.record_bytes = wire.record_bytes(layout["payload_slots"])
         self.segment = wire.segments_offset(1)
+        records = ops_named(function, *_RECORDS)
+        self.may_wrap = len(records) > self.capacity or any(map(_in_loop, records))
         self.count: Any = None  # address of the number of records so far
         self.rules: dict[str, Callable[[Any], None]] = {
             "proton_gpu.init": self._init,
@@ -199,7 +201,7 @@ class _Lowering:
     def _write(self, op: Any, number: Any) -> None:
         view = op.opview
         slot = number
-        if not self._never_wraps(op):
+        if self.may_wrap:
             slot = arith.RemUIOp(number, constant(self.capacity, _i(64))).result
         offset = arith.MulIOp(slot, constant(self.record_bytes, _i(64))).result
         place = element_pointer(byte_pointer(self.block, self.segment), offset, _i(8))
@@ -210,10 +212,6 @@ class _Lowering:
         _store(view.iteration, place, wire.ITERATION_OFFSET)
         for position, value in enumerate(view.payload):
             _store(value, place, wire.RECORD_BASE_BYTES + 8 * position)
-
-    def _never_wraps(self, op: Any) -> bool:
-        records = ops_named(self.function, *_RECORDS)
-        return not any(map(_in_loop, records)) and len(records) <= self.capacity
 
     def _flush(self, op: Any) -> None:
         """Writes, and hands the segment over when this record was its last."""

@@ -304,22 +304,27 @@ def _math(name: str) -> Callable[[Any], None]:
 
 
 def _fp_to_fp(op: Any) -> None:
-    """Round towards zero: drop the mantissa bits that the narrow type lacks, then truncate.
+    """Round towards zero: to nearest, and where that is further from zero, one bit back.
 
-    Exact for results in the narrow type's normal range.
+    The neighbour of a float of the same sign has the neighbouring integer for its bits; the one
+    before infinity is the greatest number.
     """
-    source, target = element_of(op.operands[0]), op.results[0].type
-    dropped = {16: 13, 32: 29}.get(target.element_type.width, 0)
-    if isinstance(target.element_type, ir.BF16Type):
-        dropped = 16
-    bits = ir.IntegerType.get_signless(source.width)
-    wide = ir.RankedTensorType.get(shape_of(op.operands[0]), bits)
-    mask = ir.DenseElementsAttr.get_splat(wide, ir.IntegerAttr.get(bits, -(1 << dropped)))
-    raw = arith.BitcastOp(wide, op.operands[0]).result
-    kept = arith.AndIOp(raw, arith.ConstantOp(wide, mask).result).result
-    float_type = ir.RankedTensorType.get(shape_of(op.operands[0]), source)
-    value = arith.BitcastOp(float_type, kept).result
-    replace(op, [arith.TruncFOp(target, value).result])
+    value, type_ = op.operands[0], op.results[0].type
+    shape, width = shape_of(value), type_.element_type.width if shape_of(value) else type_.width
+
+    def typed(element: Any) -> Any:
+        return ir.RankedTensorType.get(shape, element) if shape else element
+
+    def magnitude(x: Any) -> Any:
+        return ir.Operation.create("math.absf", results=[x.type], operands=[x]).result
+
+    nearest = arith.TruncFOp(type_, value).result
+    back = arith.ExtFOp(value.type, nearest).result
+    too_far = arith.CmpFOp(arith.CmpFPredicate.OGT, magnitude(back), magnitude(value)).result
+    bits = typed(ir.IntegerType.get_signless(width))
+    raw = arith.BitcastOp(bits, nearest).result
+    raw = arith.SubIOp(raw, arith.ExtUIOp(bits, too_far).result).result
+    replace(op, [arith.BitcastOp(type_, raw).result])
 
 
 def _mulhiui(op: Any) -> None:

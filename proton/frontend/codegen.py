@@ -354,10 +354,11 @@ class Generator:
 
     def exit_scope(self, name: Any) -> None:
         """Closes the innermost scope of this block, which must have this name."""
-        inner = self.scopes[-1] if len(self.scopes) > self.block_scope else None
-        if inner is None or inner != name:
+        is_open = len(self.scopes) > self.block_scope
+        if not is_open or self.scopes[-1] != name:
+            inner = repr(self.scopes[-1]) if is_open else "none"
             raise error(
-                f"exit_scope({name!r}): the innermost open scope is {inner!r}",
+                f"exit_scope({name!r}): the innermost open scope is {inner}",
                 "scopes close in the reverse order of their opening, in the same block",
             )
         with self.location():

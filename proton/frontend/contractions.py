@@ -55,7 +55,7 @@ def _dot(
         found = acc.type if isinstance(acc, tensor) else repr(acc)
         raise error(
             f"tl.dot: acc must have shape {list(shape)}, got {found}",
-            f"start from tl.zeros({shape}, dtype=tl.float32)",
+            f"start from tl.zeros({shape}, dtype={type_.scalar.name})",
         )
     op = tt.DotOp(a.handle, b.handle, acc.handle, string_attr(input_precision), to_ir(type_))
     return wrap(op, type_)

@@ -156,7 +156,7 @@ def work_paths(op: Any) -> frozenset[str]:
 def _view_paths(value: Any) -> frozenset[str]:
     """The scopes of a view of the caller's memory; none for a local buffer."""
     op = defining_op(value)
-    if op is None or not (op.name in _VIEWS or _is_glue(op)):
+    if op is None or not (op.name in _VIEWS or (op.name == "scf.if" and _is_glue(op))):
         return frozenset()
     if op.name == "memref.cast":
         return _view_paths(op.operands[0])

@@ -10,7 +10,10 @@ from proton.language.function import DeviceFunction
 
 @dataclass(frozen=True)
 class Case:
-    """A bad kernel; `at` is the source text the caret underlines, `hint` a part of the hint."""
+    """A bad kernel; `at` is the source text the caret underlines, `hint` a part of the hint.
+
+    Every error says what to do instead, so no hint is empty.
+    """
 
     kernel: DeviceFunction
     rule: str
@@ -23,7 +26,7 @@ CASES: list[Case] = []
 
 
 def rejected(
-    rule: str, at: str, hint: str = "", kind: type[CompilationError] = CompilationError
+    rule: str, at: str, hint: str, kind: type[CompilationError] = CompilationError
 ) -> Callable[[Any], DeviceFunction]:
     """Puts the kernel below into the table, with what its error must say."""
 
@@ -35,6 +38,6 @@ def rejected(
     return add
 
 
-def unsupported(rule: str, at: str, hint: str = "") -> Callable[[Any], DeviceFunction]:
+def unsupported(rule: str, at: str, hint: str) -> Callable[[Any], DeviceFunction]:
     """A construct that is not part of the language."""
     return rejected(rule, at, hint, UnsupportedLanguageConstruct)

@@ -7,6 +7,9 @@ from proton.language.profiling import enter_scope, exit_scope, mark, scope
 from tests.ir.rejected import rejected, unsupported
 
 
+NAN = tl.constexpr(float("nan"))
+
+
 @DeviceFunction
 def helper(x, y):
     return x + y
@@ -30,22 +33,29 @@ def fails(x):
 # Calls and compile-time evaluation
 
 
-@rejected("missing a required argument: 'y'", "helper(n)")
+@rejected("missing a required argument: 'y'", "helper(n)", "its parameters are (x, y)")
 def too_few_arguments(n):
     helper(n)
 
 
-@rejected("got an unexpected keyword argument 'maks'", "tl.load(x_ptr, maks=1)")
+@rejected(
+    "got an unexpected keyword argument 'maks'", "tl.load(x_ptr, maks=1)", "(pointer, mask=None"
+)
 def misspelt_argument(x_ptr):
     tl.load(x_ptr, maks=1)
 
 
-@rejected("parameter SIZE is a constexpr, got a i32", "needs_constexpr(n, n)")
+@rejected(
+    "parameter SIZE is a constexpr, got a i32", "needs_constexpr(n, n)", "leave tl.constexpr out"
+)
 def constexpr_parameter(n):
     needs_constexpr(n, n)
 
 
-@rejected("a constexpr needs a value known while compiling, got i32", "SIZE: tl.constexpr = n")
+@rejected(
+    "a constexpr needs a value known while compiling, got i32", "SIZE: tl.constexpr = n",
+    "leave the annotation out",
+)
 def constexpr_variable(n):
     SIZE: tl.constexpr = n
 
@@ -55,17 +65,17 @@ def calls_recursive(n):
     recursive(n)
 
 
-@rejected("fails: no 3", "fails(3)")
+@rejected("fails: ValueError: no 3", "fails(3)", "it runs while compiling")
 def failing_constexpr_function(n):
     fails(3)
 
 
-@rejected("runs while compiling and cannot take a tensor", "fails(n)")
+@rejected("runs while compiling and cannot take a tensor", "fails(n)", "the op of proton.language")
 def constexpr_function_of_tensor(n):
     fails(n)
 
 
-@rejected("1 // 0", "1 // 0")
+@rejected("1 // 0", "1 // 0", "Python evaluates this")
 def divides_by_zero(n):
     1 // 0
 
@@ -73,6 +83,7 @@ def divides_by_zero(n):
 @rejected(
     "static assertion failed: too large: 4",
     'tl.static_assert(2 + 2 == 5, f"too large: {2 + 2}")',
+    "the constexpr arguments",
     kind=CompileTimeAssertionFailure,
 )
 def static_assertion(n):
@@ -84,7 +95,7 @@ def static_assertion_of_tensor(n):
     tl.static_assert(n > 0)
 
 
-@rejected("an f-string in a kernel takes constexprs", 'f"{n}"')
+@rejected("an f-string in a kernel takes constexprs", 'f"{n}"', "{x.type}")
 def formats_tensor(n):
     tl.static_print(f"{n}")
 
@@ -97,13 +108,15 @@ def unclosed(n):
     enter_scope("a")
 
 
-@rejected("exit_scope('b'): the innermost open scope is 'a'", 'exit_scope("b")')
+@rejected("exit_scope('b'): the innermost open scope is 'a'", 'exit_scope("b")', "reverse order")
 def wrong_exit(n):
     enter_scope("a")
     exit_scope("b")
 
 
-@rejected("exit_scope('a'): the innermost open scope is none", 'exit_scope("a")')
+@rejected(
+    "exit_scope('a'): the innermost open scope is none", 'exit_scope("a")', "in the same block"
+)
 def exit_without_enter(n):
     exit_scope("a")
 
@@ -131,12 +144,208 @@ def block_payload(n):
         pass
 
 
-@rejected("proton.scope is used as `with proton.scope(name):`", 'scope("a")')
+@rejected("proton.scope is used as `with proton.scope(name):`", 'scope("a")', "proton.enter_scope")
 def scope_as_call(n):
     scope("a")
 
 
-@unsupported("'as' in a scope is not supported", 'with scope("a") as s:')
+@unsupported("'as' in a scope is not supported", 'with scope("a") as s:', "leave it out")
 def scope_as_name(n):
     with scope("a") as s:
         pass
+
+
+@rejected("proton.scope: missing a required argument: 'name'", "scope()", "(name")
+def scope_without_name(n):
+    with scope():
+        pass
+
+
+@rejected("multiple values for argument 'name'", 'scope("a", name=n)', "(name")
+def scope_with_two_names(n):
+    with scope("a", name=n):
+        pass
+
+
+@rejected("enter_scope('a') is not exited in its block", "with scope", "close it in the same block")
+def scope_left_open_in_a_scope(n):
+    with scope("outer"):
+        enter_scope("a")
+
+
+@rejected("exit_scope('a'): the innermost open scope is none", 'exit_scope("a")', "reverse order")
+def scope_exited_in_a_branch(n):
+    enter_scope("a")
+    if n > 0:
+        exit_scope("a")
+
+
+@rejected("enter_scope('a') is not exited in its block", "for _i in", "close it in the same block")
+def scope_left_open_in_a_loop(n):
+    for _i in range(n):
+        enter_scope("a")
+
+
+@rejected("exit_scope('outer'): the innermost open scope is none", 'exit_scope("outer")', "in the")
+def with_scope_exited_inside(n):
+    with scope("outer"):
+        exit_scope("outer")
+
+
+@rejected("mark: too many positional arguments", 'mark("a", n, n)', "(name")
+def mark_of_two(n):
+    mark("a", n, n)
+
+
+# What Python raises while compiling is an error of the kernel, at its place
+
+
+@unsupported("'in' on tensors is not supported", "3 in n", "(x == a) | (x == b)")
+def membership_in_tensor(n):
+    3 in n
+
+
+@unsupported("'in' on tensors is not supported", "n in (1, 2)", "(x == a) | (x == b)")
+def membership_of_tensor(n):
+    n in (1, 2)
+
+
+@rejected("3 in 4: TypeError", "3 in 4", "Python evaluates it")
+def membership_in_number(n):
+    3 in 4
+
+
+@rejected("* unpacks a tuple, got i32", "tl.program_id(*n)", "one by one")
+def unpacks_tensor(n):
+    tl.program_id(*n)
+
+
+@rejected("* unpacks a tuple, got 3", "helper(*3)", "one by one")
+def unpacks_number(n):
+    helper(*3)
+
+
+@rejected("- 'a': TypeError", '-"a"', "Python evaluates this")
+def negates_text(n):
+    -"a"
+
+
+@rejected("1 << -1: ValueError", "1 << -1", "Python evaluates this")
+def shifts_by_negative(n):
+    1 << -1
+
+
+@rejected("2.0 ** 5000: OverflowError", "2.0 ** 5000", "Python evaluates this")
+def overflows(n):
+    2.0 ** 5000  # fmt: skip
+
+
+@rejected("index: IndexError: tuple index out of range", "(1, 2)[2]", "Python evaluates it")
+def indexes_past_the_end(n):
+    (1, 2)[2]
+
+
+@rejected("index: TypeError", "n.shape[None]", "Python evaluates it")
+def indexes_by_none(n):
+    n.shape[None]
+
+
+@rejected("ValueError: Unknown format code 'd'", 'f"{1.5:d}"', "Python evaluates it")
+def formats_wrong(n):
+    f"{1.5:d}"
+
+
+@rejected("len: TypeError: object of type 'int' has no len()", "len(3)", "Python evaluates it")
+def length_of_number(n):
+    len(3)
+
+
+@rejected("a scalar has no len()", "len(n)", "only blocks and tuples")
+def length_of_scalar(n):
+    len(n)
+
+
+@rejected("int: ValueError: invalid literal", 'int("x")', "Python evaluates it")
+def integer_of_text(n):
+    int("x")
+
+
+@rejected("len: missing a required argument: 'value'", "len()", "its parameters are (value")
+def length_of_nothing(n):
+    len()
+
+
+@rejected("max takes two values or more, got 1", "max(n)", "tl.max(x, axis=0)")
+def maximum_of_one(n):
+    max(n)
+
+
+@rejected("isinstance: TypeError", "isinstance(n, 3)", "Python evaluates it")
+def instance_of_number(n):
+    isinstance(n, 3)
+
+
+@rejected("3 cannot be called", "(3)(n)", "a function of the language")
+def calls_number(n):
+    (3)(n)
+
+
+@rejected("i32 cannot be called", "n(1)", "a function of the language")
+def calls_tensor(n):
+    n(1)
+
+
+@rejected("attribute 'foo': AttributeError: 'tuple' object", "n.shape.foo", "the names that it has")
+def attribute_of_tuple(n):
+    n.shape.foo
+
+
+@rejected("attribute 'lod': AttributeError", "tl.lod", "the names that it has")
+def unknown_op(n):
+    tl.lod(n)
+
+
+@rejected("'x' as i32: ValueError", 'tl.full((4,), "x", tl.int32)', "a tensor")
+def fills_with_text(n):
+    tl.full((4,), "x", tl.int32)
+
+
+@rejected("nan as i32: ValueError", "tl.full((4,), NAN, tl.int32)", "a type that can hold")
+def fills_with_nan(n):
+    tl.full((4,), NAN, tl.int32)
+
+
+@rejected("tl.maximum(1, 'a'): TypeError", 'tl.maximum(1, "a")', "Python evaluates this")
+def maximum_of_text(n):
+    tl.maximum(1, "a")
+
+
+@rejected("tl.dot: out_dtype must be a dtype, got 3", "tl.dot(a, a, out_dtype=3)", "tl.float32")
+def dot_to_number(n):
+    a = tl.zeros((16, 16), tl.float32)
+    tl.dot(a, a, out_dtype=3)
+
+
+@rejected("tl.expand_dims: axis must lie in [-2, 2), got 1.5", "tl.expand_dims(", "negative axes")
+def expands_between_axes(n):
+    tl.expand_dims(tl.arange(0, 4), 1.5)
+
+
+@rejected("tl.static_print: TypeError", "tl.static_print(1, sep=2)", "what print takes")
+def prints_with_number(n):
+    tl.static_print(1, sep=2)
+
+
+@rejected("tl.static_assert: missing a required argument: 'cond'", "tl.static_assert()", "(cond")
+def asserts_nothing(n):
+    tl.static_assert()
+
+
+@rejected(
+    "assertion failed: n is 3",
+    'tl.device_assert(1 > 2, f"n is {3}")',
+    "the constexpr arguments",
+    kind=CompileTimeAssertionFailure,
+)
+def device_assertion_known_false(n):
+    tl.device_assert(1 > 2, f"n is {3}")

@@ -32,12 +32,12 @@ def continues(n):
         continue
 
 
-@unsupported("the expression Lambda is not supported", "lambda x: x")
+@unsupported("the expression Lambda is not supported", "lambda x: x", "@proton.jit")
 def has_lambda(n):
     f = lambda x: x
 
 
-@unsupported("the statement try is not supported", "try:")
+@unsupported("the statement try is not supported", "try:", "tl.device_assert")
 def has_try(n):
     try:
         x = n
@@ -63,29 +63,29 @@ def assigns_element(n):
     x[0] = 1
 
 
-@unsupported("assignment to an attribute is not supported", "x.shape = 1")
+@unsupported("assignment to an attribute is not supported", "x.shape = 1", "a new name")
 def assigns_attribute(n):
     x = tl.zeros((4,), tl.int32)
     x.shape = 1
 
 
-@unsupported("a starred target is not supported", "a, *b = 1, 2, 3")
+@unsupported("a starred target is not supported", "a, *b = 1, 2, 3", "name each element")
 def starred_target(n):
     a, *b = 1, 2, 3
 
 
-@unsupported("the statement delete is not supported", "del x")
+@unsupported("the statement delete is not supported", "del x", "leave it out")
 def deletes(n):
     x = n
     del x
 
 
-@unsupported("the expression Dict is not supported", "{}")
+@unsupported("the expression Dict is not supported", "{}", "a tuple")
 def has_dict(n):
     x = {}
 
 
-@unsupported("else of a loop is not supported", "for i in range(n):")
+@unsupported("else of a loop is not supported", "for i in range(n):", "after the loop")
 def loop_else(n):
     for i in range(n):
         pass
@@ -112,7 +112,7 @@ def other_context(n):
         pass
 
 
-@unsupported("** in a call is not supported", "helper(**n)")
+@unsupported("** in a call is not supported", "helper(**n)", "by its name")
 def double_star(n):
     helper(**n)
 
@@ -127,7 +127,7 @@ def sorts(n):
     tl.sort(n)
 
 
-@unsupported("operator MatMult is not supported", "a @ a")
+@unsupported("operator MatMult is not supported", "a @ a", "tl.dot(a, b)")
 def matrix_operator(n):
     a = tl.zeros((16, 16), tl.float32)
     a @ a
@@ -136,7 +136,7 @@ def matrix_operator(n):
 # Names
 
 
-@rejected("missing is not defined", "missing")
+@rejected("missing is not defined", "missing", "as a parameter")
 def undefined_name(n):
     missing + n  # noqa: F821
 
@@ -177,13 +177,13 @@ def loop_variable_after(n):
     i + 1
 
 
-@rejected("a tensor has no attribute 'size'", "x.size")
+@rejected("a tensor has no attribute 'size'", "x.size", "the methods of tl")
 def unknown_attribute(n):
     x = tl.zeros((4,), tl.int32)
     x.size
 
 
-@rejected("cannot unpack 2 values into 3 names", "a, b, c = n, n")
+@rejected("cannot unpack 2 values into 3 names", "a, b, c = n, n", "one name for each")
 def unpacks_wrong(n):
     a, b, c = n, n
 
@@ -198,7 +198,9 @@ def loop_changes_type(n):
         x = i * 0.5
 
 
-@rejected("the loop carries x as fp32[4], and its body makes it fp32[4, 1]", "while")
+@rejected(
+    "the loop carries x as fp32[4], and its body makes it fp32[4, 1]", "while", "before the loop"
+)
 def while_changes_shape(n, f):
     x = tl.full((4,), f, tl.float32)
     while n > 0:
@@ -220,19 +222,19 @@ def block_condition(n):
         pass
 
 
-@rejected("this loop never ends", "while True:")
+@rejected("this loop never ends", "while True:", "that the body changes")
 def endless(n):
     while True:
         n = n + 1
 
 
-@rejected("the step of a loop cannot be 0", "for i in range(0, n, 0):")
+@rejected("the step of a loop cannot be 0", "for i in range(0, n, 0):", "a negative step")
 def zero_step(n):
     for i in range(0, n, 0):
         pass
 
 
-@rejected("a loop bound must be an integer scalar, got fp32", "for i in range(f):")
+@rejected("a loop bound must be an integer scalar, got fp32", "for i in range(f):", ".to(tl.int32)")
 def float_bound(f):
     for i in range(f):
         pass
@@ -244,7 +246,9 @@ def dynamic_static_range(n):
         pass
 
 
-@rejected("tl.range has no argument 'unroll'", "for i in tl.range(0, n, unroll=2):")
+@rejected(
+    "tl.range has no argument 'unroll'", "for i in tl.range(0, n, unroll=2):", "loop_unroll_factor"
+)
 def unknown_loop_hint(n):
     for i in tl.range(0, n, unroll=2):
         pass
@@ -253,3 +257,54 @@ def unknown_loop_hint(n):
 @rejected("kernel returns_value returns a value", "", "store it through a pointer")
 def returns_value(n):
     return n
+
+
+@rejected("the loop changes x, which was None before it", "for _i in range(n):", "a new name")
+def loop_changes_none(n):
+    x = None
+    for _i in range(n):
+        if x is not None:
+            n += x
+        x = n
+
+
+@rejected("the loop changes mode, which was 'a' before it", "while n > 0:", "a new name")
+def loop_changes_text(n):
+    mode = "a"
+    while n > 0:
+        mode = "b"
+        n -= 1
+
+
+@rejected("one path returns 2 values, another 1", "if n > 0:", "the same number")
+def returns_differ(n):
+    helper_of_two(n)
+
+
+@DeviceFunction
+def helper_of_two(n):
+    if n > 0:
+        return n, n
+    return n
+
+
+@rejected("loop_unroll_factor must be a positive constexpr", "for i in tl.range(", "leave it out")
+def unrolls_by_tensor(n):
+    for i in tl.range(0, 4, loop_unroll_factor=n):
+        pass
+
+
+@rejected("the step of a loop cannot be 0", "for i in tl.static_range(0, 4, 0):", "negative step")
+def zero_static_step(n):
+    for i in tl.static_range(0, 4, 0):
+        pass
+
+
+@unsupported("the statement import is not supported", "import math", "at module level")
+def imports(n):
+    import math  # noqa: F401
+
+
+@unsupported("the statement raise is not supported", "raise ValueError", "tl.static_assert")
+def raises(n):
+    raise ValueError

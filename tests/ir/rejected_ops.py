@@ -21,17 +21,25 @@ def odd_shape(n):
     tl.zeros((4, 3), tl.int32)
 
 
-@rejected("a block holds at most 1048576 elements", "tl.zeros((2048, 1024), tl.int8)")
+@rejected(
+    "a block holds at most 1048576 elements", "tl.zeros((2048, 1024), tl.int8)", "smaller blocks"
+)
 def huge_shape(n):
     tl.zeros((2048, 1024), tl.int8)
 
 
-@rejected("shapes [4] and [8] cannot be broadcast together", "tl.arange(0, 4) + tl.arange(0, 8)")
+@rejected(
+    "shapes [4] and [8] cannot be broadcast together", "tl.arange(0, 4) + tl.arange(0, 8)",
+    "x[:, None]",
+)
 def shapes_differ(n):
     tl.arange(0, 4) + tl.arange(0, 8)
 
 
-@rejected("reshape keeps the number of elements, got [8] (8) to [4, 4] (16)", "tl.arange(0, 8)")
+@rejected(
+    "reshape keeps the number of elements, got [8] (8) to [4, 4] (16)", "tl.arange(0, 8)",
+    "the same product",
+)
 def reshapes_wrong(n):
     tl.arange(0, 8).reshape(4, 4)
 
@@ -42,13 +50,15 @@ def indexes_block(n):
     x[0]
 
 
-@rejected("dims must permute 2 dimensions, got (0, 0)", "tl.permute(x, 0, 0)")
+@rejected(
+    "dims must permute 2 dimensions, got (0, 0)", "tl.permute(x, 0, 0)", "each of 0 to 1 once"
+)
 def permutes_wrong(n):
     x = tl.zeros((4, 8), tl.int32)
     tl.permute(x, 0, 0)
 
 
-@rejected("tl.program_id: axis must be 0, 1 or 2, got 3", "tl.program_id(3)")
+@rejected("tl.program_id: axis must be 0, 1 or 2, got 3", "tl.program_id(3)", "up to three axes")
 def program_axis(n):
     tl.program_id(3)
 
@@ -61,7 +71,10 @@ def loads_number(n):
     tl.load(n)
 
 
-@rejected("a scalar pointer takes a scalar mask", "tl.load(x_ptr, mask=tl.arange(0, 4) < n)")
+@rejected(
+    "a scalar pointer takes a scalar mask", "tl.load(x_ptr, mask=tl.arange(0, 4) < n)",
+    "add tl.arange",
+)
 def masks_scalar(x_ptr, n):
     tl.load(x_ptr, mask=tl.arange(0, 4) < n)
 
@@ -76,22 +89,24 @@ def other_without_mask(x_ptr):
     tl.load(x_ptr, other=0.0)
 
 
-@rejected("a scalar pointer takes a scalar, got ", "tl.store(x_ptr", "reduce the value")
+@rejected("a scalar pointer takes a scalar, got i32[4]", "tl.store(x_ptr", "reduce the value")
 def stores_block(x_ptr):
     tl.store(x_ptr, tl.arange(0, 4))
 
 
-@rejected("cannot write through a pointer to const", "tl.store(const_ptr, 1.0)")
+@rejected(
+    "cannot write through a pointer to const", "tl.store(const_ptr, 1.0)", "leave tl.const out"
+)
 def stores_const(const_ptr):
     tl.store(const_ptr, 1.0)
 
 
-@rejected("cache_modifier must be one of", 'tl.load(x_ptr, cache_modifier=".zz")')
+@rejected("cache_modifier must be one of", 'tl.load(x_ptr, cache_modifier=".zz")', "leave it out")
 def cache_modifier(x_ptr):
     tl.load(x_ptr, cache_modifier=".zz")
 
 
-@rejected("sem must be one of relaxed", 'tl.atomic_add(i_ptr, 1, sem="seq_cst")')
+@rejected("sem must be one of 'relaxed'", 'tl.atomic_add(i_ptr, 1, sem="seq_cst")', "acq_rel")
 def memory_order(i_ptr):
     tl.atomic_add(i_ptr, 1, sem="seq_cst")
 
@@ -104,17 +119,17 @@ def atomic_and_float(x_ptr):
 # Pointer arithmetic
 
 
-@rejected("two pointers cannot be combined by +", "x_ptr + x_ptr")
+@rejected("two pointers cannot be combined by +", "x_ptr + x_ptr", "an integer offset")
 def adds_pointers(x_ptr):
     x_ptr + x_ptr
 
 
-@rejected("an integer minus a pointer is not defined", "1 - x_ptr")
+@rejected("an integer minus a pointer is not defined", "1 - x_ptr", "pointer - integer")
 def subtracts_pointer(x_ptr):
     1 - x_ptr
 
 
-@rejected("a pointer moves by integers, got fp32", "x_ptr + f")
+@rejected("a pointer moves by integers, got fp32", "x_ptr + f", ".to(tl.int32)")
 def float_offset(x_ptr, f):
     x_ptr + f
 
@@ -139,24 +154,31 @@ def dot_rank(n):
     tl.dot(a, a)
 
 
-@rejected("both sides must have one dtype, got fp32 and fp16", "tl.dot(a, a.to(tl.float16))")
+@rejected(
+    "both sides must have one dtype, got fp32 and fp16", "tl.dot(a, a.to(tl.float16))",
+    "cast one side",
+)
 def dot_dtype(n):
     a = tl.zeros((16, 16), tl.float32)
     tl.dot(a, a.to(tl.float16))
 
 
-@rejected("acc must have shape [16, 16], got fp32[16]", "tl.dot(a, a, ")
+@rejected("acc must have shape [16, 16], got fp32[16]", "tl.dot(a, a, ", "tl.zeros((16, 16)")
 def dot_acc(n):
     a = tl.zeros((16, 16), tl.float32)
     tl.dot(a, a, tl.zeros((16,), tl.float32))
 
 
-@rejected("axis must lie in [-1, 1), got 1", "core.reduce(input, axis, _add, keep_dims)")
+@rejected(
+    "axis must lie in [-1, 1), got 1", "core.reduce(input, axis, _add, keep_dims)", "negative axes"
+)
 def reduce_axis(n):
     tl.sum(tl.arange(0, 4), axis=1)
 
 
-@rejected("combine_fn must be a @proton.jit function", "tl.reduce(tl.arange(0, 4), 0, max)")
+@rejected(
+    "combine_fn must be a @proton.jit function", "tl.reduce(tl.arange(0, 4), 0, max)", "decorate"
+)
 def reduce_function(n):
     tl.reduce(tl.arange(0, 4), 0, max)
 
@@ -171,11 +193,32 @@ def exp_of_half(h_ptr):
     tl.exp(tl.load(h_ptr))
 
 
-@rejected("~ is not defined on fp32", "~f")
+@rejected("~ is not defined on fp32", "~f", "`not`")
 def inverts_float(f):
     ~f
 
 
-@rejected("bitcast keeps the width", "f.to(tl.int16, bitcast=True)")
+@rejected("bitcast keeps the width", "f.to(tl.int16, bitcast=True)", "without bitcast")
 def bitcast_width(f):
     f.to(tl.int16, bitcast=True)
+
+
+@rejected("tl.reduce takes 1 to 8 blocks at once, got 9", "tl.reduce(", "in several steps")
+def reduces_nine(n):
+    x = tl.arange(0, 4)
+    tl.reduce((x, x, x, x, x, x, x, x, x), 0, max)
+
+
+@rejected("fp8 cannot be mixed with integers (fp8e5 and i32)", "q + n", ".to(tl.float16)")
+def adds_integer_to_fp8(q, n):
+    q + n
+
+
+@rejected("fp8 cannot be mixed with integers (i32 and fp8e5)", "n / q", ".to(tl.float16)")
+def divides_integer_by_fp8(q, n):
+    n / q
+
+
+@rejected("a constant cannot be a pointer", "tl.load(p_ptr, mask=n > 0, other=1)", "cast an integer")
+def other_of_pointers(p_ptr, n):
+    tl.load(p_ptr, mask=n > 0, other=1)

@@ -14,11 +14,13 @@ from tests.ir.rejected import CASES, Case
 TYPES = {
     "x_ptr": tl.pointer_type(tl.float32),
     "h_ptr": tl.pointer_type(tl.float16),
+    "p_ptr": tl.pointer_type(tl.pointer_type(tl.float32)),
     "i_ptr": tl.pointer_type(tl.int32),
     "const_ptr": tl.pointer_type(tl.float32, const=True),
     "n": tl.int32,
     "f": tl.float32,
     "u": tl.uint32,
+    "q": tl.float8e5,
 }
 
 
@@ -44,10 +46,11 @@ def test_a_bad_kernel_is_rejected(case: Case) -> None:
     assert type(error) is case.kind
     assert error.span is not None
     assert underlined(error).startswith(case.at)
+    assert case.hint
     assert case.hint in error.hint
     shown = str(error)
     assert f"{error.span.file}:{error.span.line}:{error.span.column + 1}: {error.rule}" in shown
-    assert ("hint:" in shown) == bool(error.hint)
+    assert f"hint: {error.hint}" in shown
     places = [error.span, *error.trace]
     lines = case.kernel.src.count("\n")
     first = case.kernel.parse().lineno

@@ -7,7 +7,6 @@ is an i64 index into one memory. `Programs` writes random programs as MLIR text.
 
 import operator
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,8 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import proton.language as tl
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
+from proton.frontend import Signature, build_module
+from proton.language.function import DeviceFunction
 from proton.passes import Pipeline, parse_pipeline
 from proton.transforms.combine import Combine
 from proton.transforms.loop_unroll import LoopUnroll
@@ -28,6 +30,7 @@ STAGE = (
     "canonicalize,tt-combine,canonicalize,tt-reorder-broadcast,canonicalize,cse,"
     "loop-invariant-code-motion,tt-loop-unroll,tt-combine,canonicalize,cse"
 )
+POINTER = tl.pointer_type(tl.float32)
 assert (Combine.name, ReorderBroadcast.name, LoopUnroll.name) == PASSES
 
 # The machine
@@ -450,15 +453,14 @@ def outcome(module: Any, arguments: list[Any]) -> list[Any]:
 def check(pipeline: str, random: Random) -> bool:
     """Asserts that the pipeline keeps a random program's outcome; whether it rewrote it."""
     text = Programs(random).program()
-    arguments = [random_arguments(random) for _ in range(2)]
+    arguments = random_arguments(random)
     with mlir_context():
         module = ir.Module.parse(text)
         before = str(module)
-        expected = [outcome(module, inputs) for inputs in arguments]
+        expected = outcome(module, arguments)
         module = Pipeline(parse_pipeline(pipeline)).run(module)
         module.operation.verify()
-        found = [outcome(module, inputs) for inputs in arguments]
-        assert found == expected, f"{pipeline}\n{before}\nbecame\n{module}"
+        assert outcome(module, arguments) == expected, f"{pipeline}\n{before}\nbecame\n{module}"
         return str(module) != before
 
 
@@ -471,17 +473,28 @@ def test_a_random_program_means_the_same(pipeline: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", PASSES)
 def test_random_programs_give_the_pass_work(name: str) -> None:
-    rewritten = [check(name, Random(seed)) for seed in range(40)]
-    assert sum(rewritten) >= 10
+    rewritten = [check(name, Random(seed)) for seed in range(25)]
+    assert sum(rewritten) >= 5
 
 
-@pytest.mark.parametrize("name", ["add", "matmul", "softmax_rows"])
-def test_kernels_stay_valid(name: str) -> None:
-    text = (Path(__file__).parent / "golden" / f"{name}.mlir").read_text()
+@DeviceFunction
+def strided_sum(x, out, n, SIZE: tl.constexpr):
+    offsets = tl.arange(0, SIZE)
+    total = tl.zeros((SIZE,), dtype=tl.float32)
+    for i in tl.range(1, n, 3, loop_unroll_factor=2):
+        total += tl.load(x + i + offsets, mask=(offsets < 2) & (i < n - 4), other=1.0)
+        tl.store(out + i + offsets, total, mask=offsets < n)
+
+
+def test_a_kernel_of_the_front_end_means_the_same() -> None:
+    signature = Signature({"x": POINTER, "out": POINTER, "n": tl.int32}, {"SIZE": 4})
     with mlir_context():
-        module = Pipeline(parse_pipeline(STAGE)).run(ir.Module.parse(text))
-        assert module.operation.verify()
-        assert str(module).count("tt.store") == text.count("tt.store")
+        before, after = (build_module(strided_sum, signature) for _ in range(2))
+        Pipeline(parse_pipeline(STAGE)).run(after)
+        assert str(before).count("tt.store") == 1
+        assert str(after).count("tt.store") == 3, "two copies and the rest"
+        for n in (-1, 2, 4, 5, 11, 20):
+            assert outcome(after, [0, 50, n]) == outcome(before, [0, 50, n])
 
 
 # Loops
@@ -558,5 +571,5 @@ def test_known_bounds_are_right(type_: str, bounds: tuple[int, int, int], factor
         trips = len(range(*bounds))
         loops = 1 if trips < factor or trips % factor == 0 else 2
         assert str(changed).count("scf.for") == loops
-        copies = str(changed).count("arith.muli") - (trips >= factor)  # one makes the step
+        copies = str(changed).count("arith.xori")
         assert copies == (1 if trips < factor else factor + loops - 1)

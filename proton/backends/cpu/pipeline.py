@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.analysis.alias import kernel_accesses
+from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
+from proton.conversion.guard_division import GuardDivision
 from proton.conversion.linalg_matmul_to_vector import LinalgMatmulToVector
 from proton.conversion.memref_copy_to_linalg import MemrefCopyToLinalg
 from proton.conversion.proton_gpu_to_llvm import AllocateProfile, ProtonGPUToLLVM
@@ -81,6 +83,7 @@ def ttsir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
     return [
         TritonToStructured(),
         Upstream("canonicalize,cse,loop-invariant-code-motion"),
+        GuardDivision(),
         TritonPointersToLLVM(),
         TritonArithToLinalg(),
         *([PinValues()] if pinned else []),
@@ -117,6 +120,7 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         Upstream("func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata"),
         # After linalg, when every function is applied to a scalar.
         ExpandMath(),
+        ExpandNarrowFloats(),
         # convert-vector-to-scf must come before lower-affine.
         Upstream(
             "canonicalize,cse,convert-vector-to-scf{full-unroll=1},lower-affine,"

@@ -16,8 +16,8 @@ module {
       %11 = "tt.reduce"(%10) ({
       ^bb0(%arg6: f32, %arg7: f32):
         %22 = arith.maxnumf %arg6, %arg7 : f32
-        "tt.reduce_return"(%22) {operandSegmentSizes = array<i32: 1>} : (f32) -> ()
-      }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 1>} : (tensor<256xf32>) -> f32
+        "tt.reduce_return"(%22) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (f32) -> ()
+      }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<256xf32>) -> f32
       %12 = "tt.splat"(%11) : (f32) -> tensor<256xf32>
       %13 = arith.subf %10, %12 : tensor<256xf32>
       %14 = math.exp %13 : tensor<256xf32>
@@ -28,8 +28,8 @@ module {
       %19 = "tt.reduce"(%14) ({
       ^bb0(%arg6: f32, %arg7: f32):
         %22 = arith.addf %arg6, %arg7 : f32
-        "tt.reduce_return"(%22) {operandSegmentSizes = array<i32: 1>} : (f32) -> ()
-      }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 1>} : (tensor<256xf32>) -> f32
+        "tt.reduce_return"(%22) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (f32) -> ()
+      }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<256xf32>) -> f32
       %20 = "tt.splat"(%19) : (f32) -> tensor<256xf32>
       %21 = arith.divf %14, %20 : tensor<256xf32>
       "tt.store"(%18, %21, %2) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<256x!tt.ptr<f32>>, tensor<256xf32>, tensor<256xi1>) -> ()

@@ -30,3 +30,9 @@ func.func @clock_width() {
   %0 = "proton_gpu.read_counter"() : () -> i32
   return
 }
+// -----
+func.func @payload_type(%s: !proton_gpu.segment, %t: i64, %i: i32, %x: f64) {
+  // expected-error@+1 {{expected 'i64' but got 'f64'}}
+  "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 1 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (!proton_gpu.segment, i64, i64, i32, f64) -> ()
+  return
+}

@@ -3,23 +3,23 @@
 
 // CHECK-LABEL: func.func @proton
 func.func @proton(%x: i64, %y: i64) {
-  // CHECK: "proton.record"(%{{.*}}, %{{.*}}) {names = ["x", "y"], operandSegmentSizes = array<i32: 2>, phase = "start", scope = "a/b"} : (i64, i64) -> ()
-  "proton.record"(%x, %y) {scope = "a/b", phase = "start", names = ["x", "y"], operandSegmentSizes = array<i32: 2>} : (i64, i64) -> ()
-  // CHECK: "proton.mark"() {mark = "here", names = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.mark"() {mark = "here", names = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  // CHECK: "proton.record"() {names = [], operandSegmentSizes = array<i32: 0>, phase = "end", scope = "a/b"} : () -> ()
-  "proton.record"() {scope = "a/b", phase = "end", names = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  // CHECK: "proton.record"(%{{.*}}, %{{.*}}) {kinds = ["int", "int"], names = ["x", "y"], operandSegmentSizes = array<i32: 2>, phase = "start", scope = "a/b"} : (i64, i64) -> ()
+  "proton.record"(%x, %y) {scope = "a/b", phase = "start", names = ["x", "y"], kinds = ["int", "int"], operandSegmentSizes = array<i32: 2>} : (i64, i64) -> ()
+  // CHECK: "proton.mark"() {kinds = [], mark = "here", names = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  // CHECK: "proton.record"() {kinds = [], names = [], operandSegmentSizes = array<i32: 0>, phase = "end", scope = "a/b"} : () -> ()
+  "proton.record"() {scope = "a/b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
   return
 }
 
 // CHECK-LABEL: func.func @proton_gpu
-func.func @proton_gpu(%i: i32, %x: f64) {
+func.func @proton_gpu(%i: i32, %x: i64) {
   // CHECK: %[[S:.*]] = "proton_gpu.init"() : () -> !proton_gpu.segment
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   // CHECK: %[[T:.*]] = "proton_gpu.read_counter"() : () -> i64
   %t = "proton_gpu.read_counter"() : () -> i64
   // CHECK: "proton_gpu.circular_record"(%[[S]], %[[T]], %[[T]], %{{.*}}, %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>, scope_id = 3 : i32}
-  "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 3 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (!proton_gpu.segment, i64, i64, i32, f64) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 3 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (!proton_gpu.segment, i64, i64, i32, i64) -> ()
   // CHECK: "proton_gpu.flush_record"(%[[S]], %[[T]], %[[T]], %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, scope_id = 0 : i32}
   "proton_gpu.flush_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   // CHECK: "proton_gpu.counting_record"(%[[S]]) {kind = 1 : i32, scope_id = 0 : i32}

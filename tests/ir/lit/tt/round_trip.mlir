@@ -67,11 +67,11 @@ func.func @arithmetic(%p: !tt.ptr<f32>, %x: f32, %i: i32, %a: tensor<4x8xf16>, %
   %7 = "tt.dot"(%a, %b, %c) {input_precision = "tf32x3"} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
   // CHECK: %{{.*}}:2 = "tt.reduce"(%{{.*}}, %{{.*}}) ({
   // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %{{.*}}: f32, %[[D:.*]]: f32):
-  // CHECK-NEXT: "tt.reduce_return"(%[[A]], %[[D]]) {operandSegmentSizes = array<i32: 2>} : (f32, f32) -> ()
-  // CHECK-NEXT: }) {axis = 1 : i32, operandSegmentSizes = array<i32: 2>, resultSegmentSizes = array<i32: 2>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  // CHECK-NEXT: "tt.reduce_return"(%[[A]], %[[D]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (f32, f32) -> ()
+  // CHECK-NEXT: }) {axis = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   %8:2 = "tt.reduce"(%c, %7) ({
   ^bb0(%q: f32, %r: f32, %s: f32, %t: f32):
-    "tt.reduce_return"(%q, %t) {operandSegmentSizes = array<i32: 2>} : (f32, f32) -> ()
-  }) {axis = 1 : i32, operandSegmentSizes = array<i32: 2>, resultSegmentSizes = array<i32: 2>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    "tt.reduce_return"(%q, %t) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (f32, f32) -> ()
+  }) {axis = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   return
 }

@@ -56,7 +56,7 @@ func.func @addptr_result(%p: !tt.ptr<f32>, %i: i32) {
 }
 // -----
 func.func @addptr_shapes(%p: !tt.ptr<f32>, %i: tensor<4xi32>) {
-  // expected-error@+1 {{shapes must agree, got () and (4,)}}
+  // expected-error@+1 {{offset must have shape (), got (4,)}}
   %0 = "tt.addptr"(%p, %i) : (!tt.ptr<f32>, tensor<4xi32>) -> !tt.ptr<f32>
   return
 }
@@ -120,5 +120,143 @@ func.func @dot_rank(%a: tensor<4xf32>) {
   // expected-error@+1 {{shapes must be (M, K), (K, N), (M, N), got (4,), (4,), (4,)}}
   %0 = "tt.dot"(%a, %a, %a) {input_precision = "ieee"}
     : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+// -----
+func.func @range_element() {
+  // expected-error@+1 {{'tt.make_range' result must be of i32, got i64}}
+  %0 = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi64>
+  return
+}
+// -----
+func.func @splat_to_scalar(%x: f32) {
+  // expected-error@+1 {{operand of type f32 cannot fill f32}}
+  %0 = "tt.splat"(%x) : (f32) -> f32
+  return
+}
+// -----
+func.func @unsplat_type(%x: tensor<1x1xf32>) {
+  // expected-error@+1 {{'tt.unsplat' result must have type f32, got f16}}
+  %0 = "tt.unsplat"(%x) : (tensor<1x1xf32>) -> f16
+  return
+}
+// -----
+func.func @broadcast_element(%x: tensor<1x4xf32>) {
+  // expected-error@+1 {{'tt.broadcast' result must be of f32, got i32}}
+  %0 = "tt.broadcast"(%x) : (tensor<1x4xf32>) -> tensor<4x4xi32>
+  return
+}
+// -----
+func.func @broadcast_rank(%x: tensor<4xf32>) {
+  // expected-error@+1 {{shape (4,) cannot be broadcast to (4, 4)}}
+  %0 = "tt.broadcast"(%x) : (tensor<4xf32>) -> tensor<4x4xf32>
+  return
+}
+// -----
+func.func @expand_dims_element(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tt.expand_dims' result must be of f32, got f16}}
+  %0 = "tt.expand_dims"(%x) {axis = 0 : i32} : (tensor<4xf32>) -> tensor<1x4xf16>
+  return
+}
+// -----
+func.func @reshape_element(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{'tt.reshape' result must be of f32, got i32}}
+  %0 = "tt.reshape"(%x) : (tensor<4x2xf32>) -> tensor<8xi32>
+  return
+}
+// -----
+func.func @trans_element(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{'tt.trans' result must be of f32, got f64}}
+  %0 = "tt.trans"(%x) {order = array<i64: 1, 0>} : (tensor<4x2xf32>) -> tensor<2x4xf64>
+  return
+}
+// -----
+func.func @join_operands(%x: tensor<4xf32>, %y: tensor<4xf16>) {
+  // expected-error@+1 {{'tt.join' rhs must have type tensor<4xf32>, got tensor<4xf16>}}
+  %0 = "tt.join"(%x, %y) : (tensor<4xf32>, tensor<4xf16>) -> tensor<4x2xf32>
+  return
+}
+// -----
+func.func @join_element(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tt.join' result must be of f32, got f16}}
+  %0 = "tt.join"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4x2xf16>
+  return
+}
+// -----
+func.func @split_result(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{'tt.split' result must have shape (4,), got (8,)}}
+  %0:2 = "tt.split"(%x) : (tensor<4x2xf32>) -> (tensor<4xf32>, tensor<8xf32>)
+  return
+}
+// -----
+func.func @split_element(%x: tensor<4x2xf32>) {
+  // expected-error@+1 {{'tt.split' result must be of f32, got f16}}
+  %0:2 = "tt.split"(%x) : (tensor<4x2xf32>) -> (tensor<4xf16>, tensor<4xf32>)
+  return
+}
+// -----
+func.func @dot_result(%a: tensor<4x4xf32>) {
+  // expected-error@+1 {{'tt.dot' result must have type tensor<4x4xf32>, got tensor<4x4xf64>}}
+  %0 = "tt.dot"(%a, %a, %a) {input_precision = "ieee"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf64>
+  return
+}
+// -----
+func.func @dot_precision(%a: tensor<4x4xf32>) {
+  // expected-error@+1 {{'tt.dot' input_precision must be one of}}
+  %0 = "tt.dot"(%a, %a, %a) {input_precision = "tf16"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+// -----
+func.func @int_to_ptr_shape(%x: tensor<4xi64>) {
+  // expected-error@+1 {{'tt.int_to_ptr' result must have shape (4,), got ()}}
+  %0 = "tt.int_to_ptr"(%x) : (tensor<4xi64>) -> !tt.ptr<f32>
+  return
+}
+// -----
+func.func @ptr_to_int_shape(%x: !tt.ptr<f32>) {
+  // expected-error@+1 {{'tt.ptr_to_int' result must have shape (), got (4,)}}
+  %0 = "tt.ptr_to_int"(%x) : (!tt.ptr<f32>) -> tensor<4xi64>
+  return
+}
+// -----
+func.func @bitcast_shape(%x: tensor<4x!tt.ptr<f32>>) {
+  // expected-error@+1 {{'tt.bitcast' result must have shape (4,), got (8,)}}
+  %0 = "tt.bitcast"(%x) : (tensor<4x!tt.ptr<f32>>) -> tensor<8x!tt.ptr<i32>>
+  return
+}
+// -----
+func.func @fp_to_fp_shape(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'tt.fp_to_fp' result must have shape (4,), got ()}}
+  %0 = "tt.fp_to_fp"(%x) {rounding = "rtz"} : (tensor<4xf32>) -> f16
+  return
+}
+// -----
+func.func @fp_to_fp_rounding(%x: f32) {
+  // expected-error@+1 {{'tt.fp_to_fp' rounding must be one of ('rtz',), got}}
+  %0 = "tt.fp_to_fp"(%x) {rounding = "rtne"} : (f32) -> f16
+  return
+}
+// -----
+func.func @mulhiui_type(%x: i32, %y: i64) {
+  // expected-error@+1 {{'tt.mulhiui' result must have type i64, got i32}}
+  %0 = "tt.mulhiui"(%x, %y) : (i32, i64) -> i32
+  return
+}
+// -----
+func.func @precise_sqrt_type(%x: f32) {
+  // expected-error@+1 {{'tt.precise_sqrt' result must have type f32, got f64}}
+  %0 = "tt.precise_sqrt"(%x) : (f32) -> f64
+  return
+}
+// -----
+func.func @precise_divf_type(%x: f32) {
+  // expected-error@+1 {{'tt.precise_divf' result must have type f32, got f64}}
+  %0 = "tt.precise_divf"(%x, %x) : (f32, f32) -> f64
+  return
+}
+// -----
+func.func @assert_type(%x: i32) {
+  // expected-error@+1 {{'tt.assert' condition must be of i1, got i32}}
+  "tt.assert"(%x) {message = "here"} : (i32) -> ()
   return
 }

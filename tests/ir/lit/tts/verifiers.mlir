@@ -48,3 +48,9 @@ func.func @store_type(%p: !tts.tptr<tensor<4xf32>>, %v: tensor<4xf16>) {
   "tts.store"(%p, %v) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<4xf32>>, tensor<4xf16>) -> ()
   return
 }
+// -----
+func.func @load_other(%p: !tts.tptr<tensor<4xf32>>, %x: f16) {
+  // expected-error@+1 {{'tts.load' other must have type f32, got f16}}
+  %0 = "tts.load"(%p, %x) {operandSegmentSizes = array<i32: 1, 0, 1>} : (!tts.tptr<tensor<4xf32>>, f16) -> tensor<4xf32>
+  return
+}

@@ -42,8 +42,8 @@ func.func @loads_stay(%p: !tt.ptr<f32>) -> f32 {
 // CHECK: phase = "start"
 // CHECK: phase = "end"
 func.func @records_stay() {
-  "proton.record"() {scope = "s", phase = "start", names = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.record"() {scope = "s", phase = "end", names = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "s", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "s", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
   return
 }
 
@@ -65,12 +65,12 @@ func.func @equal_reductions_merge(%x: tensor<4xf32>) -> (f32, f32) {
   %0 = "tt.reduce"(%x) ({
   ^bb0(%a: f32, %b: f32):
     %s = arith.addf %a, %b : f32
-    "tt.reduce_return"(%s) {operandSegmentSizes = array<i32: 1>} : (f32) -> ()
-  }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 1>} : (tensor<4xf32>) -> f32
+    "tt.reduce_return"(%s) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (f32) -> ()
+  }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<4xf32>) -> f32
   %1 = "tt.reduce"(%x) ({
   ^bb0(%a: f32, %b: f32):
     %s = arith.addf %a, %b : f32
-    "tt.reduce_return"(%s) {operandSegmentSizes = array<i32: 1>} : (f32) -> ()
-  }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1>, resultSegmentSizes = array<i32: 1>} : (tensor<4xf32>) -> f32
+    "tt.reduce_return"(%s) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (f32) -> ()
+  }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<4xf32>) -> f32
   return %0, %1 : f32, f32
 }

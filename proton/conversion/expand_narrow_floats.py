@@ -1,0 +1,125 @@
+"""bf16 arithmetic, and conversions to bf16 and fp16, in ops that every x86 has and LLVM inlines.
+
+Left to LLVM they become calls of a library that is not there (`__truncdfhf2`, `fmaf16`), or an
+instruction that flushes denormals (`vcvtneps2bf16`). Arithmetic on bf16 is done in fp32 and
+rounded after each operation, fp16 and bf16 `fma` in fp64.
+
+Rounding twice to nearest is not rounding once: 1 + 2^-8 + 2^-40 would go to the tie 1 + 2^-8 in
+fp32 and to 1 in bf16. So fp64 is first rounded *to odd* in fp32: of the two neighbours of an
+inexact value the one whose last bit is set, which no later rounding takes for a tie.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.mlir import arith, ir
+from proton.dialect.walk import all_ops, before, replace
+from proton.passes import Pass, register
+
+_ARITHMETIC = frozenset(
+    f"arith.{name}"
+    for name in "addf subf mulf divf remf maxnumf minnumf maximumf minimumf cmpf".split()
+)
+_FROM_INTEGER = frozenset({"arith.sitofp", "arith.uitofp"})
+_TO_INTEGER = frozenset({"arith.fptosi", "arith.fptoui"})
+NAN_BITS = 0x7FC0  # bf16's quiet NaN
+
+
+@register
+@dataclass(frozen=True)
+class ExpandNarrowFloats(Pass):
+    """Expands operations on scalars of 16-bit floating point."""
+
+    name: ClassVar[str] = "expand-narrow-floats"
+
+    def run(self, module: Any) -> None:
+        for op in all_ops(module):
+            rule = _rule(op)
+            if rule is not None:
+                with before(op):
+                    replace(op, [rule(op)])
+
+
+def _rule(op: Any) -> Callable[[Any], Any] | None:
+    """How to expand an op; None where LLVM does it right."""
+    if not op.name.startswith(("arith.", "math.fma")) or not len(op.operands):
+        return None
+    source, result = op.operands[0].type, op.results[0].type
+    bf16, f64 = ir.BF16Type.get(), ir.F64Type.get()
+    if op.name == "arith.truncf" and (result == bf16 or source == f64) and result.width == 16:
+        return lambda op: _truncate(op.operands[0], result)
+    if op.name == "math.fma" and isinstance(source, ir.FloatType) and source.width == 16:
+        return lambda op: _compute_in(f64, op)
+    if source == bf16 and op.name in _ARITHMETIC:
+        return lambda op: _compute_in(ir.F32Type.get(), op)
+    if source == bf16 and op.name in _TO_INTEGER:
+        return lambda op: _compute_in(ir.F32Type.get(), op)
+    if result == bf16 and op.name in _FROM_INTEGER:
+        return _from_integer
+    return None
+
+
+def _compute_in(wide: Any, op: Any) -> Any:
+    """The op on operands of a wider type, its result rounded back if it is a narrow float."""
+    narrow, result = op.operands[0].type, op.results[0].type
+    operands = [arith.ExtFOp(wide, operand).result for operand in op.operands]
+    attributes = {named: op.attributes[named] for named in op.attributes}
+    value = ir.Operation.create(
+        op.name,
+        results=[wide if result == narrow else result],
+        operands=operands,
+        attributes=attributes,
+    ).result
+    return _truncate(value, result) if result == narrow else value
+
+
+def _from_integer(op: Any) -> Any:
+    f64 = ir.F64Type.get()
+    wide = ir.Operation.create(op.name, results=[f64], operands=list(op.operands)).result
+    return _truncate(wide, op.results[0].type)
+
+
+def _truncate(value: Any, type_: Any) -> Any:
+    """fp32 or fp64 to bf16 or fp16, to nearest even."""
+    if value.type == ir.F64Type.get():
+        value = _to_odd_f32(value)
+    if type_ == ir.BF16Type.get():
+        return _to_bf16(value)
+    return arith.TruncFOp(type_, value).result
+
+
+def _integer(value: int, type_: Any) -> Any:
+    return arith.ConstantOp(type_, value).result
+
+
+def _to_odd_f32(value: Any) -> Any:
+    """fp64 to fp32, rounded to odd; infinities and NaN stay what they are."""
+    i32 = ir.IntegerType.get_signless(32)
+    near = arith.TruncFOp(ir.F32Type.get(), value).result
+    back = arith.ExtFOp(value.type, near).result
+    inexact = arith.CmpFOp(arith.CmpFPredicate.ONE, back, value).result
+    away = arith.CmpFOp(
+        arith.CmpFPredicate.OGT, _magnitude(back), _magnitude(value)
+    ).result  # also where it overflowed: one below infinity is the greatest number
+    bits = arith.BitcastOp(i32, near).result
+    bits = arith.SubIOp(bits, arith.ExtUIOp(i32, away).result).result
+    bits = arith.OrIOp(bits, arith.ExtUIOp(i32, inexact).result).result
+    return arith.BitcastOp(ir.F32Type.get(), bits).result
+
+
+def _magnitude(value: Any) -> Any:
+    return ir.Operation.create("math.absf", results=[value.type], operands=[value]).result
+
+
+def _to_bf16(value: Any) -> Any:
+    """The upper half of the bits, after adding just under half of its last place."""
+    i16, i32 = ir.IntegerType.get_signless(16), ir.IntegerType.get_signless(32)
+    bits = arith.BitcastOp(i32, value).result
+    sixteen = _integer(16, i32)
+    last = arith.AndIOp(arith.ShRUIOp(bits, sixteen).result, _integer(1, i32)).result
+    carried = arith.AddIOp(bits, arith.AddIOp(last, _integer(0x7FFF, i32)).result).result
+    upper = arith.TruncIOp(i16, arith.ShRUIOp(carried, sixteen).result).result
+    is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
+    kept = arith.SelectOp(is_nan, _integer(NAN_BITS, i16), upper).result
+    return arith.BitcastOp(ir.BF16Type.get(), kept).result

@@ -1,0 +1,64 @@
+"""Integer divisions never trap: a division by zero, or that overflows, divides by one instead.
+
+On x86 both raise SIGFPE and end the process. A kernel divides by zero without meaning to where
+a mask cuts a block: the lanes it masks off hold 0.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import arith, ir
+from proton.dialect.walk import before, defining_op, ops_named
+from proton.passes import Pass, register
+
+_SIGNED = ("arith.divsi", "arith.remsi")
+_UNSIGNED = ("arith.divui", "arith.remui")
+
+
+@register
+@dataclass(frozen=True)
+class GuardDivision(Pass):
+    """Replaces the divisors that trap, unless they are constants that do not."""
+
+    name: ClassVar[str] = "guard-division"
+
+    def run(self, module: Any) -> None:
+        for op in ops_named(module, *_SIGNED, *_UNSIGNED):
+            if not _is_safe_constant(op.operands[1]):
+                with before(op):
+                    op.operands[1] = _guarded(op)
+
+
+def _is_safe_constant(divisor: Any) -> bool:
+    op = defining_op(divisor)
+    if op is None or op.name != "arith.constant":
+        return False
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return False
+        attribute = attribute.get_splat_value()
+    return ir.IntegerAttr(attribute).value not in (0, -1)
+
+
+def _guarded(op: Any) -> Any:
+    dividend, divisor = op.operands
+    type_, element = divisor.type, element_of(divisor)
+
+    def constant(value: int) -> Any:
+        attribute = ir.IntegerAttr.get(element, value)
+        if type_ != element:
+            attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+        return arith.ConstantOp(type_, attribute).result
+
+    def equal(left: Any, right: int) -> Any:
+        return arith.CmpIOp(arith.CmpIPredicate.eq, left, constant(right)).result
+
+    traps = equal(divisor, 0)
+    if op.name in _SIGNED:
+        # The least number by -1 is out of range; as its own quotient by 1 it wraps around.
+        least = -(1 << (element.width - 1))
+        overflows = arith.AndIOp(equal(dividend, least), equal(divisor, -1)).result
+        traps = arith.OrIOp(traps, overflows).result
+    return arith.SelectOp(traps, constant(1), divisor).result

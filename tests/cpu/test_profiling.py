@@ -1,0 +1,385 @@
+"""Scopes of CPU kernels: records, strategies, placements, losses, and the traces they become."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.viewer import Run
+from tests.perfetto_equality import assert_trace_equals_tables
+
+
+@proton.jit
+def annotated_add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    with proton.scope("load", n=n):
+        x = tl.load(x_ptr + offs, mask=mask)
+        y = tl.load(y_ptr + offs, mask=mask)
+    with proton.scope("store"):
+        tl.store(out_ptr + offs, x + y, mask=mask)
+
+
+@proton.jit(do_not_specialize=("n",))  # a loop of one iteration would be no loop
+def ring(out_ptr, n):
+    for i in range(n):
+        with proton.scope("step", i=i, half=i * 0.5):
+            tl.store(out_ptr + i, i)
+
+
+@proton.jit
+def nested(x_ptr, out_ptr, rows, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    with proton.scope("outer"):
+        for row in range(rows):
+            with proton.scope("row"):
+                with proton.scope("load"):
+                    x = tl.load(x_ptr + row * BLOCK + offs)
+                with proton.scope("sum"):
+                    total += tl.sum(x, axis=0) * x
+            proton.mark("done", row)
+        with proton.scope("nothing"):
+            index = rows * 2
+    with proton.scope("store"):
+        tl.store(out_ptr + offs, total + index)
+
+
+@proton.jit
+def softmax(out_ptr, x_ptr, cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    mask = offs < cols
+    with proton.scope("load"):
+        x = tl.load(x_ptr + row * cols + offs, mask=mask, other=-float("inf"))
+    with proton.scope("exp"):
+        e = tl.exp(x - tl.max(x, axis=0))
+    with proton.scope("normalize"):
+        out = e / tl.sum(e, axis=0)
+    with proton.scope("store"):
+        tl.store(out_ptr + row * cols + offs, out, mask=mask)
+
+
+def run_ring(n: int, programs: int = 1, **options: object) -> Run:
+    out = np.zeros(max(n, 1), np.int32)
+    with proton.profile("ring", **options) as run:
+        ring[(programs,)](out, n)
+    assert (out[:n] == np.arange(n)).all()
+    return run
+
+
+def steps(run: Run, program: int = 0):
+    frame = run.frame
+    return frame[(frame["kind"] == "scope") & (frame["program"] == program)]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 128, 10_000])
+def test_a_ring_keeps_the_newest_and_counts_the_rest(n: int) -> None:
+    run = run_ring(n, programs=3, capacity=64)
+    for program in range(3):
+        kept = steps(run, program)
+        first = max(0, n - 64)
+        assert list(kept["iteration"]) == list(range(first, n))
+        assert [p["i"] for p in kept["payload"]] == list(range(first, n))
+        assert [p["half"] for p in kept["payload"]] == [i * 0.5 for i in range(first, n)]
+        assert kept["start_ns"].is_monotonic_increasing
+    assert run.totals.lost == 3 * max(0, n - 64)
+    if n > 64:
+        assert list(run.losses["lost"]) == [n - 64] * 3
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 10_000])
+def test_flush_loses_nothing(n: int) -> None:
+    run = run_ring(n, programs=2, strategy="flush", capacity=16)
+    for program in range(2):
+        assert list(steps(run, program)["iteration"]) == list(range(n))
+    assert run.totals.lost == 0
+
+
+def test_counting_stores_nothing_and_knows_how_much_there_was() -> None:
+    run = run_ring(1234, programs=2, strategy="counting")
+    assert run.totals.slices == 0
+    assert list(run.launches["written"]) == [2 * 1234]
+
+
+def test_a_capacity_that_is_no_power_of_two_wraps_too() -> None:
+    run = run_ring(1000, capacity=7)
+    assert list(steps(run)["iteration"]) == list(range(993, 1000))
+
+
+def test_fused_work_is_one_slice_with_both_names(rng: np.random.Generator) -> None:
+    n = 5000
+    x, y = rng.standard_normal((2, n), np.float32)
+    out = np.empty_like(x)
+    with proton.profile("add") as run:
+        annotated_add[(5,)](x, y, out, n, BLOCK=1024)
+    assert (out == x + y).all()
+    rows = steps(run, 2)
+    assert list(rows["name"]) == ["load + store"]
+    assert list(rows["fused"]) == [True]
+    assert list(rows["payload"]) == [{"n": n}]
+    assert run.totals.programs == 5
+
+
+def test_program_placement_keeps_the_scopes_of_the_source(rng: np.random.Generator) -> None:
+    n = 5000
+    x, y = rng.standard_normal((2, n), np.float32)
+    out = np.empty_like(x)
+    with proton.profile("add", placement="program") as run:
+        annotated_add[(5,)](x, y, out, n, BLOCK=1024)
+    assert (out == x + y).all()
+    rows = steps(run, 4).sort_values("start_ns")
+    assert list(rows["name"]) == ["load", "store"]
+    assert rows["start_ns"].iloc[1] >= rows["start_ns"].iloc[0] + rows["dur_ns"].iloc[0]
+
+
+def test_nesting_iterations_marks_and_emptied_scopes(rng: np.random.Generator) -> None:
+    rows, block = 6, 256
+    x = rng.standard_normal((rows, block), np.float32)
+    out = np.empty(block, np.float32)
+    with proton.profile("nested") as run:
+        nested[(1,)](x, out, rows, BLOCK=block)
+    np.testing.assert_allclose(
+        out, (x.sum(1, keepdims=True) * x).sum(0) + 2 * rows, rtol=1e-4, atol=1e-3
+    )
+    frame = steps(run)
+    outer = frame[frame["scope"] == "outer"].iloc[0]
+    inner = frame[frame["scope"] == "outer/row"]
+    assert list(inner["iteration"]) == list(range(rows))
+    assert (inner["start_ns"] >= outer["start_ns"]).all()
+    assert (inner["start_ns"] + inner["dur_ns"] <= outer["start_ns"] + outer["dur_ns"]).all()
+    assert all(
+        path.startswith(("outer", "store")) for path in frame["scope"].astype(str)
+    )
+    marks = run.marks
+    assert [p["value"] for p in marks["payload"]] == list(range(rows))
+    assert set(marks["name"]) == {"done"}
+    assert list(run.emptied["scope"]) == ["outer/nothing"]
+
+
+OPTIONS = [
+    {},
+    {"capacity": 3},
+    {"strategy": "flush", "capacity": 2},
+    {"strategy": "counting"},
+    {"placement": "program"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("cols", [1, 100, 128])
+def test_results_are_bit_identical_with_and_without_records(
+    rng: np.random.Generator, options: dict[str, object], cols: int
+) -> None:
+    x = rng.standard_normal((9, cols), np.float32) * 10
+    off, on = np.full_like(x, np.nan), np.full_like(x, np.nan)
+    softmax[(9,)](off, x, cols, BLOCK=128)
+    with proton.profile("softmax", **options):
+        softmax[(9,)](on, x, cols, BLOCK=128)
+    assert off.tobytes() == on.tobytes()
+
+
+SOURCE = """
+import proton
+import proton.language as tl
+
+@proton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+{body}
+"""
+ANNOTATED = """
+    with proton.scope("load", n=n * 3):
+        x = tl.load(x_ptr + offs, mask=offs < n)
+        with proton.scope("inner"):
+            y = tl.exp(x)
+    proton.mark("m", n)
+    proton.enter_scope("store")
+    tl.store(out_ptr + offs, y, mask=offs < n)
+    proton.exit_scope("store")
+"""
+PLAIN = """
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    y = tl.exp(x)
+    tl.store(out_ptr + offs, y, mask=offs < n)
+"""
+
+
+def compiled(folder: Path, name: str, body: str, **options: object) -> bytes:
+    import importlib.util
+
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.py"
+    path.write_text(SOURCE.format(body=body))
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
+    if not options:
+        return module.kernel[(1,)](x, out, 100, BLOCK=128).asm["obj"]
+    with proton.profile("p", **options):
+        return module.kernel[(1,)](x, out, 100, BLOCK=128).asm["obj"]
+
+
+def test_without_profiling_the_object_code_is_that_of_the_kernel_without_annotations(
+    tmp_path: Path,
+) -> None:
+    annotated = compiled(tmp_path, "annotated", ANNOTATED)
+    plain = compiled(tmp_path, "plain", PLAIN)
+    assert annotated == plain
+    instrumented = compiled(tmp_path, "instrumented", ANNOTATED, strategy="circular")
+    assert instrumented != plain
+    # A kernel without scopes is not touched by profiling either.
+    assert compiled(tmp_path, "unannotated", PLAIN, strategy="circular") == plain
+
+
+def test_one_kernel_under_several_modes_keeps_them_apart() -> None:
+    runs = [run_ring(100, **options) for options in ({"capacity": 8}, {"capacity": 16}, {})]
+    assert [run.totals.kept for run in runs] == [8, 16, 100]
+    assert len({run.kernels[0].key for run in runs}) == 3
+
+
+def test_several_kernels_and_launches_in_one_run(rng: np.random.Generator, tmp_path: Path) -> None:
+    x = rng.standard_normal((4, 128), np.float32)
+    out = np.empty_like(x)
+    with proton.profile("several") as run:
+        for _ in range(3):
+            with proton.scope("softmax", size=128):
+                softmax[(4,)](out, x, 128, BLOCK=128)
+        annotated_add[(1,)](x, x, out, 512, BLOCK=512)
+        proton.mark("between")
+        ring[(2,)](np.zeros(5, np.int32), 5)
+    assert [kernel.name for kernel in run.kernels] == ["softmax", "annotated_add", "ring"]
+    launches = run.launches
+    assert list(launches["kernel"]) == ["softmax"] * 3 + ["annotated_add", "ring"]
+    frame = run.frame
+    host = frame[frame["kind"] == "host"]
+    assert list(host["name"]) == ["softmax"] * 3 + ["between"]  # a host mark has no length
+    assert list(host["payload"])[:3] == [{"size": 128}] * 3
+    assert list(frame[frame["kind"] == "launch"]["scope"])[0] == "softmax/softmax"
+    # Every slice of a kernel lies inside its launch: one clock for host and kernels, up to
+    # the stated error.
+    scopes = frame[frame["kind"] == "scope"]
+    for number, launch in launches.iterrows():
+        mine = scopes[scopes["launch"] == number]
+        error = mine["error_ns"].max() + 1
+        assert (mine["start_ns"] >= launch["start_ns"] - error).all()
+        assert (
+            mine["start_ns"] + mine["dur_ns"] <= launch["start_ns"] + launch["dur_ns"] + error
+        ).all()
+    assert_trace_equals_tables(run, tmp_path / "several.pftrace")
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_real_traces_equal_their_tables_in_the_trace_processor(
+    rng: np.random.Generator, tmp_path: Path, options: dict[str, object]
+) -> None:
+    x = rng.standard_normal((37, 200), np.float32)
+    out = np.empty_like(x)
+    with proton.profile("traces", **options) as run:
+        with proton.scope("all"):
+            softmax[(37,)](out, x, 200, BLOCK=256)
+            nested[(1,)](x, out, 6, BLOCK=256)
+            ring[(3, 2)](np.zeros(40, np.int32), 40)
+    assert_trace_equals_tables(run, tmp_path / "run.pftrace")
+    loaded = Run.load(run.save(tmp_path / "run.proton"))
+    assert loaded.frame.equals(run.frame)
+
+
+def test_programs_of_several_threads_are_recorded_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROTON_NUM_THREADS", "3")
+    run = run_ring(400, programs=64, capacity=512)
+    again = run_ring(400, programs=64, capacity=512)  # the work is known by now: all threads run
+    for one in (run, again):
+        assert one.totals.kept == 64 * 400
+        assert one.totals.lost == 0
+        for program in (0, 17, 63):
+            assert list(steps(one, program)["iteration"]) == list(range(400))
+
+
+def test_threads_nest_their_own_host_scopes() -> None:
+    def work(name: str) -> None:
+        with proton.scope(name), proton.scope("inside"):
+            ring[(1,)](np.zeros(3, np.int32), 3)
+
+    with proton.profile("threads") as run:
+        threads = [threading.Thread(target=work, args=(f"t{i}",)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    frame = run.frame
+    assert sorted(frame[frame["kind"] == "host"]["scope"].astype(str)) == sorted(
+        [f"t{i}" for i in range(4)] + [f"t{i}/inside" for i in range(4)]
+    )
+    assert len(run.launches) == 4
+
+
+def test_launches_beyond_the_memory_limit_run_and_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PROTON_PROFILE_MEMORY", str(40_000))
+    out = np.zeros(10, np.int32)
+    with proton.profile("small", capacity=64) as run:
+        for _ in range(10):
+            out[:] = 0
+            ring[(4,)](out, 10)
+            assert (out == np.arange(10)).all()
+    assert 0 < len(run.launches) < 10
+    assert run.raw.dropped_launches == 10 - len(run.launches)
+    assert run.totals.dropped_launches == run.raw.dropped_launches
+
+
+def test_a_slice_is_as_long_as_the_work_in_it_to_the_clocks_error() -> None:
+    """The host sees the launch from outside: its slices cannot be longer than that."""
+    run = run_ring(5000, capacity=8192)
+    frame = run.frame
+    launch = frame[frame["kind"] == "launch"].iloc[0]
+    inside = steps(run)
+    assert len(inside) == 5000
+    assert inside["dur_ns"].sum() <= launch["dur_ns"]
+    assert (inside["corrected_ns"] <= inside["dur_ns"]).all()
+    assert run.raw.clock.slice_cost_ns > 0
+
+
+def test_mistakes_are_told() -> None:
+    with pytest.raises(proton.ProfileError, match="strategy must be one of"):
+        proton.start("x", strategy="linear")
+    with pytest.raises(proton.ProfileError, match="capacity must lie in"):
+        proton.start("x", capacity=-1)
+    with pytest.raises(proton.ProfileError, match="placement must be one of"):
+        proton.start("x", placement="anywhere")
+    with pytest.raises(proton.ProfileError, match="no session is running"):
+        proton.finalize()
+    with proton.profile("one") as run:
+        with pytest.raises(proton.ProfileError, match="'one' is running"):
+            proton.start("two")
+        with pytest.raises(proton.ProfileError, match="no frame yet"):
+            run.frame
+        with pytest.raises(proton.ProfileError, match="innermost open host scope is none"):
+            proton.exit_scope("never")
+    with pytest.raises(ValueError, match="a scope's name"):
+        proton.scope("a/b")
+
+
+def test_a_run_is_complete_even_if_the_block_raises() -> None:
+    with pytest.raises(ZeroDivisionError), proton.profile("raises") as run:
+        proton.enter_scope("open")
+        run_inside = ring[(1,)](np.zeros(4, np.int32), 4)
+        assert run_inside.name == "ring"
+        raise ZeroDivisionError
+    assert run.totals.kept == 4
+    assert list(run.frame[run.frame["kind"] == "host"]["name"]) == ["open"]
+    with proton.profile("next") as following:
+        pass
+    assert len(following.frame) == 0
+
+
+def test_profiling_can_be_switched_off_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROTON_PROFILE_DISABLE", "1")
+    proton.start("off")
+    ring[(1,)](np.zeros(4, np.int32), 4)
+    assert proton.finalize() is None

@@ -1,0 +1,113 @@
+"""A run's Perfetto trace against its tables, by Perfetto's own trace processor."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from proton.viewer import Run
+from proton.viewer.labels import program_name
+from tests.trace_processor import TraceProcessor
+
+SLICES = """
+    select s.id, s.ts, s.dur, s.name, s.category, s.depth, s.parent_id, s.arg_set_id,
+           t.id as track, t.name as track_name, p.name as place
+    from slice s join track t on s.track_id = t.id left join track p on t.parent_id = p.id
+    order by s.id
+"""
+ARGS = "select arg_set_id, key, int_value, real_value from args where key glob 'debug.*'"
+
+
+def read_back(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The slices of a trace, each with its args, and the importer's complaints."""
+    with TraceProcessor(path) as processor:
+        slices = processor.query(SLICES)
+        args: dict[int, dict[str, Any]] = {}
+        for row in processor.query(ARGS):
+            value = row["real_value"] if row["int_value"] is None else row["int_value"]
+            args.setdefault(row["arg_set_id"], {})[row["key"].removeprefix("debug.")] = value
+        complaints = processor.complaints()
+    for row in slices:
+        row["args"] = args.get(row["arg_set_id"], {})
+    return slices, complaints
+
+
+def expected(run: Run) -> Iterator[tuple[Any, ...]]:
+    """What the trace must hold, out of the run's tables."""
+    for table, instant in ((run.frame, False), (run.marks, True)):
+        for row in table.to_dict("records"):
+            args = {} if row["iteration"] < 0 else {"iteration": row["iteration"]}
+            args.update(row["payload"] or {})
+            if row["launch"] >= 0 and row["program"] >= 0:
+                launch = run.raw.launches[row["launch"]]
+                owner = run.kernels[launch.kernel]
+                track = program_name(owner, launch, row["program"], row["unit"])
+                place = f"thread {row['thread']}"
+                category = "fused" if row.get("fused") else None
+            else:
+                track, place = f"host thread {row['thread']}", None
+                category = row["kind"]
+            if instant:
+                category = "mark"
+            duration = 0 if instant else row["dur_ns"]
+            start = row["start_ns"] + run.raw.origin_ns
+            if category == "launch":
+                args = {}
+            yield place, track, start, duration, row["name"], category, tuple(args.items())
+
+
+def found(slices: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    """What the trace holds, in the same shape."""
+    for row in slices:
+        if row["category"] in ("run", "loss"):
+            continue
+        args = {} if row["category"] == "launch" else row["args"]
+        yield (
+            row["place"],
+            row["track_name"],
+            row["ts"],
+            row["dur"],
+            row["name"],
+            row["category"],
+            tuple(args.items()),
+        )
+
+
+def order(row: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(map(repr, row))
+
+
+def check_nesting(slices: list[dict[str, Any]]) -> None:
+    """A parent holds its child, and no two siblings or strangers of a track overlap."""
+    by_id = {row["id"]: row for row in slices}
+    for row in slices:
+        parent = by_id.get(row["parent_id"])
+        assert row["depth"] == (0 if parent is None else parent["depth"] + 1)
+        if parent is not None:
+            assert parent["track"] == row["track"]
+            assert parent["ts"] <= row["ts"]
+            assert row["ts"] + row["dur"] <= parent["ts"] + parent["dur"]
+    siblings: dict[Any, list[tuple[int, int]]] = {}
+    for row in slices:
+        key = row["track"], row["parent_id"]
+        siblings.setdefault(key, []).append((row["ts"], row["ts"] + row["dur"]))
+    for edges in siblings.values():
+        edges.sort()
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(edges))
+
+
+def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
+    """Writes `trace`; it loads without complaint and holds exactly the tables' slices: tracks,
+    names, starts, durations, nesting, payloads and losses."""
+    slices, complaints = read_back(whole.save(trace))
+    assert complaints == []
+    assert sorted(found(slices), key=order) == sorted(expected(whole), key=order)
+    check_nesting(slices)
+    lost = [row for row in slices if row["category"] == "loss"]
+    assert sum(row["args"]["lost"] for row in lost) == whole.totals.lost
+    assert len(lost) == len(whole.losses)
+    (summary,) = [row for row in slices if row["category"] == "run"]
+    assert summary["name"] == whole.name
+    assert summary["args"]["records_lost"] == whole.totals.lost
+    launched = [row["args"] for row in slices if row["category"] == "launch"]
+    assert sorted(a["written"] for a in launched) == sorted(whole.launches["written"])
