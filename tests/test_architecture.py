@@ -20,7 +20,7 @@ FLOORS = (
     ("backends",),
     ("compiler", "cache"),
     ("runtime",),
-    ("viewer", "tools"),
+    ("viewer", "tools", "kernels"),
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 VIEWER_MAY_IMPORT = {"base", "trace", "viewer"}

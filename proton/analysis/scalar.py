@@ -100,10 +100,17 @@ _INDEX_OPS = {
 }
 
 
+def not_zero(divisor: Any) -> Any:
+    """An index value, 1 where it is 0: a division by zero would end the process."""
+    zero, one = (arith.ConstantOp(divisor.type, value).result for value in (0, 1))
+    is_zero = arith.CmpIOp(arith.CmpIPredicate.eq, divisor, zero).result
+    return arith.SelectOp(is_zero, one, divisor).result
+
+
 class Materializer:
     """Emits expressions as `index` values at the current insertion point.
 
-    `substitutes` maps leaf values to the index values that stand for them.
+    `substitutes` maps leaf values to the values that stand for them.
     """
 
     def __init__(self, substitutes: dict[Any, Any] | None = None) -> None:
@@ -122,13 +129,14 @@ class Materializer:
         if isinstance(expr, int):
             return arith.ConstantOp(self.index, expr).result
         if isinstance(expr, Leaf):
-            if expr.value in self.substitutes:
-                return self.substitutes[expr.value]
-            if expr.value.type == self.index or expr.value.type == ir.IntegerType.get_signless(1):
-                return expr.value
-            return arith.IndexCastOp(self.index, expr.value).result
+            value = self.substitutes.get(expr.value, expr.value)
+            if value.type == self.index or value.type == ir.IntegerType.get_signless(1):
+                return value
+            return arith.IndexCastOp(self.index, value).result
         operands = [self(argument) for argument in expr.args]
         if expr.op == "select":
             return arith.SelectOp(*operands).result
+        if expr.op == "rem":
+            operands[1] = not_zero(operands[1])
         op = ir.Operation.create(_INDEX_OPS[expr.op], results=[self.index], operands=operands)
         return op.result

@@ -189,7 +189,7 @@ class StructureAnalysis:
             left, right, predicate = right, left, {sgt: slt, sge: sle}[predicate]
         if predicate not in (slt, sle) or not right.uniform:
             return None
-        varying = [d for d, dim in enumerate(left.dims) if dim.stride != 0 or dim.parent is not None]
+        varying = [axis for axis, dim in enumerate(left.dims) if dim != Dim()]
         if len(varying) != 1 or left.dims[varying[0]] != Dim(stride=1):
             return None
         bound = sc.sub(right.scalar, left.scalar)

@@ -19,8 +19,15 @@ from proton.passes import Pass, register
 
 _ARITHMETIC = frozenset(
     f"arith.{name}"
-    for name in "addf subf mulf divf remf maxnumf minnumf maximumf minimumf cmpf".split()
+    for name in "addf subf mulf divf remf cmpf".split()
 )
+# op -> (the predicate for which it takes the left operand, what it takes of a NaN on the right)
+_EXTREMA = {
+    "arith.maxnumf": (arith.CmpFPredicate.OGT, "left"),
+    "arith.minnumf": (arith.CmpFPredicate.OLT, "left"),
+    "arith.maximumf": (arith.CmpFPredicate.UGT, "right"),
+    "arith.minimumf": (arith.CmpFPredicate.ULT, "right"),
+}
 _FROM_INTEGER = frozenset({"arith.sitofp", "arith.uitofp"})
 _TO_INTEGER = frozenset({"arith.fptosi", "arith.fptoui"})
 NAN_BITS = 0x7FC0  # bf16's quiet NaN
@@ -53,6 +60,8 @@ def _rule(op: Any) -> Callable[[Any], Any] | None:
         return lambda op: _compute_in(f64, op)
     if source == bf16 and op.name in _ARITHMETIC:
         return lambda op: _compute_in(ir.F32Type.get(), op)
+    if source == bf16 and op.name in _EXTREMA:
+        return _extremum
     if source == bf16 and op.name in _TO_INTEGER:
         return lambda op: _compute_in(ir.F32Type.get(), op)
     if result == bf16 and op.name in _FROM_INTEGER:
@@ -72,6 +81,16 @@ def _compute_in(wide: Any, op: Any) -> Any:
         attributes=attributes,
     ).result
     return _truncate(value, result) if result == narrow else value
+
+
+def _extremum(op: Any) -> Any:
+    """By comparison: LLVM would narrow an fp32 maximum of bf16 values, and round its result."""
+    predicate, kept = _EXTREMA[op.name]
+    left, right = op.operands
+    wide = arith.ExtFOp(ir.F32Type.get(), left).result, arith.ExtFOp(ir.F32Type.get(), right).result
+    chosen = arith.SelectOp(arith.CmpFOp(predicate, *wide).result, left, right).result
+    is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, wide[1], wide[1]).result
+    return arith.SelectOp(is_nan, left if kept == "left" else right, chosen).result
 
 
 def _from_integer(op: Any) -> Any:

@@ -81,7 +81,12 @@ def _mark_pointers(function: Any, count: int, noalias: bool) -> None:
 
 
 def _emit_loop(
-    function: Any, name: str, added: list[Argument], arguments: list[Any], count: int, extras: list[Argument]
+    function: Any,
+    name: str,
+    added: list[Argument],
+    arguments: list[Any],
+    count: int,
+    extras: list[Argument],
 ) -> None:
     user, (grid_x, grid_y, grid_z, first, last) = arguments[:count], arguments[count : count + 5]
     i64 = ir.IntegerType.get_signless(64)

@@ -142,7 +142,7 @@ class _Lowering:
         }
 
     def _header(self, name: str, value: Any) -> None:
-        _store(value, self.block, wire.HEADER.fields[name][1])
+        _store(value, self.block, wire.header_offset(name))
 
     def _init(self, op: Any) -> None:
         self.count = llvm.AllocaOp(pointer_type(), constant(1, _i(32)), _i(64)).result
@@ -162,7 +162,7 @@ class _Lowering:
             "payload_slots": self.layout["payload_slots"],
         }
         for name, value in constants.items():
-            width = wire.HEADER.fields[name][0].itemsize * 8
+            width = wire.HEADER[name].itemsize * 8
             self._header(name, constant(int(value), _i(width)))
         now, core = _read_clock_and_core()
         self._header("hardware", core)

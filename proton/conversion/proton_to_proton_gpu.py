@@ -126,10 +126,11 @@ class _Table:
         kinds = [name.value for name in op.attributes["kinds"]]
         if len(names) > MAX_PAYLOAD_SLOTS:
             raise CompilationError(
-                f"a record holds at most {MAX_PAYLOAD_SLOTS} payload values, {path} has {len(names)}",
+                f"a record holds at most {MAX_PAYLOAD_SLOTS} payload values, and {path} has "
+                f"{len(names)}",
                 hint="drop some, or use several scopes",
             )
-        members = op.attributes["members"] if "members" in op.attributes else ()
+        members = op.attributes.get("members", ())
         span = source_span(op.location)
         entry = {
             "name": path.rpartition("/")[2],

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.conversion.triton_pointers_to_llvm import constant, emit_if, zero_of
 from proton.dialect.diagnostics import element_of, shape_of
@@ -25,9 +26,8 @@ from proton.dialect.memory import DYNAMIC, element_pointer, memref_at
 from proton.dialect.mlir import arith, ir, llvm, memref
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace, users
 from proton.passes import Pass, register
+from proton.transforms.mark_written import WRITTEN_ATTRIBUTE
 from proton.transforms.place_records import PINNED_ATTRIBUTE
-
-WRITTEN_ATTRIBUTE = "proton.written"  # on the kernel: the arguments it may write
 
 
 @register
@@ -80,7 +80,9 @@ class _Access:
         self.base, self.strides = pointer.base, list(pointer.strides)
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
         parents = iter(pointer.parents)
-        self.parents = [next(parents) if wraps else None for wraps in pointer.wraps]
+        self.parents = [
+            sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps
+        ]
         self.dims = list(op.opview.dims)
         self.start = self._start()
         self.whole = self._whole()
@@ -288,7 +290,7 @@ class _Lowering:
                 access.write_from(destination)
                 return []
 
-            emit_if(access.whole, [], lambda: [], write_back)
+            emit_if(access.whole, [], list, write_back)
 
     def _store_copy(self, op: Any, value: Any, access: _Access) -> None:
         type_ = ir.MemRefType.get(access.shape, access.element)

@@ -69,9 +69,8 @@ def _expand_dims(op: Any) -> None:
 
 def _broadcast(op: Any) -> None:
     type_, source = op.results[0].type, shape_of(op.operands[0])
-    in_map = dimension_map(
-        len(source), [d if a == b else None for d, (a, b) in enumerate(zip(source, type_.shape, strict=True))]
-    )
+    pairs = enumerate(zip(source, type_.shape, strict=True))
+    in_map = dimension_map(len(source), [d if a == b else None for d, (a, b) in pairs])
     replace(op, generic([op.operands[0]], [in_map], [type_], _first))
 
 
@@ -379,8 +378,10 @@ def _copy_cheap_producers(module: Any) -> None:
     cheap: set[Any] = set()
     ops = all_ops(module)
     for op in ops:
-        if op.name in _CHEAP and len(op.results) == 1 and shape_of(op.results[0]):
-            if all(value in cheap for value in op.operands if shape_of(value)):
+        is_tensor = len(op.results) == 1 and bool(shape_of(op.results[0]))
+        if is_tensor and op.name in _CHEAP:
+            sources = [value for value in op.operands if shape_of(value)]
+            if all(value in cheap for value in sources):
                 cheap.add(op.results[0])
     clones = 0
     for op in reversed(ops):

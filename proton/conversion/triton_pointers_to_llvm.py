@@ -219,7 +219,9 @@ def _address(value: Any, indices: list[Any]) -> Any:
     return element if str(element.type) == "!llvm.ptr" else _pointer(element)
 
 
-def _guarded(mask: Any, indices: list[Any], type_: Any, access: Callable[[], Any], other: Any) -> Any:
+def _guarded(
+    mask: Any, indices: list[Any], type_: Any, access: Callable[[], Any], other: Any
+) -> Any:
     """`access()` where the mask is true, else `other` (0 without one)."""
     if mask is None:
         return access()
@@ -297,7 +299,7 @@ def _store(op: Any, pointee: Any) -> None:
         if mask is None:
             write()
         else:
-            emit_if(_at(mask, indices), [], write, lambda: [])
+            emit_if(_at(mask, indices), [], write, list)
 
     for_each_element(shape_of(pointer), body)
     op.erase()
@@ -360,7 +362,7 @@ class _Status:
                 llvm.StoreOp(constant(number, i64), self.pointer)
                 return []
 
-            emit_if(_at(op.operands[0], indices), [], lambda: [], fail)
+            emit_if(_at(op.operands[0], indices), [], list, fail)
 
         with before(op):
             for_each_element(shape_of(op.operands[0]), body)

@@ -8,7 +8,6 @@ carry one index instead. Everything else stays as it is, for the gather and scat
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-
 from proton.analysis.scalar import Materializer
 from proton.analysis.structure import Box, Structure, StructureAnalysis
 from proton.dialect import tt, tts
@@ -137,6 +136,7 @@ def _rewrite_loop(plan: _LoopPlan, substitutes: dict[Any, Any]) -> None:
                 tensor = _rebuild(structure, old.type, fresh, substitutes)
             old.replace_all_uses_with(tensor)
         else:
+            substitutes[old] = fresh  # structures may name it
             old.replace_all_uses_with(fresh)
     with before(terminator):
         for position, structure in zip(positions, plan.yields, strict=True):
@@ -155,6 +155,7 @@ def _replace_results(
                 tensor = _rebuild(structure, old.type, fresh, substitutes)
             old.replace_all_uses_with(tensor)
         else:
+            substitutes[old] = fresh
             old.replace_all_uses_with(fresh)
     loop.erase()
 

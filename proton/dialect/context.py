@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import ir, prepare_lookups
 from proton.dialect.proton import Proton
 from proton.dialect.proton_gpu import ProtonGPU
 from proton.dialect.tt import TT
@@ -25,6 +25,7 @@ def _new_context() -> Any:
     # A Python verifier called from MLIR's own thread pool waits for ever for the GIL.
     context.enable_multithreading(False)
     with context, ir.Location.unknown():
+        prepare_lookups(__package__)
         for dialect in DIALECTS:
             dialect.load(reload=True)
     return context

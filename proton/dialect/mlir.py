@@ -109,6 +109,29 @@ def _keep_falsy_attributes(self: Any, attribute: Any) -> Any:
 ext.AttributeDef.process_attr = _keep_falsy_attributes
 
 
+def prepare_lookups(package: str) -> None:
+    """Tells the bindings where our dialects' classes are; call it once, with a context entered.
+
+    Whenever the bindings make a view of an op they look for the Python module of its dialect.
+    A module that is not found is looked for again each time, ten times the cost of everything
+    else; `package` holds ours. The module of `linalg` is found and takes 60 ms to import, and
+    we use none of its classes: an empty one stands in its place for the one look-up that the
+    bindings make.
+    """
+    ext._cext.globals.append_dialect_search_prefix(package)
+    name = f"{_root}.dialects.linalg"
+    if name in sys.modules:
+        return
+    sys.modules[name] = types.ModuleType(name)
+    try:
+        text = "%0 = arith.constant 0.0 : f32 %1 = tensor.empty() : tensor<1xf32> "
+        fill = "%2 = linalg.fill ins(%0 : f32) outs(%1 : tensor<1xf32>) -> tensor<1xf32>"
+        for op in ir.Module.parse(text + fill).body.operations:
+            op.opview  # noqa: B018 - makes the view
+    finally:
+        del sys.modules[name]
+
+
 def translate_to_llvm_ir(module: Any) -> str:
     """LLVM IR text of a module that is all in the `llvm` dialect."""
     return str(llvm.translate_module_to_llvmir(module.operation))

@@ -22,6 +22,9 @@ from proton.language import core
 from proton.language import types as ty
 from proton.language.value import tensor
 
+# Each iteration is compiled anew: far more than this would look like a compiler that hangs.
+MAX_STATIC_TRIPS = 1 << 16
+
 
 def assigned_names(statements: list[ast.stmt]) -> list[str]:
     """Names that the statements bind, in order, not looking into nested definitions."""
@@ -281,7 +284,7 @@ def _parse_range(g: Any, node: ast.expr) -> _Range:
     if not isinstance(step, tensor) and step == 0:
         raise error("the step of a loop cannot be 0", "choose a positive or a negative step")
     unroll = kwargs.get("loop_unroll_factor") or 1
-    if not isinstance(unroll, int) or unroll < 1:
+    if not isinstance(unroll, int) or not 1 <= unroll < 2**31:
         raise error(
             f"loop_unroll_factor must be a positive constexpr integer, got {unroll!r}",
             "leave it out to let the compiler choose",
@@ -300,7 +303,14 @@ def compile_for(g: Any, node: ast.For) -> None:
     if bounds.static:
         if any(not isinstance(value, int) for value in known):
             raise error("tl.static_range takes constexpr integers", "use tl.range")
-        for value in range(*known):
+        values = range(*known)
+        # `len` of a range overflows above 2**63; a slice of it does not.
+        if values[MAX_STATIC_TRIPS:]:
+            raise error(
+                f"tl.static_range unrolls at most {MAX_STATIC_TRIPS} iterations, got {values}",
+                "use tl.range, which stays a loop",
+            )
+        for value in values:
             g.assign(node.target, value)
             g.run(node.body)
         return

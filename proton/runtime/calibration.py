@@ -70,10 +70,12 @@ def check_machine() -> None:
 @functools.cache
 def _clock() -> Any:
     check_machine()
-    code = llvm.linker().link(llvm.emit_object(_CLOCK_IR)[0], "proton_clock")
-    function = ctypes.CFUNCTYPE(ctypes.c_uint64)(code.address)
-    function.keep = code
-    return function
+    return ctypes.CFUNCTYPE(ctypes.c_uint64)(_clock_code().address)
+
+
+@functools.cache
+def _clock_code() -> llvm.LinkedCode:
+    return llvm.linker().link(llvm.emit_object(_CLOCK_IR)[0], "proton_clock")
 
 
 def clock_pair() -> ClockPair:

@@ -7,6 +7,7 @@ programs of unequal length balance.
 
 import functools
 import itertools
+import operator
 import os
 import threading
 import time
@@ -39,8 +40,8 @@ def check_grid(grid: object) -> tuple[int, int, int]:
     numbers = []
     for axis, size in enumerate(sizes):
         try:
-            number = size.__index__()  # type: ignore[attr-defined]
-        except AttributeError:
+            number = operator.index(size)
+        except TypeError:
             raise LaunchError(f"grid[{axis}] must be an integer, got {size!r}") from None
         if number < 0:
             raise LaunchError(f"grid[{axis}] must not be negative, got {number}")
@@ -64,6 +65,10 @@ def thread_count() -> int:
 @functools.cache
 def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="proton")
+
+
+# A forked child has none of its parent's threads: it makes a pool of its own.
+os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def run_grid(

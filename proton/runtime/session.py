@@ -67,7 +67,9 @@ class Recording:
 
     @property
     def flush_address(self) -> int:
-        return ctypes.cast(self.callback, ctypes.c_void_p).value or 0 if self.callback else 0
+        if self.callback is None:
+            return 0
+        return ctypes.cast(self.callback, ctypes.c_void_p).value or 0
 
 
 class Arena:

@@ -102,6 +102,12 @@ def record_dtype(payload_slots: int) -> np.dtype:
     )
 
 
+def header_offset(field: str) -> int:
+    """Offset of a header field in a block."""
+    assert HEADER.fields is not None
+    return HEADER.fields[field][1]
+
+
 def table_offset() -> int:
     """Offset of the table in a block."""
     return HEADER_BYTES

@@ -117,7 +117,9 @@ class _F32(_Scalar):
 
 
 def _f32(value: "float | _F32") -> Any:
-    return value.value if isinstance(value, _F32) else arith.ConstantOp(ir.F32Type.get(), value).result
+    if isinstance(value, _F32):
+        return value.value
+    return arith.ConstantOp(ir.F32Type.get(), value).result
 
 
 def _i32(value: "int | _I32") -> Any:

@@ -89,16 +89,15 @@ def _like(value: Any, number: int) -> Any:
 
 
 def _split(loop: Any, factor: int) -> Any:
-    """The first index that whole groups of `factor` iterations do not reach.
+    """The end of the whole groups of `factor` iterations, counted by whole steps.
 
-    The way from lower to upper is unsigned, so that it has no sign to overflow into. Where
-    rounding it up to whole steps wraps around, there are no groups: the second loop does it all.
+    The way from lower to upper is unsigned, so that it has no sign to overflow into. Where it
+    is no multiple of the step, the last iteration is not counted and the second loop has it.
     """
     lower, upper, step = list(loop.operands)[:3]
     larger = arith.MaxUIOp if "unsignedCmp" in loop.attributes else arith.MaxSIOp
     way = arith.SubIOp(larger(lower, upper).result, lower).result
-    padded = arith.AddIOp(way, arith.SubIOp(step, _like(step, 1)).result).result
-    trips = arith.DivUIOp(padded, step).result
+    trips = arith.DivUIOp(way, step).result
     grouped = arith.SubIOp(trips, arith.RemUIOp(trips, _like(step, factor)).result).result
     return arith.AddIOp(lower, arith.MulIOp(grouped, step).result).result
 

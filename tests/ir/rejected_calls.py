@@ -6,7 +6,6 @@ from proton.language.function import DeviceFunction
 from proton.language.profiling import enter_scope, exit_scope, mark, scope
 from tests.ir.rejected import rejected, unsupported
 
-
 NAN = tl.constexpr(float("nan"))
 
 
@@ -285,9 +284,10 @@ def instance_of_number(n):
     isinstance(n, 3)
 
 
-@rejected("3 cannot be called", "(3)(n)", "a function of the language")
+@rejected("3 cannot be called", "three(n)", "a function of the language")
 def calls_number(n):
-    (3)(n)
+    three = 3
+    three(n)
 
 
 @rejected("i32 cannot be called", "n(1)", "a function of the language")
@@ -305,7 +305,7 @@ def unknown_op(n):
     tl.lod(n)
 
 
-@rejected("'x' as i32: ValueError", 'tl.full((4,), "x", tl.int32)', "a tensor")
+@rejected("'x' cannot be of type i32[4]", 'tl.full((4,), "x", tl.int32)', "a tensor")
 def fills_with_text(n):
     tl.full((4,), "x", tl.int32)
 

@@ -308,3 +308,9 @@ def imports(n):
 @unsupported("the statement raise is not supported", "raise ValueError", "tl.static_assert")
 def raises(n):
     raise ValueError
+
+
+@rejected("unrolls at most 65536 iterations", "for i in tl.static_range(2**100):", "use tl.range")
+def unrolls_for_ever(n):
+    for i in tl.static_range(2**100):
+        pass

@@ -293,3 +293,50 @@ def test_negation_keeps_the_type(type_: str) -> None:
 def test_narrow_integers_are_summed_in_i32(type_: str) -> None:
     narrow = type_ == "int1" or (type_ in INTEGERS and bits(type_) < 32)
     assert result_of(total, [type_]) == ("int32" if narrow else type_)
+
+
+# fp8 is a type of memory
+
+FP8 = ("float8e5", "float8e4nv")
+
+
+@pytest.mark.parametrize("kernel", [add, multiply, maximum, divide], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("a, b", list(itertools.product(FP8, FP8)))
+def test_arithmetic_on_fp8_is_done_in_fp16(kernel: DeviceFunction, a: str, b: str) -> None:
+    assert result_of(kernel, [a, b]) == "float16"
+
+
+@pytest.mark.parametrize("type_", FP8)
+def test_a_number_meets_fp8_in_fp16(type_: str) -> None:
+    assert result_of(number_right, [type_], NUMBER=2.0) == "float16"
+    assert result_of(number_left, [type_], NUMBER=1) == "float16"
+    assert result_of(negate, [type_]) == "float16"
+
+
+@pytest.mark.parametrize("a", FP8)
+@pytest.mark.parametrize(
+    "b, met",
+    [
+        ("float16", "float16"),
+        ("bfloat16", "float32"),
+        ("float32", "float32"),
+        ("float64", "float64"),
+    ],
+)
+def test_fp8_meets_wider_floats(a: str, b: str, met: str) -> None:
+    assert result_of(add, [a, b]) == met
+    assert result_of(add, [b, a]) == met
+
+
+@pytest.mark.parametrize("a", FP8)
+@pytest.mark.parametrize("b", ["int1", *INTEGERS])
+def test_fp8_does_not_meet_integers(a: str, b: str) -> None:
+    for kernel, types in ((add, [a, b]), (divide, [b, a]), (less, [a, b]), (where, [a, b])):
+        with pytest.raises(CompilationError, match="fp8 cannot be mixed with integers"):
+            result_of(kernel, types)
+
+
+@pytest.mark.parametrize("type_", FP8)
+def test_choosing_between_fp8_values_keeps_the_type(type_: str) -> None:
+    assert result_of(where, [type_, type_]) == type_
+    assert result_of(less, [type_, type_]) == "int1"

@@ -18,7 +18,6 @@ from proton.base.errors import PassError
 from proton.base.knobs import knobs
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.proton_gpu_to_llvm import profile_layout
-from proton.conversion.structured_to_memref import WRITTEN_ATTRIBUTE
 from proton.conversion.triton_pointers_to_llvm import STATUS_ATTRIBUTE
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import translate_to_llvm_ir
@@ -26,6 +25,7 @@ from proton.dialect.walk import all_ops, kernel_functions
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 from proton.passes import Pipeline
+from proton.transforms.mark_written import WRITTEN_ATTRIBUTE
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def compile_kernel(
 def _describe(module: Any, fn: DeviceFunction, options: CPUOptions) -> dict[str, Any]:
     """What a launcher must know about the code."""
     (function,) = kernel_functions(module)
-    messages = function.attributes[STATUS_ATTRIBUTE] if STATUS_ATTRIBUTE in function.attributes else ()
+    messages = function.attributes.get(STATUS_ATTRIBUTE, ())
     return {
         "name": fn.__name__,
         "symbol": fn.__name__ + RANGE_SUFFIX,

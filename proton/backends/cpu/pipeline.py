@@ -7,9 +7,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-from proton.analysis.alias import kernel_accesses
 from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
 from proton.conversion.guard_division import GuardDivision
@@ -17,17 +15,16 @@ from proton.conversion.linalg_matmul_to_vector import LinalgMatmulToVector
 from proton.conversion.memref_copy_to_linalg import MemrefCopyToLinalg
 from proton.conversion.proton_gpu_to_llvm import AllocateProfile, ProtonGPUToLLVM
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
-from proton.conversion.structured_to_memref import WRITTEN_ATTRIBUTE, StructuredToMemref
+from proton.conversion.structured_to_memref import StructuredToMemref
 from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg
 from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
-from proton.dialect.mlir import ir
-from proton.dialect.walk import kernel_functions
-from proton.passes import Pass, Upstream, register
+from proton.passes import Pass, Upstream
 from proton.transforms.combine import Combine
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
 from proton.transforms.loop_unroll import LoopUnroll
+from proton.transforms.mark_written import MarkWritten
 from proton.transforms.pin_values import PinValues
 from proton.transforms.place_records import PinRecords, PlaceRecords, StripRecords
 from proton.transforms.reorder_broadcast import ReorderBroadcast
@@ -47,19 +44,6 @@ class Instrumentation:
     strategy: str = "circular"
     capacity: int = 0
     placement: str = "schedule"
-
-
-@register
-@dataclass(frozen=True)
-class MarkWritten(Pass):
-    """Notes on each kernel which arguments it may write (proton.analysis.alias)."""
-
-    name: ClassVar[str] = "mark-written"
-
-    def run(self, module: Any) -> None:
-        for function in kernel_functions(module):
-            written = sorted(kernel_accesses(function).written)
-            function.attributes[WRITTEN_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(written)
 
 
 def ttir_passes(instrumentation: Instrumentation | None) -> list[Pass]:

@@ -1,0 +1,217 @@
+"""`python -m proton script.py`: profiles a program as it is.
+
+Exit status: the program's own; 2 for bad usage of these options.
+"""
+
+import enum
+import importlib.util
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import proton
+from proton import _report
+from proton.base.errors import ProfileError, ProtonError
+from proton.runtime import session
+from proton.trace.model import RawRun, Strategy
+from proton.viewer.formats import format_of
+
+FAILED, INTERRUPTED = 1, 130
+SUMMARY_SCOPES = 20
+OWN_SESSION = (
+    "python -m proton profiles the whole program already: "
+    "run the script with plain python, or take proton.start and proton.profile out of it"
+)
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+
+
+class Placement(enum.Enum):
+    """Where records go; see proton.start."""
+
+    SCHEDULE = "schedule"
+    PROGRAM = "program"
+
+
+class Program:
+    """What is run: a script or a module, and its arguments."""
+
+    def __init__(self, name: str, arguments: list[str], module: bool) -> None:
+        self.name, self.arguments, self.module = name, arguments, module
+
+    @property
+    def stem(self) -> str:
+        """A name for the run and its file."""
+        return self.name.rsplit(".", 1)[-1] if self.module else Path(self.name).stem
+
+    def exists(self) -> bool:
+        """Whether there is anything to run."""
+        if not self.module:
+            return Path(self.name).exists()
+        try:
+            return importlib.util.find_spec(self.name) is not None
+        except (ImportError, ValueError):
+            return False
+
+    def run(self) -> None:
+        """Runs it as Python would: `__main__`, its own sys.argv and sys.path[0]."""
+        sys.argv = [self.name, *self.arguments]
+        if self.module:
+            runpy.run_module(self.name, run_name="__main__", alter_sys=True)
+            return
+        if not sys.flags.safe_path:  # else sys.path[0] is nobody's folder
+            sys.path[0] = str(Path(self.name).resolve().parent)
+        runpy.run_path(self.name, run_name="__main__")
+
+
+@app.command(
+    context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
+)
+def main(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The program.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="All of the rest is its own.")
+    ] = None,
+    module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as for python.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where the run goes: .proton (everything), .pftrace (Perfetto), .json (Chrome) "
+            "or .csv; the default is SCRIPT.proton in this folder.",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Of the run; by default SCRIPT's.")] = None,
+    strategy: Annotated[
+        Strategy,
+        typer.Option(
+            help="When a program made more records than fit: keep the newest (circular), "
+            "move them to host memory (flush), or only count (counting)."
+        ),
+    ] = Strategy.CIRCULAR,
+    capacity: Annotated[
+        int, typer.Option(min=0, help="Records a program; 0 lets the compiler choose.")
+    ] = 0,
+    placement: Annotated[
+        Placement,
+        typer.Option(
+            help="schedule: when the work of a scope ran. program: records stay where they are "
+            "written, which keeps the work of scopes apart at a price."
+        ),
+    ] = Placement.SCHEDULE,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
+) -> None:
+    """Run a Python program, unmodified, and profile the kernels it launches.
+
+    The summary goes to stderr. A program that fails is profiled up to
+    there; its traceback and exit status are kept.
+
+    [bold]Examples[/bold]
+
+        python -m proton train.py --steps 3
+
+        python -m proton -o train.pftrace train.py
+
+        python -m proton --strategy flush --placement program -m package.module
+    """
+    what = Program(script, arguments or [], module)
+    target = output or Path(f"{what.stem}.proton")
+    _check(what, target)
+    options: dict[str, Any] = {
+        "strategy": strategy.value,
+        "capacity": capacity,
+        "placement": placement.value,
+    }
+    try:
+        proton.start(name or what.stem, **options)
+    except ProfileError as error:
+        raise typer.BadParameter(str(error)) from None
+    mine = session.current()
+    status = run(what)
+    if mine is None:
+        _say("PROTON_PROFILE_DISABLE is set: nothing was recorded")
+    elif session.current() is not mine:
+        _say(f"the program ended the recording itself (proton.finalize); {OWN_SESSION}")
+        status = status or FAILED
+    elif not _keep(session.finalize(), target, quiet):
+        status = status or FAILED
+    raise typer.Exit(status)
+
+
+def _check(program: Program, target: Path) -> None:
+    """Refuses before anything runs what could not be run or saved after."""
+    try:
+        format_of(target)
+    except ProtonError as error:
+        raise typer.BadParameter(str(error), param_hint="'--output'") from None
+    if not target.absolute().parent.is_dir():
+        raise typer.BadParameter(f"{target.parent} is not a folder", param_hint="'--output'")
+    if not program.exists():
+        kind = "module" if program.module else "file"
+        raise typer.BadParameter(f"there is no {kind} {program.name}", param_hint="'SCRIPT'")
+
+
+def run(program: Program) -> int:
+    """Runs it to its end, whatever that is; its exit status."""
+    try:
+        program.run()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return FAILED
+    except BaseException as error:
+        trace = _without_our_frames(error.__traceback__)
+        if isinstance(error, ProfileError) and _innermost(trace) is session.start.__code__:
+            error.add_note(f"hint: {OWN_SESSION}")
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
+    return 0
+
+
+def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The part that the program knows; all of it where there is no such part."""
+    rest = trace
+    while rest and (
+        rest.tb_frame.f_globals is globals() or rest.tb_frame.f_globals["__name__"] == "runpy"
+    ):
+        rest = rest.tb_next
+    return rest or trace
+
+
+def _innermost(trace: TracebackType | None) -> CodeType | None:
+    """The code that raised."""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(trace)]
+    return codes[-1] if codes else None
+
+
+def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
+    """Saves and shows the run; whether that worked."""
+    recorded = proton.Run(raw)
+    try:
+        recorded.save(target)
+    except OSError as error:
+        _say(f"the run was not saved: {error}")
+        return False
+    if not quiet:
+        console = Console(stderr=True, highlight=False)
+        _report.show(recorded, console, SUMMARY_SCOPES)
+        if not recorded.kernels:
+            console.print("no kernel with a scope was launched")
+        console.print(f"wrote {target}", soft_wrap=True)
+    return True
+
+
+def _say(message: str) -> None:
+    print(f"proton: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m proton")

@@ -1,0 +1,167 @@
+"""`python -m proton.demo`, and `python -m proton` on scripts that end well and badly."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import proton
+
+ROOT = Path(__file__).parents[2]
+LAUNCH = """
+import sys
+import numpy as np
+from proton.kernels.vector_add import vector_add
+x = np.ones(100, np.float32)
+vector_add(x, x)
+print(__name__, sys.argv[1:])
+"""
+
+
+def python(folder: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "work.py"
+    path.write_text(LAUNCH + text)
+    return path
+
+
+def launches(path: Path) -> int:
+    return proton.Run.load(path).totals.launches
+
+
+def test_the_demo_runs_four_kernels_and_writes_a_trace(tmp_path: Path) -> None:
+    done = python(tmp_path, "-m", "proton.demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASS") == 4
+    assert "lost records: 0" in done.stdout
+    assert (tmp_path / "demo.pftrace").stat().st_size > 0
+    run = proton.Run.load(tmp_path / "demo.proton")
+    names = {kernel.name for kernel in run.kernels}
+    assert names == {"add_kernel", "softmax_kernel", "layer_norm_kernel", "matmul_kernel"}
+    for name in names:
+        assert name in done.stdout
+    hosts = set(run.frame.loc[run.frame["kind"] == "host", "scope"])
+    assert {"vector add", "softmax/first launch", "matmul/check"} <= hosts
+
+
+def test_a_script_runs_as_it_would_alone(tmp_path: Path) -> None:
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "helper.py").write_text("VALUE = 42")
+    path = script(tmp_path / "beside", "import helper; print(helper.VALUE)")
+    done = python(tmp_path, "-m", "proton", path, "--name", "x", "-m")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "__main__ ['--name', 'x', '-m']\n42\n"
+    assert "add_kernel" in done.stderr
+    assert launches(tmp_path / "work.proton") == 1
+
+
+def test_options_reach_the_session(tmp_path: Path) -> None:
+    path = script(tmp_path, "")
+    options = "--strategy flush --capacity 2 --placement program --name mine -o a.proton -q"
+    done = python(tmp_path, "-m", "proton", *options.split(), path)
+    assert (done.returncode, done.stderr) == (0, "")
+    run = proton.Run.load(tmp_path / "a.proton")
+    assert run.name == "mine"
+    assert run.kernels[0].strategy.value == "flush"
+    assert run.kernels[0].options["placement"] == "program"
+    assert run.totals.slices == 3
+
+
+def test_the_suffix_picks_the_format(tmp_path: Path) -> None:
+    done = python(tmp_path, "-m", "proton", "-o", "a.csv", script(tmp_path, ""))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.csv").read_text().startswith("kind,kernel,")
+
+
+def test_a_module(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    script(tmp_path / "package", "")
+    done = python(tmp_path, "-m", "proton", "-m", "package.work", "--flag")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "__main__ ['--flag']\n"
+    assert launches(tmp_path / "work.proton") == 1
+
+
+def test_a_failing_script_keeps_its_traceback_and_its_run(tmp_path: Path) -> None:
+    path = script(tmp_path, "def f(): raise KeyError('lost')\nf()")
+    done = python(tmp_path, "-m", "proton", path)
+    alone = python(tmp_path, path)
+    assert done.returncode == alone.returncode == 1
+    assert done.stderr.startswith(alone.stderr)
+    assert launches(tmp_path / "work.proton") == 1
+
+
+@pytest.mark.parametrize(
+    "statement, status", [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('why')", 1)]
+)
+def test_the_exit_status_is_kept(tmp_path: Path, statement: str, status: int) -> None:
+    done = python(tmp_path, "-m", "proton", script(tmp_path, statement))
+    assert done.returncode == status
+    assert ("why" in done.stderr) == ("why" in statement)
+    assert launches(tmp_path / "work.proton") == 1
+
+
+@pytest.mark.parametrize("call", ["proton.start()", "proton.profile().__enter__()"])
+def test_a_script_with_a_session_of_its_own_is_told_so(tmp_path: Path, call: str) -> None:
+    done = python(tmp_path, "-m", "proton", script(tmp_path, f"import proton\n{call}"))
+    assert done.returncode == 1
+    assert "hint: python -m proton profiles the whole program already" in done.stderr
+    assert launches(tmp_path / "work.proton") == 1
+
+
+def test_a_script_that_ends_the_recording_is_told_so(tmp_path: Path) -> None:
+    path = script(tmp_path, "import proton\nproton.finalize()")
+    done = python(tmp_path, "-m", "proton", path)
+    assert done.returncode == 1
+    assert "the program ended the recording itself" in done.stderr
+    assert not (tmp_path / "work.proton").exists()
+
+
+def test_a_disabled_profiler_only_runs_the_script(tmp_path: Path) -> None:
+    path = script(tmp_path, "")
+    done = python(tmp_path, "-m", "proton", path, PROTON_PROFILE_DISABLE="1")
+    assert done.returncode == 0, done.stderr
+    assert "nothing was recorded" in done.stderr
+    assert not (tmp_path / "work.proton").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        (["--nme", "x", "work.py"], "No such option: --nme"),
+        (["-o", "a.txt", "work.py"], "the suffix must be one of"),
+        (["-o", "nowhere/a.proton", "work.py"], "is not a folder"),
+        (["--strategy", "all", "work.py"], "'all' is not one of"),
+        (["--capacity", "99999999999", "work.py"], "capacity must lie in"),
+        (["absent.py"], "there is no file absent.py"),
+        (["-m", "absent.module"], "there is no module absent.module"),
+        ([], "Missing argument 'SCRIPT'"),
+    ],
+)
+def test_bad_usage_is_refused_before_anything_runs(
+    tmp_path: Path, arguments: list[str], complaint: str
+) -> None:
+    script(tmp_path, "")
+    done = python(tmp_path, "-m", "proton", *arguments, TERMINAL_WIDTH="200")
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert done.stdout == ""
+
+
+def test_help_has_examples() -> None:
+    done = python(ROOT, "-m", "proton", "--help")
+    assert done.returncode == 0
+    assert "python -m proton train.py" in done.stdout

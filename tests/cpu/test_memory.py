@@ -1,0 +1,340 @@
+"""Loads and stores of every form of address and mask, against numpy's indexing.
+
+Addresses and masks are expressions that the kernel and numpy both evaluate. Each runs with
+separate arrays, and with views of one array, for which other code is made.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+from tests.cpu.harness import kernels_of, ordinary, pointer, storage
+
+BLOCK = 64
+PROGRAMS = 3
+SPAN = BLOCK * PROGRAMS
+MARGIN = 4096  # untouched memory on both sides of everything
+
+ADDRESSES = (
+    "i",
+    "i + k",
+    "i * s",
+    "n - 1 - i",
+    "k - i * s",
+    "(i + k) % n",
+    "(i * 3) % n",
+    "(i % n) * s",
+    "(i + k) % n + k",
+    "(i + 5 * n + k) % n * s",
+    "i // 3",
+    "i & 31",
+    "pid * 5 + 0 * i",
+    "tl.where(i < n, i, k)",
+    "i.to(tl.int64) * s",
+)
+MASKS = (
+    "i < n",
+    "i <= n - 1",
+    "n > i",
+    "n - 1 >= i",
+    "i >= k",
+    "(i >= k) & (i < n)",
+    "(i < n) & (i < n - k) & (i < 100)",
+    "(i < n) & (i % 3 == 0)",
+    "(i < n) | (i == 2)",
+    "~(i < k)",
+    "pid == 1",
+    "n > k",
+    "(pid == 1) & (i < n)",
+    "True",
+    "False",
+)
+# The code for views of one array differs little: every third combination runs with them too.
+SHARED = 3
+OTHERS = ("", ", other=-1", ", other=i", ", other=n", ", other=(i // 2)")
+
+
+class _Tensor(np.ndarray):
+    """numpy's array with the one method that the expressions use."""
+
+    def to(self, dtype: Any) -> "_Tensor":
+        return self
+
+
+class _Language:
+    """What the expressions use of the language, in numpy."""
+
+    where = staticmethod(np.where)
+    int64 = np.int64
+
+
+def evaluate(expression: str, names: dict[str, Any], shape: tuple[int, ...]) -> np.ndarray:
+    """An expression's value in numpy, in 64 bits: nothing here overflows in 32."""
+    return np.broadcast_to(np.asarray(eval(expression, {"tl": _Language}, names)), shape)
+
+
+def line_names(n: int, k: int, s: int) -> dict[str, Any]:
+    i = np.arange(SPAN).view(_Tensor)
+    return {"i": i, "pid": i // BLOCK, "n": n, "k": k, "s": s}
+
+
+def memory(rng: np.random.Generator, dtype: str, shared: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays with margins: of their own, or views of one."""
+    if not shared:
+        return ordinary(rng, dtype, 2 * MARGIN), ordinary(rng, dtype, 2 * MARGIN)
+    both = ordinary(rng, dtype, 4 * MARGIN)
+    return both[: 2 * MARGIN], both[2 * MARGIN :]
+
+
+def cases() -> list[tuple[int, int, int]]:
+    """(n, k, s)"""
+    return [(0, 7, 3), (1, 0, 1), (150, 7, 3), (SPAN, 50, 0), (130, 1000, -2), (40, 33, 2)]
+
+
+def combinations(masks: tuple[str, ...], addresses: tuple[str, ...]) -> list[Any]:
+    """(mask, address, shared) with `shared` false, and true for some of them."""
+    pairs = list(itertools.product(masks, addresses))
+    return [(*pair, False) for pair in pairs] + [(*pair, True) for pair in pairs[::SHARED]]
+
+
+LINE = """
+@proton.jit(do_not_specialize=("n", "k", "s"))
+def kernel(x_ptr, out_ptr, n, k, s, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * BLOCK + tl.arange(0, BLOCK)
+"""
+
+
+def load_kernel(address: str, mask: str, other: str) -> Any:
+    access = f"tl.load(x_ptr + ({address}), mask={mask}{other})"
+    return kernels_of(f"{LINE}    tl.store(out_ptr + i, {access})\n").kernel
+
+
+def store_kernel(address: str, mask: str) -> Any:
+    return kernels_of(
+        f"{LINE}    tl.store(out_ptr + ({address}), tl.load(x_ptr + i) + 1, mask={mask})\n"
+    ).kernel
+
+
+@pytest.mark.parametrize("mask, address, shared", combinations(MASKS, ADDRESSES))
+def test_load(rng: np.random.Generator, mask: str, address: str, shared: bool) -> None:
+    other = OTHERS[(ADDRESSES.index(address) + MASKS.index(mask)) % len(OTHERS)]
+    kernel = load_kernel(address, mask, other)
+    for n, k, s in cases():
+        if "%" in address and n == 0:
+            continue  # test_wrap_around_nothing
+        x, out = memory(rng, "int32", shared)
+        names = line_names(n, k, s)
+        kernel[(PROGRAMS,)](x[MARGIN:], out[MARGIN:], n, k, s, BLOCK=BLOCK)
+        taken = evaluate(mask, names, (SPAN,))
+        values = x[MARGIN + np.where(taken, evaluate(address, names, (SPAN,)), 0)]
+        otherwise = evaluate(other.removeprefix(", other=") or "0", names, (SPAN,))
+        want = np.where(taken, values, otherwise)
+        assert (out[MARGIN : MARGIN + SPAN] == want).all(), (n, k, s)
+
+
+STORED = ("i", "i + k", "n - 1 - i", "i * 3", "i * s", "(i * 5) % 256")
+
+
+@pytest.mark.parametrize("mask, address, shared", combinations(MASKS, STORED))
+def test_store(rng: np.random.Generator, mask: str, address: str, shared: bool) -> None:
+    kernel = store_kernel(address, mask)
+    for n, k, s in cases():
+        if s == 0 and "s" in address:
+            continue  # all to one place
+        x, out = memory(rng, "int32", shared)
+        names, want = line_names(n, k, s), out.copy()
+        kernel[(PROGRAMS,)](x[MARGIN:], out[MARGIN:], n, k, s, BLOCK=BLOCK)
+        taken = evaluate(mask, names, (SPAN,))
+        places = evaluate(address, names, (SPAN,))[taken]
+        want[MARGIN + places] = x[MARGIN : MARGIN + SPAN][taken] + 1
+        assert (out == want).all(), (n, k, s)
+
+
+# Two and three dimensions
+
+PLANE = """
+@proton.jit(do_not_specialize=("n", "m", "k"))
+def kernel(x_ptr, out_ptr, n, m, k, s, t, R: tl.constexpr, C: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
+    c = tl.arange(0, C)[None, :]
+"""
+PLANE_ADDRESSES = (
+    "r * s + c",
+    "r + c * s",
+    "r * s + c * t",
+    "(n - 1 - r) * s + (m - 1 - c)",
+    "((r + k) % n) * s + c",
+    "r * s + (c + k) % m",
+    "((r + k) % n) * s + ((c + k) % m) * t",
+    "c + 0 * r",
+    "r * s + 0 * c",
+    "(r * 16 + c) % n",
+    "(r % n) * s + (c // 2)",
+    "(r ^ 1) * s + c",
+)
+PLANE_STORED = ("r * s + c", "r + c * s", "(n - 1 - r) * s + (m - 1 - c)", "(r ^ 1) * s + c")
+PLANE_MASKS = (
+    "(r < n) & (c < m)",
+    "r < n",
+    "c < m",
+    "(r < n) & (c >= k)",
+    "r + c < n",
+    "(m > c) & (n - 1 >= r) & (c < 5)",
+    "(r < n) & True",
+    "True",
+)
+
+
+def plane_names(n: int, m: int, k: int, s: int, t: int) -> dict[str, Any]:
+    r, c = np.arange(16)[:, None].view(_Tensor), np.arange(16)[None, :].view(_Tensor)
+    return {"r": r, "c": c, "n": n, "m": m, "k": k, "s": s, "t": t}
+
+
+@pytest.mark.parametrize("mask, address, shared", combinations(PLANE_MASKS, PLANE_ADDRESSES))
+def test_load_of_a_plane(
+    rng: np.random.Generator, mask: str, address: str, shared: bool
+) -> None:
+    source = f"""{PLANE}    value = tl.load(x_ptr + ({address}), mask={mask}, other=-9)
+    tl.store(out_ptr + r * C + c, value)
+"""
+    kernel = kernels_of(source).kernel
+    for case in [(11, 13, 3, 16, 2), (16, 16, 50, 1, 16), (1, 1, 0, 0, 0), (7, 16, 2, -16, 1)]:
+        x, out = memory(rng, "float32", shared)
+        names = plane_names(*case)
+        kernel[(2,)](x[MARGIN:], out[MARGIN:], *case, R=8, C=16)
+        taken = evaluate(mask, names, (16, 16))
+        values = x[MARGIN + np.where(taken, evaluate(address, names, (16, 16)), 0)]
+        got = out[MARGIN : MARGIN + 256].reshape(16, 16)
+        assert (got == np.where(taken, values, np.float32(-9))).all(), case
+
+
+@pytest.mark.parametrize("mask, address, shared", combinations(PLANE_MASKS, PLANE_STORED))
+def test_store_of_a_plane(
+    rng: np.random.Generator, mask: str, address: str, shared: bool
+) -> None:
+    source = f"""{PLANE}    value = tl.load(x_ptr + r * C + c)
+    tl.store(out_ptr + ({address}), value, mask={mask})
+"""
+    kernel = kernels_of(source).kernel
+    for case in [(11, 13, 3, 16, 2), (16, 16, 50, 17, 16), (1, 1, 0, 30, 0), (7, 16, 2, -20, 1)]:
+        x, out = memory(rng, "float32", shared)
+        names, want = plane_names(*case), out.copy()
+        kernel[(2,)](x[MARGIN:], out[MARGIN:], *case, R=8, C=16)
+        taken = evaluate(mask, names, (16, 16))
+        values = x[MARGIN : MARGIN + 256].reshape(16, 16)
+        want[MARGIN + evaluate(address, names, (16, 16))[taken]] = values[taken]
+        assert (out == want).all(), case
+
+
+CUBE = """
+@proton.jit
+def kernel(x_ptr, out_ptr, a, b, c, s, t, u, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    i = tl.arange(0, A)[:, None, None]
+    j = tl.arange(0, B)[None, :, None]
+    k = tl.arange(0, C)[None, None, :]
+    mask = (i < a) & (j < b) & (k < c)
+    value = tl.load(x_ptr + i * s + j * t + k * u, mask=mask, other=0)
+    {store}
+"""
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_cubes_and_their_permutations(rng: np.random.Generator, order: tuple[int, ...]) -> None:
+    store = f"""value = tl.permute(value, {order})
+    flat = tl.arange(0, A * B * C)
+    tl.store(out_ptr + flat, value.ravel())"""
+    kernel = kernels_of(CUBE.format(store=store)).kernel
+    x = rng.standard_normal((4, 8, 16))
+    for axes in itertools.permutations(range(3)):
+        view = x.transpose(axes)[::-1]  # any order of strides, and a negative one
+        block = tuple(view.shape)
+        sizes = (block[0] - 1, block[1], block[2] - 3 if block[2] > 4 else 1)
+        out = np.zeros(x.size)
+        strides = [stride // 8 for stride in view.strides]
+        kernel[(1,)](view, out, *sizes, *strides, A=block[0], B=block[1], C=block[2])
+        want = np.zeros(block)
+        part = tuple(slice(size) for size in sizes)
+        want[part] = view[part]
+        assert (out == want.transpose(order).ravel()).all(), axes
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "bfloat16", "int64"])
+@pytest.mark.parametrize("address", ["i", "i * s", "(i + k) % n", "i // 3"])
+def test_every_width_of_element(rng: np.random.Generator, address: str, dtype: str) -> None:
+    x, out = memory(rng, dtype, False)
+    kernel = load_kernel(address, "i < n", ", other=0")
+    n, k, s = 150, 7, 3
+    kernel[(PROGRAMS,)](pointer(x[MARGIN:], dtype), pointer(out[MARGIN:], dtype), n, k, s, BLOCK=BLOCK)
+    names = line_names(n, k, s)
+    want = np.where(names["i"] < n, x[MARGIN + evaluate(address, names, (SPAN,))], np.zeros(1, storage(dtype)))
+    assert (out[MARGIN : MARGIN + SPAN] == want).all()
+
+
+@pytest.mark.parametrize("address", [a for a in ADDRESSES if "% n" in a])
+def test_wrap_around_nothing(rng: np.random.Generator, address: str) -> None:
+    x, out = memory(rng, "int32", False)
+    kernel = load_kernel(address, "i < n", ", other=5")
+    kernel[(PROGRAMS,)](x[MARGIN:], out[MARGIN:], 0, 7, 3, BLOCK=BLOCK)
+    assert (out[MARGIN : MARGIN + SPAN] == 5).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 63, 64, 65, 200])
+@pytest.mark.parametrize("k", [0, 1, 63, 64, 12345])
+def test_blocks_larger_than_the_ring_go_round_several_times(
+    rng: np.random.Generator, n: int, k: int
+) -> None:
+    x, out = memory(rng, "int32", False)
+    load_kernel("(i + k) % n", "True", "")[(PROGRAMS,)](
+        x[MARGIN:], out[MARGIN:], n, k, 0, BLOCK=BLOCK
+    )
+    want = x[MARGIN + (np.arange(SPAN) + k) % n]
+    assert (out[MARGIN : MARGIN + SPAN] == want).all()
+
+
+def test_an_empty_array_is_an_argument_like_any_other() -> None:
+    kernel = load_kernel("i", "i < n", ", other=3")
+    out = np.zeros(SPAN, np.int32)
+    kernel[(PROGRAMS,)](np.zeros(0, np.int32), out, 0, 0, 0, BLOCK=BLOCK)
+    assert (out == 3).all()
+
+
+@pytest.mark.parametrize("grid", [(0,), (0, 5), (3, 0, 2), 0, [0]])
+def test_an_empty_grid_runs_nothing(grid: Any) -> None:
+    out = np.zeros(SPAN, np.int32)
+    x = np.ones(SPAN, np.int32)
+    load_kernel("i", "True", "")[grid](x, out, SPAN, 0, 0, BLOCK=BLOCK)
+    assert (out == 0).all()
+
+
+GRID = """
+@proton.jit
+def kernel(out_ptr):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    X, Y, Z = tl.num_programs(0), tl.num_programs(1), tl.num_programs(2)
+    place = out_ptr + ((z * Y + y) * X + x)
+    tl.store(place, tl.load(place) + x + 100 * y + 10000 * z + 1000000 * Z)
+"""
+
+
+@pytest.mark.parametrize("grid", [(1,), (70,), (7, 5), (1, 9), (3, 4, 5), (2, 1, 6), [4, 4], 9])
+def test_each_program_of_a_grid_runs_once(grid: Any) -> None:
+    sizes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
+    x, y, z = (*sizes, 1, 1)[:3]
+    for launched in (grid, lambda arguments: grid):
+        out = np.zeros((z, y, x), np.int64)
+        kernels_of(GRID).kernel[launched](out)
+        k, j, i = np.indices(out.shape)
+        assert (out == i + 100 * j + 10000 * k + 1000000 * z).all()
+
+
+def test_a_callable_grid_sees_the_arguments() -> None:
+    out = np.zeros(SPAN, np.int32)
+    x = np.arange(SPAN, dtype=np.int32)
+    kernel = load_kernel("i", "i < n", ", other=0")
+    kernel[lambda a: (proton.cdiv(a["n"], a["BLOCK"]),)](x, out, 100, 0, 0, BLOCK=BLOCK)
+    assert (out[:100] == x[:100]).all()
+    assert (out[128:] == 0).all()

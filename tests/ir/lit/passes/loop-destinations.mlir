@@ -1,0 +1,165 @@
+// RUN: proton-opt --pipeline='loop-destinations' %s | filecheck %s
+#id = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @a_splat_becomes_a_fill
+// CHECK-NEXT: %[[X:.*]] = arith.constant 2.500000e+00 : f32
+// CHECK-NEXT: %[[E:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK-NEXT: %[[F:.*]] = linalg.fill ins(%[[X]] : f32) outs(%[[E]] : tensor<8xf32>)
+// CHECK-NEXT: return %[[F]]
+func.func @a_splat_becomes_a_fill() -> tensor<8xf32> {
+  %x = arith.constant dense<2.5> : tensor<8xf32>
+  return %x : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @a_table_and_a_scalar_stay
+// CHECK-NEXT: arith.constant dense<[1, 2]> : tensor<2xi32>
+// CHECK-NEXT: arith.constant 3 : i32
+// CHECK-NEXT: return
+func.func @a_table_and_a_scalar_stay() -> (tensor<2xi32>, i32) {
+  %x = arith.constant dense<[1, 2]> : tensor<2xi32>
+  %y = arith.constant 3 : i32
+  return %x, %y : tensor<2xi32>, i32
+}
+
+// CHECK-LABEL: func.func @an_elementwise_result_is_written_to_the_carried_buffer
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
+// CHECK-NEXT: tensor.empty
+// CHECK-NEXT: %[[R:.*]] = linalg.generic {{.*}} ins(%[[ACC]], {{.*}}) outs(%[[ACC]] : tensor<8xf32>)
+// CHECK: scf.yield %[[R]] : tensor<8xf32>
+func.func @an_elementwise_result_is_written_to_the_carried_buffer(%a: tensor<8xf32>, %x: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %a) -> tensor<8xf32> {
+    %e = tensor.empty() : tensor<8xf32>
+    %s = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%acc, %x : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+    ^bb0(%l: f32, %m: f32, %o: f32):
+      %t = arith.addf %l, %m : f32
+      linalg.yield %t : f32
+    } -> tensor<8xf32>
+    scf.yield %s : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// A product accumulates in the carried buffer already.
+
+// CHECK-LABEL: func.func @a_product_stays
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
+// CHECK-NEXT: %[[R:.*]] = linalg.matmul {{.*}} outs(%[[ACC]] :
+// CHECK-NEXT: scf.yield %[[R]]
+func.func @a_product_stays(%a: tensor<8x8xf32>, %x: tensor<8x8xf32>, %n: index) -> tensor<8x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %a) -> tensor<8x8xf32> {
+    %s = linalg.matmul ins(%x, %x : tensor<8x8xf32>, tensor<8x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+    scf.yield %s : tensor<8x8xf32>
+  }
+  return %r : tensor<8x8xf32>
+}
+
+// What needs its own destination, or is used elsewhere too, is copied at the end of the body.
+
+// CHECK-LABEL: func.func @a_result_with_two_uses_is_copied
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[OLD:.*]] = %{{.*}})
+// CHECK: %[[E:.*]] = tensor.empty
+// CHECK-NEXT: %[[S:.*]] = linalg.generic {{.*}} outs(%[[E]] : tensor<8xf32>)
+// CHECK: %[[C:.*]] = linalg.copy ins(%[[S]] : tensor<8xf32>) outs(%[[ACC]] : tensor<8xf32>)
+// CHECK-NEXT: %[[D:.*]] = linalg.copy ins(%[[S]] : tensor<8xf32>) outs(%[[OLD]] : tensor<8xf32>)
+// CHECK-NEXT: scf.yield %[[C]], %[[D]]
+func.func @a_result_with_two_uses_is_copied(%a: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %a, %old = %a) -> (tensor<8xf32>, tensor<8xf32>) {
+    %e = tensor.empty() : tensor<8xf32>
+    %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%acc : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+    ^bb0(%l: f32, %o: f32):
+      %t = arith.addf %l, %l : f32
+      linalg.yield %t : f32
+    } -> tensor<8xf32>
+    scf.yield %s, %s : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0 : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @a_reduction_keeps_its_destination
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} outs(%[[INIT:.*]] : tensor<8xf32>)
+// CHECK: %[[C:.*]] = linalg.copy ins(%[[S]] : {{.*}}) outs(%[[ACC]] :
+// CHECK-NEXT: scf.yield %[[C]]
+func.func @a_reduction_keeps_its_destination(%a: tensor<8xf32>, %init: tensor<8xf32>, %x: tensor<8x4xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %a) -> tensor<8xf32> {
+    %s = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x4xf32>) outs(%init : tensor<8xf32>) {
+    ^bb0(%l: f32, %o: f32):
+      %t = arith.addf %o, %l : f32
+      linalg.yield %t : f32
+    } -> tensor<8xf32>
+    scf.yield %s : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// Two tensors that change places: each is copied, from the values before this iteration.
+
+// CHECK-LABEL: func.func @a_swap_is_copied
+// CHECK: scf.for {{.*}} iter_args(%[[P:.*]] = %{{.*}}, %[[Q:.*]] = %{{.*}})
+// CHECK-NEXT: %[[C:.*]] = linalg.copy ins(%[[Q]] : {{.*}}) outs(%[[P]] :
+// CHECK-NEXT: %[[D:.*]] = linalg.copy ins(%[[P]] : {{.*}}) outs(%[[Q]] :
+// CHECK-NEXT: scf.yield %[[C]], %[[D]]
+func.func @a_swap_is_copied(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%p = %a, %q = %b) -> (tensor<8xf32>, tensor<8xf32>) {
+    scf.yield %q, %p : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0 : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @a_value_from_outside_is_copied
+// CHECK-SAME: (%[[A:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>,
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[A]], %[[K:.*]] = %{{.*}})
+// CHECK-NEXT: %[[K2:.*]] = arith.addi %[[K]]
+// CHECK-NEXT: %[[C:.*]] = linalg.copy ins(%[[B]] : {{.*}}) outs(%[[ACC]] :
+// CHECK-NEXT: scf.yield %[[C]], %[[K2]]
+func.func @a_value_from_outside_is_copied(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %a, %k = %c0) -> (tensor<8xf32>, index) {
+    %k2 = arith.addi %k, %c1 : index
+    scf.yield %b, %k2 : tensor<8xf32>, index
+  }
+  return %r#0 : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @what_stays_the_same_is_not_copied
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
+// CHECK-NEXT: scf.yield %[[ACC]]
+func.func @what_stays_the_same_is_not_copied(%a: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %a) -> tensor<8xf32> {
+    scf.yield %acc : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @a_while_loop_writes_its_body_s_buffers
+// CHECK: } do {
+// CHECK-NEXT: ^bb0(%[[ACC:.*]]: tensor<8xf32>):
+// CHECK: linalg.generic {{.*}} ins(%[[ACC]] : {{.*}}) outs(%[[ACC]] :
+func.func @a_while_loop_writes_its_body_s_buffers(%a: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
+  %r = scf.while (%p = %a) : (tensor<8xf32>) -> tensor<8xf32> {
+    scf.condition(%c) %p : tensor<8xf32>
+  } do {
+  ^bb0(%p: tensor<8xf32>):
+    %e = tensor.empty() : tensor<8xf32>
+    %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%p : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+    ^bb0(%l: f32, %o: f32):
+      %t = arith.addf %l, %l : f32
+      linalg.yield %t : f32
+    } -> tensor<8xf32>
+    scf.yield %s : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}

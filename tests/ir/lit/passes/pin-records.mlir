@@ -1,0 +1,70 @@
+// RUN: proton-opt --pipeline='pin-records' %s | filecheck %s --check-prefixes=CHECK,SCHEDULE
+// RUN: proton-opt --pipeline='pin-records{placement=program}' %s | filecheck %s --check-prefixes=CHECK,PROGRAM
+
+// Paths are noted once each, in the order of the source; only records with payload stay.
+
+// SCHEDULE-LABEL: func.func @scopes
+// SCHEDULE-SAME: attributes {proton.scopes = ["b", "b/inner", "a"], tt.kernel}
+// SCHEDULE-NEXT: "proton.record"({{.*}}) {kinds = ["int"], names = ["x"], operandSegmentSizes = array<i32: 1>, phase = "start", scope = "b/inner"}
+// SCHEDULE-NEXT: "proton.mark"() {{.*}}mark = "here"
+// SCHEDULE-NEXT: return
+
+// PROGRAM-LABEL: func.func @scopes
+// PROGRAM-SAME: attributes {proton.pinned, proton.scopes = ["b", "b/inner", "a"], tt.kernel}
+// PROGRAM-NEXT: phase = "start", scope = "b"}
+// PROGRAM-NEXT: phase = "start", scope = "b/inner"}
+// PROGRAM-NEXT: phase = "end", scope = "b/inner"}
+// PROGRAM-NEXT: phase = "end", scope = "b"}
+// PROGRAM-NEXT: mark = "here"
+// PROGRAM-NEXT: phase = "start", scope = "a"}
+// PROGRAM-NEXT: phase = "end", scope = "a"}
+// PROGRAM-NEXT: phase = "start", scope = "b"}
+// PROGRAM-NEXT: phase = "end", scope = "b"}
+// PROGRAM-NEXT: return
+func.func @scopes(%x: i64) attributes {tt.kernel} {
+  "proton.record"() {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"(%x) {scope = "b/inner", phase = "start", names = ["x"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+  "proton.record"() {scope = "b/inner", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @in_a_loop
+// CHECK-SAME: proton.scopes = ["loop"]
+// SCHEDULE-NOT: proton.record
+// PROGRAM: scf.for
+// PROGRAM-NEXT: phase = "start", scope = "loop"
+// PROGRAM-NEXT: phase = "end", scope = "loop"
+// CHECK: return
+func.func @in_a_loop(%n: index) attributes {tt.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    "proton.record"() {scope = "loop", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "loop", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  }
+  return
+}
+
+// A kernel without scopes says so, with an empty list.
+
+// CHECK-LABEL: func.func @no_scopes
+// SCHEDULE-SAME: attributes {proton.scopes = [], tt.kernel}
+// PROGRAM-SAME: attributes {proton.pinned, proton.scopes = [], tt.kernel}
+func.func @no_scopes() attributes {tt.kernel} {
+  return
+}
+
+// CHECK-LABEL: func.func @not_a_kernel
+// CHECK-NEXT: "proton.record"
+// CHECK-NEXT: "proton.record"
+func.func @not_a_kernel() {
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  return
+}

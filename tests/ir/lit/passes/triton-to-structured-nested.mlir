@@ -1,0 +1,26 @@
+// RUN: proton-opt --pipeline='triton-to-structured,canonicalize,cse' %s | filecheck %s
+
+// CHECK-LABEL: func.func @nested_loops
+func.func @nested_loops(%p: !tt.ptr<f32>, %n: i32, %step: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q0 = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %st = "tt.splat"(%step) : (i32) -> tensor<8xi32>
+  %k = arith.constant dense<8> : tensor<8xi32>
+  %e = scf.for %i = %c0 to %n step %c1 iter_args(%q1 = %q0) -> (tensor<8x!tt.ptr<f32>>) : i32 {
+    %f = scf.for %j = %c0 to %n step %c1 iter_args(%q = %q1) -> (tensor<8x!tt.ptr<f32>>) : i32 {
+      %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+      "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+      %next = "tt.addptr"(%q, %k) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+      scf.yield %next : tensor<8x!tt.ptr<f32>>
+    }
+    %next = "tt.addptr"(%f, %st) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+    scf.yield %next : tensor<8x!tt.ptr<f32>>
+  }
+  %q = "tt.addptr"(%e, %k) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}

@@ -1,0 +1,481 @@
+// RUN: proton-opt --pipeline='triton-to-structured,canonicalize,cse' %s | filecheck %s
+
+// CHECK-LABEL: func.func @contiguous
+func.func @contiguous(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @strided_2d
+func.func @strided_2d(%p: !tt.ptr<f32>, %row: i32, %col: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
+  %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
+  %rs = "tt.splat"(%row) : (i32) -> tensor<4x1xi32>
+  %r2 = arith.muli %r1, %rs : tensor<4x1xi32>
+  %r3 = "tt.broadcast"(%r2) : (tensor<4x1xi32>) -> tensor<4x8xi32>
+  %c = "tt.make_range"() {start = 16 : i32, end = 24 : i32} : () -> tensor<8xi32>
+  %c1 = "tt.expand_dims"(%c) {axis = 0 : i32} : (tensor<8xi32>) -> tensor<1x8xi32>
+  %cs = "tt.splat"(%col) : (i32) -> tensor<1x8xi32>
+  %c2 = arith.muli %c1, %cs : tensor<1x8xi32>
+  %c3 = "tt.broadcast"(%c2) : (tensor<1x8xi32>) -> tensor<4x8xi32>
+  %o = arith.addi %r3, %c3 : tensor<4x8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<4x8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xi32>) -> tensor<4x8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<4x8x!tt.ptr<f32>>) -> tensor<4x8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @column_major
+func.func @column_major(%p: !tt.ptr<f32>, %row: i32) attributes {tt.kernel} {
+  %c = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
+  %c1 = "tt.expand_dims"(%c) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
+  %c3 = "tt.broadcast"(%c1) : (tensor<4x1xi32>) -> tensor<4x8xi32>
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %r1 = "tt.expand_dims"(%r) {axis = 0 : i32} : (tensor<8xi32>) -> tensor<1x8xi32>
+  %rs = "tt.splat"(%row) : (i32) -> tensor<1x8xi32>
+  %r2 = arith.muli %r1, %rs : tensor<1x8xi32>
+  %r3 = "tt.broadcast"(%r2) : (tensor<1x8xi32>) -> tensor<4x8xi32>
+  %o = arith.addi %r3, %c3 : tensor<4x8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<4x8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xi32>) -> tensor<4x8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<4x8x!tt.ptr<f32>>) -> tensor<4x8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @transposed
+func.func @transposed(%p: !tt.ptr<f32>) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
+  %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
+  %k = arith.constant dense<8> : tensor<4x1xi32>
+  %r2 = arith.muli %r1, %k : tensor<4x1xi32>
+  %r3 = "tt.broadcast"(%r2) : (tensor<4x1xi32>) -> tensor<4x8xi32>
+  %c = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c1 = "tt.expand_dims"(%c) {axis = 0 : i32} : (tensor<8xi32>) -> tensor<1x8xi32>
+  %c3 = "tt.broadcast"(%c1) : (tensor<1x8xi32>) -> tensor<4x8xi32>
+  %o = arith.addi %r3, %c3 : tensor<4x8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<4x8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xi32>) -> tensor<4x8x!tt.ptr<f32>>
+  %t = "tt.trans"(%q) {order = array<i64: 1, 0>} : (tensor<4x8x!tt.ptr<f32>>) -> tensor<8x4x!tt.ptr<f32>>
+  %x = "tt.load"(%t) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x4x!tt.ptr<f32>>) -> tensor<8x4xf32>
+  "tt.store"(%t, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x4x!tt.ptr<f32>>, tensor<8x4xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_less
+func.func @mask_less(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi slt, %o, %ns : tensor<8xi32>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_less_or_equal
+func.func @mask_less_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi sle, %o, %ns : tensor<8xi32>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_swapped
+func.func @mask_swapped(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi sgt, %ns, %o : tensor<8xi32>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_swapped_or_equal
+func.func @mask_swapped_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi sge, %ns, %o : tensor<8xi32>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_2d
+func.func @mask_2d(%p: !tt.ptr<f32>, %m: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
+  %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
+  %k = arith.constant dense<8> : tensor<4x1xi32>
+  %r2 = arith.muli %r1, %k : tensor<4x1xi32>
+  %r3 = "tt.broadcast"(%r2) : (tensor<4x1xi32>) -> tensor<4x8xi32>
+  %c = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c1 = "tt.expand_dims"(%c) {axis = 0 : i32} : (tensor<8xi32>) -> tensor<1x8xi32>
+  %c3 = "tt.broadcast"(%c1) : (tensor<1x8xi32>) -> tensor<4x8xi32>
+  %o = arith.addi %r3, %c3 : tensor<4x8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<4x8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xi32>) -> tensor<4x8x!tt.ptr<f32>>
+  %ms = "tt.splat"(%m) : (i32) -> tensor<4x1xi32>
+  %m1 = arith.cmpi slt, %r1, %ms : tensor<4x1xi32>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<1x8xi32>
+  %m2 = arith.cmpi slt, %c1, %ns : tensor<1x8xi32>
+  %m3 = "tt.broadcast"(%m1) : (tensor<4x1xi1>) -> tensor<4x8xi1>
+  %m4 = "tt.broadcast"(%m2) : (tensor<1x8xi1>) -> tensor<4x8xi1>
+  %m5 = arith.andi %m3, %m4 : tensor<4x8xi1>
+  %x = "tt.load"(%q, %m5) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xi1>) -> tensor<4x8xf32>
+  "tt.store"(%q, %x, %m5) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xf32>, tensor<4x8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_of_a_scalar
+func.func @mask_of_a_scalar(%p: !tt.ptr<f32>, %c: i1) attributes {tt.kernel} {
+  %o = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %m = "tt.splat"(%c) : (i1) -> tensor<8xi1>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_with_a_lower_bound_stays
+func.func @mask_with_a_lower_bound_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi sge, %o, %ns : tensor<8xi32>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_with_both_bounds_stays
+func.func @mask_with_both_bounds_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m1 = arith.cmpi slt, %o, %ns : tensor<8xi32>
+  %z = arith.constant dense<4> : tensor<8xi32>
+  %m2 = arith.cmpi sle, %z, %o : tensor<8xi32>
+  %m = arith.andi %m1, %m2 : tensor<8xi1>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @mask_with_a_stride_stays
+func.func @mask_with_a_stride_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %z = arith.constant dense<2> : tensor<8xi32>
+  %o2 = arith.muli %o, %z : tensor<8xi32>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi slt, %o2, %ns : tensor<8xi32>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @unsigned_mask_stays
+func.func @unsigned_mask_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi ult, %o, %ns : tensor<8xi32>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @any_mask_stays
+func.func @any_mask_stays(%p: !tt.ptr<f32>, %m: tensor<8xi1>) attributes {tt.kernel} {
+  %o = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+  "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @uniform_other
+func.func @uniform_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %y: f32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi slt, %o, %ns : tensor<8xi32>
+  %ys = "tt.splat"(%y) : (f32) -> tensor<8xf32>
+  %x = "tt.load"(%q, %m, %ys) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>, tensor<8xf32>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @constant_other
+func.func @constant_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi slt, %o, %ns : tensor<8xi32>
+  %ys = arith.constant dense<0xFF800000> : tensor<8xf32>
+  %x = "tt.load"(%q, %m, %ys) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>, tensor<8xf32>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @other_that_varies_is_selected
+func.func @other_that_varies_is_selected(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %ys: tensor<8xf32>) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c8 = arith.constant 8 : i32
+  %start = arith.muli %pid, %c8 : i32
+  %s = "tt.splat"(%start) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %m = arith.cmpi slt, %o, %ns : tensor<8xi32>
+  %x = "tt.load"(%q, %m, %ys) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>, tensor<8xf32>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @wrap_around
+func.func @wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %w = arith.remsi %o, %ns : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %w) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @scaled_wrap_around
+func.func @scaled_wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %stride: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %w0 = arith.remsi %o, %ns : tensor<8xi32>
+  %st = "tt.splat"(%stride) : (i32) -> tensor<8xi32>
+  %w = arith.muli %w0, %st : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %w) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @remainder_of_a_uniform_value
+func.func @remainder_of_a_uniform_value(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %w = arith.remsi %s, %ns : tensor<8xi32>
+  %o = arith.addi %w, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @remainder_of_a_sum_stays
+func.func @remainder_of_a_sum_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
+  %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
+  %r3 = "tt.broadcast"(%r1) : (tensor<4x1xi32>) -> tensor<4x8xi32>
+  %c = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %c1 = "tt.expand_dims"(%c) {axis = 0 : i32} : (tensor<8xi32>) -> tensor<1x8xi32>
+  %c3 = "tt.broadcast"(%c1) : (tensor<1x8xi32>) -> tensor<4x8xi32>
+  %o = arith.addi %r3, %c3 : tensor<4x8xi32>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<4x8xi32>
+  %w = arith.remsi %o, %ns : tensor<4x8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<4x8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %w) : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xi32>) -> tensor<4x8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<4x8x!tt.ptr<f32>>) -> tensor<4x8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x8x!tt.ptr<f32>>, tensor<4x8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @sum_of_remainders_stays
+func.func @sum_of_remainders_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %w = arith.remsi %r, %ns : tensor<8xi32>
+  %w2 = arith.remsi %r, %s : tensor<8xi32>
+  %o = arith.addi %w, %w2 : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @gather_stays
+func.func @gather_stays(%p: !tt.ptr<f32>, %o: tensor<8xi32>) attributes {tt.kernel} {
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @product_of_ranges_stays
+func.func @product_of_ranges_stays(%p: !tt.ptr<f32>) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %o = arith.muli %r, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @division_stays
+func.func @division_stays(%p: !tt.ptr<f32>) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %k = arith.constant dense<2> : tensor<8xi32>
+  %o = arith.divsi %r, %k : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @scalars_stay
+func.func @scalars_stay(%p: !tt.ptr<f32>) attributes {tt.kernel} {
+  %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<f32>) -> f32
+  "tt.store"(%p, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @negative_stride
+func.func @negative_stride(%p: !tt.ptr<f32>) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %k = arith.constant dense<7> : tensor<8xi32>
+  %o = arith.subi %k, %r : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @a_carried_pointer_is_an_index
+func.func @a_carried_pointer_is_an_index(%p: !tt.ptr<f32>, %n: i32, %step: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q0 = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %st = "tt.splat"(%step) : (i32) -> tensor<8xi32>
+  %e = scf.for %i = %c0 to %n step %c1 iter_args(%q = %q0) -> (tensor<8x!tt.ptr<f32>>) : i32 {
+    %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+    "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+    %next = "tt.addptr"(%q, %st) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+    scf.yield %next : tensor<8x!tt.ptr<f32>>
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @a_carried_pointer_that_gathers_stays
+func.func @a_carried_pointer_that_gathers_stays(%p: !tt.ptr<f32>, %n: i32, %d: tensor<8xi32>) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q0 = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %e = scf.for %i = %c0 to %n step %c1 iter_args(%q = %q0) -> (tensor<8x!tt.ptr<f32>>) : i32 {
+    %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+    "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+    %next = "tt.addptr"(%q, %d) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+    scf.yield %next : tensor<8x!tt.ptr<f32>>
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @a_carried_mask_index
+func.func @a_carried_mask_index(%p: !tt.ptr<f32>, %n: i32, %m: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %k = arith.constant dense<8> : tensor<8xi32>
+  %ms = "tt.splat"(%m) : (i32) -> tensor<8xi32>
+  %e = scf.for %i = %c0 to %n step %c1 iter_args(%o = %r) -> (tensor<8xi32>) : i32 {
+    %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+    %b = arith.cmpi slt, %o, %ms : tensor<8xi32>
+    %x = "tt.load"(%q, %b) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+    "tt.store"(%q, %x, %b) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+    %next = arith.addi %o, %k : tensor<8xi32>
+    scf.yield %next : tensor<8xi32>
+  }
+  return
+}
