@@ -4,7 +4,7 @@
 
 Each row is checked against numpy first. Inputs are normally distributed, aligned to 64 bytes;
 outputs are filled with NaN before the check. In a round each library runs its best of 7, in
-turn; a ratio is the median over the rounds of peer time / Proton time, so above 1 Proton is
+turn, after a pause in which the others' threads come to rest; a ratio is the median over the rounds of peer time / Proton time, so above 1 Proton is
 faster. numpy has one thread for elementwise work: with more threads it gets the rows split over
 as many Python threads, which run in parallel. Its matmul has the threads of its BLAS.
 """
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 REPEATS = 7
+PAUSE = 0.3  # s before each turn: the threads of OpenMP and BLAS spin for a while after their work
 ALIGNMENT = 64
 SIZES = {
     "vector add": (1 << 24,),
@@ -158,7 +159,9 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
 
 
 def best(action: Action) -> float:
-    """Seconds of the fastest of some runs."""
+    """Seconds of the fastest of some runs, after a pause and one that warms up."""
+    time.sleep(PAUSE)
+    action()
     times = []
     for _ in range(REPEATS):
         begin = time.perf_counter()

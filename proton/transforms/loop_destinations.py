@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.linalg import copy_into, filled
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import ir, tensor
 from proton.dialect.walk import all_ops, before, defining_op, replace, users
 from proton.passes import Pass, register
 
@@ -43,30 +43,74 @@ def _splat_to_fill(op: Any) -> None:
 
 
 def _redirect(block: Any, arguments: list[Any]) -> None:
-    """Makes the block's yielded tensors end up in its arguments' buffers."""
-    terminator = list(block.operations)[-1].operation
+    """Makes the block's yielded tensors end up in its arguments' buffers.
+
+    In place where the buffer's old contents are not needed any more; else by copies at the end,
+    all of whose sources are safe from each other: `a, b = b, a` goes through a third buffer.
+    """
+    order = [op.operation for op in block.operations]
+    terminator = order[-1]
+    pending = []
     for position, argument in enumerate(arguments):
-        if not isinstance(argument.type, ir.RankedTensorType):
-            continue
         value = terminator.operands[position]
-        if _is_in(value, argument):
+        if not isinstance(argument.type, ir.RankedTensorType) or value == argument:
+            continue
+        writer = _writer_in(value, argument)
+        if writer is not None and _is_last_to_read(writer, argument, order):
             continue
         producer = defining_op(value)
-        if _can_take_destination(producer, value, block):
+        if _can_take_destination(producer, value, block) and _is_last_to_read(
+            producer, argument, order
+        ):
             producer.operands[len(producer.operands) - 1] = argument
         else:
-            with before(terminator):
-                terminator.operands[position] = copy_into(value, argument)
+            pending.append(position)
+    with before(terminator):
+        values = {p: terminator.operands[p] for p in pending}
+        for position, value in values.items():
+            if len(arguments) > 1 and not _is_new(value):
+                values[position] = copy_into(value, tensor.empty(value.type.shape, value.type.element_type))
+        for position, value in values.items():
+            terminator.operands[position] = copy_into(value, arguments[position])
 
 
-def _is_in(value: Any, argument: Any) -> bool:
-    """Whether a value is computed in the argument's buffer, through destination operands."""
+def _writer_in(value: Any, argument: Any) -> Any:
+    """The first op that writes the argument's buffer on the way to a value that is computed
+    there, through destination operands; None if the value is elsewhere."""
+    producer = None
     while value != argument:
         producer = defining_op(value)
         if producer is None or producer.name not in ("linalg.matmul", "linalg.copy"):
-            return False
+            return None
         value = producer.operands[len(producer.operands) - 1]
+    return producer
+
+
+def _is_last_to_read(writer: Any, argument: Any, order: list[Any]) -> bool:
+    """Whether nothing but what comes before `writer`, and itself, reads the argument.
+
+    A reader that may keep the buffer under another name (a view, a branch's result, an inner
+    loop) counts as reading it to the end.
+    """
+    if writer not in order:
+        return False
+    place = order.index(writer)
+    for user in users(argument):
+        if user == writer:
+            continue
+        if not user.name.startswith("linalg.") and user.name != "tensor.extract":
+            return False
+        while user not in order:
+            user = user.parent.operation
+        if order.index(user) >= place:
+            return False
     return True
+
+
+def _is_new(value: Any) -> bool:
+    """Whether a value has a buffer of its own, or gets one when that is needed."""
+    producer = defining_op(value)
+    return producer is not None and producer.name.startswith("linalg.")
 
 
 def _can_take_destination(producer: Any, value: Any, block: Any) -> bool:

@@ -338,3 +338,60 @@ def test_stores_inside_branches_inside_loops(rng: np.random.Generator) -> None:
     if x[2].sum() <= 0:
         want[2] = -x[2]
     assert (out == want).all()
+
+
+@proton.jit
+def read_after_update(x_ptr, out_ptr, steps, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    a = tl.load(x_ptr + offs)
+    b, c, d = a + 1, a + 2, a - a
+    for i in range(steps):
+        new = a * 3 + i
+        b = b + a  # the old one
+        kept = c
+        if i % 2 == 0:
+            c = a
+        else:
+            c = b
+        d = d + kept + tl.sum(a, 0)
+        a = new
+    tl.store(out_ptr + offs, a)
+    tl.store(out_ptr + N + offs, b)
+    tl.store(out_ptr + 2 * N + offs, c)
+    tl.store(out_ptr + 3 * N + offs, d)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+def test_old_values_of_what_a_loop_carries(rng: np.random.Generator, steps: int) -> None:
+    x, out = ordinary(rng, "int64", N), np.zeros((4, N), np.int64)
+    read_after_update[(1,)](x, out, steps, N=N)
+    a, b, c, d = x, x + 1, x + 2, x - x
+    for i in range(steps):
+        new, b, kept = a * 3 + i, b + a, c
+        c = a if i % 2 == 0 else b
+        d = d + kept + a.sum()
+        a = new
+    assert (out == np.array([a, b, c, d])).all()
+
+
+@proton.jit
+def rotate_shapes(x_ptr, out_ptr, steps, N: tl.constexpr):
+    r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    a = tl.load(x_ptr + r * N + c)
+    b = a + 1
+    i = 0
+    while i < steps:
+        a, b = tl.trans(b), tl.dot(a, b)
+        i += 1
+    tl.store(out_ptr + r * N + c, a)
+    tl.store(out_ptr + N * N + r * N + c, b)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_views_and_products_of_what_a_loop_carries(rng: np.random.Generator, steps: int) -> None:
+    x, out = rng.integers(-1, 2, (16, 16)).astype(np.float32), np.zeros((2, 16, 16), np.float32)
+    rotate_shapes[(1,)](x, out, steps, N=16)
+    a, b = x, x + 1
+    for _ in range(steps):
+        a, b = b.T, a @ b
+    assert (out == np.array([a, b])).all()

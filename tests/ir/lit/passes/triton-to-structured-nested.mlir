@@ -1,6 +1,26 @@
 // RUN: proton-opt --pipeline='triton-to-structured,canonicalize,cse' %s | filecheck %s
 
-// CHECK-LABEL: func.func @nested_loops
+// Pointers that go from loop to loop are one index all the way.
+
+// CHECK-LABEL: func.func @nested_loops(
+// CHECK-SAME: %[[P:.*]]: !tt.ptr<f32>, %[[N:.*]]: i32, %[[STEP:.*]]: i32
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK: %[[E:.*]] = scf.for {{.*}} iter_args(%[[OUTER:.*]] = %[[C0]]) -> (index)
+// CHECK-NEXT: %[[F:.*]] = scf.for {{.*}} iter_args(%[[INNER:.*]] = %[[OUTER]]) -> (index)
+// CHECK-NEXT: %[[B:.*]] = "tt.addptr"(%[[P]], %[[INNER]])
+// CHECK-NEXT: %[[Q:.*]] = "tts.make_tptr"(%[[B]], %[[C1]], %[[C0]])
+// CHECK-NEXT: "tts.load"(%[[Q]])
+// CHECK-NEXT: "tts.store"(%[[Q]],
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[INNER]], %[[C8]] : index
+// CHECK-NEXT: scf.yield %[[NEXT]] : index
+// CHECK: %[[S:.*]] = arith.index_cast %[[STEP]] : i32 to index
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[F]], %[[S]] : index
+// CHECK-NEXT: scf.yield %[[NEXT]] : index
+// CHECK: %[[LAST:.*]] = arith.addi %[[E]], %[[C8]] : index
+// CHECK-NEXT: %[[B2:.*]] = "tt.addptr"(%[[P]], %[[LAST]])
+// CHECK-NEXT: "tts.make_tptr"(%[[B2]], %[[C1]], %[[C0]])
 func.func @nested_loops(%p: !tt.ptr<f32>, %n: i32, %step: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>

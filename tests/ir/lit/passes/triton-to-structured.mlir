@@ -1,6 +1,14 @@
 // RUN: proton-opt --pipeline='triton-to-structured,canonicalize,cse' %s | filecheck %s
 
-// CHECK-LABEL: func.func @contiguous
+// CHECK-LABEL: func.func @contiguous(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = "tt.addptr"(%[[A0]], %[[V0]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[V1]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V3:.*]] = "tts.load"(%[[V2]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V3]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @contiguous(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -14,7 +22,17 @@ func.func @contiguous(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kerne
   return
 }
 
-// CHECK-LABEL: func.func @strided_2d
+// CHECK-LABEL: func.func @strided_2d(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C16:.*]] = arith.constant 16 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = arith.muli %[[V0]], %[[C16]] : index
+// CHECK-NEXT: %[[V2:.*]] = "tt.addptr"(%[[A0]], %[[V1]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A1]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = "tts.make_tptr"(%[[V2]], %[[V3]], %[[V0]], %[[C0]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 2, 2, 0>, order = array<i64: 1, 0>, wraps = array<i64: 0, 0>} : {{.*}} -> !tts.tptr<tensor<4x8xf32>>
+// CHECK-NEXT: %[[V5:.*]] = "tts.load"(%[[V4]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT: "tts.store"(%[[V4]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @strided_2d(%p: !tt.ptr<f32>, %row: i32, %col: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -34,7 +52,14 @@ func.func @strided_2d(%p: !tt.ptr<f32>, %row: i32, %col: i32) attributes {tt.ker
   return
 }
 
-// CHECK-LABEL: func.func @column_major
+// CHECK-LABEL: func.func @column_major(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %[[A1]] : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[A0]], %[[C1]], %[[V0]], %[[C0]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 2, 2, 0>, order = array<i64: 0, 1>, wraps = array<i64: 0, 0>} : {{.*}} -> !tts.tptr<tensor<4x8xf32>>
+// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @column_major(%p: !tt.ptr<f32>, %row: i32) attributes {tt.kernel} {
   %c = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %c1 = "tt.expand_dims"(%c) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -52,7 +77,14 @@ func.func @column_major(%p: !tt.ptr<f32>, %row: i32) attributes {tt.kernel} {
   return
 }
 
-// CHECK-LABEL: func.func @transposed
+// CHECK-LABEL: func.func @transposed(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = "tts.make_tptr"(%[[A0]], %[[C1]], %[[C8]], %[[C0]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 2, 2, 0>, order = array<i64: 0, 1>, wraps = array<i64: 0, 0>} : {{.*}} -> !tts.tptr<tensor<8x4xf32>>
+// CHECK-NEXT: %[[V1:.*]] = "tts.load"(%[[V0]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8x4xf32>
+// CHECK-NEXT: "tts.store"(%[[V0]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @transposed(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -71,7 +103,20 @@ func.func @transposed(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   return
 }
 
-// CHECK-LABEL: func.func @mask_less
+// CHECK-LABEL: func.func @mask_less(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = "tt.addptr"(%[[A0]], %[[V0]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[V1]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
+// CHECK-NEXT: %[[V5:.*]] = arith.minsi %[[V4]], %[[C8]] : index
+// CHECK-NEXT: %[[V6:.*]] = arith.maxsi %[[V5]], %[[C0]] : index
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
 func.func @mask_less(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -87,7 +132,21 @@ func.func @mask_less(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel
   return
 }
 
-// CHECK-LABEL: func.func @mask_less_or_equal
+// CHECK-LABEL: func.func @mask_less_or_equal(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = "tt.addptr"(%[[A0]], %[[V0]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[V1]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
+// CHECK-NEXT: %[[V5:.*]] = arith.addi %[[V4]], %[[C1]] : index
+// CHECK-NEXT: %[[V6:.*]] = arith.minsi %[[V5]], %[[C8]] : index
+// CHECK-NEXT: %[[V7:.*]] = arith.maxsi %[[V6]], %[[C0]] : index
+// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V8]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
 func.func @mask_less_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -103,7 +162,20 @@ func.func @mask_less_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {
   return
 }
 
-// CHECK-LABEL: func.func @mask_swapped
+// CHECK-LABEL: func.func @mask_swapped(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = "tt.addptr"(%[[A0]], %[[V0]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[V1]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
+// CHECK-NEXT: %[[V5:.*]] = arith.minsi %[[V4]], %[[C8]] : index
+// CHECK-NEXT: %[[V6:.*]] = arith.maxsi %[[V5]], %[[C0]] : index
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
 func.func @mask_swapped(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -119,7 +191,21 @@ func.func @mask_swapped(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.ker
   return
 }
 
-// CHECK-LABEL: func.func @mask_swapped_or_equal
+// CHECK-LABEL: func.func @mask_swapped_or_equal(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = "tt.addptr"(%[[A0]], %[[V0]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[V1]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
+// CHECK-NEXT: %[[V5:.*]] = arith.addi %[[V4]], %[[C1]] : index
+// CHECK-NEXT: %[[V6:.*]] = arith.minsi %[[V5]], %[[C8]] : index
+// CHECK-NEXT: %[[V7:.*]] = arith.maxsi %[[V6]], %[[C0]] : index
+// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V8]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
 func.func @mask_swapped_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -135,7 +221,23 @@ func.func @mask_swapped_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attribute
   return
 }
 
-// CHECK-LABEL: func.func @mask_2d
+// CHECK-LABEL: func.func @mask_2d(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK: %[[V0:.*]] = "tts.make_tptr"(%[[A0]], %[[C8]], %[[C1]], %[[C0]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 2, 2, 0>, order = array<i64: 1, 0>, wraps = array<i64: 0, 0>} : {{.*}} -> !tts.tptr<tensor<4x8xf32>>
+// CHECK-NEXT: %[[V1:.*]] = arith.index_cast %[[A1]] : i32 to index
+// CHECK-NEXT: %[[V2:.*]] = arith.minsi %[[V1]], %[[C4]] : index
+// CHECK-NEXT: %[[V3:.*]] = arith.maxsi %[[V2]], %[[C0]] : index
+// CHECK-NEXT: %[[V4:.*]] = arith.minsi %[[V3]], %[[C4]] : index
+// CHECK-NEXT: %[[V5:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V6:.*]] = arith.minsi %[[V5]], %[[C8]] : index
+// CHECK-NEXT: %[[V7:.*]] = arith.maxsi %[[V6]], %[[C0]] : index
+// CHECK-NEXT: %[[V8:.*]] = arith.minsi %[[V7]], %[[C8]] : index
+// CHECK-NEXT: %[[V9:.*]] = "tts.load"(%[[V0]], %[[V4]], %[[V8]]) {operandSegmentSizes = array<i32: 1, 2, 0>} : {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT: "tts.store"(%[[V0]], %[[V9]], %[[V4]], %[[V8]]) {operandSegmentSizes = array<i32: 1, 1, 2>}
 func.func @mask_2d(%p: !tt.ptr<f32>, %m: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -160,7 +262,15 @@ func.func @mask_2d(%p: !tt.ptr<f32>, %m: i32, %n: i32) attributes {tt.kernel} {
   return
 }
 
-// CHECK-LABEL: func.func @mask_of_a_scalar
+// CHECK-LABEL: func.func @mask_of_a_scalar(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i1
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = "tts.make_tptr"(%[[A0]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V1:.*]] = arith.select %[[A1]], %[[C8]], %[[C0]] : index
+// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V0]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V0]], %[[V2]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
 func.func @mask_of_a_scalar(%p: !tt.ptr<f32>, %c: i1) attributes {tt.kernel} {
   %o = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
@@ -172,6 +282,9 @@ func.func @mask_of_a_scalar(%p: !tt.ptr<f32>, %c: i1) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @mask_with_a_lower_bound_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @mask_with_a_lower_bound_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -188,6 +301,9 @@ func.func @mask_with_a_lower_bound_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) a
 }
 
 // CHECK-LABEL: func.func @mask_with_both_bounds_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @mask_with_both_bounds_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -207,6 +323,9 @@ func.func @mask_with_both_bounds_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) att
 }
 
 // CHECK-LABEL: func.func @mask_with_a_stride_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @mask_with_a_stride_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -225,6 +344,9 @@ func.func @mask_with_a_stride_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attrib
 }
 
 // CHECK-LABEL: func.func @unsigned_mask_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @unsigned_mask_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -241,6 +363,9 @@ func.func @unsigned_mask_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes 
 }
 
 // CHECK-LABEL: func.func @any_mask_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @any_mask_stays(%p: !tt.ptr<f32>, %m: tensor<8xi1>) attributes {tt.kernel} {
   %o = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
@@ -250,7 +375,20 @@ func.func @any_mask_stays(%p: !tt.ptr<f32>, %m: tensor<8xi1>) attributes {tt.ker
   return
 }
 
-// CHECK-LABEL: func.func @uniform_other
+// CHECK-LABEL: func.func @uniform_other(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32, %[[A3:.*]]: f32
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = "tt.addptr"(%[[A0]], %[[V0]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[V1]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
+// CHECK-NEXT: %[[V5:.*]] = arith.minsi %[[V4]], %[[C8]] : index
+// CHECK-NEXT: %[[V6:.*]] = arith.maxsi %[[V5]], %[[C0]] : index
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]], %[[A3]]) {operandSegmentSizes = array<i32: 1, 1, 1>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @uniform_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %y: f32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -267,7 +405,21 @@ func.func @uniform_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %y: f32) attribut
   return
 }
 
-// CHECK-LABEL: func.func @constant_other
+// CHECK-LABEL: func.func @constant_other(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[CST:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = "tt.addptr"(%[[A0]], %[[V0]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[V1]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
+// CHECK-NEXT: %[[V5:.*]] = arith.minsi %[[V4]], %[[C8]] : index
+// CHECK-NEXT: %[[V6:.*]] = arith.maxsi %[[V5]], %[[C0]] : index
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]], %[[CST]]) {operandSegmentSizes = array<i32: 1, 1, 1>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @constant_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -284,7 +436,22 @@ func.func @constant_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.k
   return
 }
 
-// CHECK-LABEL: func.func @other_that_varies_is_selected
+// CHECK-LABEL: func.func @other_that_varies_is_selected(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32, %[[A3:.*]]: tensor<8xf32>
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : tensor<8xi32>
+// CHECK-NEXT: %[[V1:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK-NEXT: %[[V2:.*]] = "tt.addptr"(%[[A0]], %[[V1]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V3:.*]] = "tts.make_tptr"(%[[V2]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V4:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V5:.*]] = arith.subi %[[V4]], %[[V1]] : index
+// CHECK-NEXT: %[[V6:.*]] = arith.minsi %[[V5]], %[[C8]] : index
+// CHECK-NEXT: %[[V7:.*]] = arith.maxsi %[[V6]], %[[C0]] : index
+// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V3]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: %[[V9:.*]] = arith.select %[[V0]], %[[V8]], %[[A3]] : tensor<8xi1>, tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V3]], %[[V9]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @other_that_varies_is_selected(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %ys: tensor<8xf32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -300,7 +467,14 @@ func.func @other_that_varies_is_selected(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %
   return
 }
 
-// CHECK-LABEL: func.func @wrap_around
+// CHECK-LABEL: func.func @wrap_around(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = arith.index_cast %[[A1]] : i32 to index
+// CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[A0]], %[[C1]], %[[V1]], %[[V0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 1>, order = array<i64: 0>, wraps = array<i64: 1>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V3:.*]] = "tts.load"(%[[V2]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V3]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
@@ -314,7 +488,16 @@ func.func @wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kern
   return
 }
 
-// CHECK-LABEL: func.func @scaled_wrap_around
+// CHECK-LABEL: func.func @scaled_wrap_around(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32, %[[A3:.*]]: i32
+// CHECK: %[[V0:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = arith.index_cast %[[A3]] : i32 to index
+// CHECK-NEXT: %[[V2:.*]] = arith.muli %[[V0]], %[[V1]] : index
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A1]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = arith.muli %[[V3]], %[[V1]] : index
+// CHECK-NEXT: %[[V5:.*]] = "tts.make_tptr"(%[[A0]], %[[V1]], %[[V4]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 1, 1>, order = array<i64: 0>, wraps = array<i64: 1>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V6:.*]] = "tts.load"(%[[V5]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V5]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @scaled_wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %stride: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
@@ -330,7 +513,19 @@ func.func @scaled_wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %stride: i32
   return
 }
 
-// CHECK-LABEL: func.func @remainder_of_a_uniform_value
+// CHECK-LABEL: func.func @remainder_of_a_uniform_value(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[V0:.*]] = arith.index_cast %[[A1]] : i32 to index
+// CHECK-NEXT: %[[V1:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V2:.*]] = arith.cmpi eq, %[[V1]], %[[C0]] : index
+// CHECK-NEXT: %[[V3:.*]] = arith.select %[[V2]], %[[C1]], %[[V1]] : index
+// CHECK-NEXT: %[[V4:.*]] = arith.remsi %[[V0]], %[[V3]] : index
+// CHECK-NEXT: %[[V5:.*]] = "tt.addptr"(%[[A0]], %[[V4]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V6:.*]] = "tts.make_tptr"(%[[V5]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V6]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V6]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @remainder_of_a_uniform_value(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
@@ -345,6 +540,9 @@ func.func @remainder_of_a_uniform_value(%p: !tt.ptr<f32>, %pid: i32, %n: i32) at
 }
 
 // CHECK-LABEL: func.func @remainder_of_a_sum_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @remainder_of_a_sum_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -363,6 +561,9 @@ func.func @remainder_of_a_sum_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attrib
 }
 
 // CHECK-LABEL: func.func @sum_of_remainders_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @sum_of_remainders_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
@@ -378,6 +579,9 @@ func.func @sum_of_remainders_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attribu
 }
 
 // CHECK-LABEL: func.func @gather_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @gather_stays(%p: !tt.ptr<f32>, %o: tensor<8xi32>) attributes {tt.kernel} {
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
   %q = "tt.addptr"(%ps, %o) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
@@ -387,6 +591,9 @@ func.func @gather_stays(%p: !tt.ptr<f32>, %o: tensor<8xi32>) attributes {tt.kern
 }
 
 // CHECK-LABEL: func.func @product_of_ranges_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @product_of_ranges_stays(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %o = arith.muli %r, %r : tensor<8xi32>
@@ -398,6 +605,9 @@ func.func @product_of_ranges_stays(%p: !tt.ptr<f32>) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @division_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @division_stays(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %k = arith.constant dense<2> : tensor<8xi32>
@@ -410,13 +620,24 @@ func.func @division_stays(%p: !tt.ptr<f32>) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @scalars_stay
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @scalars_stay(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   %x = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<f32>) -> f32
   "tt.store"(%p, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
   return
 }
 
-// CHECK-LABEL: func.func @negative_stride
+// CHECK-LABEL: func.func @negative_stride(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[CM1:.*]] = arith.constant -1 : index
+// CHECK-DAG: %[[C7:.*]] = arith.constant 7 : index
+// CHECK: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[C7]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[V0]], %[[CM1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
 func.func @negative_stride(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %k = arith.constant dense<7> : tensor<8xi32>
@@ -428,7 +649,20 @@ func.func @negative_stride(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   return
 }
 
-// CHECK-LABEL: func.func @a_carried_pointer_is_an_index
+// CHECK-LABEL: func.func @a_carried_pointer_is_an_index(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1_I32:.*]] = arith.constant 1 : i32
+// CHECK-DAG: %[[C0_I32:.*]] = arith.constant 0 : i32
+// CHECK: %{{.*}} = scf.for %[[A3:.*]] = %[[C0_I32]] to %[[A1]] step %[[C1_I32]] iter_args(%[[A4:.*]] = %[[C0]]) -> (index)  : i32 {
+// CHECK-NEXT: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[A4]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[V0]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V4:.*]] = arith.addi %[[A4]], %[[V3]] : index
+// CHECK-NEXT: scf.yield %[[V4]] : index
 func.func @a_carried_pointer_is_an_index(%p: !tt.ptr<f32>, %n: i32, %step: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
@@ -446,6 +680,9 @@ func.func @a_carried_pointer_is_an_index(%p: !tt.ptr<f32>, %n: i32, %step: i32) 
 }
 
 // CHECK-LABEL: func.func @a_carried_pointer_that_gathers_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
 func.func @a_carried_pointer_that_gathers_stays(%p: !tt.ptr<f32>, %n: i32, %d: tensor<8xi32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
@@ -461,7 +698,24 @@ func.func @a_carried_pointer_that_gathers_stays(%p: !tt.ptr<f32>, %n: i32, %d: t
   return
 }
 
-// CHECK-LABEL: func.func @a_carried_mask_index
+// CHECK-LABEL: func.func @a_carried_mask_index(
+// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1_I32:.*]] = arith.constant 1 : i32
+// CHECK-DAG: %[[C0_I32:.*]] = arith.constant 0 : i32
+// CHECK: %{{.*}} = scf.for %[[A3:.*]] = %[[C0_I32]] to %[[A1]] step %[[C1_I32]] iter_args(%[[A4:.*]] = %[[C0]]) -> (index)  : i32 {
+// CHECK-NEXT: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[A4]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[V0]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
+// CHECK-NEXT: %[[V2:.*]] = arith.index_cast %[[A2]] : i32 to index
+// CHECK-NEXT: %[[V3:.*]] = arith.subi %[[V2]], %[[A4]] : index
+// CHECK-NEXT: %[[V4:.*]] = arith.minsi %[[V3]], %[[C8]] : index
+// CHECK-NEXT: %[[V5:.*]] = arith.maxsi %[[V4]], %[[C0]] : index
+// CHECK-NEXT: %[[V6:.*]] = "tts.load"(%[[V1]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V1]], %[[V6]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
+// CHECK-NEXT: %[[V7:.*]] = arith.addi %[[A4]], %[[C8]] : index
+// CHECK-NEXT: scf.yield %[[V7]] : index
 func.func @a_carried_mask_index(%p: !tt.ptr<f32>, %n: i32, %m: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>

@@ -1,0 +1,77 @@
+"""What it takes to move a tensor between layouts: registers, shuffles or shared memory, how wide
+an access can be, and how many bank conflicts it has. All of it is ranks of bit matrices."""
+
+import enum
+
+from proton.layout.linear import LinearLayout, _echelon
+
+BANK_BYTES = 4
+BANKS = 32
+
+
+class Move(enum.Enum):
+    """The cheapest way to convert a distributed layout to another."""
+
+    NOTHING = "nothing"  # every thread keeps its registers as they are
+    REGISTERS = "registers"  # threads permute their own registers
+    SHUFFLE = "shuffle"  # data stays in its warp
+    SHARED = "shared"  # data crosses warps of a block
+    CLUSTER = "cluster"  # data crosses blocks
+
+
+def classify(source: LinearLayout, target: LinearLayout) -> Move:
+    """How far data has to travel from `source` to `target`, two layouts of one tensor."""
+    needed = target.invert_and_compose(source)  # place in target -> place in source
+    for level, move in (
+        ("block", Move.CLUSTER),
+        ("warp", Move.SHARED),
+        ("lane", Move.SHUFFLE),
+        ("register", Move.REGISTERS),
+    ):
+        if not _stays(needed, target, level):
+            return move
+    return Move.NOTHING
+
+
+def _stays(needed: LinearLayout, target: LinearLayout, level: str) -> bool:
+    """Whether each place of the target finds its element at its own coordinate of `level`.
+
+    A coordinate of the target whose basis is zero holds a copy and may read any.
+    """
+    column = needed.out_names.index(level)
+    for name, bases in needed.ins:
+        for bit, (basis, element) in enumerate(zip(bases, target.bases(name), strict=True)):
+            own = 1 << bit if name == level and any(element) else 0
+            if basis[column] != own:
+                return False
+    return True
+
+
+def contiguous_elements(distributed: LinearLayout, shared: LinearLayout) -> int:
+    """How many consecutive offsets of `shared` a thread's first registers hold, in order."""
+    offsets = distributed.invert_and_compose(shared)
+    count = 1
+    for bit, basis in enumerate(offsets.bases("register")):
+        if basis[0] != 1 << bit:
+            break
+        count <<= 1
+    return count
+
+
+def bank_conflicts(
+    distributed: LinearLayout, shared: LinearLayout, element_bytes: int, vector: int
+) -> int:
+    """Wavefronts of one warp-wide access of `vector` elements a thread, over the least possible.
+
+    1 means free of conflicts. Accesses of 8 and 16 bytes are served in two and four phases of a
+    half and a quarter of the lanes; in each, lanes that touch one bank at different addresses
+    wait for each other: there are 2^(rank of lane -> word - rank of lane -> bank) of them.
+    """
+    offsets = distributed.invert_and_compose(shared)
+    access_bytes = vector * element_bytes
+    phase_bits = {8: 1, 16: 2}.get(access_bytes, 0)
+    lanes = [basis[0] * element_bytes for basis in offsets.bases("lane")]
+    lanes = lanes[: len(lanes) - phase_bits]
+    words = [byte // max(BANK_BYTES, access_bytes) for byte in lanes]
+    banks = [word % (BANKS * BANK_BYTES // max(BANK_BYTES, access_bytes)) for word in words]
+    return 1 << (len(_echelon(words)) - len(_echelon(banks)))
