@@ -5,7 +5,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from proton.dialect.mlir import ir, prepare_lookups
+from proton.dialect.diagnostics import reject
+from proton.dialect.mlir import ext, ir, prepare_lookups
 from proton.dialect.proton import Proton
 from proton.dialect.proton_gpu import ProtonGPU
 from proton.dialect.tt import TT
@@ -20,6 +21,25 @@ _lock = threading.RLock()
 _context: Any = None
 
 
+def _check_attributes_first(cls: Any) -> None:
+    """Makes an op's verifier reject a missing attribute: it runs before IRDL's own check, and
+    would fail on reading it."""
+    verify = getattr(cls, "verify_invariants", None)
+    if verify is None or hasattr(verify, "names"):
+        return
+    names = [field.name for field in cls._fields if isinstance(field, ext.AttributeDef)]
+    names += ["operandSegmentSizes"] * (cls._ODS_OPERAND_SEGMENTS is not None)
+
+    def verify_all(op: Any) -> bool:
+        for name in names:
+            if name not in op.operation.attributes:
+                return reject(op, f"needs the attribute {name}")
+        return bool(verify(op))
+
+    verify_all.names = names  # type: ignore[attr-defined]
+    cls.verify_invariants = staticmethod(verify_all)
+
+
 def _new_context() -> Any:
     context = ir.Context()
     # A Python verifier called from MLIR's own thread pool waits for ever for the GIL.
@@ -27,6 +47,8 @@ def _new_context() -> Any:
     with context, ir.Location.unknown():
         prepare_lookups(__package__)
         for dialect in DIALECTS:
+            for op in dialect.operations:
+                _check_attributes_first(op)
             dialect.load(reload=True)
     return context
 

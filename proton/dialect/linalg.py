@@ -21,14 +21,13 @@ def generic(
     reductions: frozenset[int] = frozenset(),
     rank: int | None = None,
 ) -> list[Any]:
-    """Emits a `linalg.generic`; `body(inputs, outputs)` emits the payload and returns its values."""
+    """Emits a `linalg.generic`; `body(inputs, outputs)` emits the payload and gives its values."""
     rank = len(out_types[0].shape) if rank is None else rank
     out_map = out_map or ir.AffineMap.get_identity(rank)
     if inits is None:
         inits = [tensor.EmptyOp(t.shape, t.element_type).result for t in out_types]
     kinds = [
-        ir.Attribute.parse(f"#linalg.iterator_type<{'reduction' if d in reductions else 'parallel'}>")
-        for d in range(rank)
+        _iterator("reduction" if axis in reductions else "parallel") for axis in range(rank)
     ]
     maps = [ir.AffineMapAttr.get(m) for m in (*in_maps, *[out_map] * len(inits))]
     op = ir.Operation.create(
@@ -50,6 +49,10 @@ def generic(
         yielded = body(arguments[: len(ins)], arguments[len(ins) :])
         ir.Operation.create("linalg.yield", operands=yielded)
     return list(op.results)
+
+
+def _iterator(kind: str) -> Any:
+    return ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
 
 
 def _named(name: str, ins: list[Any], out: Any, payload: Callable[[list[Any]], Any]) -> Any:

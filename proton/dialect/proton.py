@@ -8,6 +8,7 @@ from proton.dialect.mlir import ext, ir
 
 Operand = ext.Operand
 PHASES = ("start", "end")
+SCOPE_PREFIX = "scope:"  # of the name locations in which an op's membership in scopes travels
 PAYLOAD_KINDS = ("int", "float")  # a float travels as the bits of its f64
 
 

@@ -31,7 +31,6 @@ from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.value import tensor
 
-SCOPE_PREFIX = "scope:"  # of the name locations that carry membership
 MAX_INLINE_DEPTH = 64
 
 
@@ -114,7 +113,7 @@ class Generator:
         plain = self._plain_location()
         if not self.scopes:
             return plain
-        return ir.Location.name(SCOPE_PREFIX + "/".join(self.scopes), plain)
+        return ir.Location.name(proton_dialect.SCOPE_PREFIX + "/".join(self.scopes), plain)
 
     @contextlib.contextmanager
     def at(self, node: ast.AST) -> Iterator[None]:

@@ -171,6 +171,22 @@ class DeviceFunction:
                     continue
         return functions, values
 
+    def watched_globals(
+        self, _seen: "frozenset[DeviceFunction]" = frozenset()
+    ) -> list[tuple[dict[str, Any], str, Any]]:
+        """(globals, name, value) of every constant that this function and its callees read by
+        name: compiled code holds the values, so they must not change."""
+        functions, _ = self.dependencies()
+        found = []
+        for name in self.free_names():
+            value = self.__globals__.get(name)
+            if isinstance(value, constexpr | int | float | str | tuple):
+                found.append((self.__globals__, name, value))
+        for function in functions.values():
+            if function is not self and function not in _seen:
+                found += function.watched_globals(_seen | {self})
+        return found
+
     def _resolve(self, node: ast.expr) -> Any:
         """The global that `name`, or `name.attribute...` of modules and classes, refers to."""
         if isinstance(node, ast.Name):

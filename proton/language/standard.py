@@ -1,6 +1,6 @@
 """The part of the language that is written in the language itself."""
 
-from proton.language import core
+from proton.language import core, profiling
 from proton.language.function import DeviceFunction, constexpr_function, member
 from proton.language.types import constexpr, float32, int32
 
@@ -196,3 +196,11 @@ def softmax(
     z = x - max(x, axis, keep_dims=True)
     numerator = core.exp(z)
     return core.fdiv(numerator, sum(numerator, axis, keep_dims=True), ieee_rounding)
+
+
+@DeviceFunction
+def calibration(out_ptr, n):
+    """What the runtime measures the cost of a scope with: a loop around one that stores."""
+    for i in core.range(n):
+        with profiling.scope("calibration"):
+            core.store(out_ptr, i)

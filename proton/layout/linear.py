@@ -141,7 +141,8 @@ class LinearLayout:
         shape = [self.in_size(name) for name in in_dims]
         result = np.zeros((*shape, len(self.outs)), np.int64)
         for axis, name in enumerate(in_dims):
-            index = np.arange(shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(shape))])
+            along = [-1 if d == axis else 1 for d in range(len(shape))]
+            index = np.arange(shape[axis]).reshape(along)
             for bit, basis in enumerate(self.bases(name)):
                 on = (index >> bit & 1).astype(bool)[..., None]
                 result ^= np.where(on, np.array(basis, np.int64), 0)
@@ -285,21 +286,19 @@ class LinearLayout:
         If a layout divides by what an instruction handles, the instruction applies, and q says
         how often and where.
         """
+        for name in tile.in_names:
+            if tile.in_bits(name) and name not in self.in_names:
+                raise NotDivisible(f"the tile's input {name} is not in the layout")
+        for name, size in tile.outs:
+            if self.out_size(name) < size:
+                raise NotDivisible(f"{name} of size {self.out_size(name)} is smaller than the tile's")
         shifts = {name: log2(size) for name, size in tile.outs}
-        outs = {}
-        for name, size in self.outs:
-            if size >> shifts.get(name, 0) << shifts.get(name, 0) != size or not size >> shifts.get(name, 0):
-                raise NotDivisible(f"{name} of size {size} is smaller than the tile's")
-            outs[name] = size >> shifts.get(name, 0)
-        if missing := sorted(set(tile.out_names) - set(self.out_names)):
-            raise NotDivisible(f"the tile's output {missing[0]} is not in the layout")
+        outs = {name: size >> shifts.get(name, 0) for name, size in self.outs}
         ins: dict[str, list[Basis]] = {}
         for name, bases in self.ins:
             count = tile.in_bits(name)
             self._check_tile(tile, name, bases[:count], count)
             ins[name] = [self._above_tile(name, basis, shifts) for basis in bases[count:]]
-        if missing := sorted(n for n in tile.in_names if tile.in_bits(n) and n not in self.in_names):
-            raise NotDivisible(f"the tile's input {missing[0]} is not in the layout")
         return LinearLayout.of(ins, outs)
 
     def _check_tile(

@@ -17,9 +17,8 @@ import numpy as np
 from proton.backends.cpu import llvm
 from proton.base.errors import ProfileError
 from proton.compiler import CompiledKernel, CompileOptions, Specialization, compile_function
-from proton.language import core, profiling
 from proton.language import types as ty
-from proton.language.function import DeviceFunction
+from proton.language.standard import calibration
 from proton.trace import wire
 
 ITERATIONS = 2000
@@ -91,17 +90,10 @@ def clock_pair() -> ClockPair:
     return ClockPair(best[1], best[2], max(1.0, best[0] / 2))
 
 
-@DeviceFunction
-def _scopes(out_ptr, n):
-    for i in core.range(n):
-        with profiling.scope("calibration"):
-            core.store(out_ptr, i)
-
-
 def _compiled(instrumented: bool) -> CompiledKernel:
     specialization = Specialization((("out_ptr", ty.pi32_t), ("n", ty.int32)))
     instrumentation = ("circular", _CAPACITY, "program") if instrumented else None
-    return compile_function(_scopes, specialization, CompileOptions(True, False, instrumentation))
+    return compile_function(calibration, specialization, CompileOptions(True, False, instrumentation))
 
 
 def _prototype(extras: list[str]) -> Any:

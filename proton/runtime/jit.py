@@ -62,6 +62,7 @@ class JITFunction(DeviceFunction):
         self._variants: dict[Any, _Variant] = {}
         self._lock = threading.Lock()
         self._bind = _make_binder(self)
+        self._watched: list[tuple[dict[str, Any], str, Any]] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
         return functools.partial(self.run, grid=grid)
@@ -77,6 +78,7 @@ class JITFunction(DeviceFunction):
             grid = grid(dict(zip(self.arg_names, bound, strict=True)))
         sizes = check_grid(grid)
         keys, values = self._classify(bound)
+        self._check_globals()
         session = sessions.current()
         variant = self._variant(keys, values, session.instrumentation if session else None)
         if sizes[0] and sizes[1] and sizes[2]:
@@ -92,6 +94,16 @@ class JITFunction(DeviceFunction):
             else:
                 keys.append(parameter.classify(value)[0])
         return self._lookup((*keys, True, self._debug(), None)).kernel
+
+    def _check_globals(self) -> None:
+        """Raises LaunchError where a constant in compiled code is not what the source says now."""
+        for namespace, name, value in self._watched:
+            now = namespace.get(name)
+            if now is not value and repr(now) != repr(value):
+                raise LaunchError(
+                    f"{self.__name__}: the global {name} was {value!r} when the kernel was "
+                    f"compiled and is {now!r} now; pass it as a parameter"
+                )
 
     def _debug(self) -> bool:
         return bool(knobs.debug if self.debug is None else self.debug)
@@ -131,6 +143,7 @@ class JITFunction(DeviceFunction):
 
     def _compile(self, key: tuple[Any, ...]) -> _Variant:
         *keys, disjoint, debug, instrumentation = key
+        self._watched = self.watched_globals()
         types, constants, runtime = [], [], []
         for position, (name, part) in enumerate(zip(self.arg_names, keys, strict=True)):
             if isinstance(part, Constant):

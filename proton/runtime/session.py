@@ -198,7 +198,7 @@ class Session:
         )
 
 
-def _check_instrumentation(strategy: str, capacity: int, placement: str) -> tuple[str, int, str]:
+def _check_instrumentation(strategy: str, capacity: Any, placement: str) -> tuple[str, int, str]:
     strategies = [s.value for s in Strategy]
     if strategy not in strategies:
         raise ProfileError(f"strategy must be one of {', '.join(strategies)}, got {strategy!r}")

@@ -69,7 +69,8 @@ def _redirect(block: Any, arguments: list[Any]) -> None:
         values = {p: terminator.operands[p] for p in pending}
         for position, value in values.items():
             if len(arguments) > 1 and not _is_new(value):
-                values[position] = copy_into(value, tensor.empty(value.type.shape, value.type.element_type))
+                buffer = tensor.EmptyOp(value.type.shape, value.type.element_type).result
+                values[position] = copy_into(value, buffer)
         for position, value in values.items():
             terminator.operands[position] = copy_into(value, arguments[position])
 

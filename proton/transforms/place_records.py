@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import ir
-from proton.dialect.proton import RecordOp
+from proton.dialect.proton import SCOPE_PREFIX, RecordOp
 from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, ops_named
 from proton.passes import Pass, register
 
-SCOPE_PREFIX = "scope:"  # of the name locations that carry membership
 SCOPES_ATTRIBUTE = "proton.scopes"  # on the kernel: all scope paths, in source order
 PINNED_ATTRIBUTE = "proton.pinned"  # on the kernel: nothing moves across records
 _WORK = frozenset(

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proton.layout import LinearLayout, NotDivisible
-from proton.layout import named
+from proton.layout import LinearLayout, NotDivisible, named
 from proton.layout.moves import Move, bank_conflicts, classify, contiguous_elements
 
 

@@ -1,0 +1,175 @@
+"""Atomics: their results, the values they return, and contention between threads."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton import CompilationError, knobs
+from tests.cpu.harness import (
+    FLOATS,
+    decode,
+    encode,
+    kernels_of,
+    ordinary,
+    pointer,
+    sample,
+    storage,
+)
+
+ATOMIC_INTEGERS = ("int32", "int64", "uint32", "uint64")
+REFERENCE: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "xchg": lambda old, new: new,
+}
+CASES = [(name, dtype) for name in REFERENCE for dtype in ATOMIC_INTEGERS] + [
+    (name, dtype) for name in ("add", "max", "min", "xchg") for dtype in FLOATS
+]
+
+
+def atomic_kernel(name: str) -> Any:
+    return kernels_of(
+        f"""
+@proton.jit
+def kernel(x_ptr, target_ptr, old_ptr, n, k, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    old = tl.atomic_{name}(target_ptr + offs, x, mask=(offs < n) & (offs >= k))
+    tl.store(old_ptr + offs, old, mask=(offs < n) & (offs >= k))
+"""
+    ).kernel
+
+
+@pytest.mark.parametrize("name, dtype", CASES)
+def test_each_atomic_on_places_of_their_own(
+    rng: np.random.Generator, name: str, dtype: str
+) -> None:
+    for n in (0, 1, 100, 150):
+        if dtype in FLOATS:
+            x, target = ordinary(rng, dtype, 150), ordinary(rng, dtype, 150)
+        else:
+            x, target = sample(rng, dtype, 150), sample(rng, dtype, 150)
+        before, old = target.copy(), np.zeros(150, storage(dtype))
+        arguments = [pointer(a, dtype) for a in (x, target, old)]
+        atomic_kernel(name)[(3,)](*arguments, n, 10, BLOCK=64)
+        want, taken = before.copy(), slice(10, max(n, 10))
+        result = REFERENCE[name](decode(before, dtype)[taken], decode(x, dtype)[taken])
+        want[taken] = encode(np.asarray(result), dtype)
+        assert (target == want).all()
+        assert (old[taken] == before[taken]).all()
+
+
+@proton.jit
+def count(counter_ptr, old_ptr, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    old = tl.atomic_add(counter_ptr + tl.zeros((BLOCK,), tl.int32), 1)
+    tl.store(old_ptr + pid * BLOCK + tl.arange(0, BLOCK), old)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("dtype", ATOMIC_INTEGERS)
+def test_returned_values_of_a_counter_are_a_permutation(dtype: str, threads: int) -> None:
+    counter, old = np.zeros(1, dtype), np.zeros(4000 * 16, dtype)
+    with knobs.scope(num_threads=threads):
+        count[(4000,)](counter, old, BLOCK=16)
+    assert counter[0] == old.size
+    assert (np.sort(old) == np.arange(old.size)).all()
+
+
+@proton.jit
+def accumulate(x_ptr, out_ptr, n, BINS: tl.constexpr):
+    pid = tl.program_id(0)
+    x = tl.load(x_ptr + pid)
+    tl.atomic_add(out_ptr + pid % BINS, x)
+    tl.atomic_max(out_ptr + BINS, x)
+    tl.atomic_min(out_ptr + BINS + 1, x)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+def test_contention_of_scalar_atomics(rng: np.random.Generator, dtype: str) -> None:
+    x, out = rng.integers(-100, 100, 20_000).astype(dtype), np.zeros(5, dtype)
+    with knobs.scope(num_threads=4):
+        accumulate[(x.size,)](x, out, x.size, BINS=3)
+    assert out.tolist() == [x[b::3].sum() for b in range(3)] + [x.max(), x.min()]
+
+
+@proton.jit
+def locked(lock_ptr, data_ptr, ROUNDS: tl.constexpr):
+    for _ in range(ROUNDS):
+        while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+            pass
+        tl.store(data_ptr, tl.load(data_ptr) + 1)  # neither is atomic
+        tl.store(data_ptr + 1, tl.load(data_ptr + 1) + tl.load(data_ptr))
+        tl.debug_barrier()
+        tl.atomic_xchg(lock_ptr, 0)
+
+
+def test_a_lock_made_of_compare_and_swap() -> None:
+    lock, data = np.zeros(1, np.int32), np.zeros(2, np.int64)
+    with knobs.scope(num_threads=2):
+        locked[(2000,)](lock, data, ROUNDS=2)
+    assert data.tolist() == [4000, 4000 * 4001 // 2]
+    assert lock[0] == 0
+
+
+@proton.jit
+def exchange_if(x_ptr, expected_ptr, new_ptr, old_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    expected, new = tl.load(expected_ptr + offs), tl.load(new_ptr + offs)
+    tl.store(old_ptr + offs, tl.atomic_cas(x_ptr + offs, expected, new))
+
+
+@pytest.mark.parametrize("dtype", ["int16", *ATOMIC_INTEGERS, "float16", "float32", "float64"])
+def test_compare_and_swap(rng: np.random.Generator, dtype: str) -> None:
+    x, new, old = ordinary(rng, dtype, 64), ordinary(rng, dtype, 64), np.zeros(64, dtype)
+    before = x.copy()
+    expected = np.where(rng.random(64) < 0.5, x, x + 1).astype(dtype)
+    exchange_if[(1,)](x, expected, new, old, BLOCK=64)
+    assert (x == np.where(before == expected, new, before)).all()
+    assert (old == before).all()
+
+
+@proton.jit
+def histogram(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0)
+    tl.atomic_add(out_ptr + x, 1, mask=offs < n)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_scattered_atomics(rng: np.random.Generator, threads: int) -> None:
+    x, out = rng.integers(0, 17, 50_001).astype(np.int32), np.zeros(17, np.int32)
+    with knobs.scope(num_threads=threads):
+        histogram[(proton.cdiv(x.size, 256),)](x, out, x.size, BLOCK=256)
+    assert (out == np.bincount(x, minlength=17)).all()
+
+
+@pytest.mark.parametrize("sem", ["acquire", "release", "acq_rel", "relaxed"])
+@pytest.mark.parametrize("scope", ["gpu", "cta", "sys"])
+def test_orderings_and_scopes(sem: str, scope: str) -> None:
+    source = f"""
+@proton.jit
+def kernel(x_ptr):
+    tl.atomic_add(x_ptr, 2, sem="{sem}", scope="{scope}")
+    tl.atomic_cas(x_ptr, 2, 7, sem="{sem}", scope="{scope}")
+"""
+    x = np.zeros(1, np.int32)
+    kernels_of(source).kernel[(1,)](x)
+    assert x[0] == 7
+
+
+@pytest.mark.parametrize(
+    "call", ["tl.atomic_and(x_ptr, 1)", "tl.atomic_add(x_ptr, 1, sem='strong')"]
+)
+def test_what_atomics_refuse(call: str) -> None:
+    kernel = kernels_of(f"\n@proton.jit\ndef kernel(x_ptr):\n    {call}\n").kernel
+    with pytest.raises(CompilationError):
+        kernel[(1,)](np.zeros(1, np.float32))

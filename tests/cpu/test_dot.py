@@ -1,0 +1,223 @@
+"""Matrix products of every dtype and shape, against numpy in higher precision."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from tests.cpu.harness import FLOATS, WIDE_FLOATS, decode, encode, ordinary, pointer, storage
+
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+TYPES: dict[str, Any] = {"int8": tl.int32, "float64": tl.float64}  # the others give fp32
+
+
+@proton.jit
+def product(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(a_ptr + m[:, None] * K + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * N + n[None, :])
+    tl.store(c_ptr + m[:, None] * N + n[None, :], tl.dot(a, b))
+
+
+@proton.jit
+def product_plus(
+    a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, OUT: tl.constexpr
+):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(a_ptr + m[:, None] * K + k[None, :])
+    b = tl.load(b_ptr + k[:, None] * N + n[None, :])
+    c = c_ptr + m[:, None] * N + n[None, :]
+    tl.store(c, tl.dot(a, b, acc=tl.load(c), out_dtype=OUT))
+
+
+def exact(a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
+    wide = np.int64 if dtype == "int8" else np.float64
+    return decode(a, dtype).astype(wide) @ decode(b, dtype).astype(wide)
+
+
+def result_type(dtype: str) -> str:
+    return {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, depth: int) -> None:
+    if got.dtype == np.int32:
+        assert (got == want).all()
+        return
+    bound = 4 * depth * float(np.finfo(got.dtype).eps) * 16
+    np.testing.assert_allclose(got, want, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("dtype", ["int8", *FLOATS])
+@pytest.mark.parametrize("size", [1, 4, 16, 64])
+def test_every_dtype(rng: np.random.Generator, size: int, dtype: str) -> None:
+    a, b = (ordinary(rng, dtype, (size, size)) for _ in range(2))
+    c = np.zeros((size, size), result_type(dtype))
+    product[(1,)](pointer(a, dtype), pointer(b, dtype), c, M=size, N=size, K=size)
+    assert_close(c, exact(a, b, dtype), size)
+
+
+def test_int8_takes_all_values(rng: np.random.Generator) -> None:
+    a, b = (rng.integers(-128, 128, (64, 64)).astype(np.int8) for _ in range(2))
+    a[0], b[:, 0] = -128, -128
+    c = np.zeros((64, 64), np.int32)
+    product[(1,)](a, b, c, M=64, N=64, K=64)
+    assert (c == exact(a, b, "int8")).all()
+
+
+def test_sampled_shapes(rng: np.random.Generator) -> None:
+    shapes = list(itertools.product(SIZES, repeat=3))
+    for index in rng.choice(len(shapes), 60, replace=False):
+        m, n, k = shapes[index]
+        dtype = ("float32", "float64", "int8", "float16", "bfloat16")[index % 5]
+        a, b = ordinary(rng, dtype, (m, k)), ordinary(rng, dtype, (k, n))
+        c = ordinary(rng, result_type(dtype), (m, n))
+        want = exact(a, b, dtype) + c
+        arguments = pointer(a, dtype), pointer(b, dtype), c
+        product_plus[(1,)](*arguments, M=m, N=n, K=k, OUT=None)
+        assert_close(c, want, k)
+
+
+@pytest.mark.parametrize(
+    "dtype, out", [("float16", "float16"), ("bfloat16", "bfloat16"), ("float32", "float64")]
+)
+def test_out_dtype(rng: np.random.Generator, dtype: str, out: str) -> None:
+    a, b = (ordinary(rng, dtype, (32, 32)) for _ in range(2))
+    c = np.zeros((32, 32), storage(out))
+    product_plus[(1,)](
+        pointer(a, dtype), pointer(b, dtype), pointer(c, out), M=32, N=32, K=32, OUT=getattr(tl, out)
+    )
+    want = exact(a, b, dtype)
+    eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(out, 2.0**-20)
+    np.testing.assert_allclose(decode(c, out), want, rtol=eps, atol=eps * 4)
+
+
+@proton.jit
+def chained(
+    a_ptr, b_ptr, c_ptr, out_ptr, N: tl.constexpr, FLIP: tl.constexpr, RIGHT: tl.constexpr
+):
+    r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    a, b = tl.load(a_ptr + r * N + c), tl.load(b_ptr + r * N + c)
+    third = tl.load(c_ptr + r * N + c)
+    if FLIP:
+        a = tl.trans(a)
+    first = tl.dot(a, b)
+    result = tl.dot(third, first) if RIGHT else tl.dot(first, third)
+    tl.store(out_ptr + r * N + c, result + first.T)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("size", [4, 32, 64])
+def test_chained_products(
+    rng: np.random.Generator, size: int, right: bool, flip: bool
+) -> None:
+    a, b, c = (rng.standard_normal((size, size)) for _ in range(3))
+    out = np.zeros_like(a)
+    chained[(1,)](a, b, c, out, N=size, FLIP=flip, RIGHT=right)
+    first = (a.T if flip else a) @ b
+    np.testing.assert_allclose(out, (c @ first if right else first @ c) + first.T, rtol=1e-9, atol=1e-9)
+
+
+@proton.jit
+def matmul(
+    a_ptr, b_ptr, c_ptr, m, n, k, am, ak, bk, bn,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, WRAP: tl.constexpr,
+):  # fmt: skip
+    rows, columns = tl.program_id(0) * M + tl.arange(0, M), tl.program_id(1) * N + tl.arange(0, N)
+    depth = tl.arange(0, K)
+    if WRAP:
+        a_ptrs = a_ptr + (rows % m)[:, None] * am + depth[None, :] * ak
+        b_ptrs = b_ptr + depth[:, None] * bk + (columns % n)[None, :] * bn
+    else:
+        a_ptrs = a_ptr + rows[:, None] * am + depth[None, :] * ak
+        b_ptrs = b_ptr + depth[:, None] * bk + columns[None, :] * bn
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, K):
+        a_mask, b_mask = depth[None, :] < k - start, depth[:, None] < k - start
+        if not WRAP:
+            a_mask, b_mask = a_mask & (rows[:, None] < m), b_mask & (columns[None, :] < n)
+        a = tl.load(a_ptrs, mask=a_mask, other=0.0)
+        b = tl.load(b_ptrs, mask=b_mask, other=0.0)
+        total = tl.dot(a, b, total)
+        a_ptrs += K * ak
+        b_ptrs += K * bk
+    inside = (rows[:, None] < m) & (columns[None, :] < n)
+    tl.store(c_ptr + rows[:, None] * n + columns[None, :], total, mask=inside)
+
+
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt", "strided"])
+@pytest.mark.parametrize("wrap", [False, True], ids=["masked", "wrapped"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_matmul(rng: np.random.Generator, dtype: str, wrap: bool, layout: str) -> None:
+    for m, n, k in [(1, 1, 1), (33, 17, 50), (64, 64, 64), (70, 100, 0), (5, 130, 31)]:
+        a, b = ordinary(rng, dtype, (m, k)), ordinary(rng, dtype, (k, n))
+        if layout == "strided":
+            a, b = a.repeat(2, 1)[:, ::2], b.repeat(3, 0)[::3]
+        elif layout != "nn":
+            a = np.asfortranarray(a) if layout[0] == "t" else a
+            b = np.asfortranarray(b) if layout[1] == "t" else b
+        c = np.full((m, n), -1, np.float32)
+        size = a.itemsize
+        strides = [x // size for x in (*a.strides, *b.strides)]
+        matmul[(proton.cdiv(m, 32), proton.cdiv(n, 64))](
+            pointer(a, dtype), pointer(b, dtype), c, m, n, k, *strides, M=32, N=64, K=16, WRAP=wrap
+        )
+        assert_close(c, exact(a, b, dtype), max(k, 1))
+
+
+@proton.jit
+def of_computed(x_ptr, out_ptr, N: tl.constexpr):
+    r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + r * N + c)
+    causal = tl.where(r >= c, x, 0)
+    weights = causal / (tl.sum(tl.abs(causal), 1, keep_dims=True) + 1)
+    tl.store(out_ptr + r * N + c, tl.dot(weights, tl.dot(x * 2, causal.T)) - weights)
+
+
+@pytest.mark.parametrize("dtype", WIDE_FLOATS)
+def test_products_of_computed_operands(rng: np.random.Generator, dtype: str) -> None:
+    x = rng.standard_normal((32, 32)).astype(dtype)
+    out = np.zeros_like(x)
+    of_computed[(1,)](x, out, N=32)
+    causal = np.tril(x)
+    weights = causal / (np.abs(causal).sum(1, keepdims=True) + 1)
+    want = weights @ ((x * 2) @ causal.T) - weights
+    np.testing.assert_allclose(out, want, rtol=0, atol=2000 * np.finfo(dtype).eps)
+
+
+@proton.jit
+def one_operand_twice(x_ptr, out_ptr, N: tl.constexpr):
+    r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + r * N + c)
+    square = tl.dot(x, x)
+    tl.store(out_ptr + r * N + c, tl.dot(square, square, square) + x)
+
+
+def test_a_block_that_is_both_operands_and_the_accumulator(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((16, 16))
+    out = np.zeros_like(x)
+    one_operand_twice[(1,)](x, out, N=16)
+    np.testing.assert_allclose(out, (x @ x) @ (x @ x) + x @ x + x, rtol=1e-9, atol=1e-9)
+
+
+def test_nan_and_infinity_pass_through() -> None:
+    a, b = np.ones((16, 16), np.float32), np.ones((16, 16), np.float32)
+    a[2, 3], a[4, 5], b[6, 7] = np.nan, np.inf, 0
+    c = np.zeros((16, 16), np.float32)
+    product[(1,)](a, b, c, M=16, N=16, K=16)
+    assert np.isnan(c[2]).all()
+    assert np.isposinf(c[4]).all()
+    assert np.isfinite(np.delete(c, [2, 4], 0)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_halves_are_summed_in_fp32(dtype: str) -> None:
+    ones = encode(np.ones((1, 128), np.float32), dtype)
+    tiny = encode(np.full((128, 1), 2.0**-12, np.float32), dtype)
+    tiny[0] = encode(np.float32([1.0]), dtype)[0]
+    c = np.zeros((1, 1), np.float32)
+    product[(1,)](pointer(ones, dtype), pointer(tiny, dtype), c, M=1, N=1, K=128)
+    assert c[0, 0] == np.float32(1 + 127 * 2.0**-12)
