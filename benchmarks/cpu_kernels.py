@@ -4,9 +4,11 @@
 
 Each row is checked against numpy first. Inputs are normally distributed, aligned to 64 bytes;
 outputs are filled with NaN before the check. In a round each library runs its best of 7, in
-turn, after a pause in which the others' threads come to rest; a ratio is the median over the rounds of peer time / Proton time, so above 1 Proton is
-faster. numpy has one thread for elementwise work: with more threads it gets the rows split over
-as many Python threads, which run in parallel. Its matmul has the threads of its BLAS.
+turn, when the machine has come to rest: OpenMP's threads spin for a while after their work, and
+other programs disturb. A ratio is the median over the rounds of peer time / Proton time, so
+above 1 Proton is faster. numpy has one thread for elementwise work: with more threads it gets
+the rows split over as many Python threads, which run in parallel. Its matmul has the threads of
+its BLAS.
 """
 
 import argparse
@@ -21,7 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 REPEATS = 7
-PAUSE = 0.3  # s before each turn: the threads of OpenMP and BLAS spin for a while after their work
+PAUSE, PAUSES = 0.1, 100  # s; how many at most before a turn
+IDLE = 0.9  # share of all cores' time in a pause, for the machine to count as quiet
 ALIGNMENT = 64
 SIZES = {
     "vector add": (1 << 24,),
@@ -159,8 +162,8 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
 
 
 def best(action: Action) -> float:
-    """Seconds of the fastest of some runs, after a pause and one that warms up."""
-    time.sleep(PAUSE)
+    """Seconds of the fastest of some runs, on a quiet machine and after one that warms up."""
+    wait_until_quiet()
     action()
     times = []
     for _ in range(REPEATS):
@@ -168,6 +171,22 @@ def best(action: Action) -> float:
         action()
         times.append(time.perf_counter() - begin)
     return min(times)
+
+
+def wait_until_quiet() -> None:
+    """Returns when all cores were idle for a moment (Linux), or after too long a wait."""
+    for _ in range(PAUSES):
+        before = core_times()
+        time.sleep(PAUSE)
+        spent = [after - b for after, b in zip(core_times(), before, strict=True)]
+        if spent[3] >= IDLE * sum(spent):
+            return
+
+
+def core_times() -> list[int]:
+    """The kernel's count of ticks by kind, over all cores; the fourth is idle."""
+    with open("/proc/stat") as file:
+        return [int(number) for number in file.readline().split()[1:9]]
 
 
 if __name__ == "__main__":

@@ -166,19 +166,31 @@ def _reduce(op: Any) -> None:
     shape = shape_of(sources[0])
     combine = op.regions[0].blocks[0]
     left = [size for d, size in enumerate(shape) if d != axis]
-    types = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
+    element = element_of(sources[0])
     identity = _identity(combine) if len(sources) == 1 else None
     if identity is not None:
-        inits = [filled(identity, types[0])]
+        wide = _accumulator(element)
+        sources = [_convert(sources[0], wide)]
+        types = [ir.RankedTensorType.get(left, wide)]
+        inits = [filled(_identity(combine, wide), types[0])]
     else:  # start from the first element, reduce the others
+        types = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
         inits = [_slice(source, axis, 0, 1, drop=True) for source in sources]
         sources = [_slice(source, axis, 1, shape[axis] - 1) for source in sources]
     if identity is None and shape[axis] == 1:
         results = inits
     else:
         results = _reduce_generic(sources, inits, types, axis, combine)
+    if identity is not None:
+        results = [_convert(results[0], element)]
     scalars = [r if left else tensor.ExtractOp(r, []).result for r in results]
     replace(op, scalars)
+
+
+def _accumulator(element: Any) -> Any:
+    """The type to reduce in: fp32 for fp16 and bf16, which LLVM cannot reduce in vectors."""
+    narrow = isinstance(element, ir.FloatType) and element.width == 16
+    return ir.F32Type.get() if narrow else element
 
 
 def _reduce_generic(
@@ -213,10 +225,7 @@ def _clone_payload(block: Any, arguments: list[Any]) -> list[Any]:
         op = op.operation
         if op.name == "tt.reduce_return":
             return [mapping.get(value, value) for value in op.operands]
-        copy = op.clone()
-        for position, value in enumerate(op.operands):
-            if value in mapping:
-                copy.operands[position] = mapping[value]
+        copy = _clone(op, [mapping.get(value, value) for value in op.operands])
         for inner in all_ops(copy):
             for position, value in enumerate(inner.operands):
                 if value in mapping:
@@ -227,7 +236,18 @@ def _clone_payload(block: Any, arguments: list[Any]) -> list[Any]:
     raise AssertionError("a reduce region ends with tt.reduce_return")
 
 
-def _identity(combine: Any) -> Any:
+def _clone(op: Any, operands: list[Any]) -> Any:
+    """A copy of an op on other operands; one op between floats may become one between wider."""
+    if operands and operands[0].type != op.operands[0].type:
+        attributes = {named: op.attributes[named] for named in op.attributes}
+        return ir.Operation.create(op.name, [operands[0].type], operands, attributes)
+    copy = op.clone()
+    for position, value in enumerate(operands):
+        copy.operands[position] = value
+    return copy
+
+
+def _identity(combine: Any, type_: Any = None) -> Any:
     """The identity of a region that is a single known op on its arguments; else None.
 
     The identity of maxnumf and minnumf is NaN: a number wins over it, and it stays where
@@ -236,7 +256,7 @@ def _identity(combine: Any) -> Any:
     ops = list(combine.operations)
     if len(ops) != 2 or set(ops[0].operands) != set(combine.arguments):
         return None
-    type_ = combine.arguments[0].type
+    type_ = type_ or combine.arguments[0].type
     if isinstance(type_, ir.FloatType):
         number = _FLOAT_IDENTITIES.get(ops[0].operation.name)
         return None if number is None else ir.FloatAttr.get(type_, number)

@@ -290,8 +290,8 @@ class LinearLayout:
             if tile.in_bits(name) and name not in self.in_names:
                 raise NotDivisible(f"the tile's input {name} is not in the layout")
         for name, size in tile.outs:
-            if self.out_size(name) < size:
-                raise NotDivisible(f"{name} of size {self.out_size(name)} is smaller than the tile's")
+            if (own := self.out_size(name)) < size:
+                raise NotDivisible(f"{name} of size {own} is smaller than the tile's")
         shifts = {name: log2(size) for name, size in tile.outs}
         outs = {name: size >> shifts.get(name, 0) for name, size in self.outs}
         ins: dict[str, list[Basis]] = {}

@@ -93,7 +93,8 @@ def clock_pair() -> ClockPair:
 def _compiled(instrumented: bool) -> CompiledKernel:
     specialization = Specialization((("out_ptr", ty.pi32_t), ("n", ty.int32)))
     instrumentation = ("circular", _CAPACITY, "program") if instrumented else None
-    return compile_function(calibration, specialization, CompileOptions(True, False, instrumentation))
+    options = CompileOptions(True, False, instrumentation)
+    return compile_function(calibration, specialization, options)
 
 
 def _prototype(extras: list[str]) -> Any:

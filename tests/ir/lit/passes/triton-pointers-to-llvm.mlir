@@ -3,7 +3,7 @@
 // The kernel's arguments: the program's place and the grid come behind the user's.
 
 // CHECK-LABEL: func.func @program_ids_become_arguments(
-// CHECK-SAME: %[[P:.*]]: !llvm.ptr {tt.name = "p"}, %[[X:.*]]: i32, %[[Y:.*]]: i32, %[[Z:.*]]: i32, %[[NX:.*]]: i32, %[[NY:.*]]: i32, %[[NZ:.*]]: i32)
+// CHECK-SAME: %[[P:.*]]: !llvm.ptr {tt.name = "p"}, %[[X:arg1]]: i32, %[[Y:arg2]]: i32, %[[Z:arg3]]: i32, %[[NX:arg4]]: i32, %[[NY:arg5]]: i32, %[[NZ:arg6]]: i32)
 // CHECK-SAME: proton.abi = ["program_x", "program_y", "program_z", "grid_x", "grid_y", "grid_z"]
 // CHECK-NEXT: llvm.store %[[X]], %[[P]] : i32, !llvm.ptr
 // CHECK-NEXT: llvm.store %[[Y]], %[[P]] : i32, !llvm.ptr
@@ -25,7 +25,7 @@ func.func @program_ids_become_arguments(%p: !tt.ptr<i32> {tt.name = "p"}) attrib
 }
 
 // CHECK-LABEL: func.func @scalar_addresses(
-// CHECK-SAME: %[[A0:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: i32, %[[A3:.*]]: i64
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: i32, %[[A3:arg[0-9]+]]: i64
 // CHECK: %[[V0:.*]] = llvm.getelementptr %[[A0]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT: %[[V1:.*]] = llvm.getelementptr %[[V0]][%[[A3]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK: %[[V2:.*]] = llvm.getelementptr %[[V1]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, f32
@@ -41,7 +41,7 @@ func.func @scalar_addresses(%p: !tt.ptr<f32>, %q: !tt.ptr<i64>, %i: i32, %j: i64
 }
 
 // CHECK-LABEL: func.func @scalar_load_with_mask(
-// CHECK-SAME: %[[A0:.*]]: !llvm.ptr, %[[A1:.*]]: i1, %[[A2:.*]]: f32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: i1, %[[A2:arg[0-9]+]]: f32
 // CHECK-DAG: %[[CST:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK: %{{.*}}:2 = scf.if %[[A1]] -> (f32, f32) {
 // CHECK-NEXT: %[[V0:.*]] = llvm.load %[[A0]] : !llvm.ptr -> f32
@@ -61,7 +61,7 @@ func.func @scalar_load_with_mask(%p: !tt.ptr<f32>, %m: i1, %y: f32) attributes {
 // A tensor of pointers is one of i64 addresses, in bytes.
 
 // CHECK-LABEL: func.func @tensors_of_pointers(
-// CHECK-SAME: %[[A0:.*]]: !llvm.ptr, %[[A1:.*]]: tensor<4xi32>
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<4xi32>
 // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
@@ -72,7 +72,7 @@ func.func @scalar_load_with_mask(%p: !tt.ptr<f32>, %m: i1, %y: f32) attributes {
 // CHECK-NEXT: %[[V3:.*]] = arith.muli %[[V2]], %[[CST]] : tensor<4xi64>
 // CHECK-NEXT: %[[V4:.*]] = arith.addi %[[V1]], %[[V3]] : tensor<4xi64>
 // CHECK-NEXT: %[[V5:.*]] = memref.alloc() : memref<4xf16>
-// CHECK-NEXT: scf.for %[[A8:.*]] = %[[C0]] to %[[C4]] step %[[C1]] {
+// CHECK-NEXT: scf.for %[[A8:arg[0-9]+]] = %[[C0]] to %[[C4]] step %[[C1]] {
 // CHECK-NEXT: %[[V6:.*]] = tensor.extract %[[V4]][%[[A8]]] : tensor<4xi64>
 // CHECK-NEXT: %[[V7:.*]] = llvm.inttoptr %[[V6]] : i64 to !llvm.ptr
 // CHECK-NEXT: %[[V8:.*]] = llvm.load %[[V7]] : !llvm.ptr -> f16
@@ -98,9 +98,19 @@ func.func @tensors_of_pointers(%p: !tt.ptr<f16>, %o: tensor<4xi32>) attributes {
 // An i1 takes a byte.
 
 // CHECK-LABEL: func.func @bytes_of_a_bit(
-// CHECK-DAG: %{{.*}} = arith.constant 4 : index
-// CHECK-DAG: %{{.*}} = arith.constant 1 : index
-// CHECK-DAG: %{{.*}} = arith.constant 0 : index
+// CHECK-SAME: %[[A0:arg[0-9]+]]: tensor<4xi64>, %[[A1:arg[0-9]+]]: tensor<4xi64>, %[[A2:arg[0-9]+]]: tensor<4xi1>
+// CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[V0:.*]] = arith.addi %[[A0]], %[[A1]] : tensor<4xi64>
+// CHECK-NEXT: scf.for %[[A9:arg[0-9]+]] = %[[C0]] to %[[C4]] step %[[C1]] {
+// CHECK-NEXT: %[[V1:.*]] = tensor.extract %[[A2]][%[[A9]]] : tensor<4xi1>
+// CHECK-NEXT: %[[V2:.*]] = tensor.extract %[[V0]][%[[A9]]] : tensor<4xi64>
+// CHECK-NEXT: %[[V3:.*]] = llvm.inttoptr %[[V2]] : i64 to !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V1]], %[[V3]] : i1, !llvm.ptr
+// CHECK-NEXT: }
+// CHECK-NEXT: return
+// CHECK-NEXT: }
 func.func @bytes_of_a_bit(%q: tensor<4x!tt.ptr<i1>>, %o: tensor<4xi64>, %x: tensor<4xi1>) attributes {tt.kernel} {
   %r = "tt.addptr"(%q, %o) : (tensor<4x!tt.ptr<i1>>, tensor<4xi64>) -> tensor<4x!tt.ptr<i1>>
   "tt.store"(%r, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x!tt.ptr<i1>>, tensor<4xi1>) -> ()
@@ -108,14 +118,14 @@ func.func @bytes_of_a_bit(%q: tensor<4x!tt.ptr<i1>>, %o: tensor<4xi64>, %x: tens
 }
 
 // CHECK-LABEL: func.func @gather_with_mask_and_other(
-// CHECK-SAME: %[[A0:.*]]: tensor<4x8xi64>, %[[A1:.*]]: tensor<4x8xi1>, %[[A2:.*]]: tensor<4x8xf32>
+// CHECK-SAME: %[[A0:arg[0-9]+]]: tensor<4x8xi64>, %[[A1:arg[0-9]+]]: tensor<4x8xi1>, %[[A2:arg[0-9]+]]: tensor<4x8xf32>
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK: %[[V0:.*]] = memref.alloc() : memref<4x8xf32>
-// CHECK-NEXT: scf.for %[[A9:.*]] = %[[C0]] to %[[C4]] step %[[C1]] {
-// CHECK-NEXT: scf.for %[[A10:.*]] = %[[C0]] to %[[C8]] step %[[C1]] {
+// CHECK-NEXT: scf.for %[[A9:arg[0-9]+]] = %[[C0]] to %[[C4]] step %[[C1]] {
+// CHECK-NEXT: scf.for %[[A10:arg[0-9]+]] = %[[C0]] to %[[C8]] step %[[C1]] {
 // CHECK-NEXT: %[[V1:.*]] = tensor.extract %[[A1]][%[[A9]], %[[A10]]] : tensor<4x8xi1>
 // CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (f32) {
 // CHECK-NEXT: %[[V3:.*]] = tensor.extract %[[A0]][%[[A9]], %[[A10]]] : tensor<4x8xi64>
@@ -147,19 +157,45 @@ func.func @gather_with_mask_and_other(%q: tensor<4x8x!tt.ptr<f32>>, %m: tensor<4
 }
 
 // CHECK-LABEL: func.func @gather_with_mask(
-// CHECK: return
+// CHECK-SAME: %[[A0:arg[0-9]+]]: tensor<4xi64>, %[[A1:arg[0-9]+]]: tensor<4xi1>
+// CHECK-DAG: %[[C0_I32:.*]] = arith.constant 0 : i32
+// CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[V0:.*]] = memref.alloc() : memref<4xi32>
+// CHECK-NEXT: scf.for %[[A8:arg[0-9]+]] = %[[C0]] to %[[C4]] step %[[C1]] {
+// CHECK-NEXT: %[[V1:.*]] = tensor.extract %[[A1]][%[[A8]]] : tensor<4xi1>
+// CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (i32) {
+// CHECK-NEXT: %[[V3:.*]] = tensor.extract %[[A0]][%[[A8]]] : tensor<4xi64>
+// CHECK-NEXT: %[[V4:.*]] = llvm.inttoptr %[[V3]] : i64 to !llvm.ptr
+// CHECK-NEXT: %[[V5:.*]] = llvm.load %[[V4]] : !llvm.ptr -> i32
+// CHECK-NEXT: scf.yield %[[V5]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[C0_I32]] : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: memref.store %[[V2]], %[[V0]][%[[A8]]] : memref<4xi32>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V6:.*]] = bufferization.to_tensor %[[V0]] restrict : memref<4xi32> to tensor<4xi32>
+// CHECK-NEXT: scf.for %[[A8]] = %[[C0]] to %[[C4]] step %[[C1]] {
+// CHECK-NEXT: %[[V1]] = tensor.extract %[[V6]][%[[A8]]] : tensor<4xi32>
+// CHECK-NEXT: %[[V3]] = tensor.extract %[[A0]][%[[A8]]] : tensor<4xi64>
+// CHECK-NEXT: %[[V2]] = llvm.inttoptr %[[V3]] : i64 to !llvm.ptr
+// CHECK-NEXT: llvm.store %[[V1]], %[[V2]] : i32, !llvm.ptr
+// CHECK-NEXT: }
+// CHECK-NEXT: return
 // CHECK-NEXT: }
 func.func @gather_with_mask(%q: tensor<4x!tt.ptr<i32>>, %m: tensor<4xi1>) attributes {tt.kernel} {
   %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<4x!tt.ptr<i32>>, tensor<4xi1>) -> tensor<4xi32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x!tt.ptr<i32>>, tensor<4xi32>) -> ()
   return
 }
 
 // CHECK-LABEL: func.func @scatter_with_mask(
-// CHECK-SAME: %[[A0:.*]]: tensor<4xi64>, %[[A1:.*]]: tensor<4xi1>, %[[A2:.*]]: tensor<4xi32>
+// CHECK-SAME: %[[A0:arg[0-9]+]]: tensor<4xi64>, %[[A1:arg[0-9]+]]: tensor<4xi1>, %[[A2:arg[0-9]+]]: tensor<4xi32>
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
-// CHECK: scf.for %[[A9:.*]] = %[[C0]] to %[[C4]] step %[[C1]] {
+// CHECK: scf.for %[[A9:arg[0-9]+]] = %[[C0]] to %[[C4]] step %[[C1]] {
 // CHECK-NEXT: %[[V0:.*]] = tensor.extract %[[A1]][%[[A9]]] : tensor<4xi1>
 // CHECK-NEXT: scf.if %[[V0]] {
 // CHECK-NEXT: %[[V1:.*]] = tensor.extract %[[A2]][%[[A9]]] : tensor<4xi32>
@@ -207,13 +243,13 @@ func.func @each_atomic(%p: !tt.ptr<i32>, %x: i32, %q: !tt.ptr<f32>, %y: f32) att
 }
 
 // CHECK-LABEL: func.func @atomics_of_a_tensor_with_mask(
-// CHECK-SAME: %[[A0:.*]]: tensor<4xi64>, %[[A1:.*]]: tensor<4xf32>, %[[A2:.*]]: tensor<4xi1>
+// CHECK-SAME: %[[A0:arg[0-9]+]]: tensor<4xi64>, %[[A1:arg[0-9]+]]: tensor<4xf32>, %[[A2:arg[0-9]+]]: tensor<4xi1>
 // CHECK-DAG: %[[CST:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK: %[[V0:.*]] = memref.alloc() : memref<4xf32>
-// CHECK-NEXT: scf.for %[[A9:.*]] = %[[C0]] to %[[C4]] step %[[C1]] {
+// CHECK-NEXT: scf.for %[[A9:arg[0-9]+]] = %[[C0]] to %[[C4]] step %[[C1]] {
 // CHECK-NEXT: %[[V1:.*]] = tensor.extract %[[A2]][%[[A9]]] : tensor<4xi1>
 // CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (f32) {
 // CHECK-NEXT: %[[V3:.*]] = tensor.extract %[[A0]][%[[A9]]] : tensor<4xi64>
@@ -244,7 +280,7 @@ func.func @atomics_of_a_tensor_with_mask(%q: tensor<4x!tt.ptr<f32>>, %x: tensor<
 // The failure's ordering is the success's, less its release.
 
 // CHECK-LABEL: func.func @compare_and_swap(
-// CHECK-SAME: %[[A0:.*]]: !llvm.ptr, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK: %[[V0:.*]] = llvm.cmpxchg %[[A0]], %[[A1]], %[[A2]] acq_rel acquire : !llvm.ptr, i32
 // CHECK-NEXT: %[[V1:.*]] = llvm.extractvalue %[[V0]][0] : !llvm.struct<(i32, i1)>
 // CHECK-NEXT: %[[V2:.*]] = llvm.cmpxchg %[[A0]], %[[A2]], %[[V1]] release monotonic : !llvm.ptr, i32
@@ -268,7 +304,7 @@ func.func @compare_and_swap(%p: !tt.ptr<i32>, %c: i32, %v: i32) attributes {tt.k
 // Floats are compared and swapped by their bits.
 
 // CHECK-LABEL: func.func @compare_and_swap_of_floats(
-// CHECK-SAME: %[[A0:.*]]: !llvm.ptr, %[[A1:.*]]: f32, %[[A2:.*]]: f32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: f32, %[[A2:arg[0-9]+]]: f32
 // CHECK: %[[V0:.*]] = arith.bitcast %[[A1]] : f32 to i32
 // CHECK-NEXT: %[[V1:.*]] = arith.bitcast %[[A2]] : f32 to i32
 // CHECK-NEXT: %[[V2:.*]] = llvm.cmpxchg %[[A0]], %[[V0]], %[[V1]] monotonic monotonic : !llvm.ptr, i32
@@ -306,7 +342,7 @@ func.func @assertions(%c: i1, %t: tensor<4xi1>) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @integers_and_pointers(
-// CHECK-SAME: %[[A0:.*]]: !llvm.ptr, %[[A1:.*]]: tensor<4xi64>, %[[A2:.*]]: tensor<1xi64>, %[[A3:.*]]: tensor<4xi32>, %[[A4:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<4xi64>, %[[A2:arg[0-9]+]]: tensor<1xi64>, %[[A3:arg[0-9]+]]: tensor<4xi32>, %[[A4:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
@@ -318,7 +354,7 @@ func.func @assertions(%c: i1, %t: tensor<4xi1>) attributes {tt.kernel} {
 // CHECK-NEXT: %[[V4:.*]] = llvm.inttoptr %[[V3]] : i64 to !llvm.ptr
 // CHECK-NEXT: llvm.store %[[A4]], %[[V4]] : i32, !llvm.ptr
 // CHECK-NEXT: %[[V5:.*]] = arith.addi %[[A1]], %[[A1]] : tensor<4xi64>
-// CHECK-NEXT: scf.for %[[A11:.*]] = %[[C0]] to %[[C4]] step %[[C1]] {
+// CHECK-NEXT: scf.for %[[A11:arg[0-9]+]] = %[[C0]] to %[[C4]] step %[[C1]] {
 // CHECK-NEXT: %[[V6:.*]] = tensor.extract %[[A3]][%[[A11]]] : tensor<4xi32>
 // CHECK-NEXT: %[[V7:.*]] = tensor.extract %[[V5]][%[[A11]]] : tensor<4xi64>
 // CHECK-NEXT: %[[V8:.*]] = llvm.inttoptr %[[V7]] : i64 to !llvm.ptr
@@ -343,10 +379,10 @@ func.func @integers_and_pointers(%p: !tt.ptr<f32>, %q: tensor<4x!tt.ptr<f32>>, %
 }
 
 // CHECK-LABEL: func.func @carried_pointers(
-// CHECK-SAME: %[[A0:.*]]: !llvm.ptr, %{{.*}}: tensor<4xi64>, %[[A2:.*]]: i32, %[[A3:.*]]: f32, %[[A4:.*]]: i1
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %{{.*}}: tensor<4xi64>, %[[A2:arg[0-9]+]]: i32, %[[A3:arg[0-9]+]]: f32, %[[A4:arg[0-9]+]]: i1
 // CHECK-DAG: %[[C0_I32:.*]] = arith.constant 0 : i32
 // CHECK-DAG: %[[C1_I32:.*]] = arith.constant 1 : i32
-// CHECK: %[[V0:.*]] = scf.for %[[A11:.*]] = %[[C0_I32]] to %[[A2]] step %[[C1_I32]] iter_args(%[[A12:.*]] = %[[A0]]) -> (!llvm.ptr)  : i32 {
+// CHECK: %[[V0:.*]] = scf.for %[[A11:arg[0-9]+]] = %[[C0_I32]] to %[[A2]] step %[[C1_I32]] iter_args(%[[A12:arg[0-9]+]] = %[[A0]]) -> (!llvm.ptr)  : i32 {
 // CHECK-NEXT: %[[V1:.*]] = arith.extsi %[[A11]] : i32 to i64
 // CHECK-NEXT: %[[V2:.*]] = llvm.getelementptr %[[A12]][%[[V1]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT: %[[V3:.*]] = arith.select %[[A4]], %[[V2]], %[[A12]] : !llvm.ptr

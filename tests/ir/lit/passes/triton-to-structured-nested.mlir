@@ -3,7 +3,7 @@
 // Pointers that go from loop to loop are one index all the way.
 
 // CHECK-LABEL: func.func @nested_loops(
-// CHECK-SAME: %[[P:.*]]: !tt.ptr<f32>, %[[N:.*]]: i32, %[[STEP:.*]]: i32
+// CHECK-SAME: %[[P:arg0]]: !tt.ptr<f32>, %[[N:arg1]]: i32, %[[STEP:arg2]]: i32
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
@@ -16,8 +16,8 @@
 // CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[INNER]], %[[C8]] : index
 // CHECK-NEXT: scf.yield %[[NEXT]] : index
 // CHECK: %[[S:.*]] = arith.index_cast %[[STEP]] : i32 to index
-// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[F]], %[[S]] : index
-// CHECK-NEXT: scf.yield %[[NEXT]] : index
+// CHECK-NEXT: %[[NEXT2:.*]] = arith.addi %[[F]], %[[S]] : index
+// CHECK-NEXT: scf.yield %[[NEXT2]] : index
 // CHECK: %[[LAST:.*]] = arith.addi %[[E]], %[[C8]] : index
 // CHECK-NEXT: %[[B2:.*]] = "tt.addptr"(%[[P]], %[[LAST]])
 // CHECK-NEXT: "tts.make_tptr"(%[[B2]], %[[C1]], %[[C0]])

@@ -1,7 +1,7 @@
 // RUN: proton-opt --pipeline='triton-to-structured,canonicalize,cse' %s | filecheck %s
 
 // CHECK-LABEL: func.func @contiguous(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
@@ -23,7 +23,7 @@ func.func @contiguous(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kerne
 }
 
 // CHECK-LABEL: func.func @strided_2d(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C16:.*]] = arith.constant 16 : index
 // CHECK: %[[V0:.*]] = arith.index_cast %[[A2]] : i32 to index
@@ -53,7 +53,7 @@ func.func @strided_2d(%p: !tt.ptr<f32>, %row: i32, %col: i32) attributes {tt.ker
 }
 
 // CHECK-LABEL: func.func @column_major(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK: %[[V0:.*]] = arith.index_cast %[[A1]] : i32 to index
@@ -78,7 +78,7 @@ func.func @column_major(%p: !tt.ptr<f32>, %row: i32) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @transposed(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -104,7 +104,7 @@ func.func @transposed(%p: !tt.ptr<f32>) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @mask_less(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -133,7 +133,7 @@ func.func @mask_less(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel
 }
 
 // CHECK-LABEL: func.func @mask_less_or_equal(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -163,7 +163,7 @@ func.func @mask_less_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {
 }
 
 // CHECK-LABEL: func.func @mask_swapped(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -192,7 +192,7 @@ func.func @mask_swapped(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.ker
 }
 
 // CHECK-LABEL: func.func @mask_swapped_or_equal(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -222,7 +222,7 @@ func.func @mask_swapped_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attribute
 }
 
 // CHECK-LABEL: func.func @mask_2d(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -263,7 +263,7 @@ func.func @mask_2d(%p: !tt.ptr<f32>, %m: i32, %n: i32) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @mask_of_a_scalar(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i1
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i1
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -376,7 +376,7 @@ func.func @any_mask_stays(%p: !tt.ptr<f32>, %m: tensor<8xi1>) attributes {tt.ker
 }
 
 // CHECK-LABEL: func.func @uniform_other(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32, %[[A3:.*]]: f32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:arg[0-9]+]]: i32, %[[A3:arg[0-9]+]]: f32
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -406,7 +406,7 @@ func.func @uniform_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %y: f32) attribut
 }
 
 // CHECK-LABEL: func.func @constant_other(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[CST:.*]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
@@ -437,7 +437,7 @@ func.func @constant_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.k
 }
 
 // CHECK-LABEL: func.func @other_that_varies_is_selected(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:.*]]: i32, %[[A3:.*]]: tensor<8xf32>
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %{{.*}}: i32, %[[A2:arg[0-9]+]]: i32, %[[A3:arg[0-9]+]]: tensor<8xf32>
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -468,7 +468,7 @@ func.func @other_that_varies_is_selected(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %
 }
 
 // CHECK-LABEL: func.func @wrap_around(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK: %[[V0:.*]] = arith.index_cast %[[A2]] : i32 to index
 // CHECK-NEXT: %[[V1:.*]] = arith.index_cast %[[A1]] : i32 to index
@@ -489,7 +489,7 @@ func.func @wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kern
 }
 
 // CHECK-LABEL: func.func @scaled_wrap_around(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32, %[[A3:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32, %[[A3:arg[0-9]+]]: i32
 // CHECK: %[[V0:.*]] = arith.index_cast %[[A2]] : i32 to index
 // CHECK-NEXT: %[[V1:.*]] = arith.index_cast %[[A3]] : i32 to index
 // CHECK-NEXT: %[[V2:.*]] = arith.muli %[[V0]], %[[V1]] : index
@@ -514,7 +514,7 @@ func.func @scaled_wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %stride: i32
 }
 
 // CHECK-LABEL: func.func @remainder_of_a_uniform_value(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK: %[[V0:.*]] = arith.index_cast %[[A1]] : i32 to index
@@ -630,7 +630,7 @@ func.func @scalars_stay(%p: !tt.ptr<f32>) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @negative_stride(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[CM1:.*]] = arith.constant -1 : index
 // CHECK-DAG: %[[C7:.*]] = arith.constant 7 : index
@@ -650,12 +650,12 @@ func.func @negative_stride(%p: !tt.ptr<f32>) attributes {tt.kernel} {
 }
 
 // CHECK-LABEL: func.func @a_carried_pointer_is_an_index(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1_I32:.*]] = arith.constant 1 : i32
 // CHECK-DAG: %[[C0_I32:.*]] = arith.constant 0 : i32
-// CHECK: %{{.*}} = scf.for %[[A3:.*]] = %[[C0_I32]] to %[[A1]] step %[[C1_I32]] iter_args(%[[A4:.*]] = %[[C0]]) -> (index)  : i32 {
+// CHECK: %{{.*}} = scf.for %[[A3:arg[0-9]+]] = %[[C0_I32]] to %[[A1]] step %[[C1_I32]] iter_args(%[[A4:arg[0-9]+]] = %[[C0]]) -> (index)  : i32 {
 // CHECK-NEXT: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[A4]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
 // CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[V0]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
 // CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
@@ -699,13 +699,13 @@ func.func @a_carried_pointer_that_gathers_stays(%p: !tt.ptr<f32>, %n: i32, %d: t
 }
 
 // CHECK-LABEL: func.func @a_carried_mask_index(
-// CHECK-SAME: %[[A0:.*]]: !tt.ptr<f32>, %[[A1:.*]]: i32, %[[A2:.*]]: i32
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1_I32:.*]] = arith.constant 1 : i32
 // CHECK-DAG: %[[C0_I32:.*]] = arith.constant 0 : i32
-// CHECK: %{{.*}} = scf.for %[[A3:.*]] = %[[C0_I32]] to %[[A1]] step %[[C1_I32]] iter_args(%[[A4:.*]] = %[[C0]]) -> (index)  : i32 {
+// CHECK: %{{.*}} = scf.for %[[A3:arg[0-9]+]] = %[[C0_I32]] to %[[A1]] step %[[C1_I32]] iter_args(%[[A4:arg[0-9]+]] = %[[C0]]) -> (index)  : i32 {
 // CHECK-NEXT: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[A4]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
 // CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[V0]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
 // CHECK-NEXT: %[[V2:.*]] = arith.index_cast %[[A2]] : i32 to index
