@@ -52,7 +52,7 @@ def show(run: Run, console: Console, limit: int = 0) -> None:
 
 def _table(rows: pd.DataFrame) -> Table:
     """A section a kernel, a line a scope."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("kernel, scope", overflow="fold")
     for name in COLUMNS:
         table.add_column(name, justify="right", no_wrap=True)

@@ -4,7 +4,6 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +33,8 @@ def rng(session_seed: int) -> np.random.Generator:
 
 
 @pytest.fixture
-def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty disk cache for one test and the processes that it starts."""
     folder = tmp_path / "kernels"
     monkeypatch.setenv("PROTON_CACHE_DIR", str(folder))
-    yield folder
+    return folder

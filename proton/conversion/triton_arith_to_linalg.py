@@ -180,7 +180,7 @@ def _reduce(op: Any) -> None:
     if identity is None and shape[axis] == 1:
         results = inits
     else:
-        results = _reduce_generic(sources, inits, types, axis, combine)
+        results = _reduce_generic(sources, inits, types, axis, combine, identity)
     if identity is not None:
         results = [_convert(results[0], element)]
     scalars = [r if left else tensor.ExtractOp(r, []).result for r in results]
@@ -194,13 +194,18 @@ def _accumulator(element: Any) -> Any:
 
 
 def _reduce_generic(
-    sources: list[Any], inits: list[Any], types: list[Any], axis: int, combine: Any
+    sources: list[Any],
+    inits: list[Any],
+    types: list[Any],
+    axis: int,
+    combine: Any,
+    identity: Any,
 ) -> list[Any]:
     rank = len(shape_of(sources[0]))
 
     def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
         # The accumulator comes first: combine(everything so far, the next element).
-        return _clone_payload(combine, [*outputs, *inputs])
+        return _clone_payload(combine, [*outputs, *inputs], identity)
 
     return generic(
         sources,
@@ -214,7 +219,7 @@ def _reduce_generic(
     )
 
 
-def _clone_payload(block: Any, arguments: list[Any]) -> list[Any]:
+def _clone_payload(block: Any, arguments: list[Any], identity: Any) -> list[Any]:
     """Copies a region's ops to the insertion point with its arguments replaced.
 
     Sums and products may be reassociated (a reduction has no order), which is what lets LLVM
@@ -225,7 +230,11 @@ def _clone_payload(block: Any, arguments: list[Any]) -> list[Any]:
         op = op.operation
         if op.name == "tt.reduce_return":
             return [mapping.get(value, value) for value in op.operands]
-        copy = _clone(op, [mapping.get(value, value) for value in op.operands])
+        operands = [mapping.get(value, value) for value in op.operands]
+        if op.name in _SELECTED and identity is None:
+            mapping[op.results[0]] = _by_comparison(op.name, *operands)
+            continue
+        copy = _clone(op, operands)
         for inner in all_ops(copy):
             for position, value in enumerate(inner.operands):
                 if value in mapping:
@@ -234,6 +243,18 @@ def _clone_payload(block: Any, arguments: list[Any]) -> list[Any]:
             copy.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
         mapping.update(zip(op.results, copy.results, strict=True))
     raise AssertionError("a reduce region ends with tt.reduce_return")
+
+
+# Among other ops, LLVM's vectoriser takes these for a reduction of their own, and then stops the
+# process by an assertion about its cost models (LLVM 22, 2^k - 1 iterations).
+_SELECTED = {"arith.maxnumf": arith.CmpFPredicate.OGT, "arith.minnumf": arith.CmpFPredicate.OLT}
+
+
+def _by_comparison(name: str, left: Any, right: Any) -> Any:
+    """maxnumf and minnumf as selections."""
+    left_wins = arith.CmpFOp(_SELECTED[name], left, right).result
+    is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, right, right).result
+    return arith.SelectOp(arith.OrIOp(left_wins, is_nan).result, left, right).result
 
 
 def _clone(op: Any, operands: list[Any]) -> Any:

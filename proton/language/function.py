@@ -2,6 +2,7 @@
 
 import ast
 import enum
+import functools
 import hashlib
 import inspect
 import textwrap
@@ -163,13 +164,21 @@ class DeviceFunction:
             elif isinstance(value, ConstexprFunction):
                 values[name] = inspect.getsource(value.fn)
 
-        for node in ast.walk(self.parse()):
-            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-                try:
-                    note(ast.unparse(node), self._resolve(node))
-                except (KeyError, AttributeError):
-                    continue
+        for name, node in self._reads.items():
+            try:
+                note(name, self._resolve(node))
+            except (KeyError, AttributeError):
+                continue
         return functions, values
+
+    @functools.cached_property
+    def _reads(self) -> dict[str, ast.expr]:
+        """What the body reads, by its text: names, and attributes of names."""
+        return {
+            ast.unparse(node): node
+            for node in ast.walk(self.parse())
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+        }
 
     def watched_globals(
         self, _seen: "frozenset[DeviceFunction]" = frozenset()

@@ -77,9 +77,7 @@ def nested_loops(x_ptr, out_ptr, rows, columns, N: tl.constexpr):
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
 @pytest.mark.parametrize("columns", [0, 1, 4])
-def test_nested_loops_with_accumulators(
-    rng: np.random.Generator, rows: int, columns: int
-) -> None:
+def test_nested_loops_with_accumulators(rng: np.random.Generator, rows: int, columns: int) -> None:
     x, out = rng.standard_normal((rows, columns, N)), np.full(N, 9.0)
     nested_loops[(1,)](x, out, rows, columns, N=N)
     want = np.zeros(N)

@@ -87,7 +87,13 @@ def test_out_dtype(rng: np.random.Generator, dtype: str, out: str) -> None:
     a, b = (ordinary(rng, dtype, (32, 32)) for _ in range(2))
     c = np.zeros((32, 32), storage(out))
     product_plus[(1,)](
-        pointer(a, dtype), pointer(b, dtype), pointer(c, out), M=32, N=32, K=32, OUT=getattr(tl, out)
+        pointer(a, dtype),
+        pointer(b, dtype),
+        pointer(c, out),
+        M=32,
+        N=32,
+        K=32,
+        OUT=getattr(tl, out),
     )
     want = exact(a, b, dtype)
     eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(out, 2.0**-20)
@@ -95,9 +101,7 @@ def test_out_dtype(rng: np.random.Generator, dtype: str, out: str) -> None:
 
 
 @proton.jit
-def chained(
-    a_ptr, b_ptr, c_ptr, out_ptr, N: tl.constexpr, FLIP: tl.constexpr, RIGHT: tl.constexpr
-):
+def chained(a_ptr, b_ptr, c_ptr, out_ptr, N: tl.constexpr, FLIP: tl.constexpr, RIGHT: tl.constexpr):
     r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
     a, b = tl.load(a_ptr + r * N + c), tl.load(b_ptr + r * N + c)
     third = tl.load(c_ptr + r * N + c)
@@ -111,14 +115,14 @@ def chained(
 @pytest.mark.parametrize("flip", [False, True])
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("size", [4, 32, 64])
-def test_chained_products(
-    rng: np.random.Generator, size: int, right: bool, flip: bool
-) -> None:
+def test_chained_products(rng: np.random.Generator, size: int, right: bool, flip: bool) -> None:
     a, b, c = (rng.standard_normal((size, size)) for _ in range(3))
     out = np.zeros_like(a)
     chained[(1,)](a, b, c, out, N=size, FLIP=flip, RIGHT=right)
     first = (a.T if flip else a) @ b
-    np.testing.assert_allclose(out, (c @ first if right else first @ c) + first.T, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        out, (c @ first if right else first @ c) + first.T, rtol=1e-9, atol=1e-9
+    )
 
 
 @proton.jit

@@ -162,9 +162,7 @@ def test_extrema(rng: np.random.Generator, name: str, mode: str, dtype: str) -> 
 def test_clamp(rng: np.random.Generator, mode: str, dtype: str) -> None:
     a = sample(rng, dtype, SIZE)
     bounds = [encode(np.full(SIZE, x, np.float32), dtype) for x in (-3.5, 4.25)]
-    got = apply(
-        f"tl.clamp(a, b, c{mode})", (a, dtype), *((b, dtype) for b in bounds), out=dtype
-    )
+    got = apply(f"tl.clamp(a, b, c{mode})", (a, dtype), *((b, dtype) for b in bounds), out=dtype)
     low, high = (decode(b, dtype) for b in bounds)
     lesser, greater = (np.minimum, np.maximum) if mode else (np.fmin, np.fmax)
     assert_number(got, encode(greater(lesser(decode(a, dtype), high), low), dtype), dtype)
@@ -178,7 +176,12 @@ def exact_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, dtype: str) -> np.nda
     ]
     near = np.array([float(s) for s in sums])
     # Rounded to odd, so that rounding again to fewer bits is exact.
-    signs = np.array([(s > fractions.Fraction(x)) - (s < fractions.Fraction(x)) for s, x in zip(sums, near.tolist(), strict=True)])
+    signs = np.array(
+        [
+            (s > fractions.Fraction(x)) - (s < fractions.Fraction(x))
+            for s, x in zip(sums, near.tolist(), strict=True)
+        ]
+    )
     even = (near.view(np.int64) & 1) == 0
     odd = np.where((signs != 0) & even, np.nextafter(near, np.copysign(np.inf, signs)), near)
     return encode(near if dtype == "float64" else odd, dtype)

@@ -195,9 +195,7 @@ def plane_names(n: int, m: int, k: int, s: int, t: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mask, address, shared", combinations(PLANE_MASKS, PLANE_ADDRESSES))
-def test_load_of_a_plane(
-    rng: np.random.Generator, mask: str, address: str, shared: bool
-) -> None:
+def test_load_of_a_plane(rng: np.random.Generator, mask: str, address: str, shared: bool) -> None:
     source = f"""{PLANE}    value = tl.load(x_ptr + ({address}), mask={mask}, other=-9)
     tl.store(out_ptr + r * C + c, value)
 """
@@ -213,9 +211,7 @@ def test_load_of_a_plane(
 
 
 @pytest.mark.parametrize("mask, address, shared", combinations(PLANE_MASKS, PLANE_STORED))
-def test_store_of_a_plane(
-    rng: np.random.Generator, mask: str, address: str, shared: bool
-) -> None:
+def test_store_of_a_plane(rng: np.random.Generator, mask: str, address: str, shared: bool) -> None:
     source = f"""{PLANE}    value = tl.load(x_ptr + r * C + c)
     tl.store(out_ptr + ({address}), value, mask={mask})
 """
@@ -268,9 +264,13 @@ def test_every_width_of_element(rng: np.random.Generator, address: str, dtype: s
     x, out = memory(rng, dtype, False)
     kernel = load_kernel(address, "i < n", ", other=0")
     n, k, s = 150, 7, 3
-    kernel[(PROGRAMS,)](pointer(x[MARGIN:], dtype), pointer(out[MARGIN:], dtype), n, k, s, BLOCK=BLOCK)
+    kernel[(PROGRAMS,)](
+        pointer(x[MARGIN:], dtype), pointer(out[MARGIN:], dtype), n, k, s, BLOCK=BLOCK
+    )
     names = line_names(n, k, s)
-    want = np.where(names["i"] < n, x[MARGIN + evaluate(address, names, (SPAN,))], np.zeros(1, storage(dtype)))
+    want = np.where(
+        names["i"] < n, x[MARGIN + evaluate(address, names, (SPAN,))], np.zeros(1, storage(dtype))
+    )
     assert (out[MARGIN : MARGIN + SPAN] == want).all()
 
 

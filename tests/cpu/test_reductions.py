@@ -193,7 +193,7 @@ def test_softmax(rng: np.random.Generator, dim: int, columns: int, dtype: str) -
     x = rng.normal(0, 10, (4, columns)).astype(dtype)
     out = np.zeros_like(x)
     reduce(f"tl.softmax(x, {dim})", x, dtype, out, dtype)
-    exact = np.exp(x - x.max(dim, keepdims=True).astype(np.longdouble))
+    exact = np.exp((x - x.max(dim, keepdims=True)).astype(np.longdouble))
     np.testing.assert_allclose(
         out, (exact / exact.sum(dim, keepdims=True)).astype(dtype), rtol=20 * np.finfo(dtype).eps
     )

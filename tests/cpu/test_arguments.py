@@ -1,0 +1,325 @@
+"""What a launch refuses, and what it says."""
+
+import enum
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton import LaunchError, knobs
+from tests.cpu.harness import kernels_of
+
+
+@proton.jit
+def fill(out_ptr, value, n, BLOCK: tl.constexpr = 64):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, value, mask=offs < n)
+
+
+def launch(*args: Any, grid: Any = (1,), **kwargs: Any) -> None:
+    fill[grid](*args, **kwargs)
+
+
+def out() -> np.ndarray:
+    return np.zeros(64, np.float32)
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    "value, type_",
+    [
+        (1, None),
+        (0, "i32"),
+        (-(2**31), "i32"),
+        (2**31, "i64"),
+        (-(2**31) - 1, "i64"),
+        (2**63 - 1, "i64"),
+        (2**63, "u64"),
+        (2**64 - 1, "u64"),
+        (np.int8(3), "i32"),
+        (np.uint64(2**63), "u64"),
+        (True, "u1"),
+        (np.True_, "u1"),
+        (1.5, "fp32"),
+        (np.float64(2.5), "fp32"),
+        (np.float16(0.5), "fp32"),
+    ],
+)
+def test_numbers_reach_the_kernel(value: Any, type_: str | None) -> None:
+    x = np.zeros(64, np.float64)
+    launch(x, value, 64)
+    assert (x == float(value)).all()
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1])
+def test_integers_beyond_64_bits_are_refused(value: int) -> None:
+    with pytest.raises(LaunchError, match=r"argument value .* 64 bits"):
+        launch(out(), value, 64)
+
+
+ANNOTATED = """
+@proton.jit
+def kernel(out_ptr, value: {annotation}):
+    tl.store(out_ptr, value)
+"""
+
+
+@pytest.mark.parametrize(
+    "annotation, value, stored",
+    [
+        ("tl.int8", 100, np.int8),
+        ("tl.int64", 1, np.int64),
+        ('"i16"', -5, np.int16),
+        ("tl.uint8", 255, np.uint8),
+        ("tl.uint64", 2**64 - 1, np.uint64),
+        ("tl.float64", 0.1, np.float64),
+        ("tl.float32", 3, np.float32),
+        ('"fp32"', 0.5, np.float32),
+    ],
+)
+def test_annotations_give_a_type(annotation: str, value: Any, stored: Any) -> None:
+    x = np.zeros(1, stored)
+    kernels_of(ANNOTATED.format(annotation=annotation)).kernel[(1,)](x, value)
+    assert x[0] == stored(value)
+
+
+@pytest.mark.parametrize(
+    "annotation, value",
+    [("tl.int8", 128), ("tl.uint8", -1), ('"i16"', 1 << 15), ("tl.uint32", 1 << 32)],
+)
+def test_numbers_that_do_not_fit_their_annotation_are_refused(annotation: str, value: int) -> None:
+    kernel = kernels_of(ANNOTATED.format(annotation=annotation)).kernel
+    with pytest.raises(LaunchError, match=rf"argument value = {value} does not fit"):
+        kernel[(1,)](np.zeros(1, np.int64), value)
+
+
+def test_a_float_for_an_integer_is_refused() -> None:
+    kernel = kernels_of(ANNOTATED.format(annotation="tl.int32")).kernel
+    with pytest.raises(LaunchError, match="value"):
+        kernel[(1,)](np.zeros(1, np.int32), 1.5)
+
+
+def test_scalars_of_16_bit_floats_are_refused() -> None:
+    kernel = kernels_of(ANNOTATED.format(annotation="tl.float16")).kernel
+    with pytest.raises(LaunchError, match="fp32"):
+        kernel[(1,)](np.zeros(1, np.float32), 1.5)
+
+
+# Pointers
+
+
+@pytest.mark.parametrize("value", ["text", [1, 2], {"a": 1}, object(), 1j, b"bytes"])
+def test_what_is_neither_array_nor_number_is_refused(value: Any) -> None:
+    with pytest.raises(LaunchError, match="argument value must be an array"):
+        launch(out(), value, 64)
+
+
+def test_tuples_are_for_constexprs() -> None:
+    with pytest.raises(LaunchError, match="tuple"):
+        launch(out(), (1, 2), 64)
+
+
+@pytest.mark.parametrize("annotation", ["tl.int32", '"*i32"'])
+def test_arrays_must_have_the_annotated_type(annotation: str) -> None:
+    kernel = kernels_of(ANNOTATED.format(annotation=annotation)).kernel
+    with pytest.raises(LaunchError, match="argument value must be"):
+        kernel[(1,)](out(), np.zeros(3, np.float32))
+
+
+def test_pointers_to_const() -> None:
+    source = """
+@proton.jit
+def kernel(x_ptr: tl.const, out_ptr):
+    tl.store(out_ptr, tl.load(x_ptr) + 1)
+"""
+    x, result = np.ones(1), np.zeros(1)
+    kernels_of(source).kernel[(1,)](x, result)
+    assert result[0] == 2
+
+
+class OnGpu:
+    __cuda_array_interface__: ClassVar[dict[str, Any]] = {}
+
+
+def test_arrays_on_a_gpu_are_refused() -> None:
+    with pytest.raises(LaunchError, match="GPU"):
+        launch(OnGpu(), 1.0, 64)
+
+
+class ByDlpack:
+    """An array of another library."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+class BrokenDlpack(ByDlpack):
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        raise BufferError("cannot export")
+
+
+def test_arrays_of_other_libraries_come_by_dlpack() -> None:
+    x = out()
+    launch(ByDlpack(x), 2.5, 64)
+    assert (x == 2.5).all()
+    with pytest.raises(LaunchError, match="cannot export"):
+        launch(BrokenDlpack(x), 2.5, 64)
+
+
+def test_reinterpret() -> None:
+    bits = np.zeros(64, np.uint32)
+    launch(proton.reinterpret(bits, tl.float32), 1.0, 64)
+    assert (bits.view(np.float32) == 1).all()
+    launch(proton.reinterpret(proton.reinterpret(bits, tl.float32), tl.int32), -1, 64)
+    assert (bits == 0xFFFFFFFF).all()
+    with pytest.raises(LaunchError, match="4 bytes"):
+        proton.reinterpret(bits, tl.float16)
+    with pytest.raises(LaunchError, match="must be an array"):
+        proton.reinterpret("text", tl.float16)
+
+
+def test_cpu_tensors_of_torch() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    x = torch.zeros(64, dtype=torch.bfloat16)
+    launch(x, 2.5, 64)
+    assert (x == 2.5).all()
+
+
+# Binding
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, message",
+    [
+        ((), {}, "missing"),
+        ((1, 2, 3, 4, 5), {}, "positional"),
+        ((1, 2), {"m": 3}, "unexpected keyword argument 'm'"),
+        ((1, 2, 3), {"n": 3}, "multiple values"),
+    ],
+)
+def test_arguments_that_do_not_bind(args: Any, kwargs: Any, message: str) -> None:
+    with pytest.raises(LaunchError, match=message):
+        launch(*args, **kwargs)
+
+
+def test_defaults_keywords_and_gpu_options() -> None:
+    for kwargs in ({}, {"BLOCK": 32}, {"num_warps": 4, "num_stages": 2}, {"maxnreg": 64}):
+        x = out()
+        launch(x, 3.0, n=20, **kwargs)
+        assert (x[:20] == 3).all()
+        assert (x[20:] == 0).all()
+
+
+def test_none_and_constexprs_as_arguments() -> None:
+    source = """
+@proton.jit
+def kernel(out_ptr, x_ptr, n, NAME: tl.constexpr):
+    value = 0
+    if x_ptr is not None:
+        value = tl.load(x_ptr)
+    if NAME == "double":
+        value = value * 2
+    tl.store(out_ptr + n, value + n)
+"""
+    kernel, x = kernels_of(source).kernel, np.zeros(4, np.int32)
+    kernel[(1,)](x, None, tl.constexpr(2), "single")
+    kernel[(1,)](x, np.full(1, 5, np.int32), 1, NAME="double")
+    assert x.tolist() == [0, 11, 2, 0]
+
+
+def test_unhashable_constexprs_are_refused() -> None:
+    with pytest.raises(LaunchError, match="hashable"):
+        launch(out(), 1.0, 64, BLOCK=[64])
+
+
+@pytest.mark.parametrize(
+    "value", [64, np.int64(64), tl.constexpr(64), enum.IntEnum("B", {"X": 64}).X]
+)
+def test_constexpr_numbers(value: Any) -> None:
+    x = out()
+    launch(x, 1.0, 64, BLOCK=value)
+    assert (x == 1).all()
+
+
+def test_kernels_with_variable_arguments_are_refused() -> None:
+    for parameter in ("*args", "**kwargs"):
+        with pytest.raises(LaunchError, match=r"\*args or \*\*kwargs"):
+            kernels_of(f"\n@proton.jit\ndef kernel(out_ptr, {parameter}):\n    pass\n")
+
+
+def test_unknown_options_of_jit() -> None:
+    with pytest.raises(TypeError, match="no option 'inline'"):
+        proton.jit(inline=True)
+
+
+def test_a_kernel_is_not_called_directly() -> None:
+    with pytest.raises(RuntimeError, match=r"fill\[grid\]"):
+        fill(out(), 1.0, 64)
+
+
+# Grids
+
+
+@pytest.mark.parametrize(
+    "grid, message",
+    [
+        ((), "1 to 3 sizes"),
+        ((1, 1, 1, 1), "1 to 3 sizes"),
+        ((-1,), "negative"),
+        ((2, -5), r"grid\[1\]"),
+        ((1.5,), "integer"),
+        (("2",), "integer"),
+        (None, "integer"),
+        ((1 << 31,), "fewer than"),
+        ((1 << 16, 1 << 16), "fewer than"),
+        (lambda arguments: (-1,), "negative"),
+    ],
+)
+def test_grids_that_are_refused(grid: Any, message: str) -> None:
+    with pytest.raises(LaunchError, match=message):
+        launch(out(), 1.0, 64, grid=grid)
+
+
+@pytest.mark.parametrize("grid", [(np.int64(2),), [2, np.uint8(1)], (True, 2)])
+def test_sizes_are_whatever_counts_as_an_integer(grid: Any) -> None:
+    x = np.zeros(128, np.float32)
+    launch(x, 1.0, 128, grid=grid)
+    assert x[:64].all()
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_thread_counts_are_positive(threads: int) -> None:
+    with knobs.scope(num_threads=threads), pytest.raises(LaunchError, match="at least 1"):
+        launch(np.zeros(6400, np.float32), 1.0, 6400, grid=(100,))
+
+
+def test_warmup_compiles_without_launching() -> None:
+    kernel = fill.warmup(tl.float32, 2.0, 64, BLOCK=16)
+    assert kernel.name == "fill"
+    x = out()
+    launch(x, 2.0, 64, BLOCK=16)
+    assert (x[:16] == 2).all()
+
+
+def test_device_assertions() -> None:
+    source = """
+@proton.jit(debug={debug})
+def kernel(x_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.device_assert(x >= 0, "negative number")
+"""
+    bad = np.array([1, 2, -3, 4], np.int32)
+    with pytest.raises(AssertionError, match="negative number"):
+        kernels_of(source.format(debug=True)).kernel[(1,)](bad, N=4)
+    kernels_of(source.format(debug=True)).kernel[(1,)](np.abs(bad), N=4)
+    kernels_of(source.format(debug=False)).kernel[(1,)](bad, N=4)

@@ -1,0 +1,161 @@
+"""The disk cache: what a second process finds there, what changes a key, what damage does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EIGHT = 8  # processes at once
+
+KERNEL = """
+import json, sys
+import numpy as np
+import proton
+import proton.language as tl
+
+FACTOR = tl.constexpr({factor})
+
+@proton.jit
+def callee(x):
+    return x {operator} FACTOR
+
+@proton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, callee(tl.load(x_ptr + offs, mask=offs < n)), mask=offs < n)
+
+x = np.arange(100).astype("{dtype}")
+out = np.zeros_like(x)
+compiled = kernel[(proton.cdiv(100, {block}),)](x, out, 100, BLOCK={block})
+print(json.dumps({{
+    "key": compiled.key,
+    "times": sorted(compiled.times),
+    "from_cache": compiled.from_cache,
+    "out": out.tolist(),
+    "mlir": sorted(m for m in sys.modules if "mlir" in m.lower()),
+}}))
+"""
+DEFAULTS = {"factor": 3, "operator": "*", "dtype": "float32", "block": 32}
+
+
+def script(folder: Path, **changes: Any) -> Path:
+    path = folder / "program.py"
+    path.write_text(KERNEL.format(**(DEFAULTS | changes)))
+    return path
+
+
+def start(path: Path) -> "subprocess.Popen[str]":
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", str(path)]
+    return subprocess.Popen(
+        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def result_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    result: dict[str, Any] = json.loads(stdout)
+    return result
+
+
+def run(path: Path) -> dict[str, Any]:
+    return result_of(start(path))
+
+
+def entries(cache_dir: Path) -> list[Path]:
+    return sorted(cache_dir.glob("*/*"))
+
+
+def test_a_second_process_loads_the_kernel_without_mlir(cache_dir: Path, tmp_path: Path) -> None:
+    path = script(tmp_path)
+    first, second = run(path), run(path)
+    assert not first["from_cache"]
+    assert "object" in first["times"]
+    assert second["from_cache"]
+    assert second["times"] == ["load"]
+    assert second["mlir"] == []
+    assert first["key"] == second["key"]
+    assert first["out"] == second["out"] == [3.0 * x for x in range(100)]
+    assert [entry.name for entry in entries(cache_dir)] == [first["key"]]
+
+
+def test_the_place_of_the_file_is_not_part_of_the_key(cache_dir: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    first, second = (run(script(folder)) for folder in folders)
+    assert first["key"] == second["key"]
+    assert second["from_cache"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"operator": "+"}, {"factor": 4}, {"dtype": "float64"}, {"block": 64}],
+    ids=["callee", "global constexpr", "dtype", "constant"],
+)
+def test_what_the_code_depends_on_changes_the_key(
+    cache_dir: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    first, second = run(script(tmp_path)), run(script(tmp_path, **change))
+    assert first["key"] != second["key"]
+    assert not second["from_cache"]
+    if "operator" in change:
+        assert second["out"] == [x + 3.0 for x in range(100)]
+    elif "factor" in change:
+        assert second["out"] == [x * 4.0 for x in range(100)]
+    else:
+        assert second["out"] == first["out"]
+    assert len(entries(cache_dir)) == 2
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("file", ["code.o", "meta.json", "llir.ll", "ttir.mlir"])
+@pytest.mark.parametrize("damage", [truncate, flip_a_bit, empty, Path.unlink])
+def test_damaged_entries_are_compiled_anew(
+    cache_dir: Path, tmp_path: Path, damage: Any, file: str
+) -> None:
+    path = script(tmp_path)
+    first = run(path)
+    (entry,) = entries(cache_dir)
+    damage(entry / file)
+    second, third = run(path), run(path)
+    assert not second["from_cache"]
+    assert third["from_cache"]
+    assert first["out"] == second["out"] == third["out"]
+
+
+def test_a_cache_that_cannot_be_written_says_so(cache_dir: Path, tmp_path: Path) -> None:
+    cache_dir.write_text("a file where the folder should be")
+    process = start(script(tmp_path))
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "Error" in stderr
+    assert str(cache_dir) in stderr
+
+
+def test_many_processes_at_once_make_one_entry(cache_dir: Path, tmp_path: Path) -> None:
+    path = script(tmp_path)
+    results = [result_of(process) for process in [start(path) for _ in range(EIGHT)]]
+    assert len({result["key"] for result in results}) == 1
+    assert all(result["out"] == results[0]["out"] for result in results)
+    assert [entry.name for entry in entries(cache_dir)] == [results[0]["key"]]
+    assert run(path)["from_cache"]

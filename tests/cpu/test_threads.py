@@ -1,0 +1,100 @@
+"""Grids on several threads, and launches from several threads at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton import knobs
+from tests.cpu.harness import kernels_of, ordinary
+
+
+@proton.jit
+def row_softmax(x_ptr, out_ptr, n, N: tl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, N)
+    x = tl.load(x_ptr + row * n + offs, mask=offs < n, other=-float("inf"))
+    tl.store(out_ptr + row * n + offs, tl.softmax(x), mask=offs < n)
+
+
+@proton.jit
+def uneven(x_ptr, out_ptr, N: tl.constexpr):
+    """Programs of very different lengths."""
+    pid = tl.program_id(0)
+    total = tl.zeros((N,), tl.int64)
+    for i in range(pid % 97):
+        total += tl.load(x_ptr + tl.arange(0, N)) * i
+    tl.store(out_ptr + pid * N + tl.arange(0, N), total)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("programs", [0, 1, 2, 3, 1000])
+def test_results_do_not_depend_on_the_number_of_threads(
+    rng: np.random.Generator, programs: int, threads: int
+) -> None:
+    x, y = rng.standard_normal((programs, 100)).astype(np.float32), ordinary(rng, "int64", 64)
+    results: list[Any] = []
+    for count in (1, threads):
+        out, sums = np.zeros_like(x), np.zeros((programs, 64), np.int64)
+        with knobs.scope(num_threads=count):
+            for _ in range(3):  # the first launch measures, later ones go parallel
+                row_softmax[(programs,)](x, out, 100, N=128)
+                uneven[(programs,)](y, sums, N=64)
+        results.append((out, sums))
+    assert (results[0][0] == results[1][0]).all()
+    assert (results[0][1] == results[1][1]).all()
+    rounds = np.arange(programs) % 97
+    assert (sums == (rounds * (rounds - 1) // 2)[:, None] * y).all()
+
+
+def launch_rows(seed: int) -> bool:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((50, 40)).astype(np.float32)
+    out = np.zeros_like(x)
+    for _ in range(20):
+        row_softmax[(50,)](x, out, 40, N=64)
+    return bool(np.allclose(out.sum(1), 1, atol=1e-5))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_kernel_from_several_threads(rng: np.random.Generator, threads: int) -> None:
+    seeds = rng.integers(0, 1 << 30, 40).tolist()
+    with knobs.scope(num_threads=threads), ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(launch_rows, seeds))
+
+
+SCALE = """
+@proton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x * {factor} + n, mask=offs < n)
+"""
+
+
+def test_many_kernels_compiled_and_run_from_several_threads(rng: np.random.Generator) -> None:
+    x = rng.integers(0, 100, 1000)
+
+    def run(factor: int) -> bool:
+        kernel = kernels_of(SCALE.format(factor=factor)).kernel
+        out = np.zeros_like(x)
+        for n in (1000, 999):
+            kernel[(proton.cdiv(n, 128),)](x, out, n, BLOCK=128)
+        return bool((out[:999] == x[:999] * factor + 999).all())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(run, [*range(2, 14)] * 2))
+
+
+def test_a_launch_inside_of_a_grid_function() -> None:
+    x, out = np.ones((4, 8), np.float32), np.zeros((4, 8), np.float32)
+
+    def grid(arguments: dict[str, Any]) -> tuple[int]:
+        row_softmax[(1,)](x, out, 8, N=8)
+        return (4,)
+
+    row_softmax[grid](x, out, 8, N=8)
+    assert (out == 0.125).all()

@@ -1,0 +1,119 @@
+// RUN: proton-opt --pipeline='linalg-matmul-to-vector{vector-bits=256}' %s | filecheck %s --check-prefixes=CHECK,AVX2
+// RUN: proton-opt --pipeline='linalg-matmul-to-vector{vector-bits=512}' %s | filecheck %s --check-prefixes=CHECK,AVX512
+
+// A tile of 4 rows by 2 AVX2 registers (8 rows by 2 AVX-512 registers) stays in registers while
+// k runs; loops over columns, rows and k, in this order.
+
+// CHECK-LABEL: func.func @floats(
+// CHECK-SAME: %[[A:[a-z0-9]+]]: memref<16x24xf32>, %[[B:[a-z0-9]+]]: memref<24x64xf32>, %[[C:[a-z0-9]+]]: memref<16x64xf32>)
+// CHECK-NOT: memref.alloc
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK: %[[COLUMNS:.*]] = arith.constant 64 : index
+// AVX2-NEXT: %[[WIDTH:.*]] = arith.constant 16 : index
+// AVX512-NEXT: %[[WIDTH:.*]] = arith.constant 32 : index
+// CHECK-NEXT: scf.for %[[J:.*]] = %[[C0]] to %[[COLUMNS]] step %[[WIDTH]] {
+// CHECK-NEXT: %[[ROWS:.*]] = arith.constant 16 : index
+// AVX2-NEXT: %[[HEIGHT:.*]] = arith.constant 4 : index
+// AVX512-NEXT: %[[HEIGHT:.*]] = arith.constant 8 : index
+// CHECK-NEXT: scf.for %[[I:.*]] = %[[C0]] to %[[ROWS]] step %[[HEIGHT]] {
+// CHECK-NEXT: %[[DEPTH:.*]] = arith.constant 24 : index
+// CHECK: %[[I1:.*]] = arith.addi %[[I]], %{{.*}} : index
+// AVX2-COUNT-4: vector.load %[[C]]
+// AVX512-COUNT-8: vector.load %[[C]]
+// CHECK-NOT: vector.load
+// AVX2: %[[R:.*]]:4 = scf.for %[[K:.*]] = %[[C0]] to %[[DEPTH]] step %[[C1]] iter_args(
+// AVX512: %[[R:.*]]:8 = scf.for %[[K:.*]] = %[[C0]] to %[[DEPTH]] step %[[C1]] iter_args(
+// AVX2-NEXT: %[[LINE:.*]] = vector.load %[[B]][%[[K]], %[[J]]] : memref<24x64xf32>, vector<16xf32>
+// AVX512-NEXT: %[[LINE:.*]] = vector.load %[[B]][%[[K]], %[[J]]] : memref<24x64xf32>, vector<32xf32>
+// CHECK-NEXT: %[[X:.*]] = memref.load %[[A]][%[[I1]], %[[K]]] : memref<16x24xf32>
+// CHECK-NEXT: %[[F:.*]] = vector.broadcast %[[X]] : f32 to vector<{{16|32}}xf32>
+// CHECK-NEXT: %[[S:.*]] = vector.fma %[[F]], %[[LINE]], %{{.*}} : vector<{{16|32}}xf32>
+// AVX2-COUNT-3: vector.fma
+// AVX512-COUNT-7: vector.fma
+// CHECK-NOT: vector.fma
+// CHECK: scf.yield %[[S]],
+// CHECK: vector.store %[[R]]#0, %[[C]][%[[I1]], %[[J]]]
+// AVX2: vector.store %[[R]]#3, %[[C]]
+// AVX512: vector.store %[[R]]#7, %[[C]]
+// CHECK-NOT: linalg
+// CHECK: return
+func.func @floats(%a: memref<16x24xf32>, %b: memref<24x64xf32>, %c: memref<16x64xf32>) {
+  linalg.matmul ins(%a, %b : memref<16x24xf32>, memref<24x64xf32>) outs(%c : memref<16x64xf32>)
+  return
+}
+
+// Fewer rows and columns than a tile has: one vector of all columns, and as many rows.
+
+// CHECK-LABEL: func.func @small_shapes(
+// CHECK-COUNT-2: vector.load {{.*}} : memref<2x4xf32>, vector<4xf32>
+// CHECK-NOT: vector.load {{.*}} : memref<2x4xf32>
+// CHECK: vector.load {{.*}} : memref<8x4xf32>, vector<4xf32>
+// CHECK-COUNT-2: vector.fma
+// CHECK-NOT: vector.fma
+// CHECK: return
+func.func @small_shapes(%a: memref<2x8xf32>, %b: memref<8x4xf32>, %c: memref<2x4xf32>) {
+  linalg.matmul ins(%a, %b : memref<2x8xf32>, memref<8x4xf32>) outs(%c : memref<2x4xf32>)
+  return
+}
+
+// Wider elements fill a register sooner.
+
+// CHECK-LABEL: func.func @doubles(
+// AVX2: vector<8xf64>
+// AVX512: vector<16xf64>
+// CHECK: return
+func.func @doubles(%a: memref<16x16xf64>, %b: memref<16x32xf64>, %c: memref<16x32xf64>) {
+  linalg.matmul ins(%a, %b : memref<16x16xf64>, memref<16x32xf64>) outs(%c : memref<16x32xf64>)
+  return
+}
+
+// Integers have no fused multiply-add.
+
+// CHECK-LABEL: func.func @integers(
+// CHECK: %[[LINE:.*]] = vector.load {{.*}} : memref<4x8xi32>, vector<8xi32>
+// CHECK: %[[F:.*]] = vector.broadcast %{{.*}} : i32 to vector<8xi32>
+// CHECK-NEXT: %[[P:.*]] = arith.muli %[[F]], %[[LINE]] : vector<8xi32>
+// CHECK-NEXT: arith.addi %{{.*}}, %[[P]] : vector<8xi32>
+// CHECK-NOT: vector.fma
+// CHECK: return
+func.func @integers(%a: memref<2x4xi32>, %b: memref<4x8xi32>, %c: memref<2x8xi32>) {
+  linalg.matmul ins(%a, %b : memref<2x4xi32>, memref<4x8xi32>) outs(%c : memref<2x8xi32>)
+  return
+}
+
+// Rows that are not contiguous are packed first; a result like that is copied back.
+
+// CHECK-LABEL: func.func @strided(
+// CHECK-SAME: %[[A:[a-z0-9]+]]: memref<4x8xf32, strided<[1, 4]>>, %[[B:[a-z0-9]+]]: memref<8x8xf32, strided<[1, 8]>>, %[[C:[a-z0-9]+]]: memref<4x8xf32, strided<[?, ?]>>)
+// CHECK: %[[PB:.*]] = memref.alloc() : memref<8x8xf32>
+// CHECK-NEXT: linalg.copy ins(%[[B]] : {{.*}}) outs(%[[PB]] :
+// CHECK: %[[PC:.*]] = memref.alloc() : memref<4x8xf32>
+// CHECK-NEXT: linalg.copy ins(%[[C]] : {{.*}}) outs(%[[PC]] :
+// CHECK: vector.load %[[PC]]
+// CHECK: vector.load %[[PB]]
+// CHECK: memref.load %[[A]]
+// CHECK: vector.store %{{.*}}, %[[PC]]
+// CHECK: linalg.copy ins(%[[PC]] : {{.*}}) outs(%[[C]] :
+func.func @strided(%a: memref<4x8xf32, strided<[1, 4]>>, %b: memref<8x8xf32, strided<[1, 8]>>, %c: memref<4x8xf32, strided<[?, ?]>>) {
+  linalg.matmul ins(%a, %b : memref<4x8xf32, strided<[1, 4]>>, memref<8x8xf32, strided<[1, 8]>>) outs(%c : memref<4x8xf32, strided<[?, ?]>>)
+  return
+}
+
+// Rows of a larger array are contiguous enough.
+
+// CHECK-LABEL: func.func @rows_of_a_larger_array(
+// CHECK-NOT: memref.alloc
+// CHECK: return
+func.func @rows_of_a_larger_array(%a: memref<4x8xf32>, %b: memref<8x8xf32, strided<[?, 1], offset: ?>>, %c: memref<4x8xf32>) {
+  linalg.matmul ins(%a, %b : memref<4x8xf32>, memref<8x8xf32, strided<[?, 1], offset: ?>>) outs(%c : memref<4x8xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func @other_ops_stay(
+// CHECK-NEXT: linalg.copy
+// CHECK-NEXT: return
+func.func @other_ops_stay(%a: memref<4x8xf32>, %b: memref<4x8xf32>) {
+  linalg.copy ins(%a : memref<4x8xf32>) outs(%b : memref<4x8xf32>)
+  return
+}

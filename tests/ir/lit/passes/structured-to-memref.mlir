@@ -1,0 +1,421 @@
+// RUN: proton-opt --pipeline='structured-to-memref{disjoint=true},canonicalize,cse' %s | filecheck %s
+// RUN: proton-opt --pipeline='structured-to-memref{disjoint=false},canonicalize,cse' %s | filecheck %s --check-prefix=OVERLAP
+
+// CHECK-DAG: #[[MAP_D0_D0:.*]] = affine_map<(d0) -> (d0)>
+#id = affine_map<(d0) -> (d0)>
+
+// A whole block that nothing writes is read in place; if the arrays may overlap it is copied.
+
+// OVERLAP-LABEL: func.func @in_place(
+// OVERLAP: memref.alloc() : memref<8xf32>
+// OVERLAP: %[[V:.*]] = memref.reinterpret_cast
+// OVERLAP: memref.copy %[[V]], %[[B:.*]] : memref<8xf32, strided<[1]>> to memref<8xf32>
+// OVERLAP: bufferization.to_tensor %[[B]]
+// CHECK-LABEL: func.func @in_place(
+// CHECK-SAME: %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[A2:arg[0-9]+]]: memref<8xf32>
+// CHECK: %[[V0:.*]] = builtin.unrealized_conversion_cast %{{.*}} : !llvm.struct<(ptr, ptr, i64)> to memref<f32>
+// CHECK-NEXT: %[[V1:.*]] = memref.reinterpret_cast %[[V0]] to offset: [0], sizes: [8], strides: [1] : memref<f32> to memref<8xf32, strided<[1]>>
+// CHECK-NEXT: %[[V2:.*]] = memref.cast %[[V1]] : memref<8xf32, strided<[1]>> to memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: %[[V3:.*]] = bufferization.to_tensor %[[V2]] restrict : memref<8xf32, strided<[1], offset: ?>> to tensor<8xf32>
+// CHECK-NEXT: bufferization.materialize_in_destination %[[V3]] in restrict writable %[[A2]] : (tensor<8xf32>, memref<8xf32>) -> ()
+func.func @in_place(%p: !llvm.ptr, %q: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64: 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
+  return
+}
+
+// What the kernel writes is copied, whatever the launcher has checked.
+
+// CHECK-LABEL: func.func @written_memory_is_copied(
+// CHECK: %[[B:.*]] = memref.alloc() : memref<8xf32>
+// CHECK: memref.copy %{{.*}}, %[[B]]
+// CHECK: bufferization.to_tensor %[[B]]
+func.func @written_memory_is_copied(%p: !llvm.ptr, %i: i64, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %q = llvm.getelementptr %p[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+  %t = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
+  return
+}
+
+// So is everything where a store may go anywhere, and what comes from nobody's argument.
+
+// CHECK-LABEL: func.func @unknown_writes(
+// CHECK: memref.copy
+// CHECK: return
+func.func @unknown_writes(%p: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64: -1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @unknown_reads(
+// CHECK: memref.copy
+// CHECK: return
+func.func @unknown_reads(%a: i64, %q: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64: 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = llvm.inttoptr %a : i64 to !llvm.ptr
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
+  return
+}
+
+// A kernel that writes nothing may read anything in place.
+
+// CHECK-LABEL: func.func @nothing_is_written(
+// CHECK-NOT: memref.copy
+// CHECK: return
+// OVERLAP-LABEL: func.func @nothing_is_written(
+// OVERLAP-NOT: memref.copy
+// OVERLAP: return
+func.func @nothing_is_written(%a: i64, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = llvm.inttoptr %a : i64 to !llvm.ptr
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
+  return
+}
+
+// A block that a mask may cut: a buffer is filled, with `other` behind the mask.
+
+// CHECK-LABEL: func.func @cut_block(
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: index, %[[A2:arg[0-9]+]]: index, %[[A3:arg[0-9]+]]: index, %[[A4:arg[0-9]+]]: f32, %[[A5:arg[0-9]+]]: memref<4x8xf32>
+// CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
+// CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-NEXT: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-NEXT: %[[C4:.*]] = arith.constant 4 : index
+// CHECK-NEXT: %[[V1:.*]] = arith.cmpi eq, %[[A1]], %[[C4]] : index
+// CHECK-NEXT: %[[V2:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
+// CHECK-NEXT: %[[V3:.*]] = arith.andi %[[V1]], %[[V2]] : i1
+// CHECK-NEXT: %[[V4:.*]] = scf.if %[[V3]] -> (memref<4x8xf32, strided<[?, 1], offset: ?>>) {
+// CHECK-NEXT: %[[V5:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V6:.*]] = llvm.insertvalue %[[A0]], %[[V5]][1] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V7:.*]] = llvm.insertvalue %[[C0_I64]], %[[V6]][2] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V8:.*]] = builtin.unrealized_conversion_cast %[[V7]] : !llvm.struct<(ptr, ptr, i64)> to memref<f32>
+// CHECK-NEXT: %[[V9:.*]] = memref.reinterpret_cast %[[V8]] to offset: [0], sizes: [4, 8], strides: [%[[A3]], 1] : memref<f32> to memref<4x8xf32, strided<[?, 1]>>
+// CHECK-NEXT: %[[V10:.*]] = memref.cast %[[V9]] : memref<4x8xf32, strided<[?, 1]>> to memref<4x8xf32, strided<[?, 1], offset: ?>>
+// CHECK-NEXT: scf.yield %[[V10]] : memref<4x8xf32, strided<[?, 1], offset: ?>>
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V11:.*]] = memref.alloc() : memref<4x8xf32>
+// CHECK-NEXT: linalg.fill ins(%[[A4]] : f32) outs(%[[V11]] : memref<4x8xf32>)
+// CHECK-NEXT: scf.for %[[A6:arg[0-9]+]] = %[[C0]] to %[[A1]] step %[[C1]] {
+// CHECK-NEXT: %[[V5]] = arith.muli %[[A6]], %[[A3]] : index
+// CHECK-NEXT: scf.for %[[A7:arg[0-9]+]] = %[[C0]] to %[[A2]] step %[[C1]] {
+// CHECK-NEXT: %[[V6]] = arith.addi %[[V5]], %[[A7]] : index
+// CHECK-NEXT: %[[V7]] = arith.index_cast %[[V6]] : index to i64
+// CHECK-NEXT: %[[V8]] = llvm.getelementptr %[[A0]][%[[V7]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: %[[V12:.*]] = llvm.load %[[V8]] : !llvm.ptr -> f32
+// CHECK-NEXT: memref.store %[[V12]], %[[V11]][%[[A6]], %[[A7]]] : memref<4x8xf32>
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V10]] = memref.cast %[[V11]] : memref<4x8xf32> to memref<4x8xf32, strided<[?, 1], offset: ?>>
+// CHECK-NEXT: scf.yield %[[V10]] : memref<4x8xf32, strided<[?, 1], offset: ?>>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V13:.*]] = bufferization.to_tensor %[[V4]] restrict : memref<4x8xf32, strided<[?, 1], offset: ?>> to tensor<4x8xf32>
+// CHECK-NEXT: bufferization.materialize_in_destination %[[V13]] in restrict writable %[[A5]] : (tensor<4x8xf32>, memref<4x8xf32>) -> ()
+// CHECK-NEXT: return
+// CHECK-NEXT: }
+func.func @cut_block(%p: !llvm.ptr, %n: index, %m: index, %row: index, %y: f32, %o: memref<4x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
+  %x = "tts.load"(%t, %n, %m, %y) {operandSegmentSizes = array<i32: 1, 2, 1>} : (!tts.tptr<tensor<4x8xf32>>, index, index, f32) -> tensor<4x8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<4x8xf32>, memref<4x8xf32>) -> ()
+  return
+}
+
+// Without `other` that is 0.
+
+// CHECK-LABEL: func.func @cut_block_of_zeros(
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : i16
+// CHECK: %[[B:.*]] = memref.alloc() : memref<8xi16>
+// CHECK: linalg.fill ins(%[[ZERO]] : i16) outs(%[[B]] : memref<8xi16>)
+func.func @cut_block_of_zeros(%p: !llvm.ptr, %n: index, %o: memref<8xi16>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xi16>>
+  %x = "tts.load"(%t, %n) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xi16>>, index) -> tensor<8xi16>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xi16>, memref<8xi16>) -> ()
+  return
+}
+
+// A mask that is known to be full cuts nothing.
+
+// CHECK-LABEL: func.func @full_mask(
+// CHECK-NOT: scf.if
+// CHECK-NOT: memref.alloc
+// CHECK: return
+func.func @full_mask(%p: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t, %c8) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, index) -> tensor<8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
+  return
+}
+
+// The operands of a product are packed, though they could be read in place.
+
+// CHECK-LABEL: func.func @packed_for_matmul(
+// CHECK: %[[A:.*]] = memref.alloc() : memref<8x8xf32>
+// CHECK: memref.copy %{{.*}}, %[[A]]
+// CHECK: %[[X:.*]] = bufferization.to_tensor %[[A]] restrict
+// CHECK: linalg.matmul ins(%[[X]], %[[X]] :
+func.func @packed_for_matmul(%p: !llvm.ptr, %row: index, %acc: tensor<8x8xf32>, %o: memref<8x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8x8xf32>>) -> tensor<8x8xf32>
+  %y = linalg.matmul ins(%x, %x : tensor<8x8xf32>, tensor<8x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  bufferization.materialize_in_destination %y in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
+  return
+}
+
+// A buffer is row-major: it cannot stand in for a column-major block, which is copied.
+
+// CHECK-LABEL: func.func @column_major(
+// CHECK: %[[B:.*]] = memref.alloc() : memref<4x8xf32>
+// CHECK: %[[V:.*]] = memref.reinterpret_cast {{.*}} sizes: [4, 8], strides: [1, %{{.*}}]
+// CHECK: memref.copy %{{.*}}, %[[B]] : memref<4x8xf32, strided<[1, ?]{{.*}}>> to memref<4x8xf32>
+func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %c1, %col, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<4x8xf32>>) -> tensor<4x8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<4x8xf32>, memref<4x8xf32>) -> ()
+  return
+}
+
+// Whole if (size - 1) * stride is less than what is left of the parent behind the first element.
+
+// CHECK-LABEL: func.func @wrap_around(
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: index, %[[A2:arg[0-9]+]]: index, %[[A3:arg[0-9]+]]: memref<8xf32>
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
+// CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[C7:.*]] = arith.constant 7 : index
+// CHECK-NEXT: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-NEXT: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C0]] : index
+// CHECK-NEXT: %[[V2:.*]] = arith.select %[[V1]], %[[C1]], %[[A2]] : index
+// CHECK-NEXT: %[[V3:.*]] = arith.remsi %[[A1]], %[[V2]] : index
+// CHECK-NEXT: %[[V4:.*]] = arith.index_cast %[[V3]] : index to i64
+// CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[A0]][%[[V4]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: %[[V6:.*]] = arith.subi %[[V2]], %[[V3]] : index
+// CHECK-NEXT: %[[V7:.*]] = arith.cmpi sgt, %[[V2]], %[[C0]] : index
+// CHECK-NEXT: %[[V8:.*]] = arith.cmpi sgt, %[[V6]], %[[C7]] : index
+// CHECK-NEXT: %[[V9:.*]] = arith.cmpi slt, %[[V6]], %[[C7]] : index
+// CHECK-NEXT: %[[V10:.*]] = arith.select %[[V7]], %[[V8]], %[[V9]] : i1
+// CHECK-NEXT: %[[V11:.*]] = scf.if %[[V10]] -> (memref<8xf32, strided<[1], offset: ?>>) {
+// CHECK-NEXT: %[[V12:.*]] = llvm.insertvalue %[[V5]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V13:.*]] = llvm.insertvalue %[[V5]], %[[V12]][1] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V14:.*]] = llvm.insertvalue %[[C0_I64]], %[[V13]][2] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V15:.*]] = builtin.unrealized_conversion_cast %[[V14]] : !llvm.struct<(ptr, ptr, i64)> to memref<f32>
+// CHECK-NEXT: %[[V16:.*]] = memref.reinterpret_cast %[[V15]] to offset: [0], sizes: [8], strides: [1] : memref<f32> to memref<8xf32, strided<[1]>>
+// CHECK-NEXT: %[[V17:.*]] = memref.cast %[[V16]] : memref<8xf32, strided<[1]>> to memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: scf.yield %[[V17]] : memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V18:.*]] = memref.alloc() : memref<8xf32>
+// CHECK-NEXT: scf.for %[[A4:arg[0-9]+]] = %[[C0]] to %[[C8]] step %[[C1]] {
+// CHECK-NEXT: %[[V12]] = arith.addi %[[A1]], %[[A4]] : index
+// CHECK-NEXT: %[[V13]] = arith.remsi %[[V12]], %[[V2]] : index
+// CHECK-NEXT: %[[V14]] = arith.index_cast %[[V13]] : index to i64
+// CHECK-NEXT: %[[V15]] = llvm.getelementptr %[[A0]][%[[V14]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: %[[V19:.*]] = llvm.load %[[V15]] : !llvm.ptr -> f32
+// CHECK-NEXT: memref.store %[[V19]], %[[V18]][%[[A4]]] : memref<8xf32>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V17]] = memref.cast %[[V18]] : memref<8xf32> to memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: scf.yield %[[V17]] : memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V20:.*]] = bufferization.to_tensor %[[V11]] restrict : memref<8xf32, strided<[1], offset: ?>> to tensor<8xf32>
+// CHECK-NEXT: bufferization.materialize_in_destination %[[V20]] in restrict writable %[[A3]] : (tensor<8xf32>, memref<8xf32>) -> ()
+// CHECK-NEXT: return
+// CHECK-NEXT: }
+func.func @wrap_around(%p: !llvm.ptr, %offset: index, %n: index, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %c1, %offset, %n) {wraps = array<i64: 1>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (!llvm.ptr, index, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
+  return
+}
+
+// The elementwise op that makes a value for a store alone writes to memory itself.
+
+// CHECK-LABEL: func.func @direct_store(
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<8xf32>
+// CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
+// CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V1:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V2:.*]] = llvm.insertvalue %[[A0]], %[[V1]][1] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V3:.*]] = llvm.insertvalue %[[C0_I64]], %[[V2]][2] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V4:.*]] = builtin.unrealized_conversion_cast %[[V3]] : !llvm.struct<(ptr, ptr, i64)> to memref<f32>
+// CHECK-NEXT: %[[V5:.*]] = memref.reinterpret_cast %[[V4]] to offset: [0], sizes: [8], strides: [1] : memref<f32> to memref<8xf32, strided<[1]>>
+// CHECK-NEXT: %[[V6:.*]] = memref.cast %[[V5]] : memref<8xf32, strided<[1]>> to memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: %[[V7:.*]] = bufferization.to_tensor %[[V6]] restrict writable : memref<8xf32, strided<[1], offset: ?>> to tensor<8xf32>
+// CHECK-NEXT: %[[V8:.*]] = linalg.generic {indexing_maps = [#[[MAP_D0_D0]], #[[MAP_D0_D0]]], iterator_types = ["parallel"]} ins(%[[A1]] : tensor<8xf32>) outs(%[[V7]] : tensor<8xf32>) {
+// CHECK-NEXT: ^bb0(%[[V9:[a-z0-9_]+]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: %[[V10:.*]] = arith.addf %[[V9]], %[[V9]] : f32
+// CHECK-NEXT: linalg.yield %[[V10]] : f32
+// CHECK-NEXT: } -> tensor<8xf32>
+// CHECK-NEXT: bufferization.materialize_in_destination %[[V8]] in restrict writable %[[V6]] : (tensor<8xf32>, memref<8xf32, strided<[1], offset: ?>>) -> ()
+// CHECK-NEXT: return
+// CHECK-NEXT: }
+func.func @direct_store(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%l: f32, %o: f32):
+    %t = arith.addf %l, %l : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// With a mask: to memory, or to a buffer of which the unmasked part is written back.
+
+// CHECK-LABEL: func.func @direct_store_of_a_cut_block(
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<8xf32>, %[[A2:arg[0-9]+]]: index
+// CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
+// CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-NEXT: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-NEXT: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
+// CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (memref<8xf32, strided<[1], offset: ?>>) {
+// CHECK-NEXT: %[[V3:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V4:.*]] = llvm.insertvalue %[[A0]], %[[V3]][1] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V5:.*]] = llvm.insertvalue %[[C0_I64]], %[[V4]][2] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V6:.*]] = builtin.unrealized_conversion_cast %[[V5]] : !llvm.struct<(ptr, ptr, i64)> to memref<f32>
+// CHECK-NEXT: %[[V7:.*]] = memref.reinterpret_cast %[[V6]] to offset: [0], sizes: [8], strides: [1] : memref<f32> to memref<8xf32, strided<[1]>>
+// CHECK-NEXT: %[[V8:.*]] = memref.cast %[[V7]] : memref<8xf32, strided<[1]>> to memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: scf.yield %[[V8]] : memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V9:.*]] = memref.alloc() : memref<8xf32>
+// CHECK-NEXT: %[[V8]] = memref.cast %[[V9]] : memref<8xf32> to memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: scf.yield %[[V8]] : memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V10:.*]] = bufferization.to_tensor %[[V2]] restrict writable : memref<8xf32, strided<[1], offset: ?>> to tensor<8xf32>
+// CHECK-NEXT: %[[V11:.*]] = linalg.generic {indexing_maps = [#[[MAP_D0_D0]], #[[MAP_D0_D0]]], iterator_types = ["parallel"]} ins(%[[A1]] : tensor<8xf32>) outs(%[[V10]] : tensor<8xf32>) {
+// CHECK-NEXT: ^bb0(%[[V12:[a-z0-9_]+]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: %[[V3]] = arith.addf %[[V12]], %[[V12]] : f32
+// CHECK-NEXT: linalg.yield %[[V3]] : f32
+// CHECK-NEXT: } -> tensor<8xf32>
+// CHECK-NEXT: bufferization.materialize_in_destination %[[V11]] in restrict writable %[[V2]] : (tensor<8xf32>, memref<8xf32, strided<[1], offset: ?>>) -> ()
+// CHECK-NEXT: scf.if %[[V1]] {
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.for %[[A3:arg[0-9]+]] = %[[C0]] to %[[A2]] step %[[C1]] {
+// CHECK-NEXT: %[[V3]] = arith.index_cast %[[A3]] : index to i64
+// CHECK-NEXT: %[[V4]] = llvm.getelementptr %[[A0]][%[[V3]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: %[[V5]] = memref.load %[[V2]][%[[A3]]] : memref<8xf32, strided<[1], offset: ?>>
+// CHECK-NEXT: llvm.store %[[V5]], %[[V4]] : f32, !llvm.ptr
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: return
+// CHECK-NEXT: }
+func.func @direct_store_of_a_cut_block(%q: !llvm.ptr, %x: tensor<8xf32>, %n: index) attributes {tt.kernel, proton.written = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%l: f32, %o: f32):
+    %t = arith.addf %l, %l : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %y, %n) {operandSegmentSizes = array<i32: 1, 1, 1>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
+  return
+}
+
+// What has no elementwise op of its own is copied.
+
+// CHECK-LABEL: func.func @copied_store(
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<8xf32>, %[[A2:arg[0-9]+]]: index, %[[A3:arg[0-9]+]]: index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
+// CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-NEXT: %[[C8:.*]] = arith.constant 8 : index
+// CHECK-NEXT: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
+// CHECK-NEXT: %[[V2:.*]] = bufferization.to_buffer %[[A1]] read_only : tensor<8xf32> to memref<8xf32>
+// CHECK-NEXT: scf.if %[[V1]] {
+// CHECK-NEXT: %[[V3:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V4:.*]] = llvm.insertvalue %[[A0]], %[[V3]][1] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V5:.*]] = llvm.insertvalue %[[C0_I64]], %[[V4]][2] : !llvm.struct<(ptr, ptr, i64)>
+// CHECK-NEXT: %[[V6:.*]] = builtin.unrealized_conversion_cast %[[V5]] : !llvm.struct<(ptr, ptr, i64)> to memref<f32>
+// CHECK-NEXT: %[[V7:.*]] = memref.reinterpret_cast %[[V6]] to offset: [0], sizes: [8], strides: [%[[A3]]] : memref<f32> to memref<8xf32, strided<[?]>>
+// CHECK-NEXT: memref.copy %[[V2]], %[[V7]] : memref<8xf32> to memref<8xf32, strided<[?]>>
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.for %[[A4:arg[0-9]+]] = %[[C0]] to %[[A2]] step %[[C1]] {
+// CHECK-NEXT: %[[V3]] = arith.muli %[[A4]], %[[A3]] : index
+// CHECK-NEXT: %[[V4]] = arith.index_cast %[[V3]] : index to i64
+// CHECK-NEXT: %[[V5]] = llvm.getelementptr %[[A0]][%[[V4]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: %[[V8:.*]] = tensor.extract %[[A1]][%[[A4]]] : tensor<8xf32>
+// CHECK-NEXT: llvm.store %[[V8]], %[[V5]] : f32, !llvm.ptr
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: return
+// CHECK-NEXT: }
+func.func @copied_store(%q: !llvm.ptr, %x: tensor<8xf32>, %n: index, %col: index) attributes {tt.kernel, proton.written = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %u = "tts.make_tptr"(%q, %col, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %x, %n) {operandSegmentSizes = array<i32: 1, 1, 1>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
+  return
+}
+
+// With pinned records a producer stays where it is.
+
+// CHECK-LABEL: func.func @pinned_records(
+// CHECK: linalg.generic
+// CHECK: "proton.mark"
+// CHECK: %[[B:.*]] = bufferization.to_buffer %{{.*}} read_only
+// CHECK: memref.copy %[[B]],
+func.func @pinned_records(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0>, proton.pinned} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%l: f32, %o: f32):
+    %t = arith.addf %l, %l : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// A reduction's result has a buffer of its own.
+
+// CHECK-LABEL: func.func @a_reduction_is_copied(
+// CHECK: bufferization.to_buffer
+// CHECK: memref.copy
+func.func @a_reduction_is_copied(%q: !llvm.ptr, %x: tensor<8x4xf32>, %init: tensor<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x4xf32>) outs(%init : tensor<8xf32>) {
+  ^bb0(%l: f32, %o: f32):
+    %t = arith.addf %o, %l : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  return
+}
