@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 REPEATS = 7
-PAUSE, PAUSES = 0.1, 15  # s; how many at most before a turn
-TURNS = 3  # taken at most, where other programs disturb
+PAUSE, PAUSES = 0.1, 5  # s; how many at most before a turn
+TURNS = 2  # taken at most, where other programs disturb
 IDLE = 0.9  # share of all cores' time in a pause, for the machine to count as quiet
 ALIGNMENT = 64
 SIZES = {

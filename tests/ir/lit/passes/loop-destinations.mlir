@@ -100,13 +100,15 @@ func.func @a_reduction_keeps_its_destination(%a: tensor<8xf32>, %init: tensor<8x
   return %r : tensor<8xf32>
 }
 
-// Two tensors that change places: each is copied, from the values before this iteration.
+// Two tensors that change places: both are saved before either is written.
 
 // CHECK-LABEL: func.func @a_swap_is_copied
-// CHECK: scf.for {{.*}} iter_args(%[[P:.*]] = %{{.*}}, %[[Q:.*]] = %{{.*}})
-// CHECK-NEXT: %[[C:.*]] = linalg.copy ins(%[[Q]] : {{.*}}) outs(%[[P]] :
-// CHECK-NEXT: %[[D:.*]] = linalg.copy ins(%[[P]] : {{.*}}) outs(%[[Q]] :
-// CHECK-NEXT: scf.yield %[[C]], %[[D]]
+// CHECK: scf.for {{.*}} iter_args(%[[P:arg[0-9]+]] = %{{.*}}, %[[Q:arg[0-9]+]] = %{{.*}})
+// CHECK: %[[C:.*]] = linalg.copy ins(%[[Q]] : {{.*}}) outs(%[[E:[0-9]+]] :
+// CHECK: %[[D:.*]] = linalg.copy ins(%[[P]] : {{.*}}) outs(%[[F:[0-9]+]] :
+// CHECK-NEXT: %[[C2:.*]] = linalg.copy ins(%[[C]] : {{.*}}) outs(%[[P]] :
+// CHECK-NEXT: %[[D2:.*]] = linalg.copy ins(%[[D]] : {{.*}}) outs(%[[Q]] :
+// CHECK-NEXT: scf.yield %[[C2]], %[[D2]]
 func.func @a_swap_is_copied(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: index) -> tensor<8xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -117,10 +119,10 @@ func.func @a_swap_is_copied(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: index) -> 
 }
 
 // CHECK-LABEL: func.func @a_value_from_outside_is_copied
-// CHECK-SAME: (%[[A:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>,
-// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[A]], %[[K:.*]] = %{{.*}})
+// CHECK-SAME: (%[[A:arg0]]: tensor<8xf32>, %[[B:arg1]]: tensor<8xf32>,
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:arg[0-9]+]] = %[[A]], %[[K:arg[0-9]+]] = %{{.*}})
 // CHECK-NEXT: %[[K2:.*]] = arith.addi %[[K]]
-// CHECK-NEXT: %[[C:.*]] = linalg.copy ins(%[[B]] : {{.*}}) outs(%[[ACC]] :
+// CHECK: %[[C:.*]] = linalg.copy ins(%{{.*}} : {{.*}}) outs(%[[ACC]] :
 // CHECK-NEXT: scf.yield %[[C]], %[[K2]]
 func.func @a_value_from_outside_is_copied(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: index) -> tensor<8xf32> {
   %c0 = arith.constant 0 : index
@@ -159,6 +161,37 @@ func.func @a_while_loop_writes_its_body_s_buffers(%a: tensor<8xf32>, %c: i1) -> 
       %t = arith.addf %l, %l : f32
       linalg.yield %t : f32
     } -> tensor<8xf32>
+    scf.yield %s : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// What is read again after its new value is there must not be overwritten by it.
+
+// CHECK-LABEL: func.func @an_argument_that_is_read_later_is_not_overwritten
+// CHECK: scf.for {{.*}} iter_args(%[[ACC:arg[0-9]+]] = %{{.*}})
+// CHECK: %[[E:.*]] = tensor.empty
+// CHECK-NEXT: %[[S:.*]] = linalg.generic {{.*}} outs(%[[E]] : tensor<8xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[ACC]] : {{.*}}) outs(%{{.*}} : tensor<8xf32>)
+// CHECK: %[[C:.*]] = linalg.copy ins(%[[S]] : {{.*}}) outs(%[[ACC]] :
+// CHECK-NEXT: scf.yield %[[C]]
+func.func @an_argument_that_is_read_later_is_not_overwritten(%a: tensor<8xf32>, %m: memref<8xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %a) -> tensor<8xf32> {
+    %e = tensor.empty() : tensor<8xf32>
+    %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%acc : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+    ^bb0(%l: f32, %o: f32):
+      %t = arith.addf %l, %l : f32
+      linalg.yield %t : f32
+    } -> tensor<8xf32>
+    %f = tensor.empty() : tensor<8xf32>
+    %u = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%acc : tensor<8xf32>) outs(%f : tensor<8xf32>) {
+    ^bb0(%l: f32, %o: f32):
+      %t = arith.mulf %l, %l : f32
+      linalg.yield %t : f32
+    } -> tensor<8xf32>
+    bufferization.materialize_in_destination %u in restrict writable %m : (tensor<8xf32>, memref<8xf32>) -> ()
     scf.yield %s : tensor<8xf32>
   }
   return %r : tensor<8xf32>
