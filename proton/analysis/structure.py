@@ -84,7 +84,7 @@ class StructureAnalysis:
                 return Structure((), constant)
             if is_pointer_like(value.type):
                 return Structure((), 0, value)
-            return Structure((), Leaf(value)) if _is_integer(value.type) else None
+            return Structure((), Leaf(value)) if _is_number(value.type) else None
         if op is None:
             return None
         rule = _RULES.get(op.name)
@@ -121,7 +121,9 @@ class StructureAnalysis:
             failed = [
                 position
                 for position, structure in candidates.items()
-                if not _same_but_scalar(structure, self.structure(yielded[position]))
+                if not _keeps_structure(
+                    op, arguments[position], structure, self.structure(yielded[position])
+                )
             ]
             for position in failed:
                 del candidates[position]
@@ -205,8 +207,10 @@ def _defining_op(value: Any) -> Any:
     return value.owner if isinstance(value, ir.OpResult) else None
 
 
-def _is_integer(type_: Any) -> bool:
-    return isinstance(type_, ir.IntegerType | ir.IndexType)
+def _is_number(type_: Any) -> bool:
+    """Whether the type is an integer of more than one bit, or index."""
+    is_bool = isinstance(type_, ir.IntegerType) and type_.width == 1
+    return isinstance(type_, ir.IntegerType | ir.IndexType) and not is_bool
 
 
 def _scalar_constant(op: Any) -> int | None:
@@ -234,8 +238,46 @@ def _constant_box(op: Any, shape: tuple[int, ...]) -> Box | None:
     return Box(shape if true else (0,) * len(shape))
 
 
-def _same_but_scalar(a: Structure, b: Structure | None) -> bool:
-    return b is not None and a.dims == b.dims and a.source == b.source
+def _keeps_structure(loop: Any, argument: Any, a: Structure, b: Structure | None) -> bool:
+    """Whether a carried value changes only its scalar.
+
+    A carried integer tensor may be used for more than addresses, so its scalar must be exact in
+    the tensor's own width: it may only move by constants of the loop, as 32-bit sums wrap where
+    the sum of the 64-bit scalars, cut to 32 bits, does.
+    """
+    if b is None or a.dims != b.dims or a.source != b.source:
+        return False
+    return a.source is not None or _moves_evenly(loop, argument, b.scalar)
+
+
+def _moves_evenly(loop: Any, argument: Any, expr: Expr) -> bool:
+    """Whether an expression is the argument plus and minus what the loop does not change."""
+
+    def is_constant(term: Expr) -> bool:
+        if isinstance(term, Leaf):
+            return not _is_inside(term.value, loop)
+        return isinstance(term, int)
+
+    while isinstance(expr, sc.Node) and expr.op in ("add", "sub"):
+        left, right = expr.args
+        if is_constant(right):
+            expr = left
+        elif expr.op == "add" and is_constant(left):
+            expr = right
+        else:
+            return False
+    return expr == Leaf(argument)
+
+
+def _is_inside(value: Any, loop: Any) -> bool:
+    """Whether a value is made inside an op's regions, the op's own arguments included."""
+    op = _defining_op(value)
+    parent = value.owner.owner if op is None else op.parent
+    while parent is not None:
+        if parent.operation == loop:
+            return True
+        parent = parent.operation.parent
+    return False
 
 
 # Rules: op -> the structure of its result
@@ -313,13 +355,30 @@ def _remainder(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> 
     if any(dim.parent is not None for dim in left.dims):
         return None
     if left.uniform:
+        if not _is_small(left.scalar):
+            return None
         return replace(left, scalar=sc.rem(left.scalar, right.scalar))
     varying = [axis for axis, dim in enumerate(left.dims) if dim.stride != 0]
-    if len(varying) != 1:
+    if len(varying) != 1 or not _is_small(left.dims[varying[0]].stride, left.scalar):
         return None
     dims = list(left.dims)
     dims[varying[0]] = Dim(left.dims[varying[0]].stride, left.scalar, right.scalar)
     return Structure(tuple(dims))
+
+
+# A dividend with larger factors than these may overflow its 32 bits on purpose, as hashes do;
+# the expressions here are 64 bits wide and would not.
+MAX_FACTOR = 1 << 16
+
+
+def _is_small(*exprs: Expr) -> bool:
+    """Whether no constant in the expressions is large enough to make an overflow likely."""
+    for expr in exprs:
+        if isinstance(expr, int) and abs(expr) > MAX_FACTOR:
+            return False
+        if isinstance(expr, sc.Node) and not _is_small(*expr.args):
+            return False
+    return True
 
 
 def _expand_dims(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:

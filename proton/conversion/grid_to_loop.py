@@ -19,6 +19,7 @@ from proton.passes import Pass, register
 from proton.transforms.stack_buffers import ALIGNMENT, SCRATCH_ATTRIBUTE
 
 RANGE_SUFFIX = "__range"
+PROGRAM_SUFFIX = "__program"
 _EXTRAS = (Argument.STATUS, Argument.PROFILE, Argument.THREAD, Argument.FLUSH)
 
 
@@ -43,6 +44,8 @@ def extra_arguments(function: Any) -> list[Argument]:
 
 def _add_range(module: Any, function: Any, noalias: bool) -> None:
     name = function.attributes["sym_name"].value
+    # The user's name may be that of a C function, which LLVM would then take the kernel for.
+    function.attributes["sym_name"] = ir.StringAttr.get(name + PROGRAM_SUFFIX)
     added = added_arguments(function)
     arguments = list(function.regions[0].blocks[0].arguments)
     user = [value.type for value in arguments[: len(arguments) - len(added)]]
@@ -60,7 +63,7 @@ def _add_range(module: Any, function: Any, noalias: bool) -> None:
     _mark_pointers(function, len(user), noalias)
     _mark_pointers(wrapper.operation, len(user), noalias)
     with ir.InsertionPoint(block), function.location:
-        _emit_loop(function, name, added, list(block.arguments), len(user), extras)
+        _emit_loop(function, name + PROGRAM_SUFFIX, added, list(block.arguments), len(user), extras)
 
 
 def _strings(values: list[Any]) -> Any:

@@ -128,7 +128,8 @@ class _Table:
             raise CompilationError(
                 f"a record holds at most {MAX_PAYLOAD_SLOTS} payload values, and {path} has "
                 f"{len(names)}",
-                hint="drop some, or use several scopes",
+                source_span(op.location),
+                "drop some, or use several scopes",
             )
         members = op.attributes.get("members", ())
         span = source_span(op.location)

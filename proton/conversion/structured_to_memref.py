@@ -9,8 +9,8 @@ element. Which of the two is decided at run time, per access:
 
 A load is in place only if the kernel writes no memory that it may read (`disjoint`, checked by
 the launcher, and the argument is not written). An operand of a matmul is always copied: that
-is its packing. A store is in place when its value is computed by one elementwise op that can
-write to the destination directly.
+is its packing. A store is in place always: the elementwise op that computes the value, or one
+that copies it, writes to the destination.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.conversion.triton_pointers_to_llvm import constant, emit_if, zero_of
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.linalg import fill
+from proton.dialect.linalg import fill, generic
 from proton.dialect.memory import DYNAMIC, element_pointer, memref_at
 from proton.dialect.mlir import arith, ir, llvm, memref
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace, users
@@ -134,13 +134,17 @@ class _Access:
     # Memrefs
 
     def memref_type(self) -> Any:
-        """The type of the block in place; stride 1 is static where it is known."""
-        strides = [1 if _constant_of(s) == 1 else DYNAMIC for s in self.strides]
+        """The type of the block in place, to which a row-major buffer can be cast, too: all
+        strides are dynamic but that of a contiguous last dimension."""
+        strides = [DYNAMIC] * len(self.strides)
+        if _constant_of(self.strides[-1]) == 1:
+            strides[-1] = 1
         layout = ir.StridedLayoutAttr.get(DYNAMIC, strides)
         return ir.MemRefType.get(self.shape, self.element, layout=layout)
 
-    def fits_buffer(self) -> bool:
-        """Whether a row-major buffer can be cast to `memref_type`."""
+    def is_row_major(self) -> bool:
+        """Whether reading in place is as good as reading a row-major buffer: no other dimension
+        than the last is contiguous."""
         strides = [_constant_of(s) for s in self.strides]
         return all(s != 1 for s in strides[:-1]) or all(size == 1 for size in self.shape[1:])
 
@@ -221,7 +225,7 @@ class _Lowering:
         value, other = op.results[0], op.opview.other
         access = _Access(op, shape_of(value), element_of(value))
         packs = any(user.name == "linalg.matmul" for user in users(value))
-        if self._only_read(access.base) and access.fits_buffer() and not packs:
+        if self._only_read(access.base) and access.is_row_major() and not packs:
             memory = self._view_or_buffer(access, other)
         else:
             memory = self._copy(access, other)
@@ -258,18 +262,17 @@ class _Lowering:
         return buffer
 
     def store(self, op: Any) -> None:
-        """tts.store"""
+        """tts.store: the value's producer writes to the destination itself."""
         value = op.opview.value
         producer = None if self.pinned else _direct_producer(op, value)
+        if producer is None:
+            producer = _identity(value)
         access = _Access(op, shape_of(value), element_of(value))
-        if producer is not None and access.fits_buffer():
-            self._store_directly(op, producer, access)
-        else:
-            self._store_copy(op, value, access)
+        self._write(op, producer, access)
         op.erase()
 
-    def _store_directly(self, op: Any, producer: Any, access: _Access) -> None:
-        """The value's producer writes to the destination itself."""
+    def _write(self, op: Any, producer: Any, access: _Access) -> None:
+        """Gives an elementwise op the memory, or for a cut block a buffer, as its destination."""
         if access.whole is None:
             destination = access.in_place()
         else:
@@ -292,27 +295,13 @@ class _Lowering:
 
             emit_if(access.whole, [], list, write_back)
 
-    def _store_copy(self, op: Any, value: Any, access: _Access) -> None:
-        type_ = ir.MemRefType.get(access.shape, access.element)
-        buffer = ir.Operation.create(
-            "bufferization.to_buffer",
-            results=[type_],
-            operands=[value],
-            attributes={"read_only": ir.UnitAttr.get()},
-        ).result
 
-        def whole() -> list[Any]:
-            copy(buffer, access.in_place())
-            return []
-
-        def partial() -> list[Any]:
-            access.write_from(buffer)
-            return []
-
-        if access.whole is None:
-            whole()
-        else:
-            emit_if(access.whole, [], whole, partial)
+def _identity(value: Any) -> Any:
+    """An elementwise copy of a tensor."""
+    rank = len(shape_of(value))
+    return defining_op(
+        generic([value], [ir.AffineMap.get_identity(rank)], [value.type], lambda ins, _: ins)[0]
+    )
 
 
 def _direct_producer(op: Any, value: Any) -> Any:

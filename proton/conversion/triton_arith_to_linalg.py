@@ -176,10 +176,11 @@ def _reduce(op: Any) -> None:
     else:  # start from the first element, reduce the others
         types = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
         inits = [_slice(source, axis, 0, 1, drop=True) for source in sources]
-        sources = [_slice(source, axis, 1, shape[axis] - 1) for source in sources]
     if identity is None and shape[axis] == 1:
         results = inits
     else:
+        if identity is None:
+            sources = [_slice(source, axis, 1, shape[axis] - 1) for source in sources]
         results = _reduce_generic(sources, inits, types, axis, combine, identity)
     if identity is not None:
         results = [_convert(results[0], element)]

@@ -65,7 +65,10 @@ def _convert(function: Any) -> None:
     ops = all_ops(function)
     # The pointees are read before the types change.
     pointees = [
-        tt.pointee_of(op.operands[0]) if op.name in _POINTER_OPS else None for op in ops
+        _in_memory(tt.pointee_of(op.operands[0]), shape_of(op.operands[0]))
+        if op.name in _POINTER_OPS
+        else None
+        for op in ops
     ]
     block = function.regions[0].blocks[0]
     i32 = ir.IntegerType.get_signless(32)
@@ -105,9 +108,16 @@ def _converted(type_: Any) -> Any:
     return pointer_type()
 
 
+def _in_memory(pointee: Any, shape: tuple[int, ...]) -> Any:
+    """What an element is in memory: a pointer is one, and in a tensor an address."""
+    if not isinstance(pointee, tt.PointerType):
+        return pointee
+    return ir.IntegerType.get_signless(64) if shape else pointer_type()
+
+
 def bytes_of(type_: Any) -> int:
     """Bytes of one element in memory."""
-    return max(1, type_.width // 8)
+    return 8 if type_ == pointer_type() else max(1, type_.width // 8)
 
 
 # Pointer arithmetic
@@ -359,7 +369,10 @@ class _Status:
 
         def body(indices: list[Any]) -> None:
             def fail() -> list[Any]:
-                llvm.StoreOp(constant(number, i64), self.pointer)
+                before = llvm.LoadOp(i64, self.pointer).result
+                none = arith.CmpIOp(arith.CmpIPredicate.eq, before, constant(0, i64)).result
+                first = arith.SelectOp(none, constant(number, i64), before).result
+                llvm.StoreOp(first, self.pointer)
                 return []
 
             emit_if(_at(op.operands[0], indices), [], list, fail)

@@ -59,13 +59,23 @@ class TritonToStructured(Pass):
                         [analysis.structure(list(loop.operands)[3 + p]) for p in positions],
                         [analysis.structure(_yielded(loop)[p]) for p in positions],
                     )
-                    for loop, positions in analysis.loops.values()
+                    for loop, positions in _outer_first(analysis, function)
                     if positions
                 ]
-                for plan in plans:
-                    _rewrite_loop(plan, substitutes)
+                # An inner loop may start from what an outer one carries, and an outer one end
+                # with an inner one's result: all heads first, then all ends.
+                blocks = [_rewrite_head(plan, substitutes) for plan in plans]
+                for plan, body in zip(plans, blocks, strict=True):
+                    _rewrite_end(plan, body, substitutes)
                 for access in accesses:
                     _rewrite_access(access, substitutes)
+
+
+def _outer_first(analysis: StructureAnalysis, function: Any) -> list[tuple[Any, list[int]]]:
+    """The analysed loops in pre-order."""
+    loops = ops_named(function, "scf.for")
+    keys = [loop.regions[0].blocks[0].arguments[0] for loop in loops]
+    return [analysis.loops[key] for key in keys if key in analysis.loops]
 
 
 def _yielded(loop: Any) -> list[Any]:
@@ -86,7 +96,7 @@ def _plan(analysis: StructureAnalysis, function: Any) -> list[_Access]:
         if view.mask is not None and (box := analysis.box(view.mask)) is None:
             continue
         other, select = None, False
-        if op.name == "tt.load" and view.other is not None:
+        if op.name == "tt.load" and view.mask is not None and view.other is not None:
             other = uniform_scalar(view.other)
             select = other is None
         accesses.append(_Access(op, pointer, box, other, select))
@@ -109,8 +119,9 @@ def uniform_scalar(value: Any) -> Any:
     return None
 
 
-def _rewrite_loop(plan: _LoopPlan, substitutes: dict[Any, Any]) -> None:
-    """A new `scf.for` that carries the scalars in place of the structured tensors."""
+def _rewrite_head(plan: _LoopPlan, substitutes: dict[Any, Any]) -> Any:
+    """A new `scf.for` that carries scalars in place of the structured tensors; its body, which
+    still yields the tensors."""
     loop, positions, initials = plan.loop, plan.positions, plan.initials
     old_block = loop.regions[0].blocks[0]
     operands = list(loop.operands)
@@ -127,37 +138,37 @@ def _rewrite_loop(plan: _LoopPlan, substitutes: dict[Any, Any]) -> None:
     )
     for op in list(old_block.operations):
         block.append(op.operation)
-    old_arguments, terminator = list(old_block.arguments), list(block.operations)[-1].operation
-    for place, (old, fresh) in enumerate(zip(old_arguments, block.arguments, strict=True)):
-        if place - 1 in positions:
-            structure = initials[positions.index(place - 1)]
-            substitutes[old] = fresh
-            with ir.InsertionPoint.at_block_begin(block), loop.location:
-                tensor = _rebuild(structure, old.type, fresh, substitutes)
-            old.replace_all_uses_with(tensor)
-        else:
-            substitutes[old] = fresh  # structures may name it
-            old.replace_all_uses_with(fresh)
-    with before(terminator):
-        for position, structure in zip(positions, plan.yields, strict=True):
-            terminator.operands[position] = Materializer(substitutes)(structure.scalar)
-    _replace_results(loop, new, positions, initials, substitutes)
-
-
-def _replace_results(
-    loop: Any, new: Any, positions: list[int], initials: list[Any], substitutes: dict[Any, Any]
-) -> None:
+    structures = dict(zip(positions, initials, strict=True))
+    for place, (old, fresh) in enumerate(zip(old_block.arguments, block.arguments, strict=True)):
+        with ir.InsertionPoint.at_block_begin(block), loop.location:
+            _substitute(old, fresh, structures.get(place - 1), substitutes)
     for place, (old, fresh) in enumerate(zip(loop.results, new.results, strict=True)):
-        if place in positions:
-            structure = initials[positions.index(place)]
-            substitutes[old] = fresh
-            with before(loop):
-                tensor = _rebuild(structure, old.type, fresh, substitutes)
-            old.replace_all_uses_with(tensor)
-        else:
-            substitutes[old] = fresh
-            old.replace_all_uses_with(fresh)
+        with before(loop):
+            _substitute(old, fresh, structures.get(place), substitutes)
     loop.erase()
+    return block
+
+
+def _substitute(
+    old: Any, fresh: Any, structure: Structure | None, substitutes: dict[Any, Any]
+) -> None:
+    """Puts a new loop's value in the place of the old one's: as it is, or as the scalar of a
+    structured tensor. An integer's scalar is cut to the tensor's width, where the sum wraps."""
+    substitutes[old] = fresh  # structures may name it
+    if structure is None:
+        old.replace_all_uses_with(fresh)
+        return
+    if structure.source is None:
+        substitutes[old] = arith.IndexCastOp(old.type.element_type, fresh).result
+    old.replace_all_uses_with(_rebuild(structure, old.type, fresh, substitutes))
+
+
+def _rewrite_end(plan: _LoopPlan, body: Any, substitutes: dict[Any, Any]) -> None:
+    """Makes a rewritten loop yield the scalars."""
+    terminator = list(body.operations)[-1].operation
+    with before(terminator):
+        for position, structure in zip(plan.positions, plan.yields, strict=True):
+            terminator.operands[position] = Materializer(substitutes)(structure.scalar)
 
 
 def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[Any, Any]) -> Any:

@@ -103,8 +103,16 @@ def memory_of(name: str, value: Any) -> Memory:
     )
 
 
+_address_of, _no_bytes = ctypes.addressof, (ctypes.c_char * 0).from_buffer
+
+
 def _array_memory(name: str, array: np.ndarray) -> Memory:
     element = _ELEMENTS.get(array.dtype)
+    flags = array.flags
+    is_plain = array.base is None and flags.c_contiguous and flags.writeable and array.size
+    if is_plain and element is not None:  # a fifth of the time of what follows
+        address = _address_of(_no_bytes(memoryview(array)))
+        return Memory(address, address, address + array.nbytes, True, element)
     if element is None and array.dtype.name == "bfloat16":
         element = ty.bfloat16
     if element is None:

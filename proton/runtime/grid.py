@@ -5,6 +5,7 @@ threads run in parallel. The grid is cut into chunks that threads take in turn, 
 programs of unequal length balance.
 """
 
+import ctypes
 import functools
 import itertools
 import operator
@@ -18,9 +19,9 @@ from dataclasses import dataclass
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 
-# Handing work to another thread and waiting for it takes about 85 us (measured, docs/
-# cpu-results.md); below this much work a second thread does not pay.
-PARALLEL_NS = 200_000
+# A worker runs its first chunk 25 to 40 us after it was handed over (docs/cpu-results.md); below
+# this much work a second thread does not pay.
+PARALLEL_NS = 100_000
 CHUNKS_PER_THREAD = 8
 MAX_PROGRAMS = 1 << 31  # program ids are i32
 
@@ -99,8 +100,11 @@ def _run_parallel(
 ) -> None:
     size = max(1, (last - first) // (threads * CHUNKS_PER_THREAD))
     starts = itertools.count(first, size)  # next() on a count is atomic under the lock
+    home = _current_core()
 
     def work(thread: int) -> None:
+        if thread:
+            _leave_core(home)
         for start in starts:
             if start >= last:
                 return
@@ -112,6 +116,34 @@ def _run_parallel(
     finally:
         for future in futures:
             future.result()
+
+
+@functools.cache
+def _getcpu() -> Callable[[], int] | None:
+    """The C library's sched_getcpu; None where it or affinities are missing."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    function: Callable[[], int] | None = getattr(ctypes.CDLL(None), "sched_getcpu", None)
+    return function
+
+
+def _current_core() -> int:
+    """The core that the calling thread runs on; -1 where that is not known."""
+    getcpu = _getcpu()
+    return -1 if getcpu is None else getcpu()
+
+
+def _leave_core(core: int) -> None:
+    """Moves the calling worker off the launching thread's core.
+
+    Linux wakes a worker on the core of the thread that wakes it, and may leave both there for
+    the length of a launch while another core is idle: without this, layer norm on two threads
+    was slower than on one (docs/cpu-results.md).
+    """
+    if core >= 0 and _current_core() == core:
+        others = os.sched_getaffinity(os.getpid()) - {core}
+        if others:
+            os.sched_setaffinity(0, others)
 
 
 def host_thread() -> int:

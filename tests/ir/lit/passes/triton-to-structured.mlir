@@ -706,15 +706,17 @@ func.func @a_carried_pointer_that_gathers_stays(%p: !tt.ptr<f32>, %n: i32, %d: t
 // CHECK-DAG: %[[C1_I32:.*]] = arith.constant 1 : i32
 // CHECK-DAG: %[[C0_I32:.*]] = arith.constant 0 : i32
 // CHECK: %{{.*}} = scf.for %[[A3:arg[0-9]+]] = %[[C0_I32]] to %[[A1]] step %[[C1_I32]] iter_args(%[[A4:arg[0-9]+]] = %[[C0]]) -> (index)  : i32 {
-// CHECK-NEXT: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[A4]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
+// CHECK-NEXT: %[[CUT:.*]] = arith.index_cast %[[A4]] : index to i32
+// CHECK-NEXT: %[[AT:.*]] = arith.index_cast %[[CUT]] : i32 to index
+// CHECK-NEXT: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[AT]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
 // CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[V0]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
 // CHECK-NEXT: %[[V2:.*]] = arith.index_cast %[[A2]] : i32 to index
-// CHECK-NEXT: %[[V3:.*]] = arith.subi %[[V2]], %[[A4]] : index
+// CHECK-NEXT: %[[V3:.*]] = arith.subi %[[V2]], %[[AT]] : index
 // CHECK-NEXT: %[[V4:.*]] = arith.minsi %[[V3]], %[[C8]] : index
 // CHECK-NEXT: %[[V5:.*]] = arith.maxsi %[[V4]], %[[C0]] : index
 // CHECK-NEXT: %[[V6:.*]] = "tts.load"(%[[V1]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
 // CHECK-NEXT: "tts.store"(%[[V1]], %[[V6]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
-// CHECK-NEXT: %[[V7:.*]] = arith.addi %[[A4]], %[[C8]] : index
+// CHECK-NEXT: %[[V7:.*]] = arith.addi %[[AT]], %[[C8]] : index
 // CHECK-NEXT: scf.yield %[[V7]] : index
 func.func @a_carried_mask_index(%p: !tt.ptr<f32>, %n: i32, %m: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
