@@ -1,5 +1,6 @@
 """Grids on several threads, and launches from several threads at once."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton import knobs
+from proton.runtime.grid import WorkEstimate, run_grid
 from tests.cpu.harness import kernels_of, ordinary
 
 
@@ -98,3 +100,29 @@ def test_a_launch_inside_of_a_grid_function() -> None:
 
     row_softmax[grid](x, out, 8, N=8)
     assert (out == 0.125).all()
+
+
+def test_workers_end_with_the_thread_that_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROTON_NUM_THREADS", "3")
+    problems: list[BaseException] = []
+
+    def run(first: int, last: int, thread: int) -> None:
+        if first == 40:
+            raise KeyError(first)
+
+    def launch() -> None:
+        estimate = WorkEstimate(ns_per_program=1e9)
+        try:
+            run_grid(64, run, estimate)
+        except KeyError as problem:
+            problems.append(problem)
+
+    before = {thread.ident for thread in threading.enumerate()}
+    launcher = threading.Thread(target=launch)
+    launcher.start()
+    launcher.join()
+    assert [problem.args for problem in problems] == [(40,)]
+    for thread in threading.enumerate():
+        if thread.ident not in before:
+            thread.join(timeout=30)
+            assert not thread.is_alive()

@@ -11,13 +11,13 @@
 
 // ONLY-NOT: {{[ "](tt|tts|scf|arith|math|memref|linalg|tensor|vector|cf|func|affine|bufferization|builtin|index|ub|proton_gpu)\.[a-z_]+[" (]}}
 // ONLY-NOT: {{"proton\.|unrealized_conversion_cast}}
-// ONLY: llvm.func internal @add(
+// ONLY: llvm.func internal @add__program(
 // ONLY-NOT: {{[ "](tt|tts|scf|arith|math|memref|linalg|tensor|vector|cf|func|affine|bufferization|builtin|index|ub|proton_gpu)\.[a-z_]+[" (]}}
 // ONLY-NOT: {{"proton\.|unrealized_conversion_cast}}
 // ONLY: llvm.func @add__range(%{{.*}}: !llvm.ptr {llvm.noalias}
 // ONLY-NOT: {{[ "](tt|tts|scf|arith|math|memref|linalg|tensor|vector|cf|func|affine|bufferization|builtin|index|ub|proton_gpu)\.[a-z_]+[" (]}}
 // ONLY-NOT: {{"proton\.|unrealized_conversion_cast}}
-// ONLY: llvm.call @add(
+// ONLY: llvm.call @add__program(
 // ONLY-NOT: {{[ "](tt|tts|scf|arith|math|memref|linalg|tensor|vector|cf|func|affine|bufferization|builtin|index|ub|proton_gpu)\.[a-z_]+[" (]}}
 // ONLY-NOT: {{"proton\.|unrealized_conversion_cast}}
 // ONLY: llvm.return
@@ -32,7 +32,7 @@
 
 // By the schedule the work is one slice: a read before and one after it, and those of the block.
 
-// SCHEDULE: llvm.func internal @add(
+// SCHEDULE: llvm.func internal @add__program(
 // SCHEDULE: "rdtscp"
 // SCHEDULE: "rdtsc"
 // SCHEDULE-NOT: rdtsc
@@ -45,7 +45,7 @@
 
 // In the order of the program there are two; they share an edge.
 
-// PROGRAM: llvm.func internal @add(
+// PROGRAM: llvm.func internal @add__program(
 // PROGRAM: "rdtscp"
 // PROGRAM: "rdtsc"
 // PROGRAM: llvm.load %{{.*}} : !llvm.ptr -> f32

@@ -1,5 +1,6 @@
 // RUN: proton-opt --pipeline='structured-to-memref{disjoint=true},canonicalize,cse' %s | filecheck %s
 // RUN: proton-opt --pipeline='structured-to-memref{disjoint=false},canonicalize,cse' %s | filecheck %s --check-prefix=OVERLAP
+// RUN: proton-opt --pipeline='structured-to-memref{disjoint=true}' %s | filecheck %s --check-prefix=RAW
 
 // CHECK-DAG: #[[MAP_D0_D0:.*]] = affine_map<(d0) -> (d0)>
 #id = affine_map<(d0) -> (d0)>
@@ -344,31 +345,47 @@ func.func @direct_store_of_a_cut_block(%q: !llvm.ptr, %x: tensor<8xf32>, %n: ind
   return
 }
 
-// What has no elementwise op of its own is copied.
+// What has no elementwise op of its own is copied by one (which the canonicalizer folds: the
+// value itself is materialized then, as a copy).
 
+// RAW-LABEL: func.func @copied_store(
+// RAW: %[[M:.*]] = scf.if
+// RAW: %[[D:.*]] = bufferization.to_tensor %[[M]] restrict writable
+// RAW-NEXT: %[[C:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<8xf32>) outs(%[[D]] : tensor<8xf32>) {
+// RAW-NEXT: ^bb0(%[[E:[a-z0-9_]+]]: f32, %{{.*}}: f32):
+// RAW-NEXT: linalg.yield %[[E]] : f32
+// RAW-NEXT: } -> tensor<8xf32>
+// RAW-NEXT: bufferization.materialize_in_destination %[[C]] in restrict writable %[[M]]
 // CHECK-LABEL: func.func @copied_store(
 // CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<8xf32>, %[[A2:arg[0-9]+]]: index, %[[A3:arg[0-9]+]]: index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C0_I64:.*]] = arith.constant 0 : i64
-// CHECK: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
-// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
-// CHECK-NEXT: %[[C8:.*]] = arith.constant 8 : index
-// CHECK-NEXT: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
-// CHECK-NEXT: %[[V2:.*]] = bufferization.to_buffer %[[A1]] read_only : tensor<8xf32> to memref<8xf32>
-// CHECK-NEXT: scf.if %[[V1]] {
+// CHECK-DAG: %[[V0:.*]] = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64)>
+// CHECK: %[[V1:.*]] = arith.cmpi eq, %[[A2]], %[[C8]] : index
+// CHECK-NEXT: %[[V2:.*]] = scf.if %[[V1]] -> (memref<8xf32, strided<[?], offset: ?>>) {
 // CHECK-NEXT: %[[V3:.*]] = llvm.insertvalue %[[A0]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V4:.*]] = llvm.insertvalue %[[A0]], %[[V3]][1] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V5:.*]] = llvm.insertvalue %[[C0_I64]], %[[V4]][2] : !llvm.struct<(ptr, ptr, i64)>
 // CHECK-NEXT: %[[V6:.*]] = builtin.unrealized_conversion_cast %[[V5]] : !llvm.struct<(ptr, ptr, i64)> to memref<f32>
 // CHECK-NEXT: %[[V7:.*]] = memref.reinterpret_cast %[[V6]] to offset: [0], sizes: [8], strides: [%[[A3]]] : memref<f32> to memref<8xf32, strided<[?]>>
-// CHECK-NEXT: memref.copy %[[V2]], %[[V7]] : memref<8xf32> to memref<8xf32, strided<[?]>>
+// CHECK-NEXT: %[[V8:.*]] = memref.cast %[[V7]] : memref<8xf32, strided<[?]>> to memref<8xf32, strided<[?], offset: ?>>
+// CHECK-NEXT: scf.yield %[[V8]] : memref<8xf32, strided<[?], offset: ?>>
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[V9:.*]] = memref.alloc() : memref<8xf32>
+// CHECK-NEXT: %[[V10:.*]] = memref.cast %[[V9]] : memref<8xf32> to memref<8xf32, strided<[?], offset: ?>>
+// CHECK-NEXT: scf.yield %[[V10]] : memref<8xf32, strided<[?], offset: ?>>
+// CHECK-NEXT: }
+// CHECK-NEXT: bufferization.materialize_in_destination %[[A1]] in restrict writable %[[V2]] : (tensor<8xf32>, memref<8xf32, strided<[?], offset: ?>>) -> ()
+// CHECK-NEXT: scf.if %[[V1]] {
 // CHECK-NEXT: } else {
 // CHECK-NEXT: scf.for %[[A4:arg[0-9]+]] = %[[C0]] to %[[A2]] step %[[C1]] {
-// CHECK-NEXT: %[[V3]] = arith.muli %[[A4]], %[[A3]] : index
-// CHECK-NEXT: %[[V4]] = arith.index_cast %[[V3]] : index to i64
-// CHECK-NEXT: %[[V5]] = llvm.getelementptr %[[A0]][%[[V4]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-// CHECK-NEXT: %[[V8:.*]] = tensor.extract %[[A1]][%[[A4]]] : tensor<8xf32>
-// CHECK-NEXT: llvm.store %[[V8]], %[[V5]] : f32, !llvm.ptr
+// CHECK-NEXT: %[[V11:.*]] = arith.muli %[[A4]], %[[A3]] : index
+// CHECK-NEXT: %[[V12:.*]] = arith.index_cast %[[V11]] : index to i64
+// CHECK-NEXT: %[[V13:.*]] = llvm.getelementptr %[[A0]][%[[V12]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: %[[V14:.*]] = memref.load %[[V2]][%[[A4]]] : memref<8xf32, strided<[?], offset: ?>>
+// CHECK-NEXT: llvm.store %[[V14]], %[[V13]] : f32, !llvm.ptr
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
@@ -380,13 +397,141 @@ func.func @copied_store(%q: !llvm.ptr, %x: tensor<8xf32>, %n: index, %col: index
   return
 }
 
-// With pinned records a producer stays where it is.
+// A value that is only loaded has no op to write it.
 
+// RAW-LABEL: func.func @a_loaded_value_is_copied(
+// RAW: %[[X:.*]] = bufferization.to_tensor %{{.*}} restrict :
+// RAW: %[[D:.*]] = bufferization.to_tensor %[[M:.*]] restrict writable
+// RAW-NEXT: %[[C:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8xf32>) outs(%[[D]] : tensor<8xf32>) {
+// RAW-NEXT: ^bb0(%[[E:[a-z0-9_]+]]: f32, %{{.*}}: f32):
+// RAW-NEXT: linalg.yield %[[E]] : f32
+// RAW-NEXT: } -> tensor<8xf32>
+// RAW-NEXT: bufferization.materialize_in_destination %[[C]] in restrict writable %[[M]]
+// CHECK-LABEL: func.func @a_loaded_value_is_copied(
+// CHECK-SAME: %[[P:arg[0-9]+]]: !llvm.ptr, %[[Q:arg[0-9]+]]: !llvm.ptr
+// CHECK-NOT: memref.alloc
+// CHECK: %[[X:.*]] = bufferization.to_tensor %{{.*}} restrict :
+// CHECK-NEXT: llvm.insertvalue %[[Q]],
+// CHECK: %[[V:.*]] = memref.reinterpret_cast
+// CHECK-NEXT: %[[D:.*]] = memref.cast %[[V]]
+// CHECK-NEXT: bufferization.materialize_in_destination %[[X]] in restrict writable %[[D]]
+// CHECK-NEXT: return
+func.func @a_loaded_value_is_copied(%p: !llvm.ptr, %q: !llvm.ptr) attributes {tt.kernel, proton.written = array<i64: 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  "tts.store"(%u, %x) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// Nor can an op write to the memory of two stores.
+
+// RAW-LABEL: func.func @a_value_of_two_stores_is_copied(
+// RAW: %[[OWN:.*]] = tensor.empty() : tensor<8xf32>
+// RAW-NEXT: %[[X:.*]] = linalg.generic {{.*}} outs(%[[OWN]] : tensor<8xf32>) {
+// RAW: arith.addf
+// RAW: %[[D:.*]] = bufferization.to_tensor %[[M:.*]] restrict writable
+// RAW-NEXT: %[[C:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8xf32>) outs(%[[D]] : tensor<8xf32>) {
+// RAW-NEXT: ^bb0(%[[E:[a-z0-9_]+]]: f32, %{{.*}}: f32):
+// RAW-NEXT: linalg.yield %[[E]] : f32
+// RAW-NEXT: } -> tensor<8xf32>
+// RAW-NEXT: bufferization.materialize_in_destination %[[C]] in restrict writable %[[M]]
+// RAW: %[[D2:.*]] = bufferization.to_tensor %[[M2:.*]] restrict writable
+// RAW-NEXT: %[[C2:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8xf32>) outs(%[[D2]] : tensor<8xf32>) {
+// RAW-NEXT: ^bb0(%[[E2:[a-z0-9_]+]]: f32, %{{.*}}: f32):
+// RAW-NEXT: linalg.yield %[[E2]] : f32
+// RAW-NEXT: } -> tensor<8xf32>
+// RAW-NEXT: bufferization.materialize_in_destination %[[C2]] in restrict writable %[[M2]]
+// CHECK-LABEL: func.func @a_value_of_two_stores_is_copied(
+// CHECK-SAME: %[[P:arg[0-9]+]]: !llvm.ptr, %[[Q:arg[0-9]+]]: !llvm.ptr
+// CHECK: %[[OWN:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK-NEXT: %[[X:.*]] = linalg.generic {{.*}} outs(%[[OWN]] : tensor<8xf32>) {
+// CHECK: llvm.insertvalue %[[P]],
+// CHECK: bufferization.materialize_in_destination %[[X]] in restrict writable
+// CHECK-NEXT: llvm.insertvalue %[[Q]],
+// CHECK: bufferization.materialize_in_destination %[[X]] in restrict writable
+// CHECK-NEXT: return
+func.func @a_value_of_two_stores_is_copied(%p: !llvm.ptr, %q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%l: f32, %o: f32):
+    %t = arith.addf %l, %l : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%t, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// A store is in place whatever the order of the dimensions: a row-major buffer can be cast to the
+// type of the column-major block, as none of its strides is static.
+
+// CHECK-LABEL: func.func @column_major_store(
+// CHECK-SAME: %[[A0:arg[0-9]+]]: !llvm.ptr, %[[A1:arg[0-9]+]]: tensor<4x8xf32>, %[[N:arg[0-9]+]]: index, %[[COL:arg[0-9]+]]: index
+// CHECK: %[[WHOLE:.*]] = arith.cmpi eq, %[[N]], %{{.*}} : index
+// CHECK-NEXT: %[[M:.*]] = scf.if %[[WHOLE]] -> (memref<4x8xf32, strided<[?, ?], offset: ?>>) {
+// CHECK: %[[V:.*]] = memref.reinterpret_cast {{.*}} to offset: [0], sizes: [4, 8], strides: [1, %[[COL]]] : memref<f32> to memref<4x8xf32, strided<[1, ?]>>
+// CHECK-NEXT: %[[CV:.*]] = memref.cast %[[V]] : memref<4x8xf32, strided<[1, ?]>> to memref<4x8xf32, strided<[?, ?], offset: ?>>
+// CHECK-NEXT: scf.yield %[[CV]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[B:.*]] = memref.alloc() : memref<4x8xf32>
+// CHECK-NEXT: %[[CB:.*]] = memref.cast %[[B]] : memref<4x8xf32> to memref<4x8xf32, strided<[?, ?], offset: ?>>
+// CHECK-NEXT: scf.yield %[[CB]]
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[D:.*]] = bufferization.to_tensor %[[M]] restrict writable
+// CHECK-NEXT: %[[Y:.*]] = linalg.generic {{.*}} ins(%[[A1]] : tensor<4x8xf32>) outs(%[[D]] : tensor<4x8xf32>) {
+// CHECK: bufferization.materialize_in_destination %[[Y]] in restrict writable %[[M]]
+// CHECK-NEXT: scf.if %[[WHOLE]] {
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.for %[[I:arg[0-9]+]] = %{{.*}} to %[[N]] step
+// CHECK-NEXT: scf.for %[[J:arg[0-9]+]] =
+// CHECK-NEXT: %[[JS:.*]] = arith.muli %[[J]], %[[COL]] : index
+// CHECK-NEXT: %[[IJ:.*]] = arith.addi %[[I]], %[[JS]] : index
+// CHECK-NEXT: %[[AT:.*]] = arith.index_cast %[[IJ]] : index to i64
+// CHECK-NEXT: %[[PLACE:.*]] = llvm.getelementptr %[[A0]][%[[AT]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: %[[E:.*]] = memref.load %[[M]][%[[I]], %[[J]]]
+// CHECK-NEXT: llvm.store %[[E]], %[[PLACE]] : f32, !llvm.ptr
+func.func @column_major_store(%q: !llvm.ptr, %x: tensor<4x8xf32>, %n: index, %col: index) attributes {tt.kernel, proton.written = array<i64: 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %e = tensor.empty() : tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%l: f32, %o: f32):
+    %t = arith.addf %l, %l : f32
+    linalg.yield %t : f32
+  } -> tensor<4x8xf32>
+  %u = "tts.make_tptr"(%q, %c1, %col, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
+  "tts.store"(%u, %y, %n, %c8) {operandSegmentSizes = array<i32: 1, 1, 2>} : (!tts.tptr<tensor<4x8xf32>>, tensor<4x8xf32>, index, index) -> ()
+  return
+}
+
+// With pinned records a producer stays where it is, in a buffer of its own.
+
+// RAW-LABEL: func.func @pinned_records(
+// RAW: %[[X:.*]] = linalg.generic
+// RAW: arith.addf
+// RAW: "proton.mark"
+// RAW: %[[D:.*]] = bufferization.to_tensor %[[M:.*]] restrict writable
+// RAW-NEXT: %[[C:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8xf32>) outs(%[[D]] : tensor<8xf32>) {
+// RAW-NEXT: ^bb0(%[[E:[a-z0-9_]+]]: f32, %{{.*}}: f32):
+// RAW-NEXT: linalg.yield %[[E]] : f32
+// RAW-NEXT: } -> tensor<8xf32>
+// RAW-NEXT: bufferization.materialize_in_destination %[[C]] in restrict writable %[[M]]
 // CHECK-LABEL: func.func @pinned_records(
-// CHECK: linalg.generic
+// CHECK: %[[OWN:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK-NEXT: %[[X:.*]] = linalg.generic {{.*}} outs(%[[OWN]] : tensor<8xf32>) {
 // CHECK: "proton.mark"
-// CHECK: %[[B:.*]] = bufferization.to_buffer %{{.*}} read_only
-// CHECK: memref.copy %[[B]],
+// CHECK: %[[V:.*]] = memref.reinterpret_cast
+// CHECK-NEXT: %[[D:.*]] = memref.cast %[[V]]
+// CHECK-NEXT: bufferization.materialize_in_destination %[[X]] in restrict writable %[[D]]
+// CHECK-NEXT: return
 func.func @pinned_records(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0>, proton.pinned} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -404,9 +549,22 @@ func.func @pinned_records(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kerne
 
 // A reduction's result has a buffer of its own.
 
+// RAW-LABEL: func.func @a_reduction_is_copied(
+// RAW: %[[X:.*]] = linalg.generic {{.*}} outs(%arg2 : tensor<8xf32>) {
+// RAW: arith.addf
+// RAW: %[[D:.*]] = bufferization.to_tensor %[[M:.*]] restrict writable
+// RAW-NEXT: %[[C:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<8xf32>) outs(%[[D]] : tensor<8xf32>) {
+// RAW-NEXT: ^bb0(%[[E:[a-z0-9_]+]]: f32, %{{.*}}: f32):
+// RAW-NEXT: linalg.yield %[[E]] : f32
+// RAW-NEXT: } -> tensor<8xf32>
+// RAW-NEXT: bufferization.materialize_in_destination %[[C]] in restrict writable %[[M]]
 // CHECK-LABEL: func.func @a_reduction_is_copied(
-// CHECK: bufferization.to_buffer
-// CHECK: memref.copy
+// CHECK-SAME: %[[INIT:arg[0-9]+]]: tensor<8xf32>)
+// CHECK: %[[X:.*]] = linalg.generic {{.*}} outs(%[[INIT]] : tensor<8xf32>) {
+// CHECK: %[[V:.*]] = memref.reinterpret_cast
+// CHECK-NEXT: %[[D:.*]] = memref.cast %[[V]]
+// CHECK-NEXT: bufferization.materialize_in_destination %[[X]] in restrict writable %[[D]]
+// CHECK-NEXT: return
 func.func @a_reduction_is_copied(%q: !llvm.ptr, %x: tensor<8x4xf32>, %init: tensor<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -319,22 +319,30 @@ func.func @compare_and_swap_of_floats(%p: !tt.ptr<f32>, %c: f32, %v: f32) attrib
   return
 }
 
-// The number of an assertion that fails goes to the status word, an argument behind the grid.
+// The number of the first assertion that fails goes to the status word, an argument behind the
+// grid: what is there already stays.
 
 // CHECK-LABEL: func.func @assertions(
 // CHECK-SAME: %[[C:.*]]: i1, %[[T:.*]]: tensor<4xi1>, {{.*}}, %[[STATUS:.*]]: !llvm.ptr)
 // CHECK-SAME: proton.abi = ["program_x", "program_y", "program_z", "grid_x", "grid_y", "grid_z", "status"], proton.assertions = ["one", "two"]
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : i64
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : i64
 // CHECK-DAG: %[[C2:.*]] = arith.constant 2 : i64
 // CHECK: scf.if %[[C]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: llvm.store %[[C1]], %[[STATUS]] : i64, !llvm.ptr
+// CHECK-NEXT: %[[BEFORE:.*]] = llvm.load %[[STATUS]] : !llvm.ptr -> i64
+// CHECK-NEXT: %[[NONE:.*]] = arith.cmpi eq, %[[BEFORE]], %[[C0]] : i64
+// CHECK-NEXT: %[[FIRST:.*]] = arith.select %[[NONE]], %[[C1]], %[[BEFORE]] : i64
+// CHECK-NEXT: llvm.store %[[FIRST]], %[[STATUS]] : i64, !llvm.ptr
 // CHECK-NEXT: }
 // CHECK-NEXT: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step
 // CHECK-NEXT: %[[E:.*]] = tensor.extract %[[T]][%[[I]]]
 // CHECK-NEXT: scf.if %[[E]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: llvm.store %[[C2]], %[[STATUS]] : i64, !llvm.ptr
+// CHECK-NEXT: %[[BEFORE2:.*]] = llvm.load %[[STATUS]] : !llvm.ptr -> i64
+// CHECK-NEXT: %[[NONE2:.*]] = arith.cmpi eq, %[[BEFORE2]], %[[C0]] : i64
+// CHECK-NEXT: %[[FIRST2:.*]] = arith.select %[[NONE2]], %[[C2]], %[[BEFORE2]] : i64
+// CHECK-NEXT: llvm.store %[[FIRST2]], %[[STATUS]] : i64, !llvm.ptr
 func.func @assertions(%c: i1, %t: tensor<4xi1>) attributes {tt.kernel} {
   "tt.assert"(%c) {message = "one"} : (i1) -> ()
   "tt.assert"(%t) {message = "two"} : (tensor<4xi1>) -> ()
@@ -375,6 +383,109 @@ func.func @integers_and_pointers(%p: !tt.ptr<f32>, %q: tensor<4x!tt.ptr<f32>>, %
   %qp = "tt.int_to_ptr"(%qj) : (tensor<4xi64>) -> tensor<4x!tt.ptr<f32>>
   %qb = "tt.bitcast"(%qp) : (tensor<4x!tt.ptr<f32>>) -> tensor<4x!tt.ptr<i32>>
   "tt.store"(%qb, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x!tt.ptr<i32>>, tensor<4xi32>) -> ()
+  return
+}
+
+// A pointer in memory takes 8 bytes: a scalar is one again when it is read.
+
+// CHECK-LABEL: func.func @pointer_to_a_pointer(
+// CHECK-SAME: %[[P:arg[0-9]+]]: !llvm.ptr, %[[I:arg[0-9]+]]: i32, %[[X:arg[0-9]+]]: f32
+// CHECK: %[[AT:.*]] = arith.extsi %[[I]] : i32 to i64
+// CHECK-NEXT: %[[Q:.*]] = llvm.getelementptr %[[P]][%[[AT]]] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
+// CHECK-NEXT: %[[R:.*]] = llvm.load %[[Q]] : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[S:.*]] = llvm.getelementptr %[[R]][%[[AT]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT: llvm.store %[[X]], %[[S]] : f32, !llvm.ptr
+// CHECK-NEXT: llvm.store %[[S]], %[[P]] : !llvm.ptr, !llvm.ptr
+// CHECK-NEXT: return
+func.func @pointer_to_a_pointer(%p: !tt.ptr<!tt.ptr<f32>>, %i: i32, %x: f32) attributes {tt.kernel} {
+  %q = "tt.addptr"(%p, %i) : (!tt.ptr<!tt.ptr<f32>>, i32) -> !tt.ptr<!tt.ptr<f32>>
+  %r = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<!tt.ptr<f32>>) -> !tt.ptr<f32>
+  %s = "tt.addptr"(%r, %i) : (!tt.ptr<f32>, i32) -> !tt.ptr<f32>
+  "tt.store"(%s, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
+  "tt.store"(%p, %s) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<!tt.ptr<f32>>, !tt.ptr<f32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @pointer_to_a_pointer_or_another(
+// CHECK-SAME: %[[P:arg[0-9]+]]: !llvm.ptr, %[[M:arg[0-9]+]]: i1, %[[O:arg[0-9]+]]: !llvm.ptr, %[[X:arg[0-9]+]]: f32
+// CHECK: %[[R:.*]] = scf.if %[[M]] -> (!llvm.ptr) {
+// CHECK-NEXT: %[[L:.*]] = llvm.load %[[P]] : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: scf.yield %[[L]] : !llvm.ptr
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[O]] : !llvm.ptr
+// CHECK-NEXT: }
+// CHECK-NEXT: llvm.store %[[X]], %[[R]] : f32, !llvm.ptr
+// CHECK-NEXT: return
+func.func @pointer_to_a_pointer_or_another(%p: !tt.ptr<!tt.ptr<f32>>, %m: i1, %o: !tt.ptr<f32>, %x: f32) attributes {tt.kernel} {
+  %r = "tt.load"(%p, %m, %o) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>, volatile = false} : (!tt.ptr<!tt.ptr<f32>>, i1, !tt.ptr<f32>) -> !tt.ptr<f32>
+  "tt.store"(%r, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
+  return
+}
+
+// In a tensor it is an i64 address, as it is elsewhere; the offsets scale by 8, then by 4.
+
+// CHECK-LABEL: func.func @pointers_to_pointers(
+// CHECK-SAME: %[[P:arg[0-9]+]]: !llvm.ptr, %[[O:arg[0-9]+]]: tensor<4xi32>, %[[M:arg[0-9]+]]: tensor<4xi1>, %[[X:arg[0-9]+]]: tensor<4xf32>
+// CHECK-DAG: %[[EIGHT:.*]] = arith.constant dense<8> : tensor<4xi64>
+// CHECK-DAG: %[[FOUR:.*]] = arith.constant dense<4> : tensor<4xi64>
+// CHECK-DAG: %[[NULL:.*]] = arith.constant 0 : i64
+// CHECK: %[[A:.*]] = llvm.ptrtoint %[[P]] : !llvm.ptr to i64
+// CHECK-NEXT: %[[B:.*]] = "tt.splat"(%[[A]]) : (i64) -> tensor<4xi64>
+// CHECK-NEXT: %[[W:.*]] = arith.extsi %[[O]] : tensor<4xi32> to tensor<4xi64>
+// CHECK-NEXT: %[[BYTES:.*]] = arith.muli %[[W]], %[[EIGHT]] : tensor<4xi64>
+// CHECK-NEXT: %[[Q:.*]] = arith.addi %[[B]], %[[BYTES]] : tensor<4xi64>
+// CHECK-NEXT: %[[BUFFER:.*]] = memref.alloc() : memref<4xi64>
+// CHECK-NEXT: scf.for %[[I:arg[0-9]+]] =
+// CHECK-NEXT: %[[E:.*]] = tensor.extract %[[M]][%[[I]]] : tensor<4xi1>
+// CHECK-NEXT: %[[V:.*]] = scf.if %[[E]] -> (i64) {
+// CHECK-NEXT: %[[AT:.*]] = tensor.extract %[[Q]][%[[I]]] : tensor<4xi64>
+// CHECK-NEXT: %[[PLACE:.*]] = llvm.inttoptr %[[AT]] : i64 to !llvm.ptr
+// CHECK-NEXT: %[[L:.*]] = llvm.load %[[PLACE]] : !llvm.ptr -> i64
+// CHECK-NEXT: scf.yield %[[L]] : i64
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[NULL]] : i64
+// CHECK-NEXT: }
+// CHECK-NEXT: memref.store %[[V]], %[[BUFFER]][%[[I]]] : memref<4xi64>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[R:.*]] = bufferization.to_tensor %[[BUFFER]] restrict : memref<4xi64> to tensor<4xi64>
+// CHECK-NEXT: %[[BYTES2:.*]] = arith.muli %[[W]], %[[FOUR]] : tensor<4xi64>
+// CHECK-NEXT: %[[S:.*]] = arith.addi %[[R]], %[[BYTES2]] : tensor<4xi64>
+// CHECK-NEXT: scf.for %[[J:arg[0-9]+]] =
+// CHECK-NEXT: %[[E2:.*]] = tensor.extract %[[M]][%[[J]]] : tensor<4xi1>
+// CHECK-NEXT: scf.if %[[E2]] {
+// CHECK-NEXT: %[[XE:.*]] = tensor.extract %[[X]][%[[J]]] : tensor<4xf32>
+// CHECK-NEXT: %[[SE:.*]] = tensor.extract %[[S]][%[[J]]] : tensor<4xi64>
+// CHECK-NEXT: %[[SP:.*]] = llvm.inttoptr %[[SE]] : i64 to !llvm.ptr
+// CHECK-NEXT: llvm.store %[[XE]], %[[SP]] : f32, !llvm.ptr
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.for %[[K:arg[0-9]+]] =
+// CHECK-NEXT: %[[SV:.*]] = tensor.extract %[[S]][%[[K]]] : tensor<4xi64>
+// CHECK-NEXT: %[[QE:.*]] = tensor.extract %[[Q]][%[[K]]] : tensor<4xi64>
+// CHECK-NEXT: %[[QP:.*]] = llvm.inttoptr %[[QE]] : i64 to !llvm.ptr
+// CHECK-NEXT: llvm.store %[[SV]], %[[QP]] : i64, !llvm.ptr
+// CHECK-NEXT: }
+// CHECK-NEXT: return
+func.func @pointers_to_pointers(%p: !tt.ptr<!tt.ptr<f32>>, %o: tensor<4xi32>, %m: tensor<4xi1>, %x: tensor<4xf32>) attributes {tt.kernel} {
+  %ps = "tt.splat"(%p) : (!tt.ptr<!tt.ptr<f32>>) -> tensor<4x!tt.ptr<!tt.ptr<f32>>>
+  %q = "tt.addptr"(%ps, %o) : (tensor<4x!tt.ptr<!tt.ptr<f32>>>, tensor<4xi32>) -> tensor<4x!tt.ptr<!tt.ptr<f32>>>
+  %r = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<4x!tt.ptr<!tt.ptr<f32>>>, tensor<4xi1>) -> tensor<4x!tt.ptr<f32>>
+  %s = "tt.addptr"(%r, %o) : (tensor<4x!tt.ptr<f32>>, tensor<4xi32>) -> tensor<4x!tt.ptr<f32>>
+  "tt.store"(%s, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<4x!tt.ptr<f32>>, tensor<4xf32>, tensor<4xi1>) -> ()
+  "tt.store"(%q, %s) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x!tt.ptr<!tt.ptr<f32>>>, tensor<4x!tt.ptr<f32>>) -> ()
+  return
+}
+
+// `other` without a mask is nothing.
+
+// CHECK-LABEL: func.func @other_without_mask(
+// CHECK-SAME: %[[P:arg[0-9]+]]: !llvm.ptr
+// CHECK-NEXT: %[[X:.*]] = llvm.load %[[P]] : !llvm.ptr -> f32
+// CHECK-NEXT: llvm.store %[[X]], %[[P]] : f32, !llvm.ptr
+// CHECK-NEXT: return
+func.func @other_without_mask(%p: !tt.ptr<f32>, %y: f32) attributes {tt.kernel} {
+  %x = "tt.load"(%p, %y) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 1>, volatile = false} : (!tt.ptr<f32>, f32) -> f32
+  "tt.store"(%p, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
   return
 }
 

@@ -467,6 +467,21 @@ func.func @other_that_varies_is_selected(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %
   return
 }
 
+// Without a mask there is nothing for `other` to fill.
+
+// CHECK-LABEL: func.func @other_without_mask
+// CHECK: %[[T:.*]] = "tts.make_tptr"(
+// CHECK-NEXT: %[[X:.*]] = "tts.load"(%[[T]]) {operandSegmentSizes = array<i32: 1, 0, 0>}
+// CHECK-NEXT: "tts.store"(%[[T]], %[[X]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+func.func @other_without_mask(%p: !tt.ptr<f32>, %y: tensor<8xf32>) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q, %y) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 1>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
 // CHECK-LABEL: func.func @wrap_around(
 // CHECK-SAME: %[[A0:arg[0-9]+]]: !tt.ptr<f32>, %[[A1:arg[0-9]+]]: i32, %[[A2:arg[0-9]+]]: i32
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -732,6 +747,109 @@ func.func @a_carried_mask_index(%p: !tt.ptr<f32>, %n: i32, %m: i32) attributes {
     "tt.store"(%q, %x, %b) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
     %next = arith.addi %o, %k : tensor<8xi32>
     scf.yield %next : tensor<8xi32>
+  }
+  return
+}
+
+// A dividend with a large factor overflows its 32 bits on purpose; an index would not.
+
+// CHECK-LABEL: func.func @remainder_of_a_hash_stays
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
+func.func @remainder_of_a_hash_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
+  %o = arith.addi %s, %r : tensor<8xi32>
+  %k = arith.constant dense<2654435> : tensor<8xi32>
+  %h = arith.muli %o, %k : tensor<8xi32>
+  %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+  %w = arith.remsi %h, %ns : tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %w) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %x = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+  return
+}
+
+// What a loop multiplies must wrap in the tensor's own width, so it is not carried as an index.
+
+// CHECK-LABEL: func.func @a_carried_random_number_stays
+// CHECK-NOT: -> (index)
+// CHECK: %[[E:.*]] = scf.for {{.*}} iter_args(%[[X:.*]] = %{{.*}}) -> (tensor<8xi32>)
+// CHECK-NEXT: %[[T:.*]] = arith.muli %[[X]], %{{.*}} : tensor<8xi32>
+// CHECK-NEXT: %[[U:.*]] = arith.addi %[[T]], %{{.*}} : tensor<8xi32>
+// CHECK-NEXT: %[[V:.*]] = arith.remsi %[[U]], %{{.*}} : tensor<8xi32>
+// CHECK-NEXT: scf.yield %[[V]] : tensor<8xi32>
+// CHECK: "tts.store"(%{{.*}}, %[[E]])
+func.func @a_carried_random_number_stays(%p: !tt.ptr<i32>, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<i32>) -> tensor<8x!tt.ptr<i32>>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %a = arith.constant dense<1103515245> : tensor<8xi32>
+  %b = arith.constant dense<12345> : tensor<8xi32>
+  %m = arith.constant dense<65536> : tensor<8xi32>
+  %seed = arith.constant dense<42> : tensor<8xi32>
+  %q = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<i32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<i32>>
+  %e = scf.for %i = %c0 to %n step %c1 iter_args(%x = %seed) -> (tensor<8xi32>) : i32 {
+    %t = arith.muli %x, %a : tensor<8xi32>
+    %u = arith.addi %t, %b : tensor<8xi32>
+    %v = arith.remsi %u, %m : tensor<8xi32>
+    scf.yield %v : tensor<8xi32>
+  }
+  "tt.store"(%q, %e) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<i32>>, tensor<8xi32>) -> ()
+  return
+}
+
+// Nor what moves by something that the loop changes.
+
+// CHECK-LABEL: func.func @a_carried_sum_of_products_stays
+// CHECK-NOT: tts
+// CHECK: scf.for {{.*}} -> (tensor<8xi32>, tensor<8xi32>)
+// CHECK-NOT: tts
+// CHECK: "tt.load"
+// CHECK-NEXT: "tt.store"
+func.func @a_carried_sum_of_products_stays(%p: !tt.ptr<f32>, %n: i32) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %one = arith.constant dense<1> : tensor<8xi32>
+  %k = arith.constant dense<3> : tensor<8xi32>
+  %e:2 = scf.for %i = %c0 to %n step %c1 iter_args(%x = %one, %y = %r) -> (tensor<8xi32>, tensor<8xi32>) : i32 {
+    %q = "tt.addptr"(%ps, %y) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+    %v = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>) -> tensor<8xf32>
+    "tt.store"(%q, %v) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+    %x2 = arith.muli %x, %k : tensor<8xi32>
+    %y2 = arith.addi %y, %x : tensor<8xi32>
+    scf.yield %x2, %y2 : tensor<8xi32>, tensor<8xi32>
+  }
+  return
+}
+
+// A bit is no number: the sum of two is not the sum of two indices.
+
+// CHECK-LABEL: func.func @a_carried_bit_stays
+// CHECK-NOT: tts
+// CHECK: scf.for {{.*}} iter_args(%[[M:.*]] = %{{.*}}) -> (tensor<8xi1>)
+// CHECK-NEXT: "tt.load"(%{{.*}}, %[[M]])
+// CHECK-NEXT: "tt.store"(%{{.*}}, %{{.*}}, %[[M]])
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[M]], %{{.*}} : tensor<8xi1>
+// CHECK-NEXT: scf.yield %[[NEXT]] : tensor<8xi1>
+func.func @a_carried_bit_stays(%p: !tt.ptr<f32>, %n: i32, %c: i1, %d: i1) attributes {tt.kernel} {
+  %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
+  %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+  %q = "tt.addptr"(%ps, %r) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %cs = "tt.splat"(%c) : (i1) -> tensor<8xi1>
+  %ds = "tt.splat"(%d) : (i1) -> tensor<8xi1>
+  %e = scf.for %i = %c0 to %n step %c1 iter_args(%m = %cs) -> (tensor<8xi1>) : i32 {
+    %x = "tt.load"(%q, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>) -> tensor<8xf32>
+    "tt.store"(%q, %x, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>, tensor<8xi1>) -> ()
+    %next = arith.addi %m, %ds : tensor<8xi1>
+    scf.yield %next : tensor<8xi1>
   }
   return
 }
