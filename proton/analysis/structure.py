@@ -112,7 +112,10 @@ class StructureAnalysis:
         for position, value in enumerate(initial):
             if shape_of(value) and (structure := self.structure(value)) is not None:
                 candidates[position] = structure
+        known = dict(self.loop_values)
         while True:
+            # What inner loops were found to carry rests on what is assumed here: start anew.
+            self.loop_values = dict(known)
             for position, structure in candidates.items():
                 argument = arguments[position]
                 self.loop_values[argument] = replace(structure, scalar=Leaf(argument))
@@ -127,7 +130,6 @@ class StructureAnalysis:
             ]
             for position in failed:
                 del candidates[position]
-                del self.loop_values[arguments[position]]
             if not failed:
                 break
         self.memo.clear()
@@ -372,13 +374,20 @@ MAX_FACTOR = 1 << 16
 
 
 def _is_small(*exprs: Expr) -> bool:
-    """Whether no constant in the expressions is large enough to make an overflow likely."""
-    for expr in exprs:
-        if isinstance(expr, int) and abs(expr) > MAX_FACTOR:
-            return False
-        if isinstance(expr, sc.Node) and not _is_small(*expr.args):
-            return False
-    return True
+    """Whether no expression has a constant factor that makes an overflow likely."""
+    return all(_factor(expr) <= MAX_FACTOR for expr in exprs)
+
+
+def _factor(expr: Expr) -> int:
+    """How large an expression is if its leaves are 1."""
+    if isinstance(expr, int):
+        return abs(expr)
+    if isinstance(expr, Leaf):
+        return 1
+    factors = [_factor(argument) for argument in expr.args]
+    if expr.op == "mul":
+        return factors[0] * factors[1]
+    return sum(factors) if expr.op in ("add", "sub") else max(factors)
 
 
 def _expand_dims(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:

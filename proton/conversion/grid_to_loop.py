@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from proton.conversion.proton_gpu_to_llvm import BLOCK_BYTES_ATTRIBUTE
 from proton.dialect.abi import Argument, added_arguments
+from proton.dialect.emit import constant, loop
 from proton.dialect.memory import element_pointer, pointer_type
 from proton.dialect.mlir import arith, func, ir
 from proton.dialect.walk import kernel_functions
@@ -33,8 +34,12 @@ class GridToLoop(Pass):
     noalias: bool = False  # mark the user's pointers as not overlapping
 
     def run(self, module: Any) -> None:
-        for function in kernel_functions(module):
-            _add_range(module, function, self.noalias)
+        names = [(f, f.attributes["sym_name"].value) for f in kernel_functions(module)]
+        for function, name in names:
+            # The user's name may be that of a C function, which LLVM would take the kernel for.
+            function.attributes["sym_name"] = ir.StringAttr.get(name + PROGRAM_SUFFIX)
+        for function, name in names:
+            _add_range(module, function, name, self.noalias)
 
 
 def extra_arguments(function: Any) -> list[Argument]:
@@ -42,10 +47,7 @@ def extra_arguments(function: Any) -> list[Argument]:
     return [kind for kind in added_arguments(function) if kind in _EXTRAS]
 
 
-def _add_range(module: Any, function: Any, noalias: bool) -> None:
-    name = function.attributes["sym_name"].value
-    # The user's name may be that of a C function, which LLVM would then take the kernel for.
-    function.attributes["sym_name"] = ir.StringAttr.get(name + PROGRAM_SUFFIX)
+def _add_range(module: Any, function: Any, name: str, noalias: bool) -> None:
     added = added_arguments(function)
     arguments = list(function.regions[0].blocks[0].arguments)
     user = [value.type for value in arguments[: len(arguments) - len(added)]]
@@ -100,20 +102,15 @@ def _emit_loop(
         size = function.attributes[SCRATCH_ATTRIBUTE].value
         scratch = _call_libc("aligned_alloc", [ALIGNMENT, size], pointer_type())
         values[Argument.SCRATCH] = scratch
-    one = arith.ConstantOp(i64, 1).result
-    loop = ir.Operation.create("scf.for", operands=[first, last, one], regions=1)
-    body = ir.Block.create_at_start(loop.regions[0], [i64], [ir.Location.current])
-    with ir.InsertionPoint(body):
-        program = body.arguments[0]
+    with loop(first, last, constant(1, i64)) as program:
         values |= _program_ids(program, grid_x, grid_y)
         if Argument.PROFILE in values:
             block_bytes = function.attributes[BLOCK_BYTES_ATTRIBUTE].value
-            offset = arith.MulIOp(program, arith.ConstantOp(i64, block_bytes).result).result
+            offset = arith.MulIOp(program, constant(block_bytes, i64)).result
             i8 = ir.IntegerType.get_signless(8)
             values[Argument.PROFILE] = element_pointer(values[Argument.PROFILE], offset, i8)
         operands = [*user, *(values[kind] for kind in added)]
         func.CallOp([], ir.FlatSymbolRefAttr.get(name), operands)
-        ir.Operation.create("scf.yield")
     if scratch is not None:
         _call_libc("free", [scratch], None)
     func.ReturnOp([])
@@ -134,7 +131,7 @@ def _program_ids(program: Any, grid_x: Any, grid_y: Any) -> dict[Argument, Any]:
 def _call_libc(name: str, operands: list[Any], result: Any) -> Any:
     """A call of a C function, declared in the module on first use."""
     i64 = ir.IntegerType.get_signless(64)
-    values = [arith.ConstantOp(i64, v).result if isinstance(v, int) else v for v in operands]
+    values = [constant(v, i64) if isinstance(v, int) else v for v in operands]
     block = ir.InsertionPoint.current.block
     module = block.owner.operation.parent
     declared = {

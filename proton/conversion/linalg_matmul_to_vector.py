@@ -15,7 +15,7 @@ for the same inner loop (docs/decisions.md).
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.conversion.triton_pointers_to_llvm import constant
+from proton.dialect.emit import constant, index_loop
 from proton.dialect.linalg import copy_into
 from proton.dialect.mlir import arith, ir, memref, vector
 from proton.dialect.walk import before, ops_named
@@ -51,29 +51,10 @@ def _lower(op: Any, vector_bits: int) -> None:
     b = _with_unit_stride(b)
     result = _with_unit_stride(c)
     tile = _Tile(a, b, result, tile_rows, ir.VectorType.get([tile_columns], element))
-    index = ir.IndexType.get()
-    zero, one = constant(0, index), constant(1, index)
-
-    def over(limit: int, step: int) -> tuple[Any, Any, Any]:
-        return zero, constant(limit, index), constant(step, index)
-
-    columns_loop, j = _loop(over(columns, tile_columns))
-    with ir.InsertionPoint(columns_loop):
-        rows_loop, i = _loop(over(rows, tile_rows))
-        with ir.InsertionPoint(rows_loop):
-            tile.emit(i, j, (zero, constant(depth, index), one))
-            ir.Operation.create("scf.yield")
-        ir.Operation.create("scf.yield")
+    with index_loop(columns, tile_columns) as j, index_loop(rows, tile_rows) as i:
+        tile.emit(i, j, depth)
     if result is not c:
         copy_into(result, c)
-
-
-def _loop(bounds: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    loop = ir.Operation.create("scf.for", operands=list(bounds), regions=1)
-    block = ir.Block.create_at_start(
-        loop.regions[0], [ir.IndexType.get()], [ir.Location.current]
-    )
-    return block, block.arguments[0]
 
 
 def _with_unit_stride(buffer: Any) -> Any:
@@ -98,12 +79,13 @@ class _Tile:
     rows: int
     type: Any
 
-    def emit(self, i: Any, j: Any, depth: tuple[Any, Any, Any]) -> None:
+    def emit(self, i: Any, j: Any, depth: int) -> None:
         """One tile of the result, at (i, j)."""
         places = [self._row(i, r) for r in range(self.rows)]
         initial = [vector.LoadOp(self.type, self.c, [place, j]).result for place in places]
+        bounds = [constant(bound, ir.IndexType.get()) for bound in (0, depth, 1)]
         loop = ir.Operation.create(
-            "scf.for", results=[self.type] * self.rows, operands=[*depth, *initial], regions=1
+            "scf.for", results=[self.type] * self.rows, operands=[*bounds, *initial], regions=1
         )
         types = [ir.IndexType.get(), *[self.type] * self.rows]
         block = ir.Block.create_at_start(

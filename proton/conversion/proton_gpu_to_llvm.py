@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.conversion.proton_to_proton_gpu import TABLE_ATTRIBUTE
-from proton.conversion.triton_pointers_to_llvm import constant
 from proton.dialect.abi import Argument, add_argument, argument
+from proton.dialect.emit import constant, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
 from proton.dialect.mlir import arith, ir, llvm
 from proton.dialect.walk import all_ops, before, kernel_functions, ops_named
@@ -220,12 +220,9 @@ class _Lowering:
         size = constant(self.capacity, _i(64))
         used = arith.RemUIOp(following, size).result
         full = arith.CmpIOp(arith.CmpIPredicate.eq, used, constant(0, _i(64))).result
-        branch = ir.Operation.create("scf.if", operands=[full], regions=2)
-        with ir.InsertionPoint(ir.Block.create_at_start(branch.regions[0], [])):
-            self._call_host(arith.SubIOp(following, size).result)
-            ir.Operation.create("scf.yield")
+        emit_if(full, [], lambda: self._call_host(arith.SubIOp(following, size).result), list)
 
-    def _call_host(self, first: Any) -> None:
+    def _call_host(self, first: Any) -> list[Any]:
         """flush(block, number of the first record, segment, bytes)"""
         operands = [
             argument(self.function, Argument.FLUSH),
@@ -242,6 +239,7 @@ class _Lowering:
                 "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
             },
         )
+        return []
 
 
 def _signed(value: int, bits: int) -> int:

@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
-from proton.conversion.triton_pointers_to_llvm import constant, emit_if, zero_of
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import constant, emit_if, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
-from proton.dialect.memory import DYNAMIC, element_pointer, memref_at
+from proton.dialect.memory import DYNAMIC, element_pointer, materialize, memref_at, to_tensor
 from proton.dialect.mlir import arith, ir, llvm, memref
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace, users
 from proton.passes import Pass, register
@@ -158,9 +158,7 @@ class _Access:
 
     def for_each_element(self, body: Callable[[list[Any], Any], None]) -> None:
         """Emits loops over the unmasked elements; `body(indices, address)` inside."""
-        index = ir.IndexType.get()
-        zero, one = constant(0, index), constant(1, index)
-        limits = self.dims or [constant(size, index) for size in self.shape]
+        limits = self.dims or self.shape
 
         def nest(indices: list[Any], offset: Any) -> None:
             axis = len(indices)
@@ -168,14 +166,10 @@ class _Access:
                 place = arith.IndexCastOp(ir.IntegerType.get_signless(64), offset).result
                 body(indices, element_pointer(self.base, place, self.element))
                 return
-            loop = ir.Operation.create("scf.for", operands=[zero, limits[axis], one], regions=1)
-            block = ir.Block.create_at_start(loop.regions[0], [index], [ir.Location.current])
-            with ir.InsertionPoint(block):
-                variable = block.arguments[0]
+            with index_loop(limits[axis]) as variable:
                 nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
-                ir.Operation.create("scf.yield")
 
-        nest([], zero)
+        nest([], constant(0, ir.IndexType.get()))
 
     def _place(self, axis: int, variable: Any) -> Any:
         """wrap(offset + i * stride)"""
@@ -229,7 +223,7 @@ class _Lowering:
             memory = self._view_or_buffer(access, other)
         else:
             memory = self._copy(access, other)
-        replace(op, [to_tensor(memory, value.type)])
+        replace(op, [to_tensor(memory)])
 
     def _view_or_buffer(self, access: _Access, other: Any) -> Any:
         if access.whole is None:
@@ -282,8 +276,7 @@ class _Lowering:
                 lambda: [access.in_place()],
                 lambda: [cast(allocate(access), access.memref_type())],
             )[0]
-        block = ir.RankedTensorType.get(access.shape, access.element)
-        target = to_tensor(destination, block, writable=True)
+        target = to_tensor(destination, writable=True)
         producer.move_before(op)
         producer.operands[len(producer.operands) - 1] = target
         materialize(producer.results[0], destination)
@@ -335,22 +328,3 @@ def cast(value: Any, type_: Any) -> Any:
 def copy(source: Any, target: Any) -> None:
     """Copies a block between memrefs."""
     memref.CopyOp(source, target)
-
-
-def to_tensor(memory: Any, type_: Any, *, writable: bool = False) -> Any:
-    """The tensor in a memref; `writable` for a destination."""
-    attributes = {"restrict": ir.UnitAttr.get()}
-    if writable:
-        attributes["writable"] = ir.UnitAttr.get()
-    return ir.Operation.create(
-        "bufferization.to_tensor", results=[type_], operands=[memory], attributes=attributes
-    ).result
-
-
-def materialize(value: Any, destination: Any) -> None:
-    """Says that a tensor ends up in a memref."""
-    ir.Operation.create(
-        "bufferization.materialize_in_destination",
-        operands=[value, destination],
-        attributes={"restrict": ir.UnitAttr.get(), "writable": ir.UnitAttr.get()},
-    )

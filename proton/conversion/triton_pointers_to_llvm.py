@@ -17,7 +17,8 @@ from proton.base.errors import CompilationError
 from proton.dialect import tt
 from proton.dialect.abi import Argument, add_argument, update_type
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.memory import element_pointer, pointer_type
+from proton.dialect.emit import constant, emit_if, for_each_element, zero_of
+from proton.dialect.memory import element_pointer, pointer_type, to_tensor
 from proton.dialect.mlir import arith, ir, llvm, memref, tensor
 from proton.dialect.walk import all_ops, before, kernel_functions, replace
 from proton.passes import Pass, register
@@ -184,41 +185,6 @@ def _bitcast(op: Any, pointee: Any) -> None:
 # Element loops
 
 
-def constant(value: int | float, type_: Any) -> Any:
-    """A scalar constant of an index, integer or float type."""
-    return arith.ConstantOp(type_, value).result
-
-
-def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) -> None:
-    """Emits a nest of `scf.for` over `shape` and calls `body` with its indices inside."""
-    index = ir.IndexType.get()
-    zero, one = constant(0, index), constant(1, index)
-
-    def nest(indices: list[Any]) -> None:
-        if len(indices) == len(shape):
-            body(indices)
-            return
-        size = constant(shape[len(indices)], index)
-        loop = ir.Operation.create("scf.for", operands=[zero, size, one], regions=1)
-        block = ir.Block.create_at_start(loop.regions[0], [index], [ir.Location.current])
-        with ir.InsertionPoint(block):
-            nest([*indices, block.arguments[0]])
-            ir.Operation.create("scf.yield")
-
-    nest([])
-
-
-def emit_if(
-    condition: Any, types: list[Any], then: Callable[[], list[Any]], other: Callable[[], list[Any]]
-) -> list[Any]:
-    """Emits an `scf.if` whose branches yield values of `types`."""
-    op = ir.Operation.create("scf.if", results=types, operands=[condition], regions=2)
-    for region, branch in zip(op.regions, (then, other), strict=True):
-        with ir.InsertionPoint(ir.Block.create_at_start(region, [])):
-            ir.Operation.create("scf.yield", operands=branch())
-    return list(op.results)
-
-
 def _at(value: Any, indices: list[Any]) -> Any:
     """An element of a tensor; a scalar is its own."""
     return tensor.ExtractOp(value, indices).result if shape_of(value) else value
@@ -242,11 +208,6 @@ def _guarded(
     return emit_if(_at(mask, indices), [type_], lambda: [access()], without)[0]
 
 
-def zero_of(type_: Any) -> Any:
-    """The zero of a scalar type."""
-    return constant(0.0 if isinstance(type_, ir.FloatType) else 0, type_)
-
-
 def _check_element(op: Any, type_: Any) -> None:
     if isinstance(type_, ir.FloatType) and type_.width < 16:
         raise CompilationError(
@@ -268,18 +229,6 @@ def _gather(op: Any, indices_to_value: Callable[[list[Any]], Any], element: Any)
 
     for_each_element(shape, body)
     replace(op, [to_tensor(buffer)])
-
-
-def to_tensor(buffer: Any) -> Any:
-    """A tensor of what a buffer holds, which nothing writes any more."""
-    type_ = ir.RankedTensorType.get(buffer.type.shape, buffer.type.element_type)
-    op = ir.Operation.create(
-        "bufferization.to_tensor",
-        results=[type_],
-        operands=[buffer],
-        attributes={"restrict": ir.UnitAttr.get()},
-    )
-    return op.result
 
 
 def _load(op: Any, pointee: Any) -> None:

@@ -87,7 +87,7 @@ def _plan(analysis: StructureAnalysis, function: Any) -> list[_Access]:
     accesses = []
     for op in ops_named(function, "tt.load", "tt.store"):
         view = op.opview
-        if not shape_of(view.ptr):
+        if not shape_of(view.ptr) or isinstance(tt.pointee_of(view.ptr), tt.PointerType):
             continue
         pointer = analysis.structure(view.ptr)
         if pointer is None or pointer.source is None:

@@ -6,7 +6,7 @@ Each function emits at the current insertion point and location.
 from collections.abc import Callable
 from typing import Any
 
-from proton.dialect.diagnostics import element_of
+from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import arith, ir, tensor
 
 
@@ -118,3 +118,15 @@ def index_of(dimension: int) -> Any:
         attributes={"dim": ir.IntegerAttr.get(i64, dimension)},
     )
     return op.result
+
+
+def convert_elements(value: Any, element: Any) -> Any:
+    """A tensor with its elements converted to another float, or a wider signed integer, type."""
+    source = element_of(value)
+    if source == element:
+        return value
+    type_ = ir.RankedTensorType.get(shape_of(value), element)
+    if isinstance(source, ir.IntegerType):
+        return arith.ExtSIOp(type_, value).result
+    cast = arith.ExtFOp if source.width < element.width else arith.TruncFOp
+    return cast(type_, value).result

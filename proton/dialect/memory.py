@@ -69,3 +69,23 @@ def _scalar_memref(address: Any, element: Any) -> Any:
         results=[ir.MemRefType.get([], element)],
         operands=[descriptor],
     ).result
+
+
+def to_tensor(memory: Any, *, writable: bool = False) -> Any:
+    """The tensor in a memref, which nothing else writes; `writable` for a destination."""
+    attributes = {"restrict": ir.UnitAttr.get()}
+    if writable:
+        attributes["writable"] = ir.UnitAttr.get()
+    type_ = ir.RankedTensorType.get(memory.type.shape, memory.type.element_type)
+    return ir.Operation.create(
+        "bufferization.to_tensor", results=[type_], operands=[memory], attributes=attributes
+    ).result
+
+
+def materialize(value: Any, destination: Any) -> None:
+    """Says that a tensor ends up in a memref."""
+    ir.Operation.create(
+        "bufferization.materialize_in_destination",
+        operands=[value, destination],
+        attributes={"restrict": ir.UnitAttr.get(), "writable": ir.UnitAttr.get()},
+    )

@@ -1,0 +1,189 @@
+"""The rule of `tt.reduce` in `triton-arith-to-linalg`: a `linalg.generic` with a reduction
+iterator.
+
+A region that is one known op starts from that op's identity; any other starts from the first
+element and reduces the rest.
+"""
+
+from typing import Any
+
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
+from proton.dialect.mlir import arith, ir, tensor
+from proton.dialect.walk import all_ops, replace
+
+
+def lower_reduce(op: Any) -> None:
+    """Replaces a `tt.reduce`; the insertion point is before it."""
+    axis, sources = op.attributes["axis"].value, list(op.operands)
+    shape = shape_of(sources[0])
+    combine = op.regions[0].blocks[0]
+    left = [size for d, size in enumerate(shape) if d != axis]
+    element = element_of(sources[0])
+    identity = _identity(combine) if len(sources) == 1 else None
+    if identity is not None:
+        wide = _accumulator(element)
+        sources = [convert_elements(sources[0], wide)]
+        types = [ir.RankedTensorType.get(left, wide)]
+        inits = [filled(_identity(combine, wide), types[0])]
+    else:  # start from the first element, reduce the others
+        types = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
+        inits = [_slice(source, axis, 0, 1, drop=True) for source in sources]
+    if identity is None and shape[axis] == 1:
+        results = inits
+    else:
+        if identity is None:
+            sources = [_slice(source, axis, 1, shape[axis] - 1) for source in sources]
+        results = _reduce_generic(sources, inits, types, axis, combine, identity)
+    if identity is not None:
+        results = [convert_elements(results[0], element)]
+    scalars = [r if left else tensor.ExtractOp(r, []).result for r in results]
+    replace(op, scalars)
+
+
+def _accumulator(element: Any) -> Any:
+    """The type to reduce in: fp32 for fp16 and bf16, which LLVM cannot reduce in vectors."""
+    narrow = isinstance(element, ir.FloatType) and element.width == 16
+    return ir.F32Type.get() if narrow else element
+
+
+def _reduce_generic(
+    sources: list[Any],
+    inits: list[Any],
+    types: list[Any],
+    axis: int,
+    combine: Any,
+    identity: Any,
+) -> list[Any]:
+    rank = len(shape_of(sources[0]))
+
+    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+        # The accumulator comes first: combine(everything so far, the next element).
+        return _clone_payload(combine, [*outputs, *inputs], identity)
+
+    return generic(
+        sources,
+        [ir.AffineMap.get_identity(rank)] * len(sources),
+        types,
+        body,
+        inits=inits,
+        out_map=dimension_map(rank, [d for d in range(rank) if d != axis]),
+        reductions=frozenset({axis}),
+        rank=rank,
+    )
+
+
+def _clone_payload(block: Any, arguments: list[Any], identity: Any) -> list[Any]:
+    """Copies a region's ops to the insertion point with its arguments replaced.
+
+    Sums and products may be reassociated (a reduction has no order), which is what lets LLVM
+    use vectors.
+    """
+    mapping = dict(zip(block.arguments, arguments, strict=True))
+    for op in block.operations:
+        op = op.operation
+        if op.name == "tt.reduce_return":
+            return [mapping.get(value, value) for value in op.operands]
+        operands = [mapping.get(value, value) for value in op.operands]
+        if op.name in _SELECTED and identity is None:
+            mapping[op.results[0]] = _by_comparison(op.name, *operands)
+            continue
+        copy = _clone(op, operands)
+        for inner in all_ops(copy):
+            for position, value in enumerate(inner.operands):
+                if value in mapping:
+                    inner.operands[position] = mapping[value]
+        if copy.name in ("arith.addf", "arith.mulf"):
+            copy.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
+        mapping.update(zip(op.results, copy.results, strict=True))
+    raise AssertionError("a reduce region ends with tt.reduce_return")
+
+
+# Among other ops, LLVM's vectoriser takes these for a reduction of their own, and then stops the
+# process by an assertion about its cost models (LLVM 22, 2^k - 1 iterations).
+_SELECTED = {"arith.maxnumf": arith.CmpFPredicate.OGT, "arith.minnumf": arith.CmpFPredicate.OLT}
+
+
+def _by_comparison(name: str, left: Any, right: Any) -> Any:
+    """maxnumf and minnumf as selections."""
+    left_wins = arith.CmpFOp(_SELECTED[name], left, right).result
+    is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, right, right).result
+    return arith.SelectOp(arith.OrIOp(left_wins, is_nan).result, left, right).result
+
+
+def _clone(op: Any, operands: list[Any]) -> Any:
+    """A copy of an op on other operands; one op between floats may become one between wider."""
+    if operands and operands[0].type != op.operands[0].type:
+        attributes = {named: op.attributes[named] for named in op.attributes}
+        return ir.Operation.create(op.name, [operands[0].type], operands, attributes)
+    copy = op.clone()
+    for position, value in enumerate(operands):
+        copy.operands[position] = value
+    return copy
+
+
+def _identity(combine: Any, type_: Any = None) -> Any:
+    """The identity of a region that is a single known op on its arguments; else None.
+
+    The identity of maxnumf and minnumf is NaN: a number wins over it, and it stays where
+    there is no number.
+    """
+    ops = list(combine.operations)
+    if len(ops) != 2 or set(ops[0].operands) != set(combine.arguments):
+        return None
+    type_ = type_ or combine.arguments[0].type
+    if isinstance(type_, ir.FloatType):
+        number = _FLOAT_IDENTITIES.get(ops[0].operation.name)
+        return None if number is None else ir.FloatAttr.get(type_, number)
+    name = ops[0].operation.name
+    bits = type_.width
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    if bits == 1:
+        low, high = 1, 0  # as i1, -1 is the least value
+    numbers = {
+        "arith.addi": 0,
+        "arith.muli": 1,
+        "arith.xori": 0,
+        "arith.ori": 0,
+        "arith.andi": -1,
+        "arith.maxsi": low,
+        "arith.minsi": high,
+        "arith.maxui": 0,
+        "arith.minui": -1,
+    }
+    number = numbers.get(name)
+    if number is None:
+        return None
+    return ir.IntegerAttr.get(type_, number if bits > 1 else number & 1)
+
+
+_FLOAT_IDENTITIES = {
+    "arith.addf": -0.0,  # x + -0.0 is x, also for x = -0.0
+    "arith.mulf": 1.0,
+    "arith.maxnumf": float("nan"),
+    "arith.minnumf": float("nan"),
+    "arith.maximumf": float("-inf"),
+    "arith.minimumf": float("inf"),
+}
+
+
+def _slice(value: Any, axis: int, offset: int, size: int, drop: bool = False) -> Any:
+    """Elements [offset, offset + size) along an axis; `drop` removes the axis."""
+    shape = list(shape_of(value))
+    rank = len(shape)
+    sizes = [*shape[:axis], size, *shape[axis + 1 :]]
+    kept = [*shape[:axis], *shape[axis + 1 :]] if drop else sizes
+    offsets = [offset if d == axis else 0 for d in range(rank)]
+    attribute = ir.DenseI64ArrayAttr.get
+    op = ir.Operation.create(
+        "tensor.extract_slice",
+        results=[ir.RankedTensorType.get(kept, element_of(value))],
+        operands=[value],
+        attributes={
+            "static_offsets": attribute(offsets),
+            "static_sizes": attribute(sizes),
+            "static_strides": attribute([1] * rank),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+        },
+    )
+    return op.result

@@ -1,0 +1,63 @@
+"""Emitting the small things every lowering needs: constants, branches, loops.
+
+Each function emits at the current insertion point and location.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from proton.dialect.mlir import arith, ir
+
+
+def constant(value: int | float, type_: Any) -> Any:
+    """A scalar constant of an index, integer or float type."""
+    return arith.ConstantOp(type_, value).result
+
+
+def zero_of(type_: Any) -> Any:
+    """The zero of a scalar type; null for a pointer."""
+    if str(type_) == "!llvm.ptr":
+        return ir.Operation.create("llvm.mlir.zero", results=[type_]).result
+    return constant(0.0 if isinstance(type_, ir.FloatType) else 0, type_)
+
+
+def emit_if(
+    condition: Any, types: list[Any], then: Callable[[], list[Any]], other: Callable[[], list[Any]]
+) -> list[Any]:
+    """An `scf.if` whose branches yield values of `types`."""
+    op = ir.Operation.create("scf.if", results=types, operands=[condition], regions=2)
+    for region, branch in zip(op.regions, (then, other), strict=True):
+        with ir.InsertionPoint(ir.Block.create_at_start(region, [])):
+            ir.Operation.create("scf.yield", operands=branch())
+    return list(op.results)
+
+
+@contextlib.contextmanager
+def loop(lower: Any, upper: Any, step: Any) -> Iterator[Any]:
+    """An `scf.for` that carries nothing; gives its variable, and emits into its body inside."""
+    op = ir.Operation.create("scf.for", operands=[lower, upper, step], regions=1)
+    block = ir.Block.create_at_start(op.regions[0], [lower.type], [ir.Location.current])
+    with ir.InsertionPoint(block):
+        yield block.arguments[0]
+        ir.Operation.create("scf.yield")
+
+
+def index_loop(upper: Any, step: int = 1) -> contextlib.AbstractContextManager[Any]:
+    """A `loop` from 0 over `index`; `upper` is a value or a number."""
+    index = ir.IndexType.get()
+    limit = constant(upper, index) if isinstance(upper, int) else upper
+    return loop(constant(0, index), limit, constant(step, index))
+
+
+def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) -> None:
+    """A nest of loops over `shape`; `body` emits what is inside, given the indices."""
+
+    def nest(indices: list[Any]) -> None:
+        if len(indices) == len(shape):
+            body(indices)
+            return
+        with index_loop(shape[len(indices)]) as variable:
+            nest([*indices, variable])
+
+    nest([])
