@@ -7,23 +7,25 @@
 // CHECK-LABEL: func.func @floats(
 // CHECK-SAME: %[[A:[a-z0-9]+]]: memref<16x24xf32>, %[[B:[a-z0-9]+]]: memref<24x64xf32>, %[[C:[a-z0-9]+]]: memref<16x64xf32>)
 // CHECK-NOT: memref.alloc
-// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
-// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
-// CHECK: %[[COLUMNS:.*]] = arith.constant 64 : index
+// CHECK-NEXT: %[[COLUMNS:.*]] = arith.constant 64 : index
+// CHECK-NEXT: %[[C0:.*]] = arith.constant 0 : index
 // AVX2-NEXT: %[[WIDTH:.*]] = arith.constant 16 : index
 // AVX512-NEXT: %[[WIDTH:.*]] = arith.constant 32 : index
 // CHECK-NEXT: scf.for %[[J:.*]] = %[[C0]] to %[[COLUMNS]] step %[[WIDTH]] {
 // CHECK-NEXT: %[[ROWS:.*]] = arith.constant 16 : index
+// CHECK-NEXT: %[[C0I:.*]] = arith.constant 0 : index
 // AVX2-NEXT: %[[HEIGHT:.*]] = arith.constant 4 : index
 // AVX512-NEXT: %[[HEIGHT:.*]] = arith.constant 8 : index
-// CHECK-NEXT: scf.for %[[I:.*]] = %[[C0]] to %[[ROWS]] step %[[HEIGHT]] {
-// CHECK-NEXT: %[[DEPTH:.*]] = arith.constant 24 : index
+// CHECK-NEXT: scf.for %[[I:.*]] = %[[C0I]] to %[[ROWS]] step %[[HEIGHT]] {
 // CHECK: %[[I1:.*]] = arith.addi %[[I]], %{{.*}} : index
 // AVX2-COUNT-4: vector.load %[[C]]
 // AVX512-COUNT-8: vector.load %[[C]]
 // CHECK-NOT: vector.load
-// AVX2: %[[R:.*]]:4 = scf.for %[[K:.*]] = %[[C0]] to %[[DEPTH]] step %[[C1]] iter_args(
-// AVX512: %[[R:.*]]:8 = scf.for %[[K:.*]] = %[[C0]] to %[[DEPTH]] step %[[C1]] iter_args(
+// CHECK: %[[C0K:.*]] = arith.constant 0 : index
+// CHECK-NEXT: %[[DEPTH:.*]] = arith.constant 24 : index
+// CHECK-NEXT: %[[C1:.*]] = arith.constant 1 : index
+// AVX2: %[[R:.*]]:4 = scf.for %[[K:.*]] = %[[C0K]] to %[[DEPTH]] step %[[C1]] iter_args(
+// AVX512: %[[R:.*]]:8 = scf.for %[[K:.*]] = %[[C0K]] to %[[DEPTH]] step %[[C1]] iter_args(
 // AVX2-NEXT: %[[LINE:.*]] = vector.load %[[B]][%[[K]], %[[J]]] : memref<24x64xf32>, vector<16xf32>
 // AVX512-NEXT: %[[LINE:.*]] = vector.load %[[B]][%[[K]], %[[J]]] : memref<24x64xf32>, vector<32xf32>
 // CHECK-NEXT: %[[X:.*]] = memref.load %[[A]][%[[I1]], %[[K]]] : memref<16x24xf32>

@@ -1,0 +1,154 @@
+"""Addresses and integers that nested loops carry: structured where that is exact, else gathered."""
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+
+
+@proton.jit
+def pointers(p, out, n, m, BLOCK: tl.constexpr):
+    q = p + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(n):
+        for _ in range(m):
+            total += tl.load(q)
+            q += BLOCK
+        q += BLOCK
+    tl.store(out + tl.arange(0, BLOCK), total)
+
+
+@proton.jit
+def offsets(p, out, n, m, size, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(n):
+        for _ in range(m):
+            total += tl.load(p + offs, mask=offs < size, other=1.0)
+            offs += BLOCK
+    tl.store(out + tl.arange(0, BLOCK), total + offs)
+
+
+@proton.jit
+def multiplied(p, out, n, m, size, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(n):
+        for _ in range(m):
+            total += tl.load(p + offs % size)
+            offs += 3
+        offs = offs * 5
+    tl.store(out + tl.arange(0, BLOCK), total)
+
+
+@proton.jit
+def gathered(p, index_ptr, out, n, m, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.int32)
+    for _ in range(n):
+        for _ in range(m):
+            total += tl.load(p + offs)
+            offs = tl.load(index_ptr + offs)
+    tl.store(out + tl.arange(0, BLOCK), total)
+
+
+@pytest.mark.parametrize("n, m", [(0, 3), (1, 1), (2, 4), (3, 0), (4, 3)])
+def test_pointers_that_both_loops_move(rng: np.random.Generator, n: int, m: int) -> None:
+    x = rng.integers(-9, 9, (n * (m + 1) + 1, 8)).astype(np.float32)
+    out = np.empty(8, np.float32)
+    pointers[(1,)](x, out, n, m, BLOCK=8)
+    read = [i * (m + 1) + j for i in range(n) for j in range(m)]
+    assert (out == x[read].sum(0)).all()
+
+
+@pytest.mark.parametrize("n, m", [(0, 3), (1, 1), (2, 4), (3, 0), (4, 3)])
+def test_offsets_that_the_inner_loop_moves(rng: np.random.Generator, n: int, m: int) -> None:
+    size = max(1, n * m * 8 - 5)
+    x = rng.integers(-9, 9, size).astype(np.float32)
+    out = np.empty(8, np.float32)
+    offsets[(1,)](x, out, n, m, size, BLOCK=8)
+    padded = np.ones(n * m * 8 + 8, np.float32)
+    padded[:size] = x
+    expected = padded[: n * m * 8].reshape(n * m, 8).sum(0) + np.arange(8) + n * m * 8
+    assert (out == expected).all()
+
+
+@pytest.mark.parametrize("n, m", [(1, 2), (3, 2), (12, 3)])
+def test_offsets_that_the_outer_loop_multiplies(rng: np.random.Generator, n: int, m: int) -> None:
+    """They overflow 32 bits on the way; a remainder of a negative number is not used."""
+    size = 64
+    x = rng.integers(-9, 9, size).astype(np.float32)
+    offs, expected = np.arange(8, dtype=np.int64), np.zeros(8, np.float32)
+    for _ in range(n):
+        for _ in range(m):
+            if (offs < 0).any():
+                pytest.skip("an address before the array")
+            expected += x[offs % size]
+            offs = (offs + 3).astype(np.int32).astype(np.int64)
+        offs = (offs * 5).astype(np.int32).astype(np.int64)
+    out = np.empty(8, np.float32)
+    multiplied[(1,)](x, out, n, m, size, BLOCK=8)
+    assert (out == expected).all()
+
+
+def test_offsets_that_come_from_memory(rng: np.random.Generator) -> None:
+    x = rng.integers(-9, 9, 32).astype(np.int32)
+    index = rng.integers(0, 32, 32).astype(np.int32)
+    offs, expected = np.arange(8), np.zeros(8, np.int32)
+    for _ in range(6):
+        expected += x[offs]
+        offs = index[offs]
+    out = np.empty(8, np.int32)
+    gathered[(1,)](x, index, out, 2, 3, BLOCK=8)
+    assert (out == expected).all()
+
+
+@proton.jit
+def generator(out, seed, n):
+    x = tl.full((8,), 0, tl.int32) + seed
+    for _ in range(n):
+        x = (x * 1103515245 + 12345) % 65536
+    tl.store(out + tl.arange(0, 8), x)
+
+
+@proton.jit
+def widened(out, seed, n):
+    x = tl.full((8,), 0, tl.int32) + seed
+    y = tl.full((8,), 0, tl.int64)
+    for _ in range(n):
+        x = x * 65537
+        y += x
+    tl.store(out + tl.arange(0, 8), y)
+
+
+@proton.jit
+def hashed(p, out, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    place = (offs * 1640531527) & 0x7FFFFFFF
+    tl.store(out + offs, tl.load(p + place % n))
+
+
+def test_carried_integers_wrap_at_their_own_width() -> None:
+    out, wide = np.empty(8, np.int32), np.empty(8, np.int64)
+    with np.errstate(over="ignore"):
+        x, y, total = np.int32(7), np.int32(65535), 0
+        for _ in range(5):
+            x = np.int32(np.fmod(x * np.int32(1103515245) + np.int32(12345), np.int32(65536)))
+        for _ in range(3):
+            y = y * np.int32(65537)
+            total += int(y)
+    generator[(1,)](out, 7, 5)
+    widened[(1,)](wide, 65535, 3)
+    assert (out == x).all()
+    assert (wide == total).all()
+
+
+def test_hashes_may_overflow(rng: np.random.Generator) -> None:
+    n = 1000
+    x = rng.integers(0, 1 << 30, n).astype(np.int32)
+    out = np.empty(256, np.int32)
+    hashed[(4,)](x, out, n, BLOCK=64)
+    with np.errstate(over="ignore"):
+        place = (np.arange(256, dtype=np.int32) * np.int32(1640531527)) & 0x7FFFFFFF
+    assert (out == x[place % n]).all()
