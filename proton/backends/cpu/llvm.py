@@ -16,6 +16,26 @@ import llvmlite.binding as llvm
 SPEED_LEVEL = 2
 CODEGEN_LEVEL = 2
 
+# Without bf16 instructions LLVM keeps a bf16 value as fp32 and narrows it by a call of this
+# function of the compiler's run-time library, which is not in the process. What it narrows was
+# widened before, so any correct rounding gives the value back; this one is to nearest even.
+_NARROW_BF16 = """
+define bfloat @__truncsfbf2(float %wide) {
+  %bits = bitcast float %wide to i32
+  %last = lshr i32 %bits, 16
+  %odd = and i32 %last, 1
+  %bias = add i32 %odd, 32767
+  %rounded = add i32 %bits, %bias
+  %is_nan = fcmp uno float %wide, %wide
+  %quiet = or i32 %bits, 4194304
+  %kept = select i1 %is_nan, i32 %quiet, i32 %rounded
+  %high = lshr i32 %kept, 16
+  %narrow = trunc i32 %high to i16
+  %result = bitcast i16 %narrow to bfloat
+  ret bfloat %result
+}
+"""
+
 _lock = threading.RLock()
 
 
@@ -60,7 +80,7 @@ def emit_object(text: str) -> tuple[bytes, str]:
     """(object code, optimised LLVM IR) of LLVM IR text."""
     with _lock:
         machine = _target_machine()
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text + (_NARROW_BF16 if "bfloat" in text else ""))
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         module.verify()

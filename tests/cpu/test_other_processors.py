@@ -1,0 +1,45 @@
+"""Code for a processor with AVX2 and nothing newer, which this one runs as well."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proton.backends.cpu import llvm
+
+ROOT = Path(__file__).parent.parent.parent
+NEWER = ("avx512", "avxvnni", "avxneconvert", "avxifma", "amx", "avx10")
+FILES = {
+    "test_dot.py": "bfloat16 or float16",
+    "test_reductions.py": "bfloat16 or float32",
+    "test_atomics.py": "bfloat16 or float16",
+    "test_kernels.py": "",
+}
+
+SCRIPT = """
+import sys
+import pytest
+from proton.backends.cpu import llvm
+
+features = [
+    "-" + f[1:] if f[1:].startswith({newer!r}) else f for f in llvm.host_features().split(",")
+]
+llvm.host_cpu = lambda: "haswell"
+llvm.host_features = lambda: ",".join(features)
+sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", {file!r}, "-k", {select!r}]))
+"""
+
+
+@pytest.mark.skipif(
+    "+avx2" not in llvm.host_features().split(","), reason="this processor lacks AVX2"
+)
+@pytest.mark.parametrize("file", FILES)
+def test_the_suite_passes_with_avx2_alone(file: str) -> None:
+    path = Path(__file__).parent / file
+    script = SCRIPT.format(newer=NEWER, file=str(path), select=FILES[file])
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
