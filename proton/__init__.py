@@ -33,6 +33,11 @@ _HOME = {  # public name -> (module, name there)
     "ProfileError": ("proton.base.errors", "ProfileError"),
 }
 _MODULES = ("language",)
+# Names of triton that are not here yet.
+_NOT_YET = frozenset(
+    "autotune Config heuristics testing compile AsyncCompileMode aggregate set_allocator runtime "
+    "compiler tools".split()
+)
 
 __all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])
 
@@ -48,6 +53,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(module), attribute)
     elif name in _MODULES:
         value = importlib.import_module(f"proton.{name}")
+    elif name in _NOT_YET:
+        raise AttributeError(f"proton.{name} is not supported yet; see docs/limitations.md")
     else:
         raise AttributeError(f"module 'proton' has no attribute {name!r}")
     globals()[name] = value

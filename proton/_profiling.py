@@ -1,12 +1,16 @@
 """The profiler's front door: sessions that end as a `Run`."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.runtime import session
+from proton.trace.model import Clock, RawRun
 from proton.viewer import Run
 
 
@@ -29,11 +33,18 @@ def start(
         session.start(name, strategy=strategy, capacity=capacity, placement=placement)
 
 
-def finalize() -> Run | None:
-    """Ends the session and gives its run; None where PROTON_PROFILE_DISABLE is set."""
+def finalize() -> Run:
+    """Ends the session and gives its run; an empty one where PROTON_PROFILE_DISABLE is set."""
     if knobs.profile_disable and session.current() is None:
-        return None
+        return Run(_nothing())
     return Run(session.finalize())
+
+
+def _nothing() -> RawRun:
+    """The run of a session that was switched off."""
+    clock = Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64))
+    now, unix = time.perf_counter_ns(), time.time_ns()
+    return RawRun(name="disabled", origin_ns=now, origin_unix_ns=unix, clock=clock)
 
 
 class Recording:

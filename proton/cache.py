@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ def _folder(key: str) -> Path:
 def load(key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
     """(metadata, files by name) of an entry; None where there is none that is whole."""
     folder = _folder(key)
+    if not (folder / _META).exists():
+        return None
     try:
         meta = json.loads((folder / _META).read_text())
         files = {name: (folder / name).read_bytes() for name in meta["sha256"]}
@@ -64,9 +67,27 @@ def _remove_damaged(folder: Path) -> None:
 
 
 def store(key: str, data: dict[str, Any], files: dict[str, bytes]) -> None:
-    """Writes an entry; where another process was faster, its entry stays."""
+    """Writes an entry; where another process was faster, its entry stays.
+
+    A cache that cannot be written (a read-only home, a full disk) is a warning, once: the
+    kernel runs, and the next process compiles it again.
+    """
+    try:
+        _store(key, data, files)
+    except OSError as problem:
+        _warn_once(f"kernels are not cached in {knobs.cache_dir}: {problem}")
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+def _store(key: str, data: dict[str, Any], files: dict[str, bytes]) -> None:
     folder = _folder(key)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not (folder / _META).exists():
+        _remove_damaged(folder)  # what is left of an entry
     temporary = Path(tempfile.mkdtemp(prefix=f"tmp.{os.getpid()}.", dir=folder.parent))
     try:
         for name, content in files.items():

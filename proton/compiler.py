@@ -4,6 +4,8 @@ MLIR is imported only when something has to be compiled: a process that finds al
 kernels on disk links their objects and starts.
 """
 
+import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -68,6 +70,16 @@ class CompiledKernel:
         return llvm.linker().link(self.asm["obj"], self.metadata["symbol"])
 
 
+# One compilation at a time. A fork waits for it to end: the child would inherit locks of MLIR
+# and LLVM that nobody ever releases.
+compile_lock = threading.RLock()
+os.register_at_fork(
+    before=compile_lock.acquire,
+    after_in_parent=compile_lock.release,
+    after_in_child=compile_lock.release,
+)
+
+
 @dataclass(frozen=True)
 class Specialization:
     """What a kernel is compiled for: parameter -> type, and parameter -> constant."""
@@ -92,6 +104,13 @@ def compile_function(
     fn: DeviceFunction, specialization: Specialization, options: CompileOptions
 ) -> CompiledKernel:
     """The kernel, from the disk cache if it is there."""
+    with compile_lock:
+        return _load_or_compile(fn, specialization, options)
+
+
+def _load_or_compile(
+    fn: DeviceFunction, specialization: Specialization, options: CompileOptions
+) -> CompiledKernel:
     start = time.perf_counter()
     key = _key(fn, specialization, options)
     bypass = knobs.always_compile or knobs.dump_to is not None or knobs.override_from is not None
@@ -124,6 +143,8 @@ def _key(fn: DeviceFunction, specialization: Specialization, options: CompileOpt
 def _constant_key(value: Any) -> str:
     if isinstance(value, DeviceFunction):
         return value.source_key()
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_constant_key, value))})"
     return f"{type(value).__name__}:{value!r}"
 
 

@@ -43,35 +43,42 @@ def kernel_accesses(function: Any) -> Accesses:
 class _Roots:
     def __init__(self, function: Any) -> None:
         self.entry = function.regions[0].blocks[0]
-        self.memo: dict[Any, frozenset[int]] = {}
 
     def of(self, value: Any) -> frozenset[int]:
-        """The arguments that a pointer may point into."""
-        if value not in self.memo:
-            self.memo[value] = frozenset()  # a cycle adds nothing
-            self.memo[value] = self._compute(value)
-        return self.memo[value]
+        """The arguments that a pointer may point into: those at the ends of all ways back."""
+        seen, pending, found = {value}, [value], set()
+        while pending:
+            step = self._step(pending.pop())
+            if isinstance(step, int):
+                found.add(step)
+                continue
+            for source in step:
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+        return frozenset(found)
 
-    def _compute(self, value: Any) -> frozenset[int]:
+    def _step(self, value: Any) -> int | list[Any]:
+        """One step back: an argument's number (or UNKNOWN), or what the pointer may come from."""
         op = defining_op(value)
         if op is None:
             return self._argument(value)
         if op.name in _PASS_THROUGH:
-            return self._union(v for v in op.operands if is_pointer_like(v.type))
+            return [v for v in op.operands if is_pointer_like(v.type)]
         if op.name in ("scf.for", "scf.while", "scf.if"):
-            return self._union(self._sources(op, value.result_number))
-        return frozenset({UNKNOWN})
+            return self._sources(op, value.result_number)
+        return UNKNOWN
 
-    def _argument(self, value: Any) -> frozenset[int]:
+    def _argument(self, value: Any) -> int | list[Any]:
         block = value.owner
         if block == self.entry:
-            return frozenset({value.arg_number})
+            return int(value.arg_number)
         op = block.owner.operation
         if op.name == "scf.for":
-            return self._union(self._sources(op, value.arg_number - 1))
+            return self._sources(op, value.arg_number - 1)
         if op.name == "scf.while":
-            return self._union(self._sources(op, value.arg_number))
-        return frozenset({UNKNOWN})
+            return self._sources(op, value.arg_number)
+        return UNKNOWN
 
     def _sources(self, op: Any, position: int) -> list[Any]:
         """What flows into a carried value or a result of a structured op."""
@@ -83,9 +90,6 @@ class _Roots:
         # What a while forwards may be reordered: take every pointer that enters it.
         values = [*op.operands, *list(ends[0].operands)[1:], *ends[1].operands]
         return [v for v in values if is_pointer_like(v.type)]
-
-    def _union(self, values: Any) -> frozenset[int]:
-        return frozenset().union(*(self.of(value) for value in values))
 
 
 def pointer_argument(value: Any, entry: Any) -> int:

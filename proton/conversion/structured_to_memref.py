@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
+from proton.base.errors import PassError
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
@@ -41,6 +42,8 @@ class StructuredToMemref(Pass):
 
     def run(self, module: Any) -> None:
         for function in kernel_functions(module):
+            if WRITTEN_ATTRIBUTE not in function.attributes:
+                raise PassError(f"{self.name} needs mark-written to have run on the tt level")
             written = frozenset(function.attributes[WRITTEN_ATTRIBUTE])
             lowering = _Lowering(function, self.disjoint, written)
             for op in ops_named(function, "tts.store"):
@@ -125,10 +128,18 @@ class _Access:
         first = _index_op("remsi", self.offsets[axis], parent)
         room = _index_op("subi", parent, first)
         needed = _index_op("muli", constant(self.shape[axis] - 1, index), self.strides[axis])
-        # A negative factor on the whole dimension turns the comparison around.
-        forward = _compare(arith.CmpIPredicate.sgt, parent, constant(0, index))
-        ahead = _compare(arith.CmpIPredicate.slt, needed, room)
-        behind = _compare(arith.CmpIPredicate.sgt, needed, room)
+        # The last element, too, lies in [0, parent); in (parent, 0] where a negative factor has
+        # turned the whole dimension around.
+        last, zero = _index_op("addi", first, needed), constant(0, index)
+        forward = _compare(arith.CmpIPredicate.sgt, parent, zero)
+        ahead = arith.AndIOp(
+            _compare(arith.CmpIPredicate.slt, needed, room),
+            _compare(arith.CmpIPredicate.sge, last, zero),
+        ).result
+        behind = arith.AndIOp(
+            _compare(arith.CmpIPredicate.sgt, needed, room),
+            _compare(arith.CmpIPredicate.sle, last, zero),
+        ).result
         return arith.SelectOp(forward, ahead, behind).result
 
     # Memrefs

@@ -1,4 +1,4 @@
-"""The MLIR context: one per process and thread of compilation, with Proton's dialects loaded."""
+"""The MLIR context: one in a process, with Proton's dialects loaded; one thread at a time."""
 
 import contextlib
 import threading

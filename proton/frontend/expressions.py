@@ -260,6 +260,8 @@ def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
 
 def attribute(g: Any, owner: Any, name: str) -> Any:
     """`owner.name`."""
+    if isinstance(owner, NotYet):
+        return NotYet(f"{owner.name}.{name}")
     if isinstance(owner, tensor):
         if name == "T":
             return shapes.transpose(owner)

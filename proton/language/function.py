@@ -6,7 +6,7 @@ import functools
 import hashlib
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from proton.base.errors import SourceSpan, UnsupportedLanguageConstruct
@@ -59,6 +59,13 @@ class ConstexprFunction:
 def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
     """Marks a function that kernels may call while compiling, on constexpr arguments."""
     return ConstexprFunction(fn)
+
+
+def _root_name(node: ast.expr) -> str:
+    """The name at the start of `name.attribute...`; "" for anything else."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 class DeviceFunction:
@@ -135,13 +142,15 @@ class DeviceFunction:
             return self._nonlocals[name]
         return self.__globals__[name]
 
-    def free_names(self) -> list[str]:
-        """Names that the body reads, in the order of their first use."""
-        seen: dict[str, None] = {}
-        for node in ast.walk(self.parse()):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                seen.setdefault(node.id)
-        return list(seen)
+    @functools.cached_property
+    def bound_names(self) -> frozenset[str]:
+        """Parameters and everything the body assigns: these names are local."""
+        stored = {
+            node.id
+            for node in ast.walk(self.parse())
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        return frozenset(self.arg_names) | stored
 
     def dependencies(self) -> "tuple[dict[str, DeviceFunction], dict[str, Any]]":
         """(device functions called, constexpr and plain globals read), by the name used.
@@ -173,28 +182,47 @@ class DeviceFunction:
 
     @functools.cached_property
     def _reads(self) -> dict[str, ast.expr]:
-        """What the body reads, by its text: names, and attributes of names."""
+        """What the body reads of its surroundings, by its text: names and their attributes."""
         return {
             ast.unparse(node): node
             for node in ast.walk(self.parse())
-            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+            if isinstance(node, ast.Name | ast.Attribute)
+            and isinstance(node.ctx, ast.Load)
+            and _root_name(node) not in self.bound_names
         }
 
     def watched_globals(
         self, _seen: "frozenset[DeviceFunction]" = frozenset()
-    ) -> list[tuple[dict[str, Any], str, Any]]:
-        """(globals, name, value) of every constant that this function and its callees read by
-        name: compiled code holds the values, so they must not change."""
+    ) -> list[tuple[Mapping[str, Any], str, Any]]:
+        """(namespace, name, value) of every constant and function that this function and its
+        callees read from modules and classes: compiled code holds them, so they must not change.
+        """
         functions, _ = self.dependencies()
         found = []
-        for name in self.free_names():
-            value = self.__globals__.get(name)
-            if isinstance(value, constexpr | int | float | str | tuple):
-                found.append((self.__globals__, name, value))
+        for node in self._reads.values():
+            try:
+                namespace, name = self._place(node)
+            except (KeyError, AttributeError):
+                continue
+            value = namespace.get(name)
+            if isinstance(value, constexpr | int | float | str | tuple | DeviceFunction):
+                found.append((namespace, name, value))
         for function in functions.values():
             if function is not self and function not in _seen:
                 found += function.watched_globals(_seen | {self})
         return found
+
+    def _place(self, node: ast.expr) -> tuple[Mapping[str, Any], str]:
+        """The namespace and name that a read refers to; our own language never changes."""
+        if isinstance(node, ast.Name):
+            return self.__globals__, node.id
+        assert isinstance(node, ast.Attribute)
+        owner = self._resolve(node.value)
+        if not inspect.ismodule(owner) and not inspect.isclass(owner):
+            raise KeyError(ast.unparse(node))
+        if getattr(owner, "__name__", "").startswith("proton.language"):
+            raise KeyError(ast.unparse(node))
+        return vars(owner), node.attr
 
     def _resolve(self, node: ast.expr) -> Any:
         """The global that `name`, or `name.attribute...` of modules and classes, refers to."""

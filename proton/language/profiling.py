@@ -44,11 +44,13 @@ class scope:
         self.name, self.payload = check_name(name), payload
 
     def __enter__(self) -> "scope":
+        self.host = host  # a session may start or end inside the block
         enter_scope(self.name, **self.payload)
         return self
 
     def __exit__(self, *_: object) -> None:
-        exit_scope(self.name)
+        if self.host is host:
+            exit_scope(self.name)
 
 
 class _HostOp:

@@ -157,12 +157,30 @@ def integer_type(name: str, value: int) -> str:
     raise LaunchError(f"argument {name} = {value} does not fit in 64 bits")
 
 
-class Constant(NamedTuple):
-    """The key of an argument that the code is specialised on. `kind` tells 1, 1.0 and True
-    apart, which compare equal."""
+class Constant:
+    """The key of an argument that the code is specialised on: equal where type and value are,
+    inside of tuples, too (1, 1.0 and True compare equal in Python, and 0.0 and -0.0)."""
 
-    kind: type
-    value: Any
+    __slots__ = ("hash", "key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.key = value, _typed(value)
+        self.hash = hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return self.hash
+
+
+def _typed(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, tuple):
+        return tuple, tuple(map(_typed, value))
+    return type(value), repr(value) if isinstance(value, float) else value
+
+
+_ONE, _NONE = Constant(1), Constant(None)
 
 
 class Parameter:
@@ -197,7 +215,7 @@ class Parameter:
         if isinstance(value, int | np.integer):
             number = int(value)
             if number == 1 and self.specialize:
-                return Constant(int, 1), None
+                return _ONE, None
             return self._number(None, number)
         if isinstance(value, float | np.floating):
             return self._number("fp32", float(value))
@@ -231,15 +249,16 @@ class Parameter:
 
     def _constant(self, value: Any) -> Constant:
         value = ty.unwrap(value)
+        if value is None:
+            return _NONE
         if isinstance(value, np.generic):
             value = value.item()
         try:
-            hash(value)
+            return Constant(value)
         except TypeError:
             raise LaunchError(
                 f"constexpr {self.name} must be hashable, got {type(value).__name__}"
             ) from None
-        return Constant(type(value), value)
 
 
 def ctype_of(type_: ty.dtype) -> Any:

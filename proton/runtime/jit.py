@@ -7,16 +7,20 @@ look the kernel up by what they are given. The look-up function is generated onc
 """
 
 import ctypes
-import functools
 import inspect
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.compiler import CompiledKernel, CompileOptions, Specialization, compile_function
+from proton.compiler import (
+    CompiledKernel,
+    CompileOptions,
+    Specialization,
+    compile_function,
+    compile_lock,
+)
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.runtime import session as sessions
@@ -60,12 +64,11 @@ class JITFunction(DeviceFunction):
         self.params = _parameters(self, do_not_specialize)
         self._classifiers = [parameter.classify for parameter in self.params]
         self._variants: dict[Any, _Variant] = {}
-        self._lock = threading.Lock()
         self._bind = _make_binder(self)
-        self._watched: list[tuple[dict[str, Any], str, Any]] = []
+        self._watched: list[tuple[Mapping[str, Any], str, Any]] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
-        return functools.partial(self.run, grid=grid)
+        return lambda *args, **kwargs: self._run(grid, args, kwargs)
 
     def run(self, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
         """Launches on a grid (1 to 3 sizes, or a function of the bound arguments); waits for it.
@@ -73,6 +76,9 @@ class JITFunction(DeviceFunction):
         Raises LaunchError for arguments a kernel cannot take, CompilationError for mistakes in
         the kernel.
         """
+        return self._run(grid, args, kwargs)
+
+    def _run(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
         bound = self._bound(args, kwargs)
         if callable(grid):
             grid = grid(dict(zip(self.arg_names, bound, strict=True)))
@@ -99,7 +105,8 @@ class JITFunction(DeviceFunction):
         """Raises LaunchError where a constant in compiled code is not what the source says now."""
         for namespace, name, value in self._watched:
             now = namespace.get(name)
-            if now is not value and repr(now) != repr(value):
+            is_function = isinstance(value, DeviceFunction)
+            if now is not value and (is_function or repr(now) != repr(value)):
                 raise LaunchError(
                     f"{self.__name__}: the global {name} was {value!r} when the kernel was "
                     f"compiled and is {now!r} now; pass it as a parameter"
@@ -135,7 +142,7 @@ class JITFunction(DeviceFunction):
     def _lookup(self, key: tuple[Any, ...]) -> _Variant:
         variant = self._variants.get(key)
         if variant is None:
-            with self._lock:
+            with compile_lock:
                 variant = self._variants.get(key)
                 if variant is None:
                     variant = self._variants[key] = self._compile(key)

@@ -107,6 +107,7 @@ class Session:
         self.dropped = 0
         self.host = _HostRecorder()
         self.lock = threading.Lock()
+        self.finished = False
         self.calibration: Calibration = calibrate()
         self.arena.take(1)
         self.pairs = [clock_pair()]
@@ -137,6 +138,8 @@ class Session:
         end = time.perf_counter_ns()
         recording.callback = None
         with self.lock:
+            if self.finished:
+                return  # the session ended while this launch ran: it is no part of the run
             if recording.dropped:
                 self.dropped += 1
                 return
@@ -178,6 +181,9 @@ class Session:
         """Everything recorded; the session is over."""
         self.pairs.append(clock_pair())
         self.host.close_all()
+        with self.lock:
+            self.finished = True
+            launches = [_compact(launch) for launch in self.launches]
         clock = Clock(
             ticks=np.array([pair.ticks for pair in self.pairs], np.uint64),
             host_ns=np.array([pair.host_ns for pair in self.pairs], np.int64),
@@ -191,11 +197,18 @@ class Session:
             origin_unix_ns=self.origin_unix_ns,
             clock=clock,
             kernels=self.kernels,
-            launches=self.launches,
+            launches=launches,
             host=self.host.slices,
             dropped_launches=self.dropped,
             machine=_machine(),
         )
+
+
+def _compact(launch: Launch) -> Launch:
+    """A launch with records of its own: a small one must not keep a whole arena alive."""
+    if launch.buffer.size < ARENA_BYTES // 4:
+        launch.buffer = launch.buffer.copy()
+    return launch
 
 
 def _check_instrumentation(strategy: str, capacity: Any, placement: str) -> tuple[str, int, str]:
@@ -252,12 +265,16 @@ class _HostRecorder:
     """Host scopes of a session: a stack for each thread."""
 
     def __init__(self) -> None:
-        self.local = threading.local()
+        self.local = threading.local()  # an ident is used again when its thread has ended
         self.slices: list[HostSlice] = []
-        self.open: dict[int, list[tuple[str, int, dict[str, Any]]]] = {}
+        self.stacks: list[tuple[int, list[tuple[str, int, dict[str, Any]]]]] = []
 
     def _stack(self) -> list[tuple[str, int, dict[str, Any]]]:
-        return self.open.setdefault(host_thread(), [])
+        if not hasattr(self.local, "stack"):
+            self.local.stack = []
+            self.stacks.append((host_thread(), self.local.stack))
+        stack: list[tuple[str, int, dict[str, Any]]] = self.local.stack
+        return stack
 
     def path(self) -> str:
         """The scopes that are open on this thread."""
@@ -292,7 +309,7 @@ class _HostRecorder:
     def close_all(self) -> None:
         """Ends the scopes that are still open when the session ends."""
         end = time.perf_counter_ns()
-        for thread, stack in self.open.items():
+        for thread, stack in self.stacks:
             while stack:
                 self._close(thread, stack, end)
 

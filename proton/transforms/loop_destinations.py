@@ -59,9 +59,8 @@ def _redirect(block: Any, arguments: list[Any]) -> None:
         if writer is not None and _is_last_to_read(writer, argument, order):
             continue
         producer = defining_op(value)
-        if _can_take_destination(producer, value, block) and _is_last_to_read(
-            producer, argument, order
-        ):
+        takes = _can_take_destination(producer, value, block)
+        if takes and _is_last_to_read(producer, argument, order):
             producer.operands[len(producer.operands) - 1] = argument
         else:
             pending.append(position)
@@ -93,7 +92,7 @@ def _is_last_to_read(writer: Any, argument: Any, order: list[Any]) -> bool:
     A reader that may keep the buffer under another name (a view, a branch's result, an inner
     loop) counts as reading it to the end.
     """
-    if writer not in order:
+    if writer not in order or not _reads_where_it_writes(writer, argument):
         return False
     place = order.index(writer)
     for user in users(argument):
@@ -112,6 +111,18 @@ def _is_new(value: Any) -> bool:
     """Whether a value has a buffer of its own, or gets one when that is needed."""
     producer = defining_op(value)
     return producer is not None and producer.name.startswith("linalg.")
+
+
+def _reads_where_it_writes(writer: Any, argument: Any) -> bool:
+    """Whether an op reads each element of the argument only to write that very element."""
+    inputs = list(writer.operands)[:-1]
+    if argument not in inputs:
+        return True
+    if writer.name != "linalg.generic":
+        return False
+    *maps, out_map = writer.attributes["indexing_maps"]
+    reads = [m for value, m in zip(inputs, maps, strict=True) if value == argument]
+    return all(m == out_map for m in reads)
 
 
 def _can_take_destination(producer: Any, value: Any, block: Any) -> bool:

@@ -219,16 +219,20 @@ class _Placer:
 
     def _payload(self, op: Any, members: list[str]) -> tuple[list[Any], Any, Any]:
         """The payload that the members' carriers hold, where those come before `op`."""
-        values: list[Any] = []
-        names: list[Any] = []
-        kinds: list[Any] = []
+        payload: dict[str, tuple[Any, Any]] = {}  # name -> (value, kind)
         for member in members:
             carrier = self._carrier(op, member)
-            if carrier is not None:
-                values += carrier.operands
-                names += carrier.attributes["names"]
-                kinds += carrier.attributes["kinds"]
-        return values, ir.ArrayAttr.get(names), ir.ArrayAttr.get(kinds)
+            if carrier is None:
+                continue
+            attributes = carrier.attributes["names"], carrier.attributes["kinds"]
+            for value, name, kind in zip(carrier.operands, *attributes, strict=True):
+                text = name.value
+                if text in payload and payload[text][0] != value:  # of two fused scopes
+                    text = f"{member.rpartition('/')[2]}.{text}"
+                payload[text] = value, kind
+        names = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in payload])
+        kinds = ir.ArrayAttr.get([kind for _, kind in payload.values()])
+        return [value for value, _ in payload.values()], names, kinds
 
     def _carrier(self, op: Any, path: str) -> Any:
         """The last carrier of a scope that comes before `op`, in its block or one around it."""

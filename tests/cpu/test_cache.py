@@ -143,12 +143,12 @@ def test_damaged_entries_are_compiled_anew(
     assert first["out"] == second["out"] == third["out"]
 
 
-def test_a_cache_that_cannot_be_written_says_so(cache_dir: Path, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_a_warning(cache_dir: Path, tmp_path: Path) -> None:
     cache_dir.write_text("a file where the folder should be")
     process = start(script(tmp_path))
     _, stderr = process.communicate(timeout=120)
-    assert process.returncode != 0
-    assert "Error" in stderr
+    assert process.returncode == 0
+    assert stderr.count("RuntimeWarning: kernels are not cached") == 1
     assert str(cache_dir) in stderr
 
 

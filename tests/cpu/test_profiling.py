@@ -392,4 +392,7 @@ def test_profiling_can_be_switched_off_from_outside(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PROTON_PROFILE_DISABLE", "1")
     proton.start("off")
     ring[(1,)](np.zeros(4, np.int32), 4)
-    assert proton.finalize() is None
+    assert len(proton.finalize().frame) == 0
+    with proton.profile("off") as run:
+        ring[(1,)](np.zeros(4, np.int32), 4)
+    assert len(run.frame) == 0
