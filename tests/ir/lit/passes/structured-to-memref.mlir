@@ -218,9 +218,14 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
 // CHECK-NEXT: %[[V4:.*]] = arith.index_cast %[[V3]] : index to i64
 // CHECK-NEXT: %[[V5:.*]] = llvm.getelementptr %[[A0]][%[[V4]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT: %[[V6:.*]] = arith.subi %[[V2]], %[[V3]] : index
+// CHECK-NEXT: %[[LAST:.*]] = arith.addi %[[V3]], %[[C7]] : index
 // CHECK-NEXT: %[[V7:.*]] = arith.cmpi sgt, %[[V2]], %[[C0]] : index
-// CHECK-NEXT: %[[V8:.*]] = arith.cmpi sgt, %[[V6]], %[[C7]] : index
-// CHECK-NEXT: %[[V9:.*]] = arith.cmpi slt, %[[V6]], %[[C7]] : index
+// CHECK-NEXT: %[[FITS:.*]] = arith.cmpi sgt, %[[V6]], %[[C7]] : index
+// CHECK-NEXT: %[[ABOVE:.*]] = arith.cmpi sge, %[[LAST]], %[[C0]] : index
+// CHECK-NEXT: %[[V8:.*]] = arith.andi %[[FITS]], %[[ABOVE]] : i1
+// CHECK-NEXT: %[[FITS2:.*]] = arith.cmpi slt, %[[V6]], %[[C7]] : index
+// CHECK-NEXT: %[[BELOW:.*]] = arith.cmpi sle, %[[LAST]], %[[C0]] : index
+// CHECK-NEXT: %[[V9:.*]] = arith.andi %[[FITS2]], %[[BELOW]] : i1
 // CHECK-NEXT: %[[V10:.*]] = arith.select %[[V7]], %[[V8]], %[[V9]] : i1
 // CHECK-NEXT: %[[V11:.*]] = scf.if %[[V10]] -> (memref<8xf32, strided<[1], offset: ?>>) {
 // CHECK-NEXT: %[[V12:.*]] = llvm.insertvalue %[[V5]], %[[V0]][0] : !llvm.struct<(ptr, ptr, i64)>
