@@ -118,7 +118,7 @@ def _load_or_compile(
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}
         return CompiledKernel(fn.__name__, key, data, Asm(files, fn.src), times, from_cache=True)
-    result = _compile(fn, specialization, options)
+    result = _compile(fn, specialization, options, f"{fn.__name__}-{key[:8]}")
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
     return CompiledKernel(fn.__name__, key, result.data, Asm(result.files, fn.src), result.times)
@@ -154,7 +154,9 @@ def _bindings_version() -> str:
     return metadata.version("numba-cuda-mlir")
 
 
-def _compile(fn: DeviceFunction, specialization: Specialization, options: CompileOptions) -> Any:
+def _compile(
+    fn: DeviceFunction, specialization: Specialization, options: CompileOptions, label: str
+) -> Any:
     from proton.backends.cpu.compiler import CPUOptions, compile_kernel
     from proton.backends.cpu.pipeline import Instrumentation
     from proton.frontend import Signature
@@ -167,4 +169,5 @@ def _compile(fn: DeviceFunction, specialization: Specialization, options: Compil
             debug=options.debug,
             instrumentation=options.instrumentation and Instrumentation(*options.instrumentation),
         ),
+        label,
     )

@@ -42,6 +42,7 @@ class _Variant:
     function: Any  # ctypes function
     written: list[int]  # positions of the kernel's parameters that it writes through
     writes_anywhere: bool
+    names: list[str]  # of all parameters
     runtime: list[int]  # positions of the parameters that the code takes
     pointers: list[int]  # those that are pointers
     estimate: WorkEstimate = field(default_factory=WorkEstimate)
@@ -177,6 +178,7 @@ class JITFunction(DeviceFunction):
             prototype(kernel.code.address),
             written=[runtime[number] for number in written if number >= 0],
             writes_anywhere=-1 in written,
+            names=self.arg_names,
             runtime=runtime,
             pointers=[p for p, (_, type_) in zip(runtime, types, strict=True) if type_.is_ptr()],
         )
@@ -259,10 +261,8 @@ def _launch(
 ) -> None:
     for position in variant.written:
         if not values[position].writeable:
-            name = variant.kernel.name
-            raise LaunchError(
-                f"argument {position} of {name} is read-only, and the kernel writes through it"
-            )
+            name = variant.names[position]
+            raise LaunchError(f"argument {name} is read-only, and the kernel writes through it")
     for position in variant.pointers:
         values[position] = values[position].address
     given = [*[values[position] for position in variant.runtime], *grid]

@@ -81,10 +81,13 @@ class _Stages:
 
 
 def compile_kernel(
-    fn: DeviceFunction, signature: Signature, options: CPUOptions
+    fn: DeviceFunction, signature: Signature, options: CPUOptions, label: str
 ) -> CompileResult:
-    """Compiles; raises CompilationError for the user's mistakes, PassError for ours."""
-    stages = _Stages(fn.__name__)
+    """Compiles; raises CompilationError for the user's mistakes, PassError for ours.
+
+    `label` names the folder of the dumps: each variant of a kernel has one of its own.
+    """
+    stages = _Stages(label)
     with mlir_context():
         start = time.perf_counter()
         module = build_module(fn, signature, debug=options.debug)
