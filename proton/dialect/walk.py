@@ -31,25 +31,6 @@ def before(op: Any) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def after(op: Any) -> Iterator[None]:
-    """New ops go right after `op` and take its location."""
-    block = op.operation.block
-    following = _next_in_block(op)
-    point = ir.InsertionPoint(block) if following is None else ir.InsertionPoint(following)
-    with point, op.location:
-        yield
-
-
-def _next_in_block(op: Any) -> Any:
-    found = False
-    for other in op.operation.block.operations:
-        if found:
-            return other
-        found = other.operation == op.operation
-    return None
-
-
 def replace(op: Any, values: Iterable[Any]) -> None:
     """Puts `values` in the place of the op's results and erases it."""
     for result, value in zip(op.operation.results, values, strict=True):

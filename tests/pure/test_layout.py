@@ -257,6 +257,16 @@ def test_wgmma_accumulator_as_the_ptx_isa_has_it(n: int) -> None:
     assert layout.is_invertible
 
 
+def test_mma_v2_tiles_warps_along_both_dimensions() -> None:
+    layout = named.mma_v2((32, 16), (2, 2))
+    assert layout.is_surjective
+    for register, lane, warp in itertools.product(range(4), range(32), range(4)):
+        assert layout.apply(register=register, lane=lane, warp=warp) == {
+            "dim0": 16 * (warp // 2) + lane // 4 + 8 * (register // 2),
+            "dim1": 8 * (warp % 2) + 2 * (lane % 4) + register % 2,
+        }
+
+
 def test_wgmma_left_operand_in_registers() -> None:
     layout = named.wgmma_operand_a((64, 16), 16, (4, 1))
     for warp, lane, i in itertools.product(range(4), range(32), range(8)):

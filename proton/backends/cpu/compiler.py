@@ -50,11 +50,6 @@ class CompileResult:
     times: dict[str, float] = field(default_factory=dict)  # ms by stage
 
 
-def environment() -> dict[str, str]:
-    """What the code depends on outside of Proton, for the cache key."""
-    return {"cpu": llvm.host_cpu(), "features": llvm.host_features(), "llvm": llvm.version()}
-
-
 def vector_bits() -> int:
     """The widest float vectors that the host has."""
     return 512 if "+avx512f" in llvm.host_features().split(",") else 256
