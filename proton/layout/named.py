@@ -54,7 +54,7 @@ def fit(layout: LinearLayout, shape: Sequence[int]) -> LinearLayout:
             for basis in bases
         ]
     sizes = {out: min(size, shape[int(out[3:])]) for out, size in layout.outs}
-    result = LinearLayout.of(ins, sizes)
+    result = LinearLayout.of(ins, sizes).without_free_bits("register")
     for axis, size in enumerate(shape):
         repeat = size // result.out_size(dim(axis))
         result = result * LinearLayout.identity(repeat, "register", dim(axis))
@@ -78,6 +78,24 @@ def blocked(
         * _spread(warps_per_cta, "warp", order)
     )
     return fit(tile, shape)
+
+
+def spread(
+    shape: Sequence[int], per_thread: Sequence[int], order: Sequence[int], num_warps: int
+) -> LinearLayout:
+    """A blocked layout in which lanes, then warps cover the tensor, the fastest dimension first;
+    threads that are left over hold copies."""
+    lanes, warps = WARP_SIZE, num_warps
+    threads, groups = [1] * len(shape), [1] * len(shape)
+    for axis in order:
+        left = max(1, shape[axis] // per_thread[axis])
+        threads[axis] = min(lanes, left)
+        lanes //= threads[axis]
+        groups[axis] = min(warps, left // threads[axis])
+        warps //= groups[axis]
+    threads[order[-1]] *= lanes
+    groups[order[-1]] *= warps
+    return blocked(shape, per_thread, threads, groups, order)
 
 
 def sliced(parent: LinearLayout, axis: int) -> LinearLayout:

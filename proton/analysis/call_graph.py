@@ -1,0 +1,71 @@
+"""Which function of a module calls which; callers before callees and the other way round."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton.base.errors import CompilationError
+from proton.dialect.mlir import ir
+from proton.dialect.walk import all_ops
+
+
+@dataclass
+class CallGraph:
+    """`functions` by name, and the `func.call` ops of each function's body."""
+
+    functions: dict[str, Any]
+    calls: dict[str, list[Any]] = field(default_factory=dict)
+
+    def callers_first(self) -> list[Any]:
+        """Functions in an order in which each one comes after everything that calls it."""
+        return list(reversed(self.callees_first()))
+
+    def callees_first(self) -> list[Any]:
+        """Functions in an order in which each one comes after everything that it calls.
+
+        Raises CompilationError for recursion: a program's shared memory is laid out before it
+        runs, so it needs a bound on the depth of calls.
+        """
+        order: dict[str, None] = {}
+        open_: list[str] = []
+
+        def visit(name: str) -> None:
+            if name in order:
+                return
+            if name in open_:
+                cycle = " -> ".join([*open_[open_.index(name) :], name])
+                raise CompilationError(
+                    f"recursion is not supported: {cycle}", hint="write it as a loop"
+                )
+            open_.append(name)
+            for call in self.calls[name]:
+                visit(callee_name(call))
+            open_.pop()
+            order[name] = None
+
+        for name in self.functions:
+            visit(name)
+        return [self.functions[name] for name in order]
+
+
+def callee_name(call: Any) -> str:
+    """The name of the function that a `func.call` calls."""
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+
+
+def function_name(function: Any) -> str:
+    """The name of a `func.func`."""
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
+
+
+def call_graph(module: Any) -> CallGraph:
+    """The call graph of a module's functions with a body."""
+    functions = {
+        function_name(op.operation): op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
+    }
+    calls = {
+        name: [op for op in all_ops(function) if op.name == "func.call"]
+        for name, function in functions.items()
+    }
+    return CallGraph(functions, calls)

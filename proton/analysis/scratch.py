@@ -1,0 +1,90 @@
+"""How many bytes of shared memory an op needs while it runs, or makes.
+
+The lowering of an op and the allocation of its memory read one plan: both come here, or to the
+plans in `proton/layout` that this module adds up.
+"""
+
+from typing import Any
+
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import ir
+from proton.dialect.tt import PointerType
+from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
+from proton.layout import LinearLayout
+from proton.layout.conversion import Exchange, plan
+from proton.layout.reduction import plan_reduction
+
+ALIGNMENT = 16  # bytes: the widest access
+
+
+def stored_bytes(element: Any) -> int:
+    """The bytes of an element in shared memory; a bit takes one."""
+    if isinstance(element, PointerType) or str(element).startswith("!llvm.ptr"):
+        return 8
+    return max(1, int(element.width) // 8)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def exchange_bytes(exchange: Exchange, element: Any) -> int:
+    """The scratch memory of one exchange."""
+    return _aligned(exchange.elements * stored_bytes(element))
+
+
+def axis_of(op: Any) -> int:
+    """The `axis` attribute."""
+    return int(ir.IntegerAttr(op.attributes["axis"]).value)
+
+
+def partials_bytes(op: Any) -> list[int]:
+    """For each operand of a reduction or scan the bytes of its warps' partial results."""
+    result = []
+    for operand in op.operands:
+        partials = plan_reduction(layout_of(operand.type), axis_of(op)).exchange
+        if partials is None:
+            return []
+        element = element_of(operand)
+        result.append(exchange_bytes(partials.plan(stored_bytes(element)), element))
+    return result
+
+
+def has_copies(layout: LinearLayout) -> bool:
+    """Whether several threads hold an element."""
+    free = layout.free_bits()
+    return bool(free.get("lane", 0) or free.get("warp", 0))
+
+
+def scratch_bytes(op: Any) -> int:
+    """The shared memory that an op needs for itself, or that it makes (`ttg.local_alloc`)."""
+    match op.name:
+        case "ttg.convert_layout":
+            source, target = op.operands[0], op.results[0]
+            element = element_of(source)
+            way = plan(layout_of(source.type), layout_of(target.type), stored_bytes(element))
+            return exchange_bytes(way, element) if isinstance(way, Exchange) else 0
+        case "tt.reduce" | "tt.scan":
+            return sum(partials_bytes(op))
+        case "tt.histogram":
+            (bins,) = shape_of(op.results[0])
+            return _aligned(bins * 4)
+        case "tt.atomic_rmw" | "tt.atomic_cas":
+            return _atomic_bytes(op)
+        case "ttg.local_alloc":
+            _, element, layout = mem_desc_parts(op.results[0].type)
+            return _aligned((1 << layout.total_in_bits) * stored_bytes(element))
+    return 0
+
+
+def _atomic_bytes(op: Any) -> int:
+    """One thread does an atomic; where others hold copies they read what it got."""
+    result = op.results[0]
+    if not list(result.uses):
+        return 0
+    if not is_tensor(result.type):
+        return ALIGNMENT
+    layout = layout_of(result.type)
+    if not has_copies(layout):
+        return 0
+    return _aligned((1 << layout.total_out_bits) * stored_bytes(element_of(result)))

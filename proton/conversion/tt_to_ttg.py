@@ -1,0 +1,154 @@
+"""Gives every tensor a layout: the step from what a program computes to which thread holds what.
+
+Every tensor gets the default layout of its shape, so elementwise ops fit without further ado. An
+op that ties the layout of its result to that of its operand (a reduction drops a dimension,
+`tt.expand_dims` adds one) gets a `ttg.convert_layout` in between. None of these choices is final:
+`coalesce` and `remove-layout-conversions` make better ones.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.layout_rules import operand_layouts, result_layout
+from proton.base.errors import CompilationError
+from proton.base.targets import MAX_WARPS
+from proton.dialect import ttg
+from proton.dialect.diagnostics import element_of, is_power_of_two, shape_of
+from proton.dialect.layouts import convert, retype_result, set_constant_type
+from proton.dialect.mlir import ir
+from proton.dialect.ttg import is_tensor, layout_of, with_layout
+from proton.dialect.walk import all_ops, before, replace
+from proton.layout import LinearLayout, shapes
+from proton.layout.named import shared_row_major, spread
+from proton.passes import Pass, register
+
+DOT_TILE = 4  # rows and columns of the result that a thread computes
+
+
+@register
+@dataclass(frozen=True)
+class TritonToTritonGPU(Pass):
+    """Puts a layout on every tensor, for programs of `num_warps` warps.
+
+        %y = tt.expand_dims %x {axis = 1} : (tensor<64xf32>) -> tensor<64x1xf32>
+    becomes
+        %c = ttg.convert_layout %x : tensor<64xf32, #default> -> tensor<64xf32, #slice>
+        %y = tt.expand_dims %c {axis = 1} : tensor<64x1xf32, #default2>
+
+    Products become `ttg.dot` on operands in shared memory.
+    """
+
+    name: ClassVar[str] = "convert-triton-to-tritongpu"
+
+    num_warps: int = 4
+
+    def run(self, module: Any) -> None:
+        if not is_power_of_two(self.num_warps) or self.num_warps > MAX_WARPS:
+            raise CompilationError(
+                f"num_warps must be a power of two up to {MAX_WARPS}, got {self.num_warps}",
+                hint="pass num_warps=4 or another power of two to the launch",
+            )
+        i32 = ir.IntegerType.get_signless(32)
+        module.operation.attributes[ttg.NUM_WARPS] = ir.IntegerAttr.get(i32, self.num_warps)
+        ops = all_ops(module)
+        for op in ops:
+            self._assign(op)
+        for op in ops:
+            if op.name in _LEGALIZE:
+                _LEGALIZE[op.name](op, self.num_warps)
+
+    def _type(self, type_: Any) -> Any:
+        if not is_tensor(type_) or type_.encoding is not None:
+            return type_
+        return with_layout(type_, shapes.default(tuple(type_.shape), self.num_warps))
+
+    def _assign(self, op: Any) -> None:
+        """The default layout on results, on arguments of blocks, and on constants."""
+        for result in op.results:
+            if is_tensor(result.type):
+                result.set_type(self._type(result.type))
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    if is_tensor(argument.type):
+                        argument.set_type(self._type(argument.type))
+        if op.name == "arith.constant" and is_tensor(op.results[0].type):
+            set_constant_type(op)
+        elif op.name == "func.func":
+            function_type = ir.TypeAttr(op.attributes["function_type"]).value
+            inputs, results = (
+                [self._type(t) for t in types] for types in (function_type.inputs, function_type.results)
+            )
+            op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+# Ops whose operands and results have related layouts
+
+
+def _convert_operand(op: Any, number: int, layout: LinearLayout) -> None:
+    with before(op):
+        op.operands[number] = convert(op.operands[number], layout)
+
+
+def _operands(op: Any, num_warps: int) -> None:
+    for number, layout in enumerate(operand_layouts(op, layout_of(op.results[0].type))):
+        _convert_operand(op, number, layout)
+
+
+def _results(op: Any, num_warps: int) -> None:
+    layout = result_layout(op, layout_of(op.operands[0].type))
+    for number, result in enumerate(op.results):
+        if is_tensor(result.type):
+            retype_result(op, number, layout)
+
+
+def _split(op: Any, num_warps: int) -> None:
+    _convert_operand(op, 0, shapes.join(layout_of(op.results[0].type)))
+
+
+def _scan(op: Any, num_warps: int) -> None:
+    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    layout = shapes.scan(shape_of(op.operands[0]), axis, num_warps)
+    for number in range(len(op.operands)):
+        _convert_operand(op, number, layout)
+        retype_result(op, number, layout)
+
+
+def dot_layout(shape: tuple[int, ...], num_warps: int) -> LinearLayout:
+    """A square of the result in each thread, lanes along rows of the result."""
+    tile = tuple(min(DOT_TILE, size) for size in shape)
+    return spread(shape, tile, (1, 0), num_warps)
+
+
+def _dot(op: Any, num_warps: int) -> None:
+    a, b, acc = op.operands
+    layout = dot_layout(shape_of(acc), num_warps)
+    known = op.results[0].type
+    with before(op):
+        # A thread reads some rows of a and some columns of b at each step: these lie together.
+        sides = [
+            ttg.LocalAllocOp(
+                side,
+                ttg.mem_desc(
+                    shape_of(side), element_of(side), shared_row_major(shape_of(side), order)
+                ),
+            ).result
+            for side, order in ((a, (0, 1)), (b, (1, 0)))
+        ]
+        start = convert(acc, layout)
+        product = ttg.DotOp(*sides, start, start.type).result
+        replace(op, [convert(product, layout_of(known))])
+
+
+_LEGALIZE: dict[str, Callable[[Any, int], None]] = {
+    "tt.expand_dims": _operands,
+    "tt.broadcast": _operands,
+    "tt.trans": _operands,
+    "tt.reshape": _operands,
+    "tt.join": _results,
+    "tt.split": _split,
+    "tt.reduce": _results,
+    "tt.scan": _scan,
+    "tt.dot": _dot,
+}

@@ -1,0 +1,19 @@
+"""Calls between device functions: each gets the address of its own shared memory, last."""
+
+from typing import Any
+
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
+from proton.dialect import ttg
+from proton.dialect.mlir import ir
+
+
+@lowers("func.call")
+def _call(ctx: Lowering, site: Site) -> list[Any]:
+    offset = site.number(ttg.OFFSET) if ttg.OFFSET in site.op.attributes else 0
+    op = ir.Operation.create(
+        "func.call",
+        results=[llvm_type(result.type) for result in site.op.results],
+        operands=[*site.operands, ctx.shared(offset)],
+        attributes={"callee": site.op.attributes["callee"]},
+    )
+    return list(op.results)

@@ -1,0 +1,161 @@
+"""What a kernel tells its author: prints and assertions, by the CUDA runtime's device functions."""
+
+import re
+from typing import Any
+
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.libdevice import call, declare
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.memory import first_thread
+from proton.dialect.mlir import ir
+from proton.dialect.ttg import is_tensor, layout_of
+
+_ASSERTION = re.compile(
+    r"(?P<file>.*):(?P<line>\d+): in (?P<function>\w+): (?P<text>.*)", re.DOTALL
+)
+
+
+def _generic() -> Any:
+    return v.pointer(0)
+
+
+def _string(ctx: Lowering, text: str) -> Any:
+    """The address of a string constant."""
+    data = text.encode() + b"\0"
+    globals_ = [op for op in ctx.module.body.operations if op.operation.name == "llvm.mlir.global"]
+    name = f"string_{len(globals_)}"
+    type_ = ir.Type.parse(f"!llvm.array<{len(data)} x i8>")
+    with ir.InsertionPoint.at_block_begin(ctx.module.body), ir.Location.unknown():
+        ir.Operation.create(
+            "llvm.mlir.global",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "global_type": ir.TypeAttr.get(type_),
+                "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
+                "constant": ir.UnitAttr.get(),
+                "value": ir.StringAttr.get(data),
+                "addr_space": ir.IntegerAttr.get(v.integer(32), 0),
+                "visibility_": ir.IntegerAttr.get(v.integer(64), 0),
+            },
+            regions=1,
+        )
+    symbol = ir.FlatSymbolRefAttr.get(name)
+    return v.create("llvm.mlir.addressof", _generic(), global_name=symbol)
+
+
+def _print_call(ctx: Lowering, text: str, arguments: list[Any]) -> None:
+    """`vprintf`: the arguments lie in a struct in local memory."""
+    declare(ctx.module, "vprintf", v.integer(32), [_generic(), _generic()])
+    if arguments:
+        type_ = v.struct([argument.type for argument in arguments])
+        block = ctx.function.regions[0].blocks[0]
+        with ir.InsertionPoint.at_block_begin(block):
+            space = v.create(
+                "llvm.alloca", _generic(), v.i32(1), elem_type=ir.TypeAttr.get(type_)
+            )
+        for number, argument in enumerate(arguments):
+            place = v.create(
+                "llvm.getelementptr",
+                _generic(),
+                space,
+                rawConstantIndices=ir.DenseI32ArrayAttr.get([0, number]),
+                elem_type=ir.TypeAttr.get(type_),
+            )
+            v.store(place, argument, v.bits_of(argument.type) // 8)
+    else:
+        space = v.create("llvm.mlir.zero", _generic())
+    call("vprintf", v.integer(32), _string(ctx, text), space)
+
+
+def _promoted(value: Any, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
+    """(the format, the value as C's variadic arguments want it)"""
+    type_ = value.type
+    if isinstance(type_, ir.FloatType):
+        wide = ir.F64Type.get()
+        return "%f", value if type_ == wide else v.create("llvm.fpext", wide, value)
+    if str(type_).startswith("!llvm.ptr"):
+        return "%p", v.create("llvm.ptrtoint", v.integer(64), value)
+    bits = v.bits_of(type_)
+    target = v.integer(64 if bits > 32 else 32)
+    if bits < target.width:
+        value = v.create("llvm.sext" if signed and bits > 1 else "llvm.zext", target, value)
+    letter = "x" if hexadecimal else "d" if signed else "u"
+    digits = f"0{max(2, bits // 4)}" if hexadecimal else ""
+    prefix = "0x" if hexadecimal else ""
+    return f"{prefix}%{digits}{'ll' if target.width == 64 else ''}{letter}", value
+
+
+@lowers("tt.print")
+def _print(ctx: Lowering, site: Site) -> list[Any]:
+    """One line an element: `pid (x, y, z) idx (i, j) prefix: value`."""
+    ids = [
+        v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32)) for axis in "xyz"
+    ]
+    prefix = site.text("prefix")
+    hexadecimal = bool(site.op.attributes["hex"].value)
+    signed = list(ir.DenseI32ArrayAttr(site.op.attributes["signed"]))
+    if not site.operands:
+        v.when(first_thread(ctx), lambda: _print_call(ctx, f"pid (%u, %u, %u) {prefix}\n", ids))
+        return []
+    for number, (operand, type_) in enumerate(
+        zip(site.operands, site.operand_types, strict=True)
+    ):
+        which = f"(operand {number}) " if len(site.operands) > 1 else ""
+        is_signed = bool(signed[number])
+        if not is_tensor(type_):
+
+            def one(value: Any = operand, signed_: bool = is_signed, w: str = which) -> None:
+                form, promoted = _promoted(value, signed_, hexadecimal)
+                text = f"pid (%u, %u, %u) idx () {prefix}{w}{form}\n"
+                _print_call(ctx, text, [*ids, promoted])
+
+            v.when(first_thread(ctx), one)
+            continue
+        layout = layout_of(type_)
+        rank = len(layout.outs)
+        indices = [ctx.indices(layout, axis) for axis in range(rank)]
+        places = ", ".join(["%u"] * rank)
+
+        def every(
+            value: Any = operand,
+            signed_: bool = is_signed,
+            w: str = which,
+            indices_: list[Any] = indices,
+            places_: str = places,
+        ) -> None:
+            for register in range(v.count_of(value)):
+                form, promoted = _promoted(v.extract(value, register), signed_, hexadecimal)
+                text = f"pid (%u, %u, %u) idx ({places_}) {prefix}{w}{form}\n"
+                where = [v.extract(index, register) for index in indices_]
+                _print_call(ctx, text, [*ids, *where, promoted])
+
+        v.when(ctx.owns(layout), every)
+    return []
+
+
+@lowers("tt.assert")
+def _assert(ctx: Lowering, site: Site) -> list[Any]:
+    """`__assertfail` ends the kernel; the host sees CUDA_ERROR_ASSERT."""
+    (condition,) = site.operands
+    holds = condition
+    if v.is_vector(condition.type):
+        holds = v.create("llvm.intr.vector.reduce.and", v.integer(1), condition)
+    failed = v.binary("llvm.xor", holds, v.constant(1, v.integer(1)))
+    found = _ASSERTION.fullmatch(site.text("message"))
+    file, line, function, text = found.groups() if found else ("", "0", "", site.text("message"))
+    pointers = [_generic(), _generic(), v.integer(32), _generic(), v.integer(64)]
+    declare(ctx.module, "__assertfail", "void", pointers)
+
+    def fail() -> None:
+        call(
+            "__assertfail",
+            None,
+            _string(ctx, text),
+            _string(ctx, file),
+            v.i32(int(line)),
+            _string(ctx, function),
+            v.constant(1, v.integer(64)),
+        )
+
+    v.when(failed, fail)
+    return []

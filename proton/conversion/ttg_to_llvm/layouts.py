@@ -1,0 +1,232 @@
+"""Ops that choose, rename or move registers: creation, shapes, layout conversions."""
+
+from typing import Any
+
+import numpy as np
+
+from proton.analysis.scratch import stored_bytes
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
+from proton.dialect.ttg import layout_of, mem_desc_parts
+from proton.layout import LinearLayout, shapes
+from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
+
+_AXES = "xyz"
+
+
+@lowers("tt.get_program_id")
+def _program_id(ctx: Lowering, site: Site) -> list[Any]:
+    axis = _AXES[site.number("axis")]
+    return [v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32))]
+
+
+@lowers("tt.get_num_programs")
+def _num_programs(ctx: Lowering, site: Site) -> list[Any]:
+    axis = _AXES[site.number("axis")]
+    return [v.create(f"nvvm.read.ptx.sreg.nctaid.{axis}", v.integer(32))]
+
+
+@lowers("tt.make_range")
+def _make_range(ctx: Lowering, site: Site) -> list[Any]:
+    indices = ctx.indices(layout_of(site.result_type), 0)
+    start = site.number("start")
+    return [v.add(indices, v.constant(start, indices.type)) if start else indices]
+
+
+@lowers("tt.splat")
+def _splat(ctx: Lowering, site: Site) -> list[Any]:
+    return [v.splat(site.operands[0], v.count_of_type(llvm_type(site.result_type)))]
+
+
+@lowers("tt.unsplat")
+def _unsplat(ctx: Lowering, site: Site) -> list[Any]:
+    return [v.extract(site.operands[0], 0)]
+
+
+@lowers("tt.expand_dims", "tt.reshape", "tt.trans")
+def _same_registers(ctx: Lowering, site: Site) -> list[Any]:
+    """Only the index of an element changes, and not its place."""
+    return site.operands
+
+
+@lowers("tt.broadcast")
+def _broadcast(ctx: Lowering, site: Site) -> list[Any]:
+    source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
+    narrow = shapes.broadcast_source(target, tuple(size for _, size in source.outs))
+    picks = _narrow_registers(target, narrow)
+    return [v.shuffle(site.operands[0], picks)]
+
+
+def _narrow_registers(target: LinearLayout, narrow: LinearLayout) -> list[int]:
+    """For each register of a broadcast's result the register of its source."""
+    sizes = np.array([size for _, size in narrow.outs])
+    wide = target.table("register").reshape(-1, len(sizes)) % sizes
+    rows = narrow.table("register").reshape(-1, len(sizes))
+    known = {tuple(row): number for number, row in enumerate(rows)}
+    return [known[tuple(row)] for row in wide]
+
+
+@lowers("tt.join")
+def _join(ctx: Lowering, site: Site) -> list[Any]:
+    left, right = site.operands
+    count = v.count_of(left)
+    picks = [number + side * count for number in range(count) for side in (0, 1)]
+    return [v.shuffle(left, picks, right)]
+
+
+@lowers("tt.split")
+def _split(ctx: Lowering, site: Site) -> list[Any]:
+    bit = shapes.split_bit(layout_of(site.operand_types[0]))
+    assert bit is not None, "the verifier of the pipeline converts the operand of a split"
+    (value,) = site.operands
+    registers = range(v.count_of(value))
+    return [v.shuffle(value, [r for r in registers if r >> bit & 1 == side]) for side in (0, 1)]
+
+
+# Conversions
+
+
+@lowers("ttg.convert_layout")
+def _convert_layout(ctx: Lowering, site: Site) -> list[Any]:
+    source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
+    (value,) = site.operands
+    way = plan(source, target, stored_bytes(v.element(value)))
+    match way:
+        case Permutation(sources):
+            return [v.shuffle(value, sources)]
+        case Shuffle():
+            return [_shuffled(ctx, value, way)]
+        case Exchange():
+            return exchange(ctx, [value], [way], source, target, [ctx.scratch(site)])
+
+
+def _shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
+    """Every target register from one register of another lane."""
+    base = ctx.thread_bits(way.lanes + way.warps)
+    by_flip: dict[int, list[int]] = {}
+    for register, flip in enumerate(way.flips):
+        by_flip.setdefault(flip, []).append(register)
+    parts, order = [], []
+    for flip, registers in by_flip.items():
+        lane = v.binary("llvm.xor", base, v.i32(flip)) if flip else base
+        chosen = v.shuffle(value, [way.sources[r] for r in registers])
+        parts += v.to_elements(v.shuffle_lanes("idx", chosen, lane))
+        order += registers
+    return v.from_elements([parts[order.index(r)] for r in range(len(way.flips))])
+
+
+def exchange(
+    ctx: Lowering,
+    values: list[Any],
+    ways: list[Exchange],
+    source: LinearLayout,
+    target: LinearLayout,
+    offsets: list[int],
+) -> list[Any]:
+    """Values in the layout `target`, through shared memory at `offsets`, with one barrier."""
+    for value, way, offset in zip(values, ways, offsets, strict=True):
+        write_shared(ctx, value, source, way.shared, way.vector, ctx.shared(offset))
+    v.barrier()
+    return [
+        read_shared(ctx, value, target, way.shared, way.vector, ctx.shared(offset))
+        for value, way, offset in zip(values, ways, offsets, strict=True)
+    ]
+
+
+def _stored_type(element: Any) -> Any:
+    """The type of an element in shared memory: bits are bytes."""
+    return v.integer(8) if v.bits_of(element) == 1 else element
+
+
+def _addresses(
+    ctx: Lowering, places: LinearLayout, registers: list[int], base: Any, element: Any
+) -> list[Any]:
+    """The address of the first element of each access, given the offsets of all places."""
+    thread = ctx.thread_part(places, 0)
+    own = [places.apply(register=register)["offset"] for register in registers]
+    bases = [b[0] for name in ("lane", "warp") for b in places.bases(name)]
+    if not any(basis & offset for basis in bases for offset in own):
+        start = v.offset_pointer(base, thread, element)
+        return [v.offset_pointer(start, v.i32(o), element) if o else start for o in own]
+    flipped = [v.binary("llvm.xor", thread, v.i32(o)) if o else thread for o in own]
+    return [v.offset_pointer(base, offset, element) for offset in flipped]
+
+
+def _groups(places: LinearLayout, vector: int) -> list[list[int]]:
+    """Registers by access: those of one access have consecutive offsets; copies are left out."""
+    offsets: dict[int, int] = {}
+    for register in range(places.in_size("register")):
+        offsets.setdefault(places.apply(register=register)["offset"], register)
+    starts = [offset for offset in offsets if offset % vector == 0]
+    return [[offsets[start + n] for n in range(vector)] for start in starts]
+
+
+def write_shared(
+    ctx: Lowering, value: Any, source: LinearLayout, shared: LinearLayout, vector: int, base: Any
+) -> None:
+    """Stores a thread's registers where `shared` has their elements."""
+    places = source.invert_and_compose(shared)
+    element = v.element(value)
+    stored = _stored_type(element)
+    if stored != element:
+        value = v.create("llvm.zext", v.vector(v.count_of(value), stored), value)
+    groups = _groups(places, vector)
+    addresses = _addresses(ctx, places, [group[0] for group in groups], base, stored)
+    for group, address in zip(groups, addresses, strict=True):
+        v.store(address, v.shuffle(value, group), vector * stored_bytes(stored))
+
+
+def read_shared(
+    ctx: Lowering, like: Any, target: LinearLayout, shared: LinearLayout, vector: int, base: Any
+) -> Any:
+    """The registers of `target`, of the element type of `like`, from shared memory."""
+    places = target.invert_and_compose(shared)
+    element = v.element(like)
+    stored = _stored_type(element)
+    groups = _groups(places, vector)
+    addresses = _addresses(ctx, places, [group[0] for group in groups], base, stored)
+    type_ = v.vector(vector, stored)
+    loaded = [v.load(a, type_, vector * stored_bytes(stored)) for a in addresses]
+    whole = v.concatenate(loaded)
+    position = {register: n for n, register in enumerate(r for group in groups for r in group)}
+    first: dict[int, int] = {}  # offset -> the register that has it
+    picks = []
+    for register in range(places.in_size("register")):
+        offset = places.apply(register=register)["offset"]
+        picks.append(position[first.setdefault(offset, register)])
+    whole = v.shuffle(whole, picks)
+    if stored != element:
+        whole = v.create("llvm.trunc", v.vector(v.count_of(whole), element), whole)
+    return whole
+
+
+@lowers("ttg.local_alloc")
+def _local_alloc(ctx: Lowering, site: Site) -> list[Any]:
+    (value,) = site.operands
+    source = layout_of(site.operand_types[0])
+    _, _, shared = mem_desc_parts(site.result_type)
+    base = ctx.shared(ctx.scratch(site))
+    vector = _contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
+    write_shared(ctx, value, source, shared, vector, base)
+    return [base]
+
+
+def _contiguous(places: LinearLayout, element_bytes: int) -> int:
+    """How many consecutive offsets one access may take, 16 bytes at most."""
+    others = [b[0] for name, bases in places.ins if name != "register" for b in bases]
+    registers = {b[0] for b in places.bases("register")}
+    count = 1
+    while (
+        count * element_bytes < 16
+        and count in registers
+        and not any(other & count for other in others)
+        and all(r == count or not r & count for r in registers)
+    ):
+        count *= 2
+    return count
+
+
+@lowers("ttg.barrier")
+def _barrier(ctx: Lowering, site: Site) -> list[Any]:
+    v.barrier()
+    return []

@@ -1,0 +1,53 @@
+"""Calls of NVIDIA's libdevice, whose bitcode is linked when the code becomes PTX."""
+
+from typing import TYPE_CHECKING, Any
+
+from proton.conversion.ttg_to_llvm import values as v
+from proton.dialect.mlir import ir
+
+if TYPE_CHECKING:
+    from proton.conversion.ttg_to_llvm.lowering import Lowering
+
+PREFIX = "__nv_"
+
+
+def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> None:
+    """Declares an external function once in a module."""
+    for op in module.body.operations:
+        if op.operation.name == "llvm.func" and op.operation.attributes["sym_name"].value == name:
+            return
+    listed = ", ".join(map(str, arguments))
+    type_ = ir.Type.parse(f"!llvm.func<{result} ({listed})>")
+    with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
+        ir.Operation.create(
+            "llvm.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "function_type": ir.TypeAttr.get(type_),
+                "linkage": ir.Attribute.parse("#llvm.linkage<external>"),
+                "CConv": ir.Attribute.parse("#llvm.cconv<ccc>"),
+                "visibility_": ir.IntegerAttr.get(v.integer(64), 0),
+            },
+            regions=1,
+        )
+
+
+def call(name: str, result: Any, *operands: Any) -> Any:
+    """Calls an LLVM function by name; None where `result` is None."""
+    op = ir.Operation.create(
+        "llvm.call",
+        results=[] if result is None else [result],
+        operands=list(operands),
+        attributes={
+            "callee": ir.FlatSymbolRefAttr.get(name),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )
+    return None if result is None else op.result
+
+
+def call_libdevice(ctx: "Lowering", name: str, result: Any, *operands: Any) -> Any:
+    """A call of a libdevice function on scalars."""
+    declare(ctx.module, name, result, [operand.type for operand in operands])
+    return call(name, result, *operands)

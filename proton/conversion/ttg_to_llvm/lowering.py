@@ -1,0 +1,279 @@
+"""The frame of the lowering: types, the order of the work, and the table of rules.
+
+A tensor becomes one vector a thread: its registers in the order of the layout. Arithmetic,
+structured control flow and functions stay the ops they are and only change types, in place;
+every other op has a rule that gives the values in its place.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton.analysis.axis_info import AxisInfos
+from proton.base.errors import PassError
+from proton.base.targets import WARP_SIZE
+from proton.conversion.ttg_to_llvm import values as v
+from proton.dialect import ttg
+from proton.dialect.mlir import ir
+from proton.dialect.tt import PointerType
+from proton.dialect.ttg import MemDescType, is_tensor, layout_of, num_warps
+from proton.layout import LinearLayout
+
+SHARED_SYMBOL = "global_smem"
+_KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
+
+
+def llvm_type(type_: Any) -> Any:
+    """What a value of a type is in a thread."""
+    if is_tensor(type_):
+        registers = layout_of(type_).in_size("register")
+        return v.vector(registers, llvm_type(type_.element_type))
+    if isinstance(type_, PointerType):
+        return v.pointer(v.GLOBAL)
+    if isinstance(type_, MemDescType):
+        return v.pointer(v.SHARED)
+    if is_float8(type_):
+        return v.integer(8)
+    return type_
+
+
+def is_float8(type_: Any) -> bool:
+    """Whether a scalar type is an 8-bit float: its bits travel as i8."""
+    return isinstance(type_, ir.FloatType) and type_.width == 8
+
+
+@dataclass
+class Site:
+    """An op that is being lowered: its operands as LLVM values, its types as they were."""
+
+    op: Any
+    operand_types: list[Any]
+    access: int = 1  # elements that one load or store may take
+
+    @property
+    def operands(self) -> list[Any]:
+        return list(self.op.operands)
+
+    @property
+    def result_type(self) -> Any:
+        return self.op.results[0].type
+
+    def optional(self, count: int) -> list[Any]:
+        """The operands by position; None where an optional one is not there."""
+        segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
+        given = iter(self.op.operands)
+        return [next(given) if segment else None for segment in segments][:count]
+
+    def text(self, name: str) -> str:
+        """A string attribute."""
+        return str(ir.StringAttr(self.op.attributes[name]).value)
+
+    def number(self, name: str) -> int:
+        """An integer attribute."""
+        return int(ir.IntegerAttr(self.op.attributes[name]).value)
+
+
+Rule = Callable[["Lowering", Site], list[Any]]
+RULES: dict[str, Rule] = {}
+
+
+def lowers(*names: str) -> Callable[[Rule], Rule]:
+    """Registers the rule of an op: it emits code before the op and gives its results' values."""
+
+    def add(rule: Rule) -> Rule:
+        for name in names:
+            RULES[name] = rule
+        return rule
+
+    return add
+
+
+@dataclass
+class Lowering:
+    """The lowering of one function."""
+
+    module: Any
+    function: Any
+    infos: AxisInfos
+    warps: int
+    shared_base: Any = None  # of a function that is called: where its shared memory begins
+    _tid: Any = None
+    _mapped: dict[Any, Any] = field(default_factory=dict)
+
+    # What a thread knows of itself
+
+    def _at_entry(self) -> Any:
+        """Where values go that depend on the thread alone: they are made once."""
+        if self._tid is None:
+            block = self.function.regions[0].blocks[0]
+            with ir.InsertionPoint.at_block_begin(block), self.function.location:
+                self._tid = v.create("nvvm.read.ptx.sreg.tid.x", v.integer(32))
+        return ir.InsertionPoint.after(self._tid.owner)
+
+    @property
+    def thread(self) -> Any:
+        """The thread's number in its program, i32."""
+        self._at_entry()
+        return self._tid
+
+    def thread_bits(self, bases: tuple[int, ...]) -> Any:
+        """The linear map of the thread's number, lane bits lowest."""
+        key = bases
+        if key not in self._mapped:
+            with self._at_entry(), self.function.location:
+                self._mapped[key] = v.xor_of_bits(self._tid, bases)
+        return self._mapped[key]
+
+    def thread_part(self, layout: LinearLayout, column: int) -> Any:
+        """What lane and warp add to an output of a layout, i32."""
+        bases = [b[column] for name in ("lane", "warp") for b in layout.bases(name)]
+        return self.thread_bits(tuple(bases))
+
+    def indices(self, layout: LinearLayout, axis: int) -> Any:
+        """The index along `axis` of each register's element, `vector<n x i32>`."""
+        registers = [int(x) for x in layout.table("register")[..., axis].ravel()]
+        base = v.splat(self.thread_part(layout, axis), len(registers))
+        if not any(registers):
+            return base
+        bases = [b[axis] for name in ("lane", "warp") for b in layout.bases(name)]
+        apart = not any(basis & register for basis in bases for register in registers)
+        name = "llvm.add" if apart else "llvm.xor"
+        flags = {}
+        if apart:
+            flags["overflowFlags"] = ir.Attribute.parse("#llvm.overflow<nsw, nuw>")
+        return v.binary(name, base, v.constants(registers), **flags)
+
+    def owns(self, layout: LinearLayout) -> Any:
+        """Whether this thread is the one of several copies that acts, i1; None without copies."""
+        free = layout.free_bits()
+        mask = free.get("lane", 0) | free.get("warp", 0) * WARP_SIZE
+        if not mask:
+            return None
+        key = "owner", mask
+        if key not in self._mapped:
+            with self._at_entry(), self.function.location:
+                bits = v.binary("llvm.and", self._tid, v.i32(mask))
+                self._mapped[key] = v.compare("eq", bits, v.i32(0))
+        return self._mapped[key]
+
+    # Shared memory
+
+    def shared(self, offset: int) -> Any:
+        """The address of a byte of the function's shared memory."""
+        base = self.shared_base
+        if base is None:
+            symbol = ir.FlatSymbolRefAttr.get(SHARED_SYMBOL)
+            base = v.create("llvm.mlir.addressof", v.pointer(v.SHARED), global_name=symbol)
+        return v.offset_pointer(base, v.i32(offset), v.integer(8)) if offset else base
+
+    def scratch(self, site: Site) -> int:
+        """Where an op's scratch memory begins; a PassError where none was allocated."""
+        if ttg.OFFSET not in site.op.attributes:
+            raise PassError(f"{site.op.name} has no shared memory: run allocate-shared-memory")
+        return site.number(ttg.OFFSET)
+
+    # The work
+
+    def run(self) -> None:
+        sites = list(_sites(self.function, self.infos))
+        self._signature()
+        for site in sites:
+            op = site.op
+            with ir.InsertionPoint(op), op.location:
+                rule = RULES.get(op.name)
+                found = rule(self, site) if rule is not None and self._applies(site) else None
+                if found is not None:
+                    for result, value in zip(op.results, found, strict=True):
+                        result.replace_all_uses_with(value)
+                    op.erase()
+                elif op.name.startswith(_KEPT):
+                    retype(op)
+                else:
+                    raise PassError(f"{op.name} has no rule in ttg-to-llvm (at {op.location})")
+
+    def _applies(self, site: Site) -> bool:
+        """Arithmetic has rules for some types only."""
+        return not site.op.name.startswith("arith.") or needs_rule(site)
+
+    def _signature(self) -> None:
+        """The function's type; one that is called takes the address of its shared memory last."""
+        block = self.function.regions[0].blocks[0]
+        for argument in block.arguments:
+            argument.set_type(llvm_type(argument.type))
+        if "tt.kernel" not in self.function.attributes:
+            self.shared_base = block.add_argument(v.pointer(v.SHARED), self.function.location)
+        type_ = ir.TypeAttr(self.function.attributes["function_type"]).value
+        inputs = [argument.type for argument in block.arguments]
+        results = [llvm_type(result) for result in type_.results]
+        self.function.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(inputs, results)
+        )
+        if "arg_attrs" in self.function.attributes:
+            known = list(ir.ArrayAttr(self.function.attributes["arg_attrs"]))
+            known += [ir.DictAttr.get({})] * (len(inputs) - len(known))
+            self.function.attributes["arg_attrs"] = ir.ArrayAttr.get(known)
+
+
+def needs_rule(site: Site) -> bool:
+    """Whether an `arith` op is not what upstream would make of it."""
+    name = site.op.name
+    if name in ("arith.divf", "arith.remf", "arith.constant"):
+        return True
+    types = [*site.operand_types, *(result.type for result in site.op.results)]
+    return any(is_float8(getattr(type_, "element_type", type_)) for type_ in types)
+
+
+def _sites(function: Any, infos: AxisInfos) -> list[Site]:
+    """The ops of a function in order; regions of reductions and scans belong to their op."""
+    found: list[Site] = []
+
+    def visit(block: Any) -> None:
+        for view in block.operations:
+            op = view.operation
+            site = Site(op, [operand.type for operand in op.operands])
+            if op.name in ("tt.load", "tt.store"):
+                site.access = access_elements(op, infos)
+            found.append(site)
+            if op.name not in ("tt.reduce", "tt.scan"):
+                for region in op.regions:
+                    for inner in region.blocks:
+                        visit(inner)
+
+    for block in function.regions[0].blocks:
+        visit(block)
+    return found
+
+
+def access_elements(op: Any, infos: AxisInfos) -> int:
+    """How many consecutive registers one access of a load or store may take."""
+    from proton.analysis.axis_info import vector_elements
+    from proton.transforms.coalesce import mask_of
+
+    pointer = op.operands[0]
+    if not is_tensor(pointer.type):
+        return 1
+    bases = layout_of(pointer.type).bases("register")
+    if not bases or not any(bases[0]):
+        return 1
+    axis = next(a for a, value in enumerate(bases[0]) if value)
+    run = 1
+    for bit, basis in enumerate(bases):
+        if basis != tuple((1 << bit) * (a == axis) for a in range(len(basis))):
+            break
+        run *= 2
+    return min(run, vector_elements(pointer, mask_of(op), infos)[axis])
+
+
+def retype(op: Any) -> None:
+    """Gives an op that stays the types of LLVM."""
+    for result in op.results:
+        result.set_type(llvm_type(result.type))
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in block.arguments:
+                argument.set_type(llvm_type(argument.type))
+
+
+def lowering(module: Any, function: Any, infos: AxisInfos) -> Lowering:
+    """The lowering of a function of a module."""
+    return Lowering(module, function, infos, num_warps(module))

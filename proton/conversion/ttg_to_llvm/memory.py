@@ -1,0 +1,221 @@
+"""Loads and stores: up to 16 bytes an access, predicated without branches.
+
+Consecutive registers whose elements lie side by side go in one access. Without a mask that is an
+`llvm.load` of a vector; with one it is inline PTX under a predicate, `@p ld.global.v4.b32`, so
+that nothing branches and masked-off registers keep `other`.
+"""
+
+from typing import Any
+
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
+from proton.dialect.tt import pointee_of
+from proton.dialect.ttg import is_tensor, layout_of
+
+# PTX's names of an eviction policy (PTX ISA, "Cache Eviction Priority Hints").
+_EVICTION = {
+    "": "",
+    "evict_normal": ".L1::evict_normal",
+    "evict_first": ".L1::evict_first",
+    "evict_last": ".L1::evict_last",
+}
+
+
+def _registers(value: Any) -> Any:
+    """A scalar as a vector of one register; None stays."""
+    if value is None or v.is_vector(value.type):
+        return value
+    return v.insert(v.poison(v.vector(1, value.type)), value, 0)
+
+
+def _like_source(value: Any, type_: Any) -> Any:
+    """The vector as it was asked for: a scalar where the op had no tensor."""
+    return value if is_tensor(type_) else v.extract(value, 0)
+
+
+def _words(bits: int) -> tuple[int, int, str]:
+    """(words, bits of a word, constraint letter) of an access of so many bits."""
+    if bits <= 16:
+        return 1, bits, "h"
+    if bits <= 32:
+        return 1, 32, "r"
+    return bits // 32, 32, "r"
+
+
+class _Access:
+    """The shape of one access: how many elements, in which words."""
+
+    def __init__(self, site: Site, pointer_type: Any) -> None:
+        element = pointee_of_type(pointer_type)
+        self.element = v.integer(8) if is_float8(element) else element
+        if str(element).startswith("!tt.ptr"):
+            self.element = v.pointer(v.GLOBAL)
+        self.count = site.access
+        self.bits = v.bits_of(self.element) * self.count
+        self.words, self.word_bits, self.letter = _words(self.bits)
+        self.word = v.integer(max(16, self.word_bits))
+        self.vector = v.vector(self.count, self.element)
+        self.alignment = self.bits // 8
+        cache, evict = site.text("cache"), site.text("evict")
+        self.modifiers = cache + _EVICTION[evict]
+        self.plain = not self.modifiers and not self.is_volatile(site)
+
+    @staticmethod
+    def is_volatile(site: Site) -> bool:
+        return "volatile" in site.op.attributes and bool(site.op.attributes["volatile"].value)
+
+    @property
+    def suffix(self) -> str:
+        """`.v4.b32` and the like."""
+        return (f".v{self.words}" if self.words > 1 else "") + f".b{self.word_bits}"
+
+    def listed(self, first: int) -> str:
+        """The operands `$first...` as PTX takes them."""
+        names = ", ".join(f"${first + number}" for number in range(self.words))
+        return f"{{{names}}}" if self.words > 1 else names
+
+    def to_words(self, chunk: Any) -> list[Any]:
+        """The words of a chunk of registers."""
+        if str(self.element).startswith("!llvm.ptr"):
+            chunk = v.create("llvm.ptrtoint", v.vector(self.count, v.integer(64)), chunk)
+        if self.word_bits == 8:
+            byte = v.bitcast(v.extract(chunk, 0), v.integer(8))
+            return [v.create("llvm.zext", self.word, byte)]
+        return v.to_elements(v.bitcast(chunk, v.vector(self.words, self.word)))
+
+    def from_words(self, words: list[Any]) -> Any:
+        """The chunk of registers that words are."""
+        if self.word_bits == 8:
+            byte = v.create("llvm.trunc", v.integer(8), words[0])
+            return v.bitcast(v.from_elements([byte]), self.vector)
+        packed = v.from_elements(words)
+        if str(self.element).startswith("!llvm.ptr"):
+            packed = v.bitcast(packed, v.vector(self.count, v.integer(64)))
+            return v.create("llvm.inttoptr", self.vector, packed)
+        return v.bitcast(packed, self.vector)
+
+
+def pointee_of_type(type_: Any) -> Any:
+    """What a pointer type, or a tensor of pointers, points to."""
+
+    class Typed:
+        type = type_
+
+    return pointee_of(Typed)
+
+
+def _chunk(value: Any, start: int, count: int) -> Any:
+    return v.shuffle(value, range(start, start + count))
+
+
+@lowers("tt.load")
+def _load(ctx: Lowering, site: Site) -> list[Any]:
+    pointers, mask, other = map(_registers, site.optional(3))
+    access = _Access(site, site.operand_types[0])
+    chunks = []
+    for start in range(0, v.count_of(pointers), access.count):
+        address = v.extract(pointers, start)
+        if mask is None and access.plain:
+            chunks.append(v.load(address, access.vector, access.alignment))
+            continue
+        predicate = None if mask is None else v.extract(mask, start)
+        otherwise = None if other is None else _chunk(other, start, access.count)
+        chunks.append(_assembly_load(access, address, predicate, otherwise, site))
+    return [_like_source(v.concatenate(chunks), site.result_type)]
+
+
+def _assembly_load(
+    access: _Access, address: Any, predicate: Any, otherwise: Any, site: Site
+) -> Any:
+    kind = "ld.volatile.global" if access.is_volatile(site) else f"ld.global{access.modifiers}"
+    words = access.words
+    outputs = ",".join([f"={access.letter}"] * words)
+    operands, constraints, guard = [address], f"{outputs},l", ""
+    if predicate is not None:
+        # Registers that are masked off keep what is tied to them.
+        guard = f"@${words + 1} "
+        operands.append(predicate)
+        constraints += ",b" + "".join(f",{number}" for number in range(words))
+        if otherwise is None:
+            operands += [v.constant(0, access.word)] * words
+        else:
+            operands += access.to_words(otherwise)
+    text = f"{guard}{kind}{access.suffix} {access.listed(0)}, [${words}];"
+    if words == 1:
+        result = v.assembly(text, constraints, access.word, *operands, effects=True)
+        return access.from_words([result])
+    type_ = v.struct([access.word] * words)
+    result = v.assembly(text, constraints, type_, *operands, effects=True)
+    return access.from_words([v.member(result, n, access.word) for n in range(words)])
+
+
+@lowers("tt.store")
+def _store(ctx: Lowering, site: Site) -> list[Any]:
+    pointers, stored, mask = map(_registers, site.optional(3))
+    access = _Access(site, site.operand_types[0])
+    type_ = site.operand_types[0]
+    owner = ctx.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
+    for start in range(0, v.count_of(pointers), access.count):
+        address = v.extract(pointers, start)
+        chunk = _chunk(stored, start, access.count)
+        predicate = None if mask is None else v.extract(mask, start)
+        predicate = both(predicate, owner)
+        if predicate is None and access.plain:
+            v.store(address, chunk, access.alignment)
+        else:
+            _assembly_store(access, address, chunk, predicate)
+    return []
+
+
+def first_thread(ctx: Lowering) -> Any:
+    """Whether this is the program's first thread: it does what is done once."""
+    return v.compare("eq", ctx.thread, v.i32(0))
+
+
+def both(left: Any, right: Any) -> Any:
+    """The conjunction of two conditions; None is true."""
+    if left is None or right is None:
+        return right if left is None else left
+    return v.binary("llvm.and", left, right)
+
+
+def _assembly_store(access: _Access, address: Any, chunk: Any, predicate: Any) -> None:
+    words = access.to_words(chunk)
+    constraints = "l" + f",{access.letter}" * access.words
+    operands, guard = [address, *words], ""
+    if predicate is not None:
+        guard = f"@${access.words + 1} "
+        operands.append(predicate)
+        constraints += ",b"
+    text = f"{guard}st.global{access.modifiers}{access.suffix} [$0], {access.listed(1)};"
+    v.assembly(text, constraints, None, *operands, effects=True)
+
+
+@lowers("tt.addptr")
+def _addptr(ctx: Lowering, site: Site) -> list[Any]:
+    base, offset = site.operands
+    element = pointee_of_type(site.operand_types[0])
+    if str(element).startswith("!tt.ptr"):
+        element = v.integer(64)
+    elif is_float8(element):
+        element = v.integer(8)
+    return [v.offset_pointer(base, offset, element)]
+
+
+@lowers("tt.bitcast")
+def _bitcast(ctx: Lowering, site: Site) -> list[Any]:
+    return site.operands
+
+
+@lowers("tt.int_to_ptr")
+def _int_to_ptr(ctx: Lowering, site: Site) -> list[Any]:
+    (value,) = site.operands
+    return [v.create("llvm.inttoptr", v.like(value, v.pointer(v.GLOBAL)), value)]
+
+
+@lowers("tt.ptr_to_int")
+def _ptr_to_int(ctx: Lowering, site: Site) -> list[Any]:
+    (value,) = site.operands
+    return [v.create("llvm.ptrtoint", v.like(value, v.integer(64)), value)]
+
+

@@ -1,0 +1,276 @@
+"""Reductions and scans: registers, then lanes, then warps (proton/layout/reduction.py).
+
+The combine region is emitted on whole vectors of registers: combining 32 registers with 32
+others is one op for each op of the region.
+"""
+
+from typing import Any
+
+from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
+from proton.base.errors import UnsupportedLanguageConstruct
+from proton.base.targets import WARP_SIZE
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.layouts import exchange
+from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
+from proton.dialect.mlir import ir
+from proton.dialect.ttg import is_tensor, layout_of
+from proton.layout import LinearLayout
+from proton.layout.reduction import WarpExchange, plan_reduction
+
+# Combining with one of these gives the same whichever side comes first.
+_COMMUTATIVE = frozenset(
+    "arith.addf arith.addi arith.mulf arith.muli arith.andi arith.ori arith.xori arith.maxnumf "
+    "arith.minnumf arith.maximumf arith.minimumf arith.maxsi arith.minsi arith.maxui "
+    "arith.minui".split()
+)
+Values = list[Any]
+
+
+class _Combine:
+    """The region of a reduction or scan, as a function of two lists of vectors."""
+
+    def __init__(self, ctx: Lowering, op: Any) -> None:
+        self.ctx, self.block = ctx, op.regions[0].blocks[0]
+        self.ops = [view.operation for view in self.block.operations]
+        self.commutes = len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE
+        for inner in self.ops[:-1]:
+            if inner.regions:
+                raise UnsupportedLanguageConstruct(
+                    f"control flow ({inner.name}) in the combine function of a reduction or scan "
+                    "is not supported on a GPU",
+                    hint="choose with tl.where",
+                )
+
+    def __call__(self, left: Values, right: Values) -> Values:
+        made = dict(zip(self.block.arguments, left + right, strict=True))
+        count = v.count_of(left[0])
+        for op in self.ops[:-1]:
+            operands = [made.get(operand, operand) for operand in op.operands]
+            operands = [
+                o if v.is_vector(o.type) else v.splat(o, count) for o in operands
+            ]
+            types = [v.vector(count, result.type) for result in op.results]
+            attributes = {name: op.attributes[name] for name in op.attributes}
+            if op.name == "arith.constant":
+                attributes["value"] = ir.DenseElementsAttr.get_splat(types[0], attributes["value"])
+            new = ir.Operation.create(
+                op.name, results=types, operands=operands, attributes=attributes
+            )
+            results = self._lowered(op, new)
+            made |= dict(zip(op.results, results, strict=True))
+        return [made.get(value, value) for value in self.ops[-1].operands]
+
+    def _lowered(self, scalar: Any, op: Any) -> Values:
+        """An op that has a rule goes through it at once: nobody comes by here again."""
+        site = Site(op, [operand.type for operand in scalar.operands])
+        rule = RULES.get(op.name)
+        if rule is None or (op.name.startswith("arith.") and not needs_rule(site)):
+            return list(op.results)
+        if op.name == "arith.constant":
+            return list(op.results)
+        with ir.InsertionPoint(op):
+            found = rule(self.ctx, site)
+        op.erase()
+        return found
+
+
+def _on_pairs(values: Values, first: list[int], second: list[int], combine: _Combine) -> Values:
+    return combine(
+        [v.shuffle(value, first) for value in values],
+        [v.shuffle(value, second) for value in values],
+    )
+
+
+def _fold_bits(values: Values, bits: list[int], combine: _Combine) -> Values:
+    """Combines registers that differ in these bits, the highest first; they are gone after."""
+    for bit in sorted(bits, reverse=True):
+        registers = range(v.count_of(values[0]))
+        low = [r for r in registers if not r >> bit & 1]
+        values = _on_pairs(values, low, [r | 1 << bit for r in low], combine)
+    return values
+
+
+@lowers("tt.reduce")
+def _reduce(ctx: Lowering, site: Site) -> Values:
+    combine = _Combine(ctx, site.op)
+    source = layout_of(site.operand_types[0])
+    plan = plan_reduction(source, axis_of(site.op))
+    values = _fold_bits(site.operands, list(plan.registers), combine)
+    for bit in plan.lanes:
+        others = [v.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
+        values = _in_order(ctx, values, others, 1 << bit, combine)
+    if plan.exchange is not None:
+        values = _gather_warps(ctx, site, values, plan.exchange)
+        values = _fold_bits(values, list(range(len(plan.warps))), combine)
+    if not is_tensor(site.result_type):
+        return [v.extract(value, 0) for value in values]
+    return values
+
+
+def _in_order(
+    ctx: Lowering, own: Values, others: Values, lane_bit: int, combine: _Combine
+) -> Values:
+    """Combines what two lanes have so that both get the same, whatever the function is."""
+    if combine.commutes:
+        return combine(own, others)
+    is_upper = v.compare("ne", v.binary("llvm.and", ctx.thread, v.i32(lane_bit)), v.i32(0))
+    lower = [v.select(is_upper, b, a) for a, b in zip(own, others, strict=True)]
+    upper = [v.select(is_upper, a, b) for a, b in zip(own, others, strict=True)]
+    return combine(lower, upper)
+
+
+def _gather_warps(ctx: Lowering, site: Site, values: Values, partials: WarpExchange) -> Values:
+    """Each warp's values in every warp's registers, in the lowest register bits."""
+    sizes = _operand_sizes(site, values, partials)
+    start = ctx.scratch(site)
+    offsets = [start + sum(sizes[:number]) for number in range(len(sizes))]
+    ways = [partials.plan(stored_bytes(v.element(value))) for value in values]
+    return exchange(ctx, values, ways, partials.source, partials.target, offsets)
+
+
+def _operand_sizes(site: Site, values: Values, partials: WarpExchange) -> list[int]:
+    return [
+        exchange_bytes(partials.plan(stored_bytes(v.element(x))), v.element(x)) for x in values
+    ]
+
+
+# Scans
+
+
+@lowers("tt.scan")
+def _scan(ctx: Lowering, site: Site) -> Values:
+    """An inclusive scan: of a thread's run, of the lanes' totals, of the warps'.
+
+    The layout (proton/layout/shapes.py, `scan`) has the axis in registers, then lanes, then warps.
+    A reverse scan is a scan from the other end.
+    """
+    combine = _Combine(ctx, site.op)
+    reverse = bool(site.op.attributes["reverse"].value)
+    source = layout_of(site.operand_types[0])
+    plan = plan_reduction(source, axis_of(site.op))
+    values, totals = _scan_registers(site.operands, list(plan.registers), reverse, combine)
+    prefix: Values | None = None
+    has_prefix = None
+    if plan.lanes:
+        totals, prefix, has_prefix = _scan_lanes(ctx, totals, list(plan.lanes), reverse, combine)
+    if plan.exchange is not None:
+        last = _last_lane(ctx, totals, list(plan.lanes), reverse)
+        gathered = _gather_warps(ctx, site, last, plan.exchange)
+        before, has_before = _before_warp(
+            ctx, gathered, list(plan.warps), reverse, combine
+        )
+        if prefix is None:
+            prefix, has_prefix = before, has_before
+        else:
+            both = combine(before, prefix)
+            inner = _choose(has_prefix, both, before)
+            prefix = _choose(has_before, inner, prefix)
+            has_prefix = v.binary("llvm.or", has_prefix, has_before)
+    if prefix is None:
+        return values
+    count = v.count_of(values[0]) // v.count_of(prefix[0])
+    spread = _spread(prefix, source, list(plan.registers), count)
+    return _choose(has_prefix, combine(spread, values), values)
+
+
+def _choose(condition: Any, yes: Values, no: Values) -> Values:
+    return [v.select(condition, a, b) for a, b in zip(yes, no, strict=True)]
+
+
+def _group(registers: int, bits: list[int]) -> list[list[int]]:
+    """Registers by their place along the axis, each with its neighbours off the axis in order."""
+    others = [r for r in range(registers) if not any(r >> bit & 1 for bit in bits)]
+    groups = []
+    for place in range(1 << len(bits)):
+        along = sum((place >> n & 1) << bit for n, bit in enumerate(bits))
+        groups.append([r | along for r in others])
+    return groups
+
+
+def _scan_registers(
+    values: Values, bits: list[int], reverse: bool, combine: _Combine
+) -> tuple[Values, Values]:
+    """(every register combined with those before it, the last of each run)"""
+    registers = v.count_of(values[0])
+    groups = _group(registers, bits)
+    if reverse:
+        groups.reverse()
+    running = [v.shuffle(value, groups[0]) for value in values]
+    steps = [running]
+    for group in groups[1:]:
+        running = combine(running, [v.shuffle(value, group) for value in values])
+        steps.append(running)
+    position = {r: n for n, r in enumerate(r for group in groups for r in group)}
+    order = [position[r] for r in range(registers)]
+    whole = [
+        v.shuffle(v.concatenate([step[n] for step in steps]), order) for n in range(len(values))
+    ]
+    return whole, running
+
+
+def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Any:
+    """How far along the axis this lane (or warp) is, counted from the end the scan starts at."""
+    size = 1 << len(bits)
+    bases = [0] * 10
+    for number, bit in enumerate(bits):
+        bases[bit + shift] = 1 << number
+    place = ctx.thread_bits(tuple(bases))
+    return v.binary("llvm.sub", v.i32(size - 1), place) if reverse else place
+
+
+def _scan_lanes(
+    ctx: Lowering, totals: Values, bits: list[int], reverse: bool, combine: _Combine
+) -> tuple[Values, Values, Any]:
+    """(inclusive totals, what comes before this lane, whether anything does)"""
+    place = _coordinate(ctx, bits, 0, reverse)
+    stride = 1 << bits[0]  # the bits of the axis are consecutive
+    kind = "down" if reverse else "up"
+    for number in range(len(bits)):
+        distance = 1 << number
+        others = [v.shuffle_lanes(kind, t, v.i32(distance * stride)) for t in totals]
+        reaches = v.compare("uge", place, v.i32(distance))
+        totals = _choose(reaches, combine(others, totals), totals)
+    before = [v.shuffle_lanes(kind, t, v.i32(stride)) for t in totals]
+    return totals, before, v.compare("ne", place, v.i32(0))
+
+
+def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) -> Values:
+    """The total of all lanes of the axis, in each of them."""
+    if not bits:
+        return totals
+    mask = sum(1 << bit for bit in bits)
+    lane = v.binary("llvm.and", ctx.thread, v.i32(WARP_SIZE - 1))
+    if reverse:
+        source = v.binary("llvm.and", lane, v.i32(WARP_SIZE - 1 - mask))
+    else:
+        source = v.binary("llvm.or", lane, v.i32(mask))
+    return [v.shuffle_lanes("idx", total, source) for total in totals]
+
+
+def _before_warp(
+    ctx: Lowering, gathered: Values, bits: list[int], reverse: bool, combine: _Combine
+) -> tuple[Values, Any]:
+    """(what the warps before this one come to, whether there are any)"""
+    place = _coordinate(ctx, bits, WARP_SIZE.bit_length() - 1, reverse)
+    groups = _group(v.count_of(gathered[0]), list(range(len(bits))))
+    if reverse:
+        groups.reverse()
+    running = [v.shuffle(value, groups[0]) for value in gathered]
+    before = running
+    for number, group in enumerate(groups[1:-1], 2):
+        running = combine(running, [v.shuffle(value, group) for value in gathered])
+        before = _choose(v.compare("uge", place, v.i32(number)), running, before)
+    return before, v.compare("ne", place, v.i32(0))
+
+
+def _spread(prefix: Values, source: LinearLayout, bits: list[int], count: int) -> Values:
+    """What comes before a run, for every register of the run."""
+    registers = count * v.count_of(prefix[0])
+    position = {}
+    for group in _group(registers, bits):
+        for number, register in enumerate(group):
+            position[register] = number
+    picks = [position[r] for r in range(registers)]
+    return [v.shuffle(value, picks) for value in prefix]
+
+

@@ -1,0 +1,332 @@
+"""Emitting code on a thread's registers: one vector a tensor, a few ops a step.
+
+Functions emit at the insertion point and take and give `llvm`-compatible values. What a warp
+does together (shuffles) or a program (shared memory, barriers) is here, too.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from proton.dialect.mlir import ir
+
+GLOBAL, SHARED = 1, 3  # address spaces
+FULL_MASK = -1
+
+
+def create(name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
+    """An op with one result."""
+    return ir.Operation.create(
+        name, results=[type_], operands=list(operands), attributes=attributes
+    ).result
+
+
+def effect(name: str, *operands: Any, **attributes: Any) -> None:
+    """An op without results."""
+    ir.Operation.create(name, operands=list(operands), attributes=attributes)
+
+
+def integer(bits: int) -> Any:
+    return ir.IntegerType.get_signless(bits)
+
+
+def pointer(space: int) -> Any:
+    """`!llvm.ptr<space>`."""
+    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+
+
+def vector(count: int, element: Any) -> Any:
+    """`vector<count x element>`."""
+    return ir.VectorType.get([count], element)
+
+
+def is_vector(type_: Any) -> bool:
+    return isinstance(type_, ir.VectorType)
+
+
+def count_of(value: Any) -> int:
+    """The registers of a vector; 1 for a scalar."""
+    return int(value.type.shape[0]) if is_vector(value.type) else 1
+
+
+def element(value: Any) -> Any:
+    """The element type of a vector, or the scalar's own."""
+    return value.type.element_type if is_vector(value.type) else value.type
+
+
+def like(value: Any, element_type: Any) -> Any:
+    """A vector type with as many elements as `value`, or the scalar type."""
+    return vector(count_of(value), element_type) if is_vector(value.type) else element_type
+
+
+def bits_of(type_: Any) -> int:
+    """The width of a scalar type."""
+    return 64 if str(type_).startswith("!llvm.ptr") else int(type_.width)
+
+
+def constant(value: int | float, type_: Any) -> Any:
+    """A scalar, or a vector filled with one."""
+    scalar = type_.element_type if is_vector(type_) else type_
+    kind = ir.IntegerAttr if isinstance(scalar, ir.IntegerType) else ir.FloatAttr
+    attribute = kind.get(scalar, value)
+    if is_vector(type_):
+        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+    return create("llvm.mlir.constant", type_, value=attribute)
+
+
+def i32(value: int) -> Any:
+    return constant(value, integer(32))
+
+
+def constants(values: Sequence[int]) -> Any:
+    """`vector<n x i32>` of known values."""
+    i32_ = integer(32)
+    attribute = ir.DenseElementsAttr.get(
+        [ir.IntegerAttr.get(i32_, value) for value in values], type=vector(len(values), i32_)
+    )
+    return create("llvm.mlir.constant", vector(len(values), i32_), value=attribute)
+
+
+def poison(type_: Any) -> Any:
+    return create("llvm.mlir.poison", type_)
+
+
+def extract(value: Any, index: int) -> Any:
+    """An element of a vector."""
+    return create("llvm.extractelement", element(value), value, i32(index))
+
+
+def insert(into: Any, value: Any, index: int) -> Any:
+    return create("llvm.insertelement", into.type, into, value, i32(index))
+
+
+def splat(value: Any, count: int) -> Any:
+    """A scalar in every element of a vector."""
+    type_ = vector(count, value.type)
+    return shuffle(insert(poison(type_), value, 0), [0] * count)
+
+
+def shuffle(value: Any, picks: Sequence[int], other: Any = None) -> Any:
+    """Elements of `value`, then `other`, by number, as a vector."""
+    if other is None:
+        if list(picks) == list(range(count_of(value))):
+            return value
+        other = value
+    mask = ir.DenseI32ArrayAttr.get(list(picks))
+    return create(
+        "llvm.shufflevector", vector(len(picks), element(value)), value, other, mask=mask
+    )
+
+
+def concatenate(parts: Sequence[Any]) -> Any:
+    """Vectors of one length, a power of two of them, one after the other."""
+    parts = list(parts)
+    while len(parts) > 1:
+        both = range(2 * count_of(parts[0]))
+        parts = [shuffle(a, both, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def from_elements(values: Sequence[Any]) -> Any:
+    """Scalars as a vector."""
+    result = poison(vector(len(values), values[0].type))
+    for index, value in enumerate(values):
+        result = insert(result, value, index)
+    return result
+
+
+def to_elements(value: Any) -> list[Any]:
+    return [extract(value, index) for index in range(count_of(value))]
+
+
+def bitcast(value: Any, type_: Any) -> Any:
+    return value if value.type == type_ else create("llvm.bitcast", type_, value)
+
+
+def binary(name: str, left: Any, right: Any, **attributes: Any) -> Any:
+    """An op whose result has the operands' type."""
+    return create(name, left.type, left, right, **attributes)
+
+
+def add(left: Any, right: Any) -> Any:
+    return binary("llvm.add", left, right)
+
+
+def compare(predicate: str, left: Any, right: Any) -> Any:
+    """`arith.cmpi` by the predicate's name, on integers or vectors of them."""
+    number = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge").index(predicate)
+    attribute = ir.IntegerAttr.get(integer(64), number)
+    return create("arith.cmpi", like(left, integer(1)), left, right, predicate=attribute)
+
+
+def select(condition: Any, yes: Any, no: Any) -> Any:
+    return create("llvm.select", yes.type, condition, yes, no)
+
+
+def offset_pointer(base: Any, offset: Any, element_type: Any) -> Any:
+    """`base` moved by `offset` elements; either of them may be a vector."""
+    type_ = base.type
+    if is_vector(offset.type) and not is_vector(type_):
+        type_ = vector(count_of(offset), type_)
+    return create(
+        "llvm.getelementptr",
+        type_,
+        base,
+        offset,
+        rawConstantIndices=ir.DenseI32ArrayAttr.get([-(2**31)]),
+        elem_type=ir.TypeAttr.get(element_type),
+    )
+
+
+def load(pointer_: Any, type_: Any, alignment: int) -> Any:
+    attribute = ir.IntegerAttr.get(integer(64), alignment)
+    return create("llvm.load", type_, pointer_, alignment=attribute)
+
+
+def store(pointer_: Any, value: Any, alignment: int) -> None:
+    attribute = ir.IntegerAttr.get(integer(64), alignment)
+    effect("llvm.store", value, pointer_, alignment=attribute)
+
+
+def assembly(
+    text: str, constraints: str, type_: Any, *operands: Any, effects: bool = False
+) -> Any:
+    """Inline PTX; None where `type_` is None."""
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(constraints),
+    }
+    if effects:
+        attributes["has_side_effects"] = ir.UnitAttr.get()
+    op = ir.Operation.create(
+        "llvm.inline_asm",
+        results=[] if type_ is None else [type_],
+        operands=list(operands),
+        attributes=attributes,
+    )
+    return None if type_ is None else op.result
+
+
+def struct(types: Sequence[Any]) -> Any:
+    """`!llvm.struct<(...)>`."""
+    return ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
+
+
+def member(value: Any, index: int, type_: Any) -> Any:
+    """A member of a struct."""
+    return create(
+        "llvm.extractvalue", type_, value, position=ir.DenseI64ArrayAttr.get([index])
+    )
+
+
+def each(function: Callable[..., Any], *values: Any) -> Any:
+    """A function of scalars, applied to every element of vectors (or once, to scalars)."""
+    if not is_vector(values[0].type):
+        return function(*values)
+    columns = zip(*map(to_elements, values), strict=True)
+    return from_elements([function(*column) for column in columns])
+
+
+# Words: what shuffles and inline assembly can carry
+
+
+def to_words(value: Any) -> Any:
+    """A vector's bits as `vector<n x i32>`: packed where they fill words, else one a word."""
+    scalar, count = element(value), count_of(value)
+    width = bits_of(scalar)
+    if str(scalar).startswith("!llvm.ptr"):
+        value = create("llvm.ptrtoint", vector(count, integer(64)), value)
+    if width * count % 32 == 0 and width >= 8:
+        return bitcast(value, vector(width * count // 32, integer(32)))
+    value = bitcast(value, vector(count, integer(width)))
+    return create("llvm.zext", vector(count, integer(32)), value)
+
+
+def from_words(words: Any, type_: Any) -> Any:
+    """The vector of `type_` that `to_words` made words of."""
+    scalar, count = type_.element_type, int(type_.shape[0])
+    width = bits_of(scalar)
+    if str(scalar).startswith("!llvm.ptr"):
+        wide = bitcast(words, vector(count, integer(64)))
+        return create("llvm.inttoptr", type_, wide)
+    if width * count % 32 == 0 and width >= 8:
+        return bitcast(words, type_)
+    narrow = create("llvm.trunc", vector(count, integer(width)), words)
+    return bitcast(narrow, type_)
+
+
+def shuffle_lanes(kind: str, value: Any, lane: Any) -> Any:
+    """`shfl.sync`: every register from another lane; `kind` is idx, bfly, up or down.
+
+    Lanes that `up` and `down` would take from outside of the warp keep their own.
+    """
+    clamp = i32(0 if kind == "up" else 31)
+    mode = ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")
+    mask = i32(FULL_MASK)
+
+    def one(word: Any) -> Any:
+        return create("nvvm.shfl.sync", integer(32), mask, word, lane, clamp, kind=mode)
+
+    return from_words(each(one, to_words(value)), value.type)
+
+
+def barrier() -> None:
+    """All threads of the program arrive before any goes on."""
+    ir.Operation.create(
+        "nvvm.barrier",
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])},
+    )
+
+
+def xor_of_bits(value: Any, bases: Sequence[int]) -> Any:
+    """The linear map of a number: the XOR of `bases[k]` over its set bits k.
+
+    Runs of bases that double are one mask and one shift.
+    """
+    total = None
+    for start, length in _runs(bases):
+        basis = bases[start]
+        shift = basis.bit_length() - 1
+        mask = ((1 << length) - 1) << start
+        if basis == 1 << shift:
+            term = binary("llvm.and", value, i32(mask))
+            if shift > start:
+                term = binary("llvm.shl", term, i32(shift - start))
+            elif shift < start:
+                term = binary("llvm.lshr", term, i32(start - shift))
+        else:  # a basis of several bits: all or none of them
+            bit = binary("llvm.and", binary("llvm.lshr", value, i32(start)), i32(1))
+            term = binary("llvm.mul", bit, i32(basis))
+        total = term if total is None else binary("llvm.xor", total, term)
+    return i32(0) if total is None else total
+
+
+def _runs(bases: Sequence[int]) -> list[tuple[int, int]]:
+    """(first bit, length) of maximal runs in which each basis is twice the one before."""
+    runs: list[tuple[int, int]] = []
+    for bit, basis in enumerate(bases):
+        if not basis:
+            continue
+        is_power = basis & (basis - 1) == 0
+        if runs:
+            start, length = runs[-1]
+            if is_power and start + length == bit and bases[start] << length == basis:
+                runs[-1] = start, length + 1
+                continue
+        runs.append((bit, 1))
+    return runs
+
+
+def count_of_type(type_: Any) -> int:
+    """The elements of a vector type."""
+    return int(type_.shape[0])
+
+
+def when(condition: Any, emit: Callable[[], None]) -> None:
+    """Emits under a condition; None is true."""
+    if condition is None:
+        emit()
+        return
+    op = ir.Operation.create("scf.if", operands=[condition], regions=2)
+    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], [])):
+        emit()
+        ir.Operation.create("scf.yield")

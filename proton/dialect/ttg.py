@@ -1,0 +1,188 @@
+"""The `ttg` dialect: tile IR whose tensors know which thread holds which element.
+
+A tensor's encoding is a linear layout, `#ttg.linear<register, lane, warp, block>`: the bases of
+each input dimension (proton/layout/linear.py teaches what they mean). Arithmetic and `tt` ops
+keep their meaning; operands and results of an elementwise op have one layout. `ttg` adds what
+moves data between layouts and into shared memory.
+"""
+
+from typing import Any
+
+from proton.dialect.diagnostics import check_block, element_of, is_power_of_two, reject, shape_of
+from proton.dialect.mlir import ext, ir
+from proton.dialect.tt import Pure
+from proton.layout import LinearLayout
+from proton.layout.named import DISTRIBUTED, dim
+
+Operand, Result = ext.Operand, ext.Result
+
+NUM_WARPS = "ttg.num-warps"  # on the module: warps of a program
+SHARED = "ttg.shared"  # on a function: bytes of shared memory, its callees' included
+OFFSET = "ttg.offset"  # on an op: where its shared memory begins
+DIVISIBLE = "ttg.divisible"  # on tt.load and tt.store: elements that one access may take
+
+
+class TTG(ext.Dialect, name="ttg"):
+    """Layouts, and what moves data between them."""
+
+
+class LinearAttr(TTG.Attribute, name="linear"):
+    """`#ttg.linear<[[1], [2]], [[4], ...], [[128]], []>`: bases of register, lane, warp, block."""
+
+    register: Any
+    lane: Any
+    warp: Any
+    block: Any
+
+
+class SharedAttr(TTG.Attribute, name="shared"):
+    """`#ttg.shared<[[0, 1], [0, 2], [1, 0]]>`: the index of each power of two of an offset."""
+
+    offset: Any
+
+
+class MemDescType(TTG.Type, name="memdesc"):
+    """`!ttg.memdesc<[64, 32], f16, #ttg.shared<...>>`: a tensor in shared memory."""
+
+    sizes: Any
+    element: ir.TypeAttr
+    encoding: Any
+
+
+# Between attributes and the algebra. Attributes and types are unique and live as long as the one
+# context does, so both directions are remembered.
+_attributes: dict[LinearLayout, Any] = {}
+_layouts: dict[Any, LinearLayout] = {}
+_types: dict[tuple[Any, LinearLayout], Any] = {}
+
+
+def _bases_attr(bases: Any) -> Any:
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get(
+        [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, v) for v in basis]) for basis in bases]
+    )
+
+
+def _integers(attribute: Any) -> tuple[int, ...]:
+    return tuple(ir.IntegerAttr(value).value for value in ir.ArrayAttr(attribute))
+
+
+def _bases(attribute: Any) -> list[tuple[int, ...]]:
+    return [_integers(basis) for basis in ir.ArrayAttr(attribute)]
+
+
+def layout_attr(layout: LinearLayout) -> Any:
+    """The encoding of a distributed layout."""
+    found = _attributes.get(layout)
+    if found is None:
+        found = LinearAttr.get(*[_bases_attr(layout.bases(name)) for name in DISTRIBUTED])
+        _attributes[layout] = found
+    return found
+
+
+def layout_of(type_: Any) -> LinearLayout:
+    """The layout of a tensor type; raises ValueError where it has none."""
+    found = _layouts.get(type_)
+    if found is None:
+        encoding = type_.encoding
+        if encoding is None or not isinstance(encoding, LinearAttr):
+            raise ValueError(f"{type_} has no layout")
+        parts = [getattr(LinearAttr(encoding), name) for name in DISTRIBUTED]
+        ins = {name: _bases(part) for name, part in zip(DISTRIBUTED, parts, strict=True)}
+        outs = {dim(axis): size for axis, size in enumerate(type_.shape)}
+        found = _layouts[type_] = LinearLayout.of(ins, outs)
+    return found
+
+
+def with_layout(type_: Any, layout: LinearLayout) -> Any:
+    """The tensor type in another layout."""
+    key = type_, layout
+    found = _types.get(key)
+    if found is None:
+        shape, element = tuple(type_.shape), type_.element_type
+        found = ir.RankedTensorType.get(shape, element, encoding=layout_attr(layout))
+        _types[key] = found
+        _layouts[found] = layout
+    return found
+
+
+def is_tensor(type_: Any) -> bool:
+    """Whether a type is a tensor."""
+    return isinstance(type_, ir.RankedTensorType)
+
+
+def mem_desc(shape: tuple[int, ...], element: Any, layout: LinearLayout) -> Any:
+    """The type of a tensor in shared memory; `layout` maps offsets (in elements) to indices."""
+    i64 = ir.IntegerType.get_signless(64)
+    sizes = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, size) for size in shape])
+    encoding = SharedAttr.get(_bases_attr(layout.bases("offset")))
+    return MemDescType.get(sizes, ir.TypeAttr.get(element), encoding)
+
+
+def mem_desc_parts(type_: Any) -> tuple[tuple[int, ...], Any, LinearLayout]:
+    """(shape, element type, layout) of a `!ttg.memdesc`."""
+    desc = MemDescType(type_)
+    shape = _integers(desc.sizes)
+    bases = _bases(SharedAttr(desc.encoding).offset)
+    outs = {dim(axis): size for axis, size in enumerate(shape)}
+    return shape, ir.TypeAttr(desc.element).value, LinearLayout.of({"offset": bases}, outs)
+
+
+def num_warps(module: Any) -> int:
+    """Warps of a program, as `convert-triton-to-tritongpu` noted them on the module."""
+    return int(module.operation.attributes[NUM_WARPS].value)
+
+
+class ConvertLayoutOp(TTG.Operation, name="convert_layout", traits=[Pure]):
+    """`ttg.convert_layout %src`: the same tensor in the result's layout."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "ConvertLayoutOp") -> bool:
+        if not is_tensor(op.src.type):
+            return reject(op, f"operand must be a tensor, got {op.src.type}")
+        return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))
+
+
+class LocalAllocOp(TTG.Operation, name="local_alloc", traits=[Pure]):
+    """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "LocalAllocOp") -> bool:
+        if not isinstance(op.result.type, MemDescType):
+            return reject(op, f"result must be a !ttg.memdesc, got {op.result.type}")
+        shape, element, _ = mem_desc_parts(op.result.type)
+        return check_block(op, "operand", op.src, shape, element)
+
+
+class DotOp(TTG.Operation, name="dot", traits=[Pure]):
+    """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    acc: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "DotOp") -> bool:
+        for side in (op.a, op.b):
+            if not isinstance(side.type, MemDescType):
+                return reject(op, f"operands lie in shared memory, got {side.type}")
+        (m, k), (k2, n) = mem_desc_parts(op.a.type)[0], mem_desc_parts(op.b.type)[0]
+        if k != k2 or shape_of(op.acc) != (m, n):
+            return reject(op, f"shapes must fit, got {(m, k)}, {(k2, n)}, {shape_of(op.acc)}")
+        return op.acc.type == op.result.type or reject(op, "the result has acc's type")
+
+
+class BarrierOp(TTG.Operation, name="barrier"):
+    """`ttg.barrier`: all threads of the program arrive before any goes on."""
+
+
+def check_num_warps(count: int) -> bool:
+    """Whether a program can have so many warps."""
+    return is_power_of_two(count) and count <= 32

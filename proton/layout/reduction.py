@@ -1,0 +1,81 @@
+"""How a dimension of a distributed tensor is combined: in registers, in lanes, across warps.
+
+Along the axis, some bits of an element's index are register bits, some lane bits, some warp bits.
+Each thread combines its registers; lanes exchange what they have in a butterfly; then the
+partial results of the warps, a tensor with one index a warp, change their layout so that every
+thread has them all in registers, and it combines those. What is left is the layout without the
+axis.
+"""
+
+import functools
+from dataclasses import dataclass
+
+from proton.layout.conversion import Exchange, exchange
+from proton.layout.linear import Basis, LinearLayout
+from proton.layout.named import dim
+
+
+@dataclass(frozen=True)
+class WarpExchange:
+    """The layouts of the warps' partial results before and after: `target` has those of all
+    warps in its lowest register bits."""
+
+    source: LinearLayout
+    target: LinearLayout
+
+    def plan(self, element_bytes: int) -> Exchange:
+        """The exchange through shared memory."""
+        return exchange(self.source, self.target, element_bytes)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Bits of the inputs that lie along the axis, lowest index bit first."""
+
+    registers: tuple[int, ...]
+    lanes: tuple[int, ...]
+    warps: tuple[int, ...]
+    exchange: WarpExchange | None  # None where one warp has the whole axis
+
+
+@functools.cache
+def plan_reduction(source: LinearLayout, axis: int) -> Reduction:
+    """The plan for a layout whose bases each lie along one dimension; ValueError for others."""
+    bits = {name: _along(source, name, axis) for name in ("register", "lane", "warp")}
+    warps = bits["warp"]
+    partial = _partials(source, axis, warps) if warps else None
+    return Reduction(bits["register"], bits["lane"], warps, partial)
+
+
+def _along(layout: LinearLayout, in_dim: str, axis: int) -> tuple[int, ...]:
+    found = []
+    for bit, basis in enumerate(layout.bases(in_dim)):
+        if basis[axis]:
+            if any(value for a, value in enumerate(basis) if a != axis):
+                raise ValueError(f"{in_dim} bit {bit} moves along two dimensions: {basis}")
+            found.append((basis[axis], bit))
+    return tuple(bit for _, bit in sorted(found))
+
+
+def _partials(source: LinearLayout, axis: int, warps: tuple[int, ...]) -> WarpExchange:
+    """Layouts of the tensor that has one element a warp along the axis."""
+    outs = dict(source.outs) | {dim(axis): 1 << len(warps)}
+
+    def place(number: int) -> Basis:
+        return tuple((1 << number) * (a == axis) for a in range(len(outs)))
+
+    def without(basis: Basis) -> Basis:
+        return tuple(0 if a == axis else value for a, value in enumerate(basis))
+
+    registers = [b for b in source.bases("register") if not b[axis]]
+    lanes = [without(b) for b in source.bases("lane")]
+    own = [
+        place(warps.index(bit)) if bit in warps else basis
+        for bit, basis in enumerate(source.bases("warp"))
+    ]
+    everyone = [without(b) for b in source.bases("warp")]
+    gathered = [place(number) for number in range(len(warps))]
+    block = source.bases("block")
+    before = {"register": registers, "lane": lanes, "warp": own, "block": block}
+    after = {"register": gathered + registers, "lane": lanes, "warp": everyone, "block": block}
+    return WarpExchange(LinearLayout.of(before, outs), LinearLayout.of(after, outs))

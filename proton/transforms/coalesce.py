@@ -1,0 +1,87 @@
+"""Gives every memory access the layout in which it is widest."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.axis_info import (
+    AxisInfos,
+    element_bytes,
+    elements,
+    order_of,
+    vector_elements,
+)
+from proton.base.targets import WARP_SIZE
+from proton.dialect.diagnostics import shape_of
+from proton.dialect.layouts import convert, retype_result
+from proton.dialect.mlir import ir
+from proton.dialect.ttg import is_tensor, num_warps
+from proton.dialect.walk import before, ops_named
+from proton.layout import LinearLayout, shapes
+from proton.passes import Pass, register
+
+ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
+ACCESS_BYTES = 16
+
+
+@register
+@dataclass(frozen=True)
+class Coalesce(Pass):
+    """Lays the pointers of an access out along the dimension in which they are contiguous, so
+    that lanes follow each other and each thread has 16 bytes in a row.
+
+        %x = tt.load %p : tensor<1024x!tt.ptr<f32>, #one_a_thread>
+    becomes
+        %q = ttg.convert_layout %p
+        %y = tt.load %q : tensor<1024x!tt.ptr<f32>, #four_a_thread>
+        %x = ttg.convert_layout %y
+
+    Accesses of one shape and order get one layout, that of the widest, so that what is loaded in
+    one of them and stored in another need not move.
+    """
+
+    name: ClassVar[str] = "tritongpu-coalesce"
+
+    def run(self, module: Any) -> None:
+        infos = AxisInfos(module)
+        accesses = [
+            op for op in ops_named(module, *ACCESSES) if is_tensor(op.operands[0].type)
+        ]
+        plans = [(op, *_wishes(op, infos)) for op in accesses]
+        widest: dict[Any, int] = {}
+        for op, order, vector in plans:
+            key = shape_of(op.operands[0]), order
+            widest[key] = max(widest.get(key, 1), vector)
+        warps = num_warps(module)
+        for op, order, _ in plans:
+            shape = shape_of(op.operands[0])
+            share = max(1, elements(op.operands[0]) // (WARP_SIZE * warps))
+            vector = min(widest[shape, order], share)
+            _set_layout(op, shapes.vectorized(shape, order, vector, warps))
+
+
+def mask_of(op: Any) -> Any:
+    """The mask of an access; None where there is none."""
+    number = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}.get(op.name)
+    if number is None:
+        return None
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    return op.operands[number] if segments[number] else None
+
+
+def _wishes(op: Any, infos: AxisInfos) -> tuple[tuple[int, ...], int]:
+    """(order of dimensions, elements of one access) that suit an access."""
+    pointer = op.operands[0]
+    order = order_of(infos[pointer])
+    if op.name.startswith("tt.atomic"):
+        return order, 1
+    vector = vector_elements(pointer, mask_of(op), infos)[order[0]]
+    return order, min(vector, ACCESS_BYTES // element_bytes(pointer))
+
+
+def _set_layout(op: Any, layout: LinearLayout) -> None:
+    with before(op):
+        for number, operand in enumerate(op.operands):
+            if is_tensor(operand.type):
+                op.operands[number] = convert(operand, layout)
+    for number in range(len(op.results)):
+        retype_result(op, number, layout)

@@ -1,0 +1,311 @@
+"""Chooses layouts for whole expressions, so that data moves between threads only where it must.
+
+The layouts of some values are given: of what a load reads, of what a product or a scan makes, of
+what a store takes. Every other op computes in any layout. So the pass looks through the
+conversions that are there, carries the given layouts *forward* (what is computed from a load is
+computed where the load left it), and makes each operand available in the layout that its user
+wants: as it is, computed again *backward* in that layout where it is made of constants and ranges,
+or else converted.
+
+    %x = tt.load %p            : #blocked           %x = tt.load %p : #blocked
+    %c = ttg.convert_layout %x : #default     =>    %e = math.exp %x : #blocked
+    %e = math.exp %c           : #default           tt.store %q, %e : #blocked
+    %d = ttg.convert_layout %e : #blocked
+    tt.store %q, %d            : #blocked
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.layout_rules import is_cheap, is_elementwise, operand_layouts, result_layout
+from proton.dialect.mlir import ir
+from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
+from proton.dialect.walk import all_ops, defining_op
+from proton.layout import LinearLayout
+from proton.passes import Pass, register
+
+_ANCHORS = frozenset(
+    "tt.load tt.atomic_rmw tt.atomic_cas tt.scan tt.histogram ttg.dot func.call".split()
+)
+
+
+@register
+@dataclass(frozen=True)
+class RemoveLayoutConversions(Pass):
+    """Solves for layouts anew in every function, and leaves the conversions that it takes."""
+
+    name: ClassVar[str] = "tritongpu-remove-layout-conversions"
+
+    def run(self, module: Any) -> None:
+        for op in module.body.operations:
+            if op.operation.name == "func.func" and len(op.operation.regions[0].blocks):
+                function = op.operation
+                _Rewriter(_preferences(function)).function(function)
+                for conversion in reversed(all_ops(function)):
+                    if conversion.name == "ttg.convert_layout" and not list(
+                        conversion.results[0].uses
+                    ):
+                        conversion.erase()
+
+
+def _through(value: Any) -> Any:
+    """The value behind conversions."""
+    while (op := defining_op(value)) is not None and op.name == "ttg.convert_layout":
+        value = op.operands[0]
+    return value
+
+
+# Forward: which layout each value would like to have
+
+
+class _Preferences:
+    """`layouts[value]`: where the given layouts reach, going forward. A value that is not there
+    is made of constants and ranges, and has no opinion."""
+
+    def __init__(self) -> None:
+        self.layouts: dict[Any, LinearLayout] = {}
+
+    def of(self, value: Any) -> LinearLayout | None:
+        return self.layouts.get(_through(value))
+
+    def block(self, block: Any) -> None:
+        for op in block.operations:
+            self._visit(op.operation)
+
+    def _visit(self, op: Any) -> None:
+        if op.name == "scf.for":
+            self._for(op)
+        elif op.name == "scf.if":
+            self._if(op)
+        elif op.name == "scf.while":
+            for region in op.regions:
+                for block in region.blocks:
+                    self._given(block.arguments)
+                    self.block(block)
+            self._given(op.results)
+        elif op.name in _ANCHORS:
+            self._given(op.results)
+        elif op.name == "tt.reduce":
+            self._forward(op, self.of(op.operands[0]) or layout_of(op.operands[0].type))
+        elif op.name == "tt.split":
+            self._given(op.results)
+        elif op.name != "ttg.convert_layout":
+            known = [layout for v in op.operands if is_tensor(v.type) and (layout := self.of(v))]
+            if known:
+                # Of several, the one that spreads elements over most threads.
+                self._forward(op, min(known, key=lambda layout: layout.in_bits("register")))
+
+    def _given(self, values: Any) -> None:
+        for value in values:
+            if is_tensor(value.type):
+                self.layouts[value] = layout_of(value.type)
+
+    def _forward(self, op: Any, source: LinearLayout) -> None:
+        layout = result_layout(op, source)
+        for result in op.results:
+            if layout is not None and is_tensor(result.type):
+                self.layouts[result] = layout
+
+    def _for(self, op: Any) -> None:
+        block = op.regions[0].blocks[0]
+        carried = list(block.arguments)[1:]
+        initial = list(op.operands)[3:]
+        for argument, value in zip(carried, initial, strict=True):
+            if is_tensor(argument.type) and (layout := self.of(value)) is not None:
+                self.layouts[argument] = layout
+        yielded = list(block.operations)[-1].operation.operands
+        while True:
+            self.block(block)
+            changed = False
+            for argument, value in zip(carried, yielded, strict=True):
+                if is_tensor(argument.type) and argument not in self.layouts:
+                    layout = self.of(value)
+                    if layout is not None:
+                        self.layouts[argument], changed = layout, True
+            if not changed:
+                break
+        for argument, result in zip(carried, op.results, strict=True):
+            if is_tensor(argument.type):
+                if argument not in self.layouts:
+                    self.layouts[argument] = _wanted(argument) or layout_of(argument.type)
+                self.layouts[result] = self.layouts[argument]
+
+    def _if(self, op: Any) -> None:
+        branches = []
+        for region in op.regions:
+            for block in region.blocks:
+                self.block(block)
+                branches.append(list(block.operations)[-1].operation.operands)
+        for number, result in enumerate(op.results):
+            if is_tensor(result.type):
+                layouts = [self.of(values[number]) for values in branches]
+                known = [layout for layout in layouts if layout is not None]
+                self.layouts[result] = known[0] if known else layout_of(result.type)
+
+
+def _preferences(function: Any) -> dict[Any, LinearLayout]:
+    preferences = _Preferences()
+    block = function.regions[0].blocks[0]
+    preferences._given(block.arguments)
+    preferences.block(block)
+    return preferences.layouts
+
+
+def _wanted(value: Any, depth: int = 8) -> LinearLayout | None:
+    """The layout in which an access takes a carried pointer or mask, found through what is
+    computed from it."""
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name in ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"):
+            return layout_of(op.operands[use.operand_number].type)
+        if depth and (is_elementwise(op) or op.name == "ttg.convert_layout"):
+            for result in op.results:
+                found = _wanted(result, depth - 1) if is_tensor(result.type) else None
+                if found is not None:
+                    return found
+    return None
+
+
+# Backward: every operand in the layout that its user wants
+
+
+class _Rewriter:
+    """Gives values their layouts in program order, and operands theirs through `get`."""
+
+    def __init__(self, layouts: dict[Any, LinearLayout]) -> None:
+        self.layouts = layouts
+        self.made: dict[tuple[Any, LinearLayout], Any] = {}
+
+    def function(self, function: Any) -> None:
+        self._block(function.regions[0].blocks[0])
+
+    def _block(self, block: Any) -> None:
+        for op in list(block.operations):
+            self._visit(op.operation)
+
+    def _visit(self, op: Any) -> None:
+        if op.name == "ttg.convert_layout":
+            return
+        if op.name == "scf.for":
+            self._for(op)
+        elif op.name == "scf.if":
+            for result in op.results:
+                self._retype(result)
+            for region in op.regions:
+                for block in region.blocks:
+                    self._block(block)
+                    self._ends_with(block, list(op.results))
+        elif op.name in ("tt.reduce", "tt.scan"):
+            self._operands(op)
+        elif op.regions:
+            self._as_it_is(op)
+            for region in op.regions:
+                for block in region.blocks:
+                    self._block(block)
+        elif op.name not in ("scf.yield",):
+            self._operands(op)
+
+    def _operands(self, op: Any) -> None:
+        """Operands in the layout that goes with the results'."""
+        results = [result for result in op.results if result in self.layouts]
+        if op.name in _ANCHORS or not results or op.name == "tt.split":
+            if op.name == "tt.reduce":
+                self._reduced(op)
+            else:
+                self._as_it_is(op)
+            return
+        if op.name == "tt.reduce":
+            self._reduced(op)
+            return
+        layout = self.layouts[results[0]]
+        wanted = self._wanted_operands(op, layout)
+        for result in results:
+            self._retype(result)
+        tensors = [n for n, operand in enumerate(op.operands) if is_tensor(operand.type)]
+        for number, operand_layout in zip(tensors, wanted, strict=True):
+            op.operands[number] = self.get(op.operands[number], operand_layout)
+
+    def _wanted_operands(self, op: Any, layout: LinearLayout) -> list[LinearLayout]:
+        wanted = operand_layouts(op, layout)
+        if wanted is None:  # no rule that goes backward: the preference of the first operand is it
+            source = self.layouts.get(_through(op.operands[0])) or layout_of(op.operands[0].type)
+            wanted = [source for operand in op.operands if is_tensor(operand.type)]
+        return wanted
+
+    def _reduced(self, op: Any) -> None:
+        source = self.layouts.get(_through(op.operands[0])) or layout_of(op.operands[0].type)
+        for number, operand in enumerate(op.operands):
+            op.operands[number] = self.get(operand, source)
+        for result in op.results:
+            self._retype(result)
+
+    def _as_it_is(self, op: Any) -> None:
+        """Operands in the layouts that their types say."""
+        for number, operand in enumerate(op.operands):
+            if is_tensor(operand.type):
+                op.operands[number] = self.get(operand, layout_of(operand.type))
+
+    def _for(self, op: Any) -> None:
+        block = op.regions[0].blocks[0]
+        carried = list(block.arguments)[1:]
+        for argument, result in zip(carried, op.results, strict=True):
+            self._retype(argument)
+            self._retype(result)
+        for number, argument in enumerate(carried, 3):
+            if is_tensor(argument.type):
+                op.operands[number] = self.get(op.operands[number], layout_of(argument.type))
+        self._block(block)
+        self._ends_with(block, list(op.results))
+
+    def _ends_with(self, block: Any, targets: list[Any]) -> None:
+        end = list(block.operations)[-1].operation
+        for number, target in enumerate(targets):
+            if is_tensor(target.type):
+                end.operands[number] = self.get(end.operands[number], layout_of(target.type))
+
+    def _retype(self, value: Any) -> None:
+        layout = self.layouts.get(value)
+        if layout is not None and is_tensor(value.type):
+            value.set_type(with_layout(value.type, layout))
+
+    def get(self, value: Any, layout: LinearLayout) -> Any:
+        """The value in a layout: itself, computed again, or converted."""
+        source = _through(value)
+        type_ = with_layout(source.type, layout)
+        if source.type == type_:
+            return source
+        key = source, layout
+        if key not in self.made:
+            op = defining_op(source)
+            if op is not None and source not in self.layouts and is_cheap(op):
+                self.made[key] = self._again(op, layout)
+            else:
+                self.made[key] = _converted(source, type_)
+        return self.made[key]
+
+    def _again(self, op: Any, layout: LinearLayout) -> Any:
+        """A copy of a cheap op that computes in another layout, right behind it."""
+        wanted = iter(operand_layouts(op, layout) or [])
+        operands = [
+            self.get(operand, next(wanted)) if is_tensor(operand.type) else operand
+            for operand in op.operands
+        ]
+        result = op.results[0]
+        type_ = with_layout(result.type, layout)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        if op.name == "arith.constant":
+            splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
+            attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
+        with ir.InsertionPoint.after(op), op.location:
+            return ir.Operation.create(
+                op.name, results=[type_], operands=operands, attributes=attributes
+            ).result
+
+
+def _converted(value: Any, type_: Any) -> Any:
+    op = defining_op(value)
+    if op is None:
+        with ir.InsertionPoint.at_block_begin(value.owner), value.owner.owner.location:
+            return ConvertLayoutOp(value, type_).result
+    with ir.InsertionPoint.after(op), op.location:
+        return ConvertLayoutOp(value, type_).result
