@@ -8,7 +8,8 @@ For each dimension of a value, three powers of two:
 
 For example the block [8, 9, 10, 11, 20, 21, 22, 23] has contiguity 4, divisibility 4, and
 constancy 1. Runs start at multiples of their length. The analysis goes forward through a function
-once, through loops until nothing changes, and over the call graph from callers to callees: what a function's
+once, through loops until nothing changes, and over the call graph from callers to callees: what a
+function's
 parameter is, is what all of its call sites agree on.
 
 Source: the analysis of the same name in Triton, whose definitions are these.

@@ -28,9 +28,7 @@ SHAPE_OPS = frozenset("tt.expand_dims tt.broadcast tt.reshape tt.trans".split())
 def is_elementwise(op: Any) -> bool:
     """Whether operands and results, those that are tensors, have one layout."""
     dialect = op.name.partition(".")[0]
-    return op.name in _ELEMENTWISE or (
-        dialect in ("arith", "math") and op.name != "arith.constant"
-    )
+    return op.name in _ELEMENTWISE or (dialect in ("arith", "math") and op.name != "arith.constant")
 
 
 def is_cheap(op: Any) -> bool:

@@ -78,7 +78,8 @@ class TritonToTritonGPU(Pass):
         elif op.name == "func.func":
             function_type = ir.TypeAttr(op.attributes["function_type"]).value
             inputs, results = (
-                [self._type(t) for t in types] for types in (function_type.inputs, function_type.results)
+                [self._type(t) for t in types]
+                for types in (function_type.inputs, function_type.results)
             )
             op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 

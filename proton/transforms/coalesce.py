@@ -43,9 +43,7 @@ class Coalesce(Pass):
 
     def run(self, module: Any) -> None:
         infos = AxisInfos(module)
-        accesses = [
-            op for op in ops_named(module, *ACCESSES) if is_tensor(op.operands[0].type)
-        ]
+        accesses = [op for op in ops_named(module, *ACCESSES) if is_tensor(op.operands[0].type)]
         plans = [(op, *_wishes(op, infos)) for op in accesses]
         widest: dict[Any, int] = {}
         for op, order, vector in plans:

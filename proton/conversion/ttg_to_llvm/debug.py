@@ -50,9 +50,7 @@ def _print_call(ctx: Lowering, text: str, arguments: list[Any]) -> None:
         type_ = v.struct([argument.type for argument in arguments])
         block = ctx.function.regions[0].blocks[0]
         with ir.InsertionPoint.at_block_begin(block):
-            space = v.create(
-                "llvm.alloca", _generic(), v.i32(1), elem_type=ir.TypeAttr.get(type_)
-            )
+            space = v.create("llvm.alloca", _generic(), v.i32(1), elem_type=ir.TypeAttr.get(type_))
         for number, argument in enumerate(arguments):
             place = v.create(
                 "llvm.getelementptr",
@@ -88,18 +86,14 @@ def _promoted(value: Any, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
 @lowers("tt.print")
 def _print(ctx: Lowering, site: Site) -> list[Any]:
     """One line an element: `pid (x, y, z) idx (i, j) prefix: value`."""
-    ids = [
-        v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32)) for axis in "xyz"
-    ]
+    ids = [v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32)) for axis in "xyz"]
     prefix = site.text("prefix")
     hexadecimal = bool(site.op.attributes["hex"].value)
     signed = list(ir.DenseI32ArrayAttr(site.op.attributes["signed"]))
     if not site.operands:
         v.when(first_thread(ctx), lambda: _print_call(ctx, f"pid (%u, %u, %u) {prefix}\n", ids))
         return []
-    for number, (operand, type_) in enumerate(
-        zip(site.operands, site.operand_types, strict=True)
-    ):
+    for number, (operand, type_) in enumerate(zip(site.operands, site.operand_types, strict=True)):
         which = f"(operand {number}) " if len(site.operands) > 1 else ""
         is_signed = bool(signed[number])
         if not is_tensor(type_):

@@ -39,9 +39,7 @@ def _dot(ctx: Lowering, site: Site) -> list[Any]:
         k, total = block.arguments
         for number in range(steps):
             row = v.add(k, v.i32(number)) if number else k
-            left, right = (
-                side.at(base, row) for side, base in zip(sides, (a, b), strict=True)
-            )
+            left, right = (side.at(base, row) for side, base in zip(sides, (a, b), strict=True))
             total = _multiply_add(left, right, total)
         ir.Operation.create("scf.yield", operands=[total])
     return [_float_cast(op.result, v.element(acc))]

@@ -353,4 +353,3 @@ def _arith_bitcast(ctx: Lowering, site: Site) -> list[Any]:
 def _arith_select(ctx: Lowering, site: Site) -> list[Any]:
     condition, yes, no = site.operands
     return [v.select(condition, yes, no)]
-

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from proton.analysis.axis_info import AxisInfos
+from proton.analysis.axis_info import AxisInfos, vector_elements
 from proton.base.errors import PassError
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import values as v
@@ -18,6 +18,7 @@ from proton.dialect.mlir import ir
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import MemDescType, is_tensor, layout_of, num_warps
 from proton.layout import LinearLayout
+from proton.transforms.coalesce import mask_of
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
@@ -140,7 +141,7 @@ class Lowering:
         name = "llvm.add" if apart else "llvm.xor"
         flags = {}
         if apart:
-            flags["overflowFlags"] = ir.Attribute.parse("#llvm.overflow<nsw, nuw>")
+            flags["overflowFlags"] = ir.IntegerAttr.get(v.integer(32), 3)  # nsw, nuw
         return v.binary(name, base, v.constants(registers), **flags)
 
     def owns(self, layout: LinearLayout) -> Any:
@@ -246,9 +247,6 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
 
 def access_elements(op: Any, infos: AxisInfos) -> int:
     """How many consecutive registers one access of a load or store may take."""
-    from proton.analysis.axis_info import vector_elements
-    from proton.transforms.coalesce import mask_of
-
     pointer = op.operands[0]
     if not is_tensor(pointer.type):
         return 1

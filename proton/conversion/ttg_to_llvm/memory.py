@@ -217,5 +217,3 @@ def _int_to_ptr(ctx: Lowering, site: Site) -> list[Any]:
 def _ptr_to_int(ctx: Lowering, site: Site) -> list[Any]:
     (value,) = site.operands
     return [v.create("llvm.ptrtoint", v.like(value, v.integer(64)), value)]
-
-

@@ -46,9 +46,7 @@ class _Combine:
         count = v.count_of(left[0])
         for op in self.ops[:-1]:
             operands = [made.get(operand, operand) for operand in op.operands]
-            operands = [
-                o if v.is_vector(o.type) else v.splat(o, count) for o in operands
-            ]
+            operands = [o if v.is_vector(o.type) else v.splat(o, count) for o in operands]
             types = [v.vector(count, result.type) for result in op.results]
             attributes = {name: op.attributes[name] for name in op.attributes}
             if op.name == "arith.constant":
@@ -129,9 +127,7 @@ def _gather_warps(ctx: Lowering, site: Site, values: Values, partials: WarpExcha
 
 
 def _operand_sizes(site: Site, values: Values, partials: WarpExchange) -> list[int]:
-    return [
-        exchange_bytes(partials.plan(stored_bytes(v.element(x))), v.element(x)) for x in values
-    ]
+    return [exchange_bytes(partials.plan(stored_bytes(v.element(x))), v.element(x)) for x in values]
 
 
 # Scans
@@ -156,9 +152,7 @@ def _scan(ctx: Lowering, site: Site) -> Values:
     if plan.exchange is not None:
         last = _last_lane(ctx, totals, list(plan.lanes), reverse)
         gathered = _gather_warps(ctx, site, last, plan.exchange)
-        before, has_before = _before_warp(
-            ctx, gathered, list(plan.warps), reverse, combine
-        )
+        before, has_before = _before_warp(ctx, gathered, list(plan.warps), reverse, combine)
         if prefix is None:
             prefix, has_prefix = before, has_before
         else:
@@ -272,5 +266,3 @@ def _spread(prefix: Values, source: LinearLayout, bits: list[int], count: int) -
             position[register] = number
     picks = [position[r] for r in range(registers)]
     return [v.shuffle(value, picks) for value in prefix]
-
-

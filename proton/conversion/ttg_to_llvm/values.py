@@ -112,9 +112,7 @@ def shuffle(value: Any, picks: Sequence[int], other: Any = None) -> Any:
             return value
         other = value
     mask = ir.DenseI32ArrayAttr.get(list(picks))
-    return create(
-        "llvm.shufflevector", vector(len(picks), element(value)), value, other, mask=mask
-    )
+    return create("llvm.shufflevector", vector(len(picks), element(value)), value, other, mask=mask)
 
 
 def concatenate(parts: Sequence[Any]) -> Any:
@@ -187,9 +185,7 @@ def store(pointer_: Any, value: Any, alignment: int) -> None:
     effect("llvm.store", value, pointer_, alignment=attribute)
 
 
-def assembly(
-    text: str, constraints: str, type_: Any, *operands: Any, effects: bool = False
-) -> Any:
+def assembly(text: str, constraints: str, type_: Any, *operands: Any, effects: bool = False) -> Any:
     """Inline PTX; None where `type_` is None."""
     attributes = {
         "asm_string": ir.StringAttr.get(text),
@@ -213,9 +209,7 @@ def struct(types: Sequence[Any]) -> Any:
 
 def member(value: Any, index: int, type_: Any) -> Any:
     """A member of a struct."""
-    return create(
-        "llvm.extractvalue", type_, value, position=ir.DenseI64ArrayAttr.get([index])
-    )
+    return create("llvm.extractvalue", type_, value, position=ir.DenseI64ArrayAttr.get([index]))
 
 
 def each(function: Callable[..., Any], *values: Any) -> Any:

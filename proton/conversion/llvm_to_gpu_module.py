@@ -1,0 +1,56 @@
+"""Puts the functions of a program into a `gpu.module`: what the NVPTX target of MLIR takes."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.base.targets import WARP_SIZE
+from proton.dialect.mlir import ir
+from proton.dialect.ttg import num_warps
+from proton.passes import Pass, register
+
+GPU_MODULE = "kernel"
+
+
+@register
+@dataclass(frozen=True)
+class LLVMToGPUModule(Pass):
+    """Wraps a module of `llvm` functions, and says of each what LLVM and the assembler must know.
+
+    A kernel runs with `num_warps` warps and at most `max_registers` registers a thread (0: the
+    assembler chooses); other functions are internal and stay calls.
+    """
+
+    name: ClassVar[str] = "llvm-to-gpu-module"
+
+    max_registers: int = 0
+
+    def run(self, module: Any) -> None:
+        threads = WARP_SIZE * num_warps(module)
+        ops = [view.operation for view in module.body.operations]
+        for op in ops:
+            if op.name == "llvm.func" and len(op.regions[0].blocks):
+                self._describe(op, threads)
+        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+        with ir.InsertionPoint(module.body), module.operation.location:
+            inner = ir.Operation.create(
+                "gpu.module", attributes={"sym_name": ir.StringAttr.get(GPU_MODULE)}, regions=1
+            )
+            block = ir.Block.create_at_start(inner.regions[0], [])
+        for op in ops:
+            block.append(op)
+
+    def _describe(self, function: Any, threads: int) -> None:
+        attributes = function.attributes
+        is_kernel = "tt.kernel" in attributes
+        for name in list(attributes):
+            if name.startswith(("tt.", "ttg.", "proton.")):
+                del attributes[name]
+        if is_kernel:
+            attributes["nvvm.kernel"] = ir.UnitAttr.get()
+            attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
+            if self.max_registers:
+                i32 = ir.IntegerType.get_signless(32)
+                attributes["nvvm.maxnreg"] = ir.IntegerAttr.get(i32, self.max_registers)
+        else:
+            attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+            attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")

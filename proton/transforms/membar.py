@@ -1,0 +1,33 @@
+"""Puts barriers where threads of a program share memory (see proton/analysis/membar.py)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.allocation import allocate
+from proton.analysis.call_graph import call_graph
+from proton.analysis.membar import BARRIERS, missing_barriers
+from proton.dialect.ttg import BarrierOp
+from proton.dialect.walk import all_ops, before
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class Membar(Pass):
+    """`ttg.barrier` before every op that touches shared memory another thread may still use.
+
+    Barriers that the kernel's author wrote (`tt.debug_barrier`) become `ttg.barrier` as well.
+    """
+
+    name: ClassVar[str] = "membar"
+
+    def run(self, module: Any) -> None:
+        graph = call_graph(module)
+        for op in missing_barriers(graph, allocate(graph)):
+            with before(op):
+                BarrierOp()
+        for op in all_ops(module):
+            if op.name == BARRIERS[1]:
+                with before(op):
+                    BarrierOp()
+                op.erase()
