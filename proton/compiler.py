@@ -10,15 +10,18 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from importlib import metadata
+from typing import Any, TypeVar
 
 from proton import cache
 from proton.backends.cpu import llvm
+from proton.backends.nvidia.cubin import disassemble
+from proton.backends.nvidia.options import GPUOptions
 from proton.base.knobs import knobs
 from proton.language.function import DeviceFunction
 from proton.language.types import dtype
 
-ASM_FILES = {  # level of `kernel.asm` -> its file in the cache
+CPU_FILES = {  # level of `kernel.asm` -> its file in the cache
     "ttir": "ttir.mlir",
     "ttsir": "ttsir.mlir",
     "memref": "memref.mlir",
@@ -26,35 +29,54 @@ ASM_FILES = {  # level of `kernel.asm` -> its file in the cache
     "llir": "llir.ll",
     "obj": "code.o",
 }
+GPU_FILES = {
+    "ttir": "ttir.mlir",
+    "ttgir": "ttgir.mlir",
+    "llir": "llir.mlir",
+    "ptx": "code.ptx",
+    "cubin": "code.cubin",
+}
+_BYTES = ("obj", "cubin")
 
 
 class Asm(Mapping[str, Any]):
-    """The levels of a kernel by name: text, except `obj` (bytes). `asm` is disassembled on use."""
+    """The levels of a kernel by name: text, except machine code (bytes).
+
+    The last level, `asm` on a CPU and `sass` on a GPU, is disassembled on use; `sass` raises
+    ProtonError where `nvdisasm` is not to be found.
+    """
 
     def __init__(self, files: dict[str, bytes], source: str) -> None:
         self._files, self._source = files, source
+        self._is_gpu = GPU_FILES["cubin"] in files
 
     def __getitem__(self, level: str) -> Any:
         if level == "source":
             return self._source
-        if level == "asm":
+        if level == "asm" and not self._is_gpu:
             return llvm.disassembly(self["llir"])
-        content = self._files[ASM_FILES[level]]
-        return content if level == "obj" else content.decode()
+        if level == "sass" and self._is_gpu:
+            return disassemble(self["cubin"])
+        content = self._files[self._names[level]]
+        return content if level in _BYTES else content.decode()
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return GPU_FILES if self._is_gpu else CPU_FILES
 
     def __iter__(self) -> Iterator[str]:
-        return iter(["source", *ASM_FILES, "asm"])
+        return iter(["source", *self._names, "sass" if self._is_gpu else "asm"])
 
     def __len__(self) -> int:
-        return len(ASM_FILES) + 2
+        return len(self._names) + 2
 
 
 @dataclass
 class CompiledKernel:
     """A kernel for one signature and set of options.
 
-    `metadata` is what the launcher needs (name, symbol, written, extras, assertions, profile,
-    disjoint); `times` the milliseconds of each compile stage, empty after a cache hit.
+    `metadata` is what the launcher needs; `times` the milliseconds of each compile stage, empty
+    after a cache hit.
     """
 
     name: str
@@ -64,10 +86,36 @@ class CompiledKernel:
     times: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
 
+
+class CPUKernel(CompiledKernel):
+    """Its metadata: name, symbol, written, extras, assertions, profile, disjoint."""
+
     @cached_property
     def code(self) -> llvm.LinkedCode:
         """The machine code, linked into this process on first use."""
         return llvm.linker().link(self.asm["obj"], self.metadata["symbol"])
+
+
+class GPUKernel(CompiledKernel):
+    """Its metadata: name, target, num_warps, num_ctas, shared, n_regs, n_spills."""
+
+    @property
+    def n_regs(self) -> int:
+        """Registers of a thread."""
+        return int(self.metadata["n_regs"])
+
+    @property
+    def n_spills(self) -> int:
+        """Bytes of registers that a thread stores to and loads from local memory."""
+        return int(self.metadata["n_spills"])
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a program."""
+        return int(self.metadata["shared"])
+
+
+Kernel = TypeVar("Kernel", bound=CompiledKernel)
 
 
 # One compilation at a time. A fork waits for it to end: the child would inherit locks of MLIR
@@ -82,15 +130,19 @@ os.register_at_fork(
 
 @dataclass(frozen=True)
 class Specialization:
-    """What a kernel is compiled for: parameter -> type, and parameter -> constant."""
+    """What a kernel is compiled for: parameter -> type, and parameter -> constant.
+
+    `divisible` names parameters whose values are multiples of 16.
+    """
 
     types: tuple[tuple[str, dtype], ...]
     constants: tuple[tuple[str, Any], ...] = ()
+    divisible: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """Options that change the code; see proton.backends.cpu.compiler.CPUOptions.
+    """Options that change the code for the CPU; see proton.backends.cpu.compiler.CPUOptions.
 
     `instrumentation` is (strategy, capacity, placement), or None without records.
     """
@@ -100,44 +152,69 @@ class CompileOptions:
     instrumentation: tuple[str, int, str] | None = None
 
 
+Options = CompileOptions | GPUOptions
+
+
 def compile_function(
     fn: DeviceFunction, specialization: Specialization, options: CompileOptions
-) -> CompiledKernel:
-    """The kernel, from the disk cache if it is there."""
+) -> CPUKernel:
+    """The kernel for this machine's CPU, from the disk cache if it is there."""
     with compile_lock:
-        return _load_or_compile(fn, specialization, options)
+        return _load_or_compile(CPUKernel, fn, specialization, options)
+
+
+def compile_for_gpu(
+    fn: DeviceFunction, specialization: Specialization, options: GPUOptions
+) -> GPUKernel:
+    """The kernel for a GPU, from the disk cache if it is there. Needs no GPU."""
+    with compile_lock:
+        return _load_or_compile(GPUKernel, fn, specialization, options)
 
 
 def _load_or_compile(
-    fn: DeviceFunction, specialization: Specialization, options: CompileOptions
-) -> CompiledKernel:
+    kind: type[Kernel], fn: DeviceFunction, specialization: Specialization, options: Options
+) -> Kernel:
     start = time.perf_counter()
     key = _key(fn, specialization, options)
     bypass = knobs.always_compile or knobs.dump_to is not None or knobs.override_from is not None
     if not bypass and (entry := cache.load(key)) is not None:
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}
-        return CompiledKernel(fn.__name__, key, data, Asm(files, fn.src), times, from_cache=True)
+        return kind(fn.__name__, key, data, Asm(files, fn.src), times, from_cache=True)
     result = _compile(fn, specialization, options, f"{fn.__name__}-{key[:8]}")
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
-    return CompiledKernel(fn.__name__, key, result.data, Asm(result.files, fn.src), result.times)
+    return kind(fn.__name__, key, result.data, Asm(result.files, fn.src), result.times)
 
 
-def _key(fn: DeviceFunction, specialization: Specialization, options: CompileOptions) -> str:
+def _key(fn: DeviceFunction, specialization: Specialization, options: Options) -> str:
     return cache.make_key(
         {
             "proton": cache.compiler_version(),
             "source": fn.source_key(),
             "types": [(name, type_.mangle()) for name, type_ in specialization.types],
             "constants": [(name, _constant_key(v)) for name, v in specialization.constants],
+            "divisible": specialization.divisible,
             "options": repr(options),
-            "cpu": llvm.host_cpu(),
-            "features": llvm.host_features(),
-            "llvm": llvm.version(),
-            "bindings": _bindings_version(),
+            "bindings": metadata.version("numba-cuda-mlir"),
+            **_code_generator(options),
         }
     )
+
+
+def _code_generator(options: Options) -> dict[str, Any]:
+    """What else the machine code depends on."""
+    if isinstance(options, GPUOptions):
+        libdevice = knobs.libdevice  # another one than the wheel's
+        return {
+            "nvjitlink": metadata.version("nvidia-nvjitlink"),
+            "libdevice": str(libdevice) if libdevice else metadata.version("nvidia-nvvm"),
+        }
+    return {
+        "cpu": llvm.host_cpu(),
+        "features": llvm.host_features(),
+        "llvm": llvm.version(),
+    }
 
 
 def _constant_key(value: Any) -> str:
@@ -148,26 +225,26 @@ def _constant_key(value: Any) -> str:
     return f"{type(value).__name__}:{value!r}"
 
 
-def _bindings_version() -> str:
-    from importlib import metadata
-
-    return metadata.version("numba-cuda-mlir")
-
-
 def _compile(
-    fn: DeviceFunction, specialization: Specialization, options: CompileOptions, label: str
+    fn: DeviceFunction, specialization: Specialization, options: Options, label: str
 ) -> Any:
-    from proton.backends.cpu.compiler import CPUOptions, compile_kernel
-    from proton.backends.cpu.pipeline import Instrumentation
     from proton.frontend import Signature
 
-    return compile_kernel(
-        fn,
-        Signature(dict(specialization.types), dict(specialization.constants)),
-        CPUOptions(
-            disjoint=options.disjoint,
-            debug=options.debug,
-            instrumentation=options.instrumentation and Instrumentation(*options.instrumentation),
-        ),
-        label,
+    signature = Signature(
+        dict(specialization.types),
+        dict(specialization.constants),
+        frozenset(specialization.divisible),
     )
+    if isinstance(options, GPUOptions):
+        from proton.backends.nvidia import compiler as nvidia
+
+        return nvidia.compile_kernel(fn, signature, options, label)
+    from proton.backends.cpu.compiler import CPUOptions, compile_kernel
+    from proton.backends.cpu.pipeline import Instrumentation
+
+    cpu_options = CPUOptions(
+        disjoint=options.disjoint,
+        debug=options.debug,
+        instrumentation=options.instrumentation and Instrumentation(*options.instrumentation),
+    )
+    return compile_kernel(fn, signature, cpu_options, label)

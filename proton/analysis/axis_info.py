@@ -241,8 +241,11 @@ def _broadcast(op: Any, infos: AxisInfos) -> AxisInfo:
 
 def _trans(op: Any, infos: AxisInfos) -> AxisInfo:
     info, order = infos[op.operands[0]], tuple(ir.DenseI64ArrayAttr(op.attributes["order"]))
-    parts = (info.contiguity, info.divisibility, info.constancy)
-    return AxisInfo(*(tuple(p[axis] for axis in order) for p in parts), info.constant)
+    contiguity, divisibility, constancy = (
+        tuple(part[axis] for axis in order)
+        for part in (info.contiguity, info.divisibility, info.constancy)
+    )
+    return AxisInfo(contiguity, divisibility, constancy, info.constant)
 
 
 def _reshape(op: Any, infos: AxisInfos) -> AxisInfo | None:

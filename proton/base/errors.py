@@ -76,6 +76,10 @@ class PassError(ProtonError):
     """A pass failed, or left invalid IR; the message names the pass and the reproducer."""
 
 
+class OutOfResources(CompilationError):
+    """The kernel needs more of something than a program on the target has."""
+
+
 class LaunchError(ProtonError):
     """A launch was given an argument, grid or option it cannot take."""
 

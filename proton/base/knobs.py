@@ -24,6 +24,12 @@ def _boolean(text: str) -> bool:
     raise ValueError(f"expected one of {_TRUE + _FALSE[:-1]}")
 
 
+def _backend(text: str) -> str:
+    if text not in ("cpu", "cuda"):
+        raise ValueError("expected cpu or cuda")
+    return text
+
+
 @dataclass(frozen=True)
 class Knob:
     """One variable: its name, how its text becomes a value, its default, what it does."""
@@ -59,6 +65,18 @@ KNOBS: dict[str, Knob] = {
         "PROTON_NUM_THREADS", int, None, "threads that run a grid on the CPU; default: all cores"
     ),
     "debug": Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in"),
+    "backend": Knob(
+        "PROTON_BACKEND",
+        _backend,
+        None,
+        "where a kernel without array arguments runs, cpu or cuda; default: cuda if there is a GPU",
+    ),
+    "libdevice": Knob(
+        "PROTON_LIBDEVICE", Path, None, "NVIDIA's libdevice bitcode; default: the nvvm wheel's"
+    ),
+    "cuda_home": Knob(
+        "CUDA_HOME", Path, None, "the CUDA toolkit, for nvdisasm where it is not on the path"
+    ),
     "profile_memory": Knob(
         "PROTON_PROFILE_MEMORY", int, 1 << 30, "bytes of records one run may keep in memory"
     ),
@@ -69,10 +87,14 @@ KNOBS: dict[str, Knob] = {
 
 
 class Knobs:
-    """Attribute access to `KNOBS`."""
+    """Attribute access to `KNOBS`. `generation` counts the overrides so far: who remembers what
+    a knob was need only compare it."""
+
+    generation: int
 
     def __init__(self) -> None:
         object.__setattr__(self, "_overrides", {})
+        object.__setattr__(self, "generation", 0)
 
     def __getattr__(self, name: str) -> Any:
         knob = KNOBS.get(name)
@@ -92,6 +114,7 @@ class Knobs:
         if name not in KNOBS:
             raise AttributeError(f"no knob is named {name!r}; there are {', '.join(KNOBS)}")
         self._overrides[name] = value
+        object.__setattr__(self, "generation", self.generation + 1)
 
     @contextlib.contextmanager
     def scope(self, **values: Any) -> Iterator[None]:
@@ -104,6 +127,7 @@ class Knobs:
         finally:
             self._overrides.clear()
             self._overrides.update(before)
+            object.__setattr__(self, "generation", self.generation + 1)
 
 
 knobs = Knobs()

@@ -43,7 +43,7 @@ class LLVMToGPUModule(Pass):
         attributes = function.attributes
         is_kernel = "tt.kernel" in attributes
         for name in list(attributes):
-            if name.startswith(("tt.", "ttg.", "proton.")):
+            if name.startswith(("tt.", "proton.")):
                 del attributes[name]
         if is_kernel:
             attributes["nvvm.kernel"] = ir.UnitAttr.get()

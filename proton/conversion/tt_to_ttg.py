@@ -93,12 +93,15 @@ def _convert_operand(op: Any, number: int, layout: LinearLayout) -> None:
 
 
 def _operands(op: Any, num_warps: int) -> None:
-    for number, layout in enumerate(operand_layouts(op, layout_of(op.results[0].type))):
+    layouts = operand_layouts(op, layout_of(op.results[0].type))
+    assert layouts is not None, "these ops have a rule"
+    for number, layout in enumerate(layouts):
         _convert_operand(op, number, layout)
 
 
 def _results(op: Any, num_warps: int) -> None:
     layout = result_layout(op, layout_of(op.operands[0].type))
+    assert layout is not None, "these ops have a rule"
     for number, result in enumerate(op.results):
         if is_tensor(result.type):
             retype_result(op, number, layout)

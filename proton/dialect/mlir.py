@@ -94,6 +94,7 @@ tensor: Any = _module("dialects.tensor")
 memref: Any = _module("dialects.memref")
 llvm: Any = _module("dialects.llvm")
 vector: Any = _module("dialects.vector")
+gpu: Any = _module("dialects.gpu")
 
 
 def _keep_falsy_attributes(self: Any, attribute: Any) -> Any:

@@ -2,6 +2,7 @@
 
 A pointer argument is a numpy array, a CPU torch tensor, anything with DLPack on the CPU, or a
 `TensorWrapper`. Its address goes to the code; its extent decides whether two arguments overlap.
+Arrays on a GPU are gpu_arguments.py's.
 """
 
 import ctypes
@@ -40,6 +41,10 @@ CTYPES: dict[str, Any] = {
     "float32": ctypes.c_float,
     "float64": ctypes.c_double,
 }
+
+
+class GPUArgument(LaunchError):
+    """An argument is on a GPU: the launch belongs there."""
 
 
 class Memory(NamedTuple):
@@ -90,9 +95,7 @@ def memory_of(name: str, value: Any) -> Memory:
     if type(value).__module__.partition(".")[0] == "torch":
         return _torch_memory(name, value)
     if hasattr(value, "__cuda_array_interface__"):
-        raise LaunchError(
-            f"argument {name} is in GPU memory, and GPUs are not supported yet; pass a numpy array"
-        )
+        raise GPUArgument(f"argument {name} is in GPU memory")
     if hasattr(value, "__dlpack__"):
         try:
             return _array_memory(name, np.from_dlpack(value))
@@ -134,10 +137,10 @@ def _array_memory(name: str, array: np.ndarray) -> Memory:
 
 def _torch_memory(name: str, tensor: Any) -> Memory:
     device = getattr(tensor, "device", None)
+    if device is not None and device.type == "cuda":
+        raise GPUArgument(f"argument {name} is on {device}")
     if device is None or device.type != "cpu":
-        raise LaunchError(
-            f"argument {name} is on {device}, and GPUs are not supported yet; move it to the CPU"
-        )
+        raise LaunchError(f"argument {name} is on {device}, which is not supported")
     element = _NUMPY_TYPES.get(str(tensor.dtype).removeprefix("torch."))
     if element is None:
         raise LaunchError(f"argument {name} has dtype {tensor.dtype}, which is not supported")

@@ -16,7 +16,7 @@ import numpy as np
 
 from proton.backends.cpu import llvm
 from proton.base.errors import ProfileError
-from proton.compiler import CompiledKernel, CompileOptions, Specialization, compile_function
+from proton.compiler import CompileOptions, CPUKernel, Specialization, compile_function
 from proton.language import types as ty
 from proton.language.standard import calibration
 from proton.trace import wire
@@ -90,7 +90,7 @@ def clock_pair() -> ClockPair:
     return ClockPair(best[1], best[2], max(1.0, best[0] / 2))
 
 
-def _compiled(instrumented: bool) -> CompiledKernel:
+def _compiled(instrumented: bool) -> CPUKernel:
     specialization = Specialization((("out_ptr", ty.pi32_t), ("n", ty.int32)))
     instrumentation = ("circular", _CAPACITY, "program") if instrumented else None
     options = CompileOptions(True, False, instrumentation)
@@ -134,7 +134,7 @@ def _mean_length(records: np.ndarray) -> float:
     return float(np.median(records["end"] - records["start"]))
 
 
-def _time(kernel: CompiledKernel, out: np.ndarray, extras: dict[str, int]) -> int:
+def _time(kernel: CPUKernel, out: np.ndarray, extras: dict[str, int]) -> int:
     """Ticks of one run."""
     names = kernel.metadata["extras"]
     function = _prototype(names)(kernel.code.address)

@@ -7,6 +7,7 @@ look the kernel up by what they are given. The look-up function is generated onc
 """
 
 import ctypes
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,17 +15,22 @@ from typing import Any
 
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
+from proton.base.targets import GPUTarget
 from proton.compiler import (
     CompiledKernel,
     CompileOptions,
+    CPUKernel,
     Specialization,
     compile_function,
     compile_lock,
 )
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
+from proton.runtime import cuda
 from proton.runtime import session as sessions
-from proton.runtime.arguments import Constant, Parameter, ctype_of
+from proton.runtime.arguments import Constant, GPUArgument, Memory, Parameter, ctype_of
+from proton.runtime.gpu_arguments import given, is_pointer
+from proton.runtime.gpu_launch import GPULauncher
 from proton.runtime.grid import WorkEstimate, check_grid, run_grid
 
 # Launch options of Triton that say how a GPU runs a program; a CPU program is one thread.
@@ -38,7 +44,7 @@ GPU_OPTIONS = (
 class _Variant:
     """Machine code of one kernel, ready to be called."""
 
-    kernel: CompiledKernel
+    kernel: CPUKernel
     function: Any  # ctypes function
     written: list[int]  # positions of the kernel's parameters that it writes through
     writes_anywhere: bool
@@ -66,45 +72,80 @@ class JITFunction(DeviceFunction):
         self._classifiers = [parameter.classify for parameter in self.params]
         self._variants: dict[Any, _Variant] = {}
         self._bind = _make_binder(self)
-        self._watched: list[tuple[Mapping[str, Any], str, Any]] = []
+        self._gpu = GPULauncher(self)
+        self.watched: list[tuple[Mapping[str, Any], str, Any]] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
-        return lambda *args, **kwargs: self._run(grid, args, kwargs)
+        if self._gpu.launch is not None:
+            return functools.partial(self._gpu.launch, grid)
+        return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
 
     def run(self, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
-        """Launches on a grid (1 to 3 sizes, or a function of the bound arguments); waits for it.
+        """Launches on a grid (1 to 3 sizes, or a function of the bound arguments).
 
-        Raises LaunchError for arguments a kernel cannot take, CompilationError for mistakes in
-        the kernel.
+        The CPU has run it when this returns; a GPU runs it on the current stream. Raises
+        LaunchError for arguments a kernel cannot take, CompilationError for mistakes in the
+        kernel.
         """
-        return self._run(grid, args, kwargs)
+        return self[grid](*args, **kwargs)
 
-    def _run(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
+    def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
+        """Launches where the arguments are: what is not known yet is found out here."""
         bound = self._bound(args, kwargs)
         if callable(grid):
-            grid = grid(dict(zip(self.arg_names, bound, strict=True)))
+            options = {name: kwargs[name] for name in GPU_OPTIONS if name in kwargs}
+            grid = grid(dict(zip(self.arg_names, bound, strict=True)) | options)
+        try:
+            return self._run_on_cpu(grid, bound)
+        except GPUArgument:
+            return self._gpu.first_launch(grid, bound, kwargs)
+
+    def _run_on_cpu(self, grid: Any, bound: tuple[Any, ...]) -> CompiledKernel:
+        """Raises GPUArgument where the launch belongs on a GPU."""
         sizes = check_grid(grid)
         keys, values = self._classify(bound)
-        self._check_globals()
+        self.check_globals()
         session = sessions.current()
         variant = self._variant(keys, values, session.instrumentation if session else None)
         if sizes[0] and sizes[1] and sizes[2]:
             _launch(variant, values, sizes, session)
         return variant.kernel
 
-    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> CompiledKernel:
-        """Compiles for these arguments without launching; a dtype stands for an array of it."""
+    def warmup(
+        self, *args: Any, grid: Any = None, target: GPUTarget | None = None, **kwargs: Any
+    ) -> CompiledKernel:
+        """Compiles for these arguments without launching; a dtype stands for an array of it.
+
+        `target` names a GPU, which need not be there; without one the kernel is compiled for
+        where it would run.
+        """
+        bound = self._bound(args, kwargs)
+        if target is None:
+            target = self._home(bound)
+        if target is not None:
+            described = [given(p, value) for p, value in zip(self.params, bound, strict=True)]
+            return self._gpu.compile(target, described, kwargs)
         keys = []
-        for parameter, value in zip(self.params, self._bound(args, kwargs), strict=True):
+        for parameter, value in zip(self.params, bound, strict=True):
             if isinstance(value, ty.dtype) and not parameter.constexpr:
                 keys.append(value.short if value.is_ptr() else parameter.prefix + value.short)
             else:
                 keys.append(parameter.classify(value)[0])
-        return self._lookup((*keys, True, self._debug(), None)).kernel
+        return self._lookup((*keys, True, self.is_debug(), None)).kernel
 
-    def _check_globals(self) -> None:
+    def _home(self, bound: tuple[Any, ...]) -> GPUTarget | None:
+        """The GPU where a kernel with these arguments would run; None for the CPU."""
+        runtime = [v for p, v in zip(self.params, bound, strict=True) if not p.constexpr]
+        if not any(map(is_pointer, runtime)):
+            classified = [p.classify(v)[1] for p, v in zip(self.params, bound, strict=True)
+                          if not isinstance(v, ty.dtype)]
+            if any(isinstance(value, Memory) for value in classified) or not prefers_gpu():
+                return None
+        return cuda.target_of(cuda.current_device())
+
+    def check_globals(self) -> None:
         """Raises LaunchError where a constant in compiled code is not what the source says now."""
-        for namespace, name, value in self._watched:
+        for namespace, name, value in self.watched:
             now = namespace.get(name)
             is_function = isinstance(value, DeviceFunction)
             if now is not value and (is_function or repr(now) != repr(value)):
@@ -113,7 +154,12 @@ class JITFunction(DeviceFunction):
                     f"compiled and is {now!r} now; pass it as a parameter"
                 )
 
-    def _debug(self) -> bool:
+    def watch_globals(self) -> None:
+        """Notes what compiled code holds of the surroundings: `watched`."""
+        self.watched[:] = self.watched_globals()
+
+    def is_debug(self) -> bool:
+        """Whether device assertions are compiled in."""
         return bool(knobs.debug if self.debug is None else self.debug)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -134,7 +180,7 @@ class JITFunction(DeviceFunction):
     def _variant(self, keys: list[Any], values: list[Any], instrumentation: Any) -> _Variant:
         """The code for these keys: the one that may assume that what it writes overlaps nothing
         else, unless that is not so."""
-        debug = self._debug()
+        debug = self.is_debug()
         variant = self._lookup((*keys, True, debug, instrumentation))
         if _disjoint(variant, values):
             return variant
@@ -151,7 +197,9 @@ class JITFunction(DeviceFunction):
 
     def _compile(self, key: tuple[Any, ...]) -> _Variant:
         *keys, disjoint, debug, instrumentation = key
-        self._watched = self.watched_globals()
+        if prefers_gpu() and not any(isinstance(k, str) and k.startswith("*") for k in keys):
+            raise GPUArgument("no argument says where the kernel runs, and there is a GPU")
+        self.watch_globals()
         types, constants, runtime = [], [], []
         for position, (name, part) in enumerate(zip(self.arg_names, keys, strict=True)):
             if isinstance(part, Constant):
@@ -182,6 +230,11 @@ class JITFunction(DeviceFunction):
             runtime=runtime,
             pointers=[p for p, (_, type_) in zip(runtime, types, strict=True) if type_.is_ptr()],
         )
+
+
+def prefers_gpu() -> bool:
+    """Whether kernels run on a GPU whose arguments do not say where."""
+    return knobs.backend == "cuda" or (knobs.backend is None and cuda.device_count() > 0)
 
 
 def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> list[Parameter]:

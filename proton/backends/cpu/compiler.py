@@ -1,21 +1,16 @@
 """From a device function and a signature to object code for this machine."""
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from proton.backends.cpu import llvm
 from proton.backends.cpu.pipeline import (
     Instrumentation as Instrumentation,
 )
-from proton.backends.cpu.pipeline import (
-    llvm_passes,
-    memref_passes,
-    ttir_passes,
-    ttsir_passes,
-)
+from proton.backends.cpu.pipeline import llvm_passes, memref_passes, ttsir_passes
+from proton.backends.stages import CompileResult, Stages
+from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
-from proton.base.knobs import knobs
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.proton_gpu_to_llvm import profile_layout
 from proton.conversion.triton_pointers_to_llvm import STATUS_ATTRIBUTE
@@ -24,7 +19,6 @@ from proton.dialect.mlir import translate_to_llvm_ir
 from proton.dialect.walk import all_ops, kernel_functions
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
-from proton.passes import Pipeline
 from proton.transforms.mark_written import WRITTEN_ATTRIBUTE
 
 
@@ -41,38 +35,9 @@ class CPUOptions:
     instrumentation: Instrumentation | None = None
 
 
-@dataclass
-class CompileResult:
-    """Object code and everything worth keeping beside it; `data` is JSON."""
-
-    data: dict[str, Any]
-    files: dict[str, bytes]
-    times: dict[str, float] = field(default_factory=dict)  # ms by stage
-
-
 def vector_bits() -> int:
     """The widest float vectors that the host has."""
     return 512 if "+avx512f" in llvm.host_features().split(",") else 256
-
-
-class _Stages:
-    """Runs pipelines one after the other, and keeps the text after each."""
-
-    def __init__(self, label: str) -> None:
-        self.label, self.number = label, 1
-        self.texts: dict[str, str] = {}
-        self.times: dict[str, float] = {}
-
-    def run(self, stage: str, module: Any, passes: list[Any]) -> Any:
-        start = time.perf_counter()
-        pipeline = Pipeline(passes, self.label)
-        module = pipeline.run(module, self.number)
-        self.number += len(passes)
-        self.times[stage] = (time.perf_counter() - start) * 1e3
-        self.texts[stage] = str(module)
-        if knobs.pass_timing:
-            pipeline.print_timings()
-        return module
 
 
 def compile_kernel(
@@ -82,25 +47,22 @@ def compile_kernel(
 
     `label` names the folder of the dumps: each variant of a kernel has one of its own.
     """
-    stages = _Stages(label)
+    stages = Stages(label)
     with mlir_context():
-        start = time.perf_counter()
-        module = build_module(fn, signature, debug=options.debug)
-        stages.times["frontend"] = (time.perf_counter() - start) * 1e3
+        with stages.timed("frontend"):
+            module = build_module(fn, signature, debug=options.debug)
         profiled = options.instrumentation
-        module = stages.run("ttir", module, ttir_passes(profiled))
+        module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
         module = stages.run("ttsir", module, ttsir_passes(profiled))
         module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
         data = _describe(module, fn, options)
         module = stages.run(
             "llvm", module, llvm_passes(options.disjoint, vector_bits(), profiled is not None)
         )
-        start = time.perf_counter()
-        text = _translate(module)
-        stages.times["translate"] = (time.perf_counter() - start) * 1e3
-    start = time.perf_counter()
-    code, optimised = llvm.emit_object(text)
-    stages.times["object"] = (time.perf_counter() - start) * 1e3
+        with stages.timed("translate"):
+            text = _translate(module)
+    with stages.timed("object"):
+        code, optimised = llvm.emit_object(text)
     stages.texts["llir"] = optimised
     files = {f"{stage}.mlir": t.encode() for stage, t in stages.texts.items() if stage != "llir"}
     files |= {"llir.ll": optimised.encode(), "code.o": code}

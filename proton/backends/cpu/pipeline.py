@@ -1,6 +1,6 @@
 """The CPU recipe: which passes run, in which order, and why where it is not plain.
 
-    ttir    what the front end made, simplified           tt, scf, arith, math
+    ttir    what the front end made, simplified           tt, scf, arith, math (../ttir.py)
     ttsir   structured accesses, arithmetic as linalg      tts, linalg, tensor
     memref  buffers; here records are placed               memref, linalg, scf
     llvm    everything in the llvm dialect                 llvm
@@ -20,17 +20,12 @@ from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg
 from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
-from proton.transforms.combine import Combine
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
-from proton.transforms.loop_unroll import LoopUnroll
 from proton.transforms.mark_written import MarkWritten
 from proton.transforms.pin_values import PinValues
-from proton.transforms.place_records import PinRecords, PlaceRecords, StripRecords
-from proton.transforms.reorder_broadcast import ReorderBroadcast
+from proton.transforms.place_records import PlaceRecords
 from proton.transforms.stack_buffers import StackBuffers
-
-CLEAN = Upstream("canonicalize,cse")
 
 
 @dataclass(frozen=True)
@@ -46,25 +41,11 @@ class Instrumentation:
     placement: str = "schedule"
 
 
-def ttir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
-    """Target-independent simplification. Callees are inlined by the front end already."""
-    return [
-        # First, so that without instrumentation nothing of a scope is seen by any pass.
-        StripRecords() if instrumentation is None else PinRecords(instrumentation.placement),
-        CLEAN,
-        Combine(),
-        ReorderBroadcast(),
-        Upstream("canonicalize,cse,loop-invariant-code-motion,sccp"),
-        LoopUnroll(),
-        Upstream("canonicalize,cse,symbol-dce"),
-        MarkWritten(),
-    ]
-
-
 def ttsir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
     """Structured memory access; arithmetic as linalg on tensors."""
     pinned = instrumentation is not None and instrumentation.placement == "program"
     return [
+        MarkWritten(),
         TritonToStructured(),
         Upstream("canonicalize,cse,loop-invariant-code-motion"),
         GuardDivision(),

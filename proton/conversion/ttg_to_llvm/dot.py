@@ -1,5 +1,6 @@
 """Products by multiply-adds, from operands in shared memory; and histograms, in shared memory."""
 
+from functools import partial
 from typing import Any
 
 from proton.base.targets import WARP_SIZE
@@ -123,22 +124,26 @@ def _histogram(ctx: Lowering, site: Site) -> list[Any]:
     for start in range(0, bins, threads):
         number = v.add(ctx.thread, v.i32(start)) if start else ctx.thread
         inside = None if start + threads <= bins else v.compare("ult", number, v.i32(bins))
-        v.when(inside, lambda n=number: v.store(v.offset_pointer(base, n, i32), v.i32(0), 4))
+        slot = v.offset_pointer(base, number, i32)
+        v.when(inside, partial(_clear, slot))
     v.barrier()
     owner = ctx.owns(source)
-    wide = v.create("llvm.sext", v.like(values, v.integer(64)), values)
-    if v.element(values).width == 64:
-        wide = values
+    i64 = v.like(values, v.integer(64))
+    wide = values if values.type == i64 else v.create("llvm.sext", i64, values)
     inside = v.compare("ult", wide, v.constant(bins, wide.type))
     one = v.i32(1)
     for register in range(v.count_of(values)):
         counted = both(v.extract(inside, register), owner)
         counted = both(counted, None if mask is None else v.extract(mask, register))
         place = v.create("llvm.trunc", i32, v.extract(wide, register))
-        v.when(counted, lambda p=place: _count(v.offset_pointer(base, p, i32), one))
+        v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
     v.barrier()
     like = v.poison(v.vector(1, i32))
     return [read_shared(ctx, like, target, shared_row_major((bins,), (0,)), 1, base)]
+
+
+def _clear(address: Any) -> None:
+    v.store(address, v.i32(0), 4)
 
 
 def _count(address: Any, one: Any) -> None:

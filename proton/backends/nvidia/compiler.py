@@ -1,0 +1,62 @@
+"""From a device function and a signature to a cubin for one architecture."""
+
+from proton.backends.nvidia.cubin import assemble
+from proton.backends.nvidia.options import GPUOptions
+from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
+from proton.backends.nvidia.ptx import emit_ptx
+from proton.backends.stages import CompileResult, Stages
+from proton.backends.ttir import ttir_passes
+from proton.base.errors import OutOfResources
+from proton.base.targets import GPUTarget
+from proton.dialect.context import mlir_context
+from proton.dialect.ttg import SHARED
+from proton.dialect.walk import all_ops
+from proton.frontend import Signature, build_module
+from proton.language.function import DeviceFunction
+
+
+def compile_kernel(
+    fn: DeviceFunction, signature: Signature, options: GPUOptions, label: str
+) -> CompileResult:
+    """Compiles; raises CompilationError for the user's mistakes, OutOfResources where the target
+    has too little of something, PassError for mistakes of ours.
+
+    `label` names the folder of the dumps: each variant of a kernel has one of its own.
+    """
+    stages, target = Stages(label), options.target
+    with mlir_context():
+        with stages.timed("frontend"):
+            module = build_module(fn, signature, debug=options.debug)
+        module = stages.run("ttir", module, ttir_passes(None))
+        passes = ttgir_passes(options.num_warps, options.enable_fp_fusion)
+        module = stages.run("ttgir", module, passes)
+        module = stages.run("llir", module, llir_passes(options.maxnreg or 0))
+        (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]
+        shared = int(kernel.attributes[SHARED].value)
+        _check_shared(fn, shared, target)
+        with stages.timed("ptx"):
+            ptx = emit_ptx(module, target)
+    with stages.timed("cubin"):
+        cubin = assemble(ptx, target, fn.__name__)
+    data = {
+        "name": fn.__name__,
+        "target": str(target),
+        "num_warps": options.num_warps,
+        "num_ctas": options.num_ctas,
+        "shared": shared,
+        "n_regs": cubin.registers,
+        "n_spills": cubin.spills,
+    }
+    files = {f"{stage}.mlir": text.encode() for stage, text in stages.texts.items()}
+    files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
+    return CompileResult(data, files, stages.times)
+
+
+def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:
+    limit = target.facts.shared_bytes
+    if shared > limit:
+        raise OutOfResources(
+            f"{fn.__name__} needs {shared} bytes of shared memory, and a program on "
+            f"{target.facts.chip} has {limit}",
+            hint="reduce the block sizes",
+        )

@@ -1,0 +1,45 @@
+"""The options of a launch that change the code of a GPU kernel."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from proton.base.errors import CompilationError
+from proton.base.targets import MAX_REGISTERS, MAX_WARPS, GPUTarget
+
+
+@dataclass(frozen=True)
+class GPUOptions:
+    """What changes the code of a kernel besides its signature; names are Triton's.
+
+    Raises CompilationError for a value outside of its range. `num_stages` is the depth of
+    software pipelines, of which there are none yet: it is checked, and changes nothing.
+    """
+
+    target: GPUTarget
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    maxnreg: int | None = None
+    enable_fp_fusion: bool = True
+    debug: bool = False
+
+    def __post_init__(self) -> None:
+        warps = self.num_warps
+        if not _is_int(warps) or not 1 <= warps <= MAX_WARPS or warps.bit_count() != 1:
+            raise _invalid("num_warps", f"a power of two from 1 to {MAX_WARPS}", self.num_warps)
+        if not _is_int(self.num_stages) or self.num_stages < 0:
+            raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
+        if self.num_ctas != 1:
+            raise _invalid("num_ctas", "1 (clusters are not supported)", self.num_ctas)
+        if self.maxnreg is not None and (
+            not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= MAX_REGISTERS
+        ):
+            raise _invalid("maxnreg", f"from 1 to {MAX_REGISTERS}", self.maxnreg)
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _invalid(name: str, rule: str, value: Any) -> CompilationError:
+    return CompilationError(f"{name} must be {rule}, got {value!r}")

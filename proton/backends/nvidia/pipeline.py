@@ -1,0 +1,41 @@
+"""The NVIDIA recipe: which passes run, in which order, and why where it is not plain.
+
+ttir    what the front end made, simplified           tt, scf, arith, math (../ttir.py)
+ttgir   tensors with layouts                           + ttg
+llir    the code of one thread                         llvm, nvvm
+ptx     by LLVM's NVPTX, in the MLIR wheel             (ptx.py)
+cubin   by nvJitLink                                   (cubin.py)
+"""
+
+from proton.conversion.allocate_shared_memory import AllocateSharedMemory
+from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
+from proton.conversion.tt_to_ttg import TritonToTritonGPU
+from proton.conversion.ttg_to_llvm import TTGToLLVM
+from proton.passes import Pass, Upstream
+from proton.transforms.coalesce import Coalesce
+from proton.transforms.membar import Membar
+from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
+
+
+def ttgir_passes(num_warps: int, fuse: bool) -> list[Pass]:
+    """Layouts, and the final order of the work. `fuse` allows fused multiply-adds."""
+    return [
+        TritonToTritonGPU(num_warps=num_warps),
+        Coalesce(),
+        RemoveLayoutConversions(),
+        Upstream("canonicalize,cse,loop-invariant-code-motion"),
+    ]
+
+
+def llir_passes(max_registers: int) -> list[Pass]:
+    """Shared memory and barriers, then everything to the llvm dialect."""
+    return [
+        AllocateSharedMemory(),
+        Membar(),
+        TTGToLLVM(),
+        Upstream(
+            "convert-scf-to-cf,convert-arith-to-llvm,convert-math-to-llvm,convert-func-to-llvm,"
+            "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
+        ),
+        LLVMToGPUModule(max_registers=max_registers),
+    ]

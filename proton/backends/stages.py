@@ -1,0 +1,50 @@
+"""What the back ends share: running pipelines stage by stage, and what comes out of a compile."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton.base.knobs import knobs
+from proton.passes import Pass, Pipeline
+
+
+@dataclass
+class CompileResult:
+    """Code and everything worth keeping beside it, as files by name; `data` is JSON."""
+
+    data: dict[str, Any]
+    files: dict[str, bytes]
+    times: dict[str, float] = field(default_factory=dict)  # ms by stage
+
+
+@dataclass
+class Stages:
+    """Runs pipelines one after the other; `texts` has the IR after each, `times` the ms.
+
+    `label` names the folder of the dumps.
+    """
+
+    label: str
+    number: int = 1
+    texts: dict[str, str] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+
+    def run(self, stage: str, module: Any, passes: list[Pass]) -> Any:
+        """Runs the passes and returns the module; its text is kept under the stage's name."""
+        with self.timed(stage):
+            pipeline = Pipeline(passes, self.label)
+            module = pipeline.run(module, self.number)
+            self.number += len(passes)
+        self.texts[stage] = str(module)
+        if knobs.pass_timing:
+            pipeline.print_timings()
+        return module
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Adds the time of a `with` block to a stage."""
+        start = time.perf_counter()
+        yield
+        self.times[stage] = self.times.get(stage, 0.0) + (time.perf_counter() - start) * 1e3

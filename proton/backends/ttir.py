@@ -1,0 +1,21 @@
+"""The first stage of every back end: the tile IR of the front end, simplified."""
+
+from proton.passes import Pass, Upstream
+from proton.transforms.combine import Combine
+from proton.transforms.loop_unroll import LoopUnroll
+from proton.transforms.place_records import PinRecords, StripRecords
+from proton.transforms.reorder_broadcast import ReorderBroadcast
+
+
+def ttir_passes(placement: str | None) -> list[Pass]:
+    """Target-independent simplification. `placement` is that of records; None compiles without."""
+    return [
+        # First, so that without instrumentation nothing of a scope is seen by any pass.
+        StripRecords() if placement is None else PinRecords(placement),
+        Upstream("canonicalize,cse"),
+        Combine(),
+        ReorderBroadcast(),
+        Upstream("canonicalize,cse,loop-invariant-code-motion,sccp"),
+        LoopUnroll(),
+        Upstream("canonicalize,cse,symbol-dce"),
+    ]

@@ -1,0 +1,147 @@
+"""The CUDA driver: devices, loading machine code, launching it. Nothing is touched before use.
+
+Launches go to `cuLaunchKernelEx` through ctypes: it takes one prepared block of memory where
+`cuLaunchKernel` takes eleven arguments to convert. Everything else is `cuda.bindings`.
+"""
+
+import ctypes
+import functools
+import sys
+from typing import Any
+
+from proton.base.errors import LaunchError, ProtonError
+from proton.base.targets import ARCHITECTURES, GPUTarget
+
+STATIC_SHARED = 48 * 1024  # bytes; a kernel must opt in to more
+
+
+class CUDAError(ProtonError, RuntimeError):
+    """The CUDA driver reported an error."""
+
+
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver
+
+
+def _call(function: Any, *args: Any) -> Any:
+    """Calls `cuda.bindings`; its results without the status, which must be success."""
+    status, *results = function(*args)
+    if int(status):
+        raise_error(int(status), function.__name__)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def raise_error(status: int, doing: str) -> None:
+    """Raises CUDAError with the driver's name and description of a status."""
+    driver = _driver()
+    code = driver.CUresult(status)
+    _, text = driver.cuGetErrorString(code)
+    described = text.decode() if isinstance(text, bytes) else str(text)
+    raise CUDAError(f"{doing}: {code.name} ({described})")
+
+
+@functools.cache
+def device_count() -> int:
+    """GPUs that this process can use; 0 where there is no driver."""
+    try:
+        driver = _driver()
+        if int(driver.cuInit(0)[0]):
+            return 0
+        return int(_call(driver.cuDeviceGetCount))
+    except (ImportError, RuntimeError):  # what cuda.bindings raises where libcuda is missing
+        return 0
+
+
+@functools.cache
+def target_of(device: int) -> GPUTarget:
+    """What to compile for; raises LaunchError for an architecture that is not supported."""
+    driver = _driver()
+    handle = _call(driver.cuDeviceGet, device)
+    attribute = driver.CUdevice_attribute
+    major, minor = (
+        _call(driver.cuDeviceGetAttribute, name, handle)
+        for name in (
+            attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+        )
+    )
+    arch = 10 * major + minor
+    if arch not in ARCHITECTURES:
+        known = ", ".join(str(known / 10) for known in ARCHITECTURES)
+        raise LaunchError(f"GPU {device} has compute capability {arch / 10}; supported are {known}")
+    return GPUTarget("cuda", arch)
+
+
+def current_device() -> int:
+    """The device whose context is current; device 0's primary context becomes it if none is."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.init()
+        device = int(torch.cuda.current_device())
+        enter_primary_context(device)
+        return device
+    driver = _driver()
+    if not device_count():
+        raise LaunchError("there is no GPU: no CUDA driver, or no device that it may use")
+    if not int(_call(driver.cuCtxGetCurrent)):
+        enter_primary_context(0)
+    return int(_call(driver.cuCtxGetDevice))
+
+
+@functools.cache
+def _primary_context(device: int) -> Any:
+    driver = _driver()
+    device_count()
+    return _call(driver.cuDevicePrimaryCtxRetain, _call(driver.cuDeviceGet, device))
+
+
+def enter_primary_context(device: int) -> None:
+    """Makes the device's primary context current in this thread, if none is."""
+    driver = _driver()
+    device_count()
+    if not int(_call(driver.cuCtxGetCurrent)):
+        _call(driver.cuCtxSetCurrent, _primary_context(device))
+
+
+def load(cubin: bytes, name: str, shared: int) -> int:
+    """The handle of a kernel in the current context. Its code stays loaded for good: a launch
+    may be under way whenever its last user goes."""
+    driver = _driver()
+    module = _call(driver.cuModuleLoadData, cubin)
+    function = _call(driver.cuModuleGetFunction, module, name.encode())
+    if shared > STATIC_SHARED:
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        _call(driver.cuFuncSetAttribute, function, attribute, shared)
+    return int(function)
+
+
+def pointer_device(address: int) -> int | None:
+    """The device that memory lies on; None where the driver does not know the address."""
+    driver = _driver()
+    kinds = driver.CUpointer_attribute
+    status, device = driver.cuPointerGetAttribute(
+        kinds.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address
+    )
+    return None if int(status) else int(device)
+
+
+def current_stream(device: int) -> int:
+    """The stream that the array library in use launches on: torch's, CuPy's, or the default."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return int(torch._C._cuda_getCurrentRawStream(device))
+    cupy = sys.modules.get("cupy")
+    if cupy is not None:
+        return int(cupy.cuda.get_current_stream().ptr)
+    return 0
+
+
+@functools.cache
+def launch_function() -> Any:
+    """`cuLaunchKernelEx(config, function, parameters, extra)` as a ctypes function."""
+    function = ctypes.CDLL("libcuda.so.1").cuLaunchKernelEx
+    function.argtypes = [ctypes.c_void_p] * 4
+    function.restype = ctypes.c_int
+    return function
