@@ -314,7 +314,7 @@ def tanh_of_half(h_ptr):
     libdevice.tanh(tl.load(h_ptr))
 
 
-@rejected("libdevice.pow takes (fp32, fp32) or (fp64, fp64), got (fp32, i32)", "tl.extra", ".to(...)")
+@rejected("pow takes (fp32, fp32) or (fp64, fp64), got (fp32, i32)", "tl.extra", ".to(...)")
 def power_of_mixed(f, n):
     tl.extra.libdevice.pow(f, n)
 
