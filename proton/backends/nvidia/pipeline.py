@@ -13,6 +13,7 @@ from proton.conversion.tt_to_ttg import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.passes import Pass, Upstream
 from proton.transforms.coalesce import Coalesce
+from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.membar import Membar
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 
@@ -24,6 +25,7 @@ def ttgir_passes(num_warps: int, fuse: bool) -> list[Pass]:
         Coalesce(),
         RemoveLayoutConversions(),
         Upstream("canonicalize,cse,loop-invariant-code-motion"),
+        *([FuseMultiplyAdd()] if fuse else []),
     ]
 
 
