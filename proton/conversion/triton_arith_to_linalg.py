@@ -199,6 +199,11 @@ def _mulhiui(op: Any) -> None:
     replace(op, [arith.TruncIOp(type_, high).result])
 
 
+def _erase(op: Any) -> None:
+    """Nothing to do: the threads of a CPU program are one."""
+    op.erase()
+
+
 RULES: dict[str, Callable[[Any], None]] = {
     "tt.make_range": _make_range,
     "tt.splat": _splat,
@@ -213,6 +218,7 @@ RULES: dict[str, Callable[[Any], None]] = {
     "tt.reduce": lower_reduce,
     "tt.fp_to_fp": _fp_to_fp,
     "tt.mulhiui": _mulhiui,
+    "tt.debug_barrier": _erase,
     "tt.precise_sqrt": _math("math.sqrt"),
     "tt.precise_divf": _math("arith.divf"),
 }

@@ -1,21 +1,20 @@
 """The `tt` dialect: Triton's tile IR. Ops on scalars and on `tensor<...>` of static shape.
 
 Arithmetic is upstream `arith` and `math` on tensors; `tt` adds what those lack: programs,
-pointers, memory, shape changes, products and reductions. Every op that has no memory effect
-is declared pure, so upstream CSE, LICM and DCE work on it.
+pointers, memory, shape changes and products (tt_collective.py: reductions, scans, what else
+works along an axis). Every op that has no memory effect is declared pure, so upstream CSE, LICM
+and DCE work on it.
 """
 
 import math
 from typing import Any
 
 from proton.dialect.diagnostics import (
-    block_type,
     check_block,
     check_choice,
     check_element,
     check_shape,
     check_type,
-    check_types,
     element_of,
     is_power_of_two,
     reject,
@@ -30,7 +29,8 @@ MEMORY_SCOPES = ("cta", "gpu", "sys")
 CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 ROUNDINGS = ("rtz",)
-MAX_REDUCED = 8  # sources of one reduction
+MAX_PRINTED = 8  # values of one print
+MAX_EXTERN = 4  # operands of an external function
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 
 
@@ -357,78 +357,6 @@ class DotOp(TT.Operation, name="dot", traits=[Pure]):
         )
 
 
-# The bindings bind the constraint of a variadic group once per op, so its operands could not
-# differ in type; a reduction has up to MAX_REDUCED optional operands and results in its place.
-
-
-def reduced_segments(count: int) -> Any:
-    """The segment sizes of `count` sources, results or values of a reduction."""
-    return ir.DenseI32ArrayAttr.get([1] * count + [0] * (MAX_REDUCED - count))
-
-
-class ReduceOp(TT.Operation, name="reduce", traits=[Pure]):
-    """`tt.reduce %src0, %src1, ... {axis}` with a region that combines two elements of each."""
-
-    axis: ir.IntegerAttr
-    combine: Region
-    for _position in range(MAX_REDUCED):
-        __annotations__[f"src{_position}"] = Operand[Any] | None
-        __annotations__[f"result{_position}"] = Result[Any] | None
-        locals()[f"src{_position}"] = locals()[f"result{_position}"] = None
-    del _position
-
-    @property
-    def srcs(self) -> list[Any]:
-        """The sources that are there."""
-        return list(self.operation.operands)
-
-    @property
-    def results_(self) -> list[Any]:
-        """A result for each source."""
-        return list(self.operation.results)
-
-    @staticmethod
-    def verify_invariants(op: "ReduceOp") -> bool:
-        if not op.srcs:
-            return reject(op, "must have a source, got none")
-        shape, axis = shape_of(op.srcs[0]), op.axis.value
-        if not 0 <= axis < len(shape):
-            return reject(op, f"axis must lie in [0, {len(shape)}), got {axis}")
-        if any(shape_of(source) != shape for source in op.srcs):
-            return reject(op, "all sources must have one shape")
-        elements = [element_of(source) for source in op.srcs]
-        left = (*shape[:axis], *shape[axis + 1 :])
-        types = [block_type(left, element) for element in elements]
-        return check_types(op, "results", op.results_, types) and _verify_combine(op, elements)
-
-
-def _verify_combine(op: ReduceOp, elements: list[Any]) -> bool:
-    if len(op.combine.blocks) != 1:
-        return reject(op, f"the region must have one block, got {len(op.combine.blocks)}")
-    block = op.combine.blocks[0]
-    if not check_types(op, "the region's arguments", block.arguments, elements * 2):
-        return False
-    last = list(block.operations)[-1:]
-    if not last or last[0].operation.name != "tt.reduce_return":
-        return reject(op, "the region must end with tt.reduce_return")
-    return check_types(op, "the region's values", last[0].operation.operands, elements)
-
-
-class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerminatorTrait]):
-    """`tt.reduce_return %value0, %value1, ...`: ends the region of a reduce."""
-
-    __annotations__ = {}
-    for _position in range(MAX_REDUCED):
-        __annotations__[f"value{_position}"] = Operand[Any] | None
-        locals()[f"value{_position}"] = None
-    del _position
-
-    @property
-    def values(self) -> list[Any]:
-        """The values that are there."""
-        return list(self.operation.operands)
-
-
 def _verify_same_shape(op: Any) -> bool:
     return check_shape(op, "result", op.result, shape_of(op.src))
 
@@ -462,6 +390,31 @@ class BitcastOp(TT.Operation, name="bitcast", traits=[Pure]):
     result: Result[Any]
 
     verify_invariants = staticmethod(_verify_same_shape)
+
+
+class ExternElementwiseOp(TT.Operation, name="extern_elementwise", traits=[Pure]):
+    """`tt.extern_elementwise %x, %y?, ... {symbol, libname, libpath, pure}`: `symbol` applied to
+    each element. The bindings cannot give an op its effects by an attribute: `pure` is true.
+    """
+
+    symbol: ir.StringAttr
+    libname: ir.StringAttr
+    libpath: ir.StringAttr
+    pure: ir.IntegerAttr
+    result: Result[Any]
+    for _position in range(MAX_EXTERN):
+        __annotations__[f"src{_position}"] = Operand[Any] | None
+        locals()[f"src{_position}"] = None
+    del _position
+
+    @staticmethod
+    def verify_invariants(op: "ExternElementwiseOp") -> bool:
+        sources = list(op.operation.operands)
+        if not sources:
+            return reject(op, "must have an operand, got none")
+        if not op.pure.value:
+            return reject(op, "pure must be true: functions with effects are not supported")
+        return all(check_shape(op, "operand", value, shape_of(op.result)) for value in sources)
 
 
 class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure]):
@@ -514,3 +467,27 @@ class AssertOp(TT.Operation, name="assert"):
     @staticmethod
     def verify_invariants(op: "AssertOp") -> bool:
         return check_element(op, "condition", op.condition, ir.IntegerType.get_signless(1))
+
+
+class PrintOp(TT.Operation, name="print"):
+    """`tt.print %value0, ... {prefix, hex, signed}`: a line for each element of each value.
+
+    `signed` has a flag for each value; it tells how an integer is shown.
+    """
+
+    prefix: ir.StringAttr
+    hex: ir.IntegerAttr
+    signed: Any
+    for _position in range(MAX_PRINTED):
+        __annotations__[f"value{_position}"] = Operand[Any] | None
+        locals()[f"value{_position}"] = None
+    del _position
+
+    @staticmethod
+    def verify_invariants(op: "PrintOp") -> bool:
+        count, flags = len(op.operation.operands), len(op.signed)
+        return count == flags or reject(op, f"signed must have {count} flags, got {flags}")
+
+
+class DebugBarrierOp(TT.Operation, name="debug_barrier"):
+    """`tt.debug_barrier`: all threads of the program arrive before any goes on."""

@@ -17,6 +17,7 @@ _FLOATS = {
     "float8e5": "Float8E5M2Type",
     "float8e4nv": "Float8E4M3FNType",
 }
+FP8_MAX = {"float8e5": 57344.0, "float8e4nv": 448.0}
 
 
 def error(rule: str, hint: str) -> CompilationError:
@@ -81,6 +82,8 @@ def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
     number = at_compile_time(
         f"{value!r} as {scalar}", "choose a type that can hold the number", kind, value
     )
+    if scalar.is_fp8() and number == number:  # saturates, as a conversion does
+        number = max(-FP8_MAX[scalar.name], min(FP8_MAX[scalar.name], number))
     if scalar.is_floating():
         attribute = ir.FloatAttr.get(to_ir(scalar), number)
     else:

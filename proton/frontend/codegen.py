@@ -2,7 +2,7 @@
 
 A variable is either a `tensor` (an SSA value) or a plain Python object that is known while
 compiling. Calls of other device functions are compiled in place, with the call site in the
-location; a scope is a name location around everything compiled inside it.
+location, or kept (calls.py); a scope is a name location around everything compiled inside it.
 """
 
 import ast
@@ -21,7 +21,7 @@ from proton.base.errors import (
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
 from proton.dialect.mlir import func, ir
-from proton.frontend import control_flow, expressions
+from proton.frontend import calls, control_flow, expressions
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.builder import as_tensor, emit, error, string_attr, to_ir
 from proton.frontend.flow import Returned, Undefined
@@ -30,8 +30,6 @@ from proton.language import profiling
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.value import tensor
-
-MAX_INLINE_DEPTH = 64
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ _INSTEAD = {
 
 
 class Generator:
-    """Compiles one function body; inlined callees get a generator of their own."""
+    """Compiles one function body; callees get a generator of their own."""
 
     def __init__(
         self,
@@ -70,10 +68,14 @@ class Generator:
         *,
         debug: bool = False,
         caller: "Generator | None" = None,
+        functions: calls.Functions | None = None,
+        own_function: bool = False,
     ) -> None:
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
+        self.functions = functions  # None: every call is compiled in place
+        self.own_function = own_function or caller is None  # not in the place of a call
         self.node: ast.AST | None = None
-        self.scopes: list[str] = list(caller.scopes) if caller else []
+        self.scopes: list[str] = [] if self.own_function or not caller else list(caller.scopes)
         self.first_scope = len(self.scopes)  # of this function
         self.block_scope = len(self.scopes)  # the first of the block: it may exit those from here
         self.depth: int = caller.depth + 1 if caller else 0
@@ -104,7 +106,7 @@ class Generator:
     def _plain_location(self) -> Any:
         span = self.span()
         own = ir.Location.file(span.file, span.line, span.column + 1)
-        if self.caller is None:
+        if self.caller is None or self.own_function:
             return own
         return ir.Location.callsite(own, [self.caller._plain_location()])
 
@@ -392,30 +394,32 @@ class Generator:
 
     # Calls
 
-    def inline(self, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Compiles a call of another device function in place; its return value."""
-        if self.depth >= MAX_INLINE_DEPTH:
-            raise error(
-                f"calls nest deeper than {MAX_INLINE_DEPTH} at {fn.__name__}",
-                "recursion is not supported: write it as a loop",
-            )
-        try:
-            bound = fn.signature.bind(*args, **kwargs)
-        except TypeError as problem:
-            raise error(
-                f"{fn.__name__}: {problem}", f"its parameters are {fn.signature}"
-            ) from None
-        bound.apply_defaults()
-        env: dict[str, Any] = {}
-        for name, value in bound.arguments.items():
-            parameter = fn.signature.parameters[name]
-            if parameter.kind is parameter.VAR_KEYWORD:
-                raise self.unsupported(f"**{name} in {fn.__name__}", "name each parameter")
-            env[name] = bind_parameter(fn, name, ty.unwrap(value))
-        callee = Generator(fn, env, debug=self.debug, caller=self)
-        outcome = callee.run(fn.parse().body)
-        callee.check_scopes_closed()
-        return None if outcome is None else outcome.value
+    def call(
+        self, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], *, in_place: bool = False
+    ) -> Any:
+        """The value of a call of another device function.
+
+        `in_place` compiles it, and all that it calls, in place whatever it asks for.
+        """
+        return calls.call(self, fn, args, kwargs, in_place)
+
+    def callee(
+        self,
+        fn: DeviceFunction,
+        env: dict[str, Any],
+        *,
+        functions: calls.Functions | None,
+        own_function: bool = False,
+    ) -> "Generator":
+        """A generator for the body of what this one calls."""
+        return Generator(
+            fn,
+            env,
+            debug=self.debug,
+            caller=self,
+            functions=functions,
+            own_function=own_function,
+        )
 
     def check_scopes_closed(self) -> None:
         """Every enter_scope has its exit_scope."""
@@ -428,28 +432,12 @@ class Generator:
             )
 
 
-def is_constexpr_annotation(fn: DeviceFunction, name: str) -> bool:
-    """Whether a parameter is declared `tl.constexpr`."""
-    annotation = fn.signature.parameters[name].annotation
-    return annotation is ty.constexpr or (
-        isinstance(annotation, str) and annotation.split(".")[-1] == "constexpr"
-    )
-
-
-def bind_parameter(fn: DeviceFunction, name: str, value: Any) -> Any:
-    """The value of an inlined parameter: constexprs must be known while compiling."""
-    if is_constexpr_annotation(fn, name) and isinstance(value, tensor):
-        raise error(
-            f"{fn.__name__}: parameter {name} is a constexpr, got a {value.type} that is known "
-            "only at run time",
-            "leave tl.constexpr out of the annotation, or pass a constexpr",
-        )
-    return value
-
-
-def build_module(fn: DeviceFunction, signature: Signature, *, debug: bool = False) -> Any:
+def build_module(
+    fn: DeviceFunction, signature: Signature, *, debug: bool = False, keep_calls: bool = False
+) -> Any:
     """The `ir.Module` with one public function: the kernel for this signature.
 
+    With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it.
     Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
     """
     span = SourceSpan(file=fn.file, line=fn.parse().lineno)
@@ -467,7 +455,8 @@ def build_module(fn: DeviceFunction, signature: Signature, *, debug: bool = Fals
     env: dict[str, Any] = {name: ty.unwrap(v) for name, v in signature.constants.items()}
     for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
         env[name] = tensor(value, type_)
-    generator = Generator(fn, env, debug=debug)
+    functions = calls.Functions(module) if keep_calls else None
+    generator = Generator(fn, env, debug=debug, functions=functions)
     with ir.InsertionPoint(block), location:
         outcome = generator.run(fn.parse().body)
         generator.check_scopes_closed()

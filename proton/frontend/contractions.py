@@ -1,26 +1,19 @@
-"""Rules of products and reductions."""
+"""The rule of matrix products."""
 
 from typing import Any
 
 from proton.dialect import tt
-from proton.dialect.mlir import ir
 from proton.frontend.builder import (
     as_tensor,
-    broadcast_all,
-    broadcast_to,
     constant,
     error,
-    i32_attr,
     string_attr,
     to_ir,
     wrap,
 )
-from proton.frontend.promotion import cast
-from proton.frontend.rules import generator_rule, rule
-from proton.frontend.shapes import expand_dims, normalize_axis, reshape
+from proton.frontend.rules import rule
 from proton.language import core
 from proton.language import types as ty
-from proton.language.function import DeviceFunction
 from proton.language.value import tensor
 
 
@@ -95,69 +88,3 @@ def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: Any) -> ty.dt
             "floats give floats and int8 gives int32: convert the result",
         )
     return result
-
-
-@generator_rule(core.reduce)
-def _reduce(generator: Any, input: Any, axis: Any, combine_fn: Any, keep_dims: bool = False) -> Any:
-    if not isinstance(combine_fn, DeviceFunction):
-        raise error(
-            f"tl.reduce: combine_fn must be a @proton.jit function, got {combine_fn!r}",
-            "decorate a function of two elements that returns one",
-        )
-    single = not isinstance(input, tuple | list)
-    inputs = [input] if single else input
-    if not 1 <= len(inputs) <= tt.MAX_REDUCED:
-        raise error(
-            f"tl.reduce takes 1 to {tt.MAX_REDUCED} blocks at once, got {len(inputs)}",
-            "reduce in several steps",
-        )
-    sources = broadcast_all(*[as_tensor(value) for value in inputs])
-    rank = len(sources[0].shape)
-    if rank == 0:
-        raise error("tl.reduce: a scalar cannot be reduced", "use the scalar as it is")
-    if axis is None:
-        sources = [reshape(source, (source.numel,)) for source in sources]
-        position = 0
-    else:
-        position = normalize_axis(axis, rank, "tl.reduce")
-    shape = sources[0].shape
-    left = (*shape[:position], *shape[position + 1 :])
-    types = [ty.block_type(s.dtype, left) if left else s.dtype for s in sources]
-    op = ir.Operation.create(
-        "tt.reduce",
-        results=[to_ir(type_) for type_ in types],
-        operands=[source.handle for source in sources],
-        attributes={
-            "axis": i32_attr(position),
-            "operandSegmentSizes": tt.reduced_segments(len(sources)),
-            "resultSegmentSizes": tt.reduced_segments(len(sources)),
-        },
-        regions=1,
-    )
-    _combine_region(generator, op, combine_fn, [source.dtype for source in sources])
-    results = [tensor(result, type_) for result, type_ in zip(op.results, types, strict=True)]
-    if keep_dims:
-        if axis is None:
-            results = [broadcast_to(r, (1,) * rank) for r in results]
-        else:
-            results = [expand_dims(r, position) for r in results]
-    return results[0] if single else tuple(results)
-
-
-def _combine_region(generator: Any, op: Any, fn: DeviceFunction, types: list[ty.dtype]) -> None:
-    """Compiles `fn` on scalars into the op's region."""
-    arguments = [to_ir(type_) for type_ in types] * 2
-    block = ir.Block.create_at_start(
-        op.regions[0], arguments, [ir.Location.current] * len(arguments)
-    )
-    values = [tensor(v, t) for v, t in zip(block.arguments, types * 2, strict=True)]
-    with ir.InsertionPoint(block):
-        combined = generator.inline(fn, values, {})
-        combined = combined if isinstance(combined, tuple) else (combined,)
-        if len(combined) != len(types):
-            raise error(
-                f"combine_fn {fn.__name__} must return {len(types)} values, got {len(combined)}",
-                "return one value for each block that is reduced",
-            )
-        values = [cast(as_tensor(c), t) for c, t in zip(combined, types, strict=True)]
-        tt.ReduceReturnOp(**{f"value{n}": value.handle for n, value in enumerate(values)})

@@ -7,14 +7,28 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from proton.base.errors import CompileTimeAssertionFailure
-from proton.frontend import arithmetic, contractions, control_flow, memory, shapes  # noqa: F401
-from proton.frontend.builder import as_tensor, at_compile_time, error, truth
+from proton.frontend import (
+    arithmetic,
+    collectives,  # noqa: F401 - registers its rules, as do the others marked so
+    contractions,  # noqa: F401
+    control_flow,
+    debugging,
+    externs,
+    memory,  # noqa: F401
+    shapes,
+)
+from proton.frontend.builder import at_compile_time, error, truth
 from proton.frontend.promotion import cast
-from proton.frontend.rules import GENERATOR_RULES, RULES, generator_rule, rule
-from proton.language import NotYet, core, profiling
+from proton.frontend.rules import GENERATOR_RULES, RULES
+from proton.language import NotYet, profiling
 from proton.language import types as ty
-from proton.language.function import MEMBERS, Builtin, ConstexprFunction, DeviceFunction
+from proton.language.function import (
+    MEMBERS,
+    Builtin,
+    ConstexprFunction,
+    DeviceFunction,
+    ExternFunction,
+)
 from proton.language.value import tensor
 
 _OPERATORS: dict[type, str] = {
@@ -69,6 +83,7 @@ _GLOBAL_KINDS = (
     DeviceFunction,
     ConstexprFunction,
     Builtin,
+    ExternFunction,
     ty.dtype,
     NotYet,
     profiling._HostOp,
@@ -322,9 +337,12 @@ def _call(g: Any, node: ast.Call) -> Any:
 def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Calls anything that a kernel may call."""
     if isinstance(function, DeviceFunction):
-        return g.inline(function, args, kwargs)
+        return g.call(function, args, kwargs)
     if isinstance(function, Builtin):
         return _call_builtin(g, function, args, kwargs)
+    if isinstance(function, ExternFunction):
+        check_arguments(f"libdevice.{function.__name__}", function, args, kwargs)
+        return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, NotYet):
         raise g.unsupported(f"tl.{function.name} (not there yet)", "see docs/limitations.md")
     if isinstance(function, profiling._HostOp):
@@ -379,22 +397,6 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
 
-@rule(core.static_print)
-def _static_print(*values: Any, **kwargs: Any) -> None:
-    at_compile_time("tl.static_print", "it takes what print takes", print, *values, **kwargs)
-
-
-@rule(core.static_assert)
-def _static_assert(cond: Any, msg: Any = "") -> None:
-    if isinstance(cond, tensor):
-        raise error("tl.static_assert takes a constexpr", "use tl.device_assert for tensors")
-    if not truth(cond):
-        raise CompileTimeAssertionFailure(
-            f"static assertion failed{f': {msg}' if msg else ''}",
-            hint="the condition is known while compiling: see the constexpr arguments",
-        )
-
-
 def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
     """Python's `max` or `min`, of tensors, too."""
 
@@ -428,12 +430,6 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
     return convert
 
 
-def _print(g: Any, *args: Any, **kwargs: Any) -> None:
-    raise g.unsupported(
-        "print (tl.device_print, not there yet)", "tl.static_print prints constexprs"
-    )
-
-
 def _isinstance(g: Any, value: Any, classes: Any) -> bool:
     choices = classes if isinstance(classes, tuple) else (classes,)
     if ty.constexpr in choices and not isinstance(value, tensor):
@@ -461,25 +457,8 @@ _PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
     float: _number(ty.float32, float),
     int: _number(ty.int32, int),
     bool: _number(ty.int1, bool),
-    print: _print,
+    print: lambda g, *args: debugging.device_print(*args),
     isinstance: _isinstance,
     getattr: _getattr,
     hasattr: _hasattr,
 }
-
-
-@generator_rule(core.device_assert)
-def _device_assert(g: Any, cond: Any, msg: Any = "", mask: Any = None) -> None:
-    g.device_assert(cond, msg, mask)
-
-
-@rule(core.assume)
-def _assume(cond: Any) -> None:
-    if not isinstance(cond, tensor) and not cond:
-        raise error("tl.assume: the condition is false", "see the constexpr arguments")
-    as_tensor(cond)
-
-
-@rule(core.debug_barrier)
-def _debug_barrier() -> None:
-    """The threads of a CPU program are one; a GPU back end adds its op here."""

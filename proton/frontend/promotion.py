@@ -144,6 +144,11 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
                 f'fp_downcast_rounding="rtz" takes floating point, got {source} to {target}',
                 "leave fp_downcast_rounding out",
             )
+        if target.is_fp8():
+            raise error(
+                f'fp_downcast_rounding="rtz" is not supported to {target}',
+                "leave it out: fp8 is rounded to nearest, and saturates",
+            )
         return wrap(tt.FpToFpOp(value.handle, string_attr("rtz"), to_ir(type_)), type_)
     if source.is_floating() and target.is_floating():
         return _cast_float(value, type_)

@@ -6,6 +6,7 @@ from proton.language.core import abs as abs
 from proton.language.core import (
     add as add,
     arange as arange,
+    associative_scan as associative_scan,
     assume as assume,
     atomic_add as atomic_add,
     atomic_and as atomic_and,
@@ -23,6 +24,7 @@ from proton.language.core import (
     cos as cos,
     debug_barrier as debug_barrier,
     device_assert as device_assert,
+    device_print as device_print,
     div_rn as div_rn,
     dot as dot,
     erf as erf,
@@ -33,6 +35,8 @@ from proton.language.core import (
     floor as floor,
     fma as fma,
     full as full,
+    gather as gather,
+    histogram as histogram,
     item as item,
     join as join,
     load as load,
@@ -71,11 +75,26 @@ from proton.language.core import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from proton.language import extra as extra
 from proton.language.function import constexpr_function as constexpr_function
+from proton.language.random import (
+    pair_uniform_to_normal as pair_uniform_to_normal,
+    philox as philox,
+    philox_impl as philox_impl,
+    rand as rand,
+    rand4x as rand4x,
+    randint as randint,
+    randint4x as randint4x,
+    randn as randn,
+    randn4x as randn4x,
+    uint_to_uniform_float as uint_to_uniform_float,
+)
 from proton.language.standard import (
     argmax as argmax,
     argmin as argmin,
     cdiv as cdiv,
+    cumprod as cumprod,
+    cumsum as cumsum,
     max as max,
     min as min,
     next_power_of_2 as next_power_of_2,
@@ -116,13 +135,10 @@ from proton.language.value import tensor as tensor
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
 NOT_YET = frozenset(
-    "advance associative_scan atomic_load atomic_poll atomic_store bitonic_merge cat condition "
-    "cumprod cumsum device_print dot_scaled expect_zero extra flip float8e4b15 float8e4b8 "
-    "float8e5b16 gather histogram inline_asm_elementwise interleave load_tensor_descriptor "
-    "make_block_ptr make_tensor_descriptor map_elementwise math pair_uniform_to_normal philox "
-    "philox_impl rand rand4x randint randint4x randn randn4x random slice sort "
-    "store_tensor_descriptor swizzle2d target_info tensor_descriptor topk tuple "
-    "uint_to_uniform_float".split()
+    "advance atomic_load atomic_poll atomic_store bitonic_merge cat condition dot_scaled "
+    "expect_zero flip float8e4b15 float8e4b8 float8e5b16 inline_asm_elementwise interleave "
+    "load_tensor_descriptor make_block_ptr make_tensor_descriptor map_elementwise math slice sort "
+    "store_tensor_descriptor swizzle2d target_info tensor_descriptor topk tuple".split()
 )
 
 
@@ -131,6 +147,9 @@ class NotYet:
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def __repr__(self) -> str:
+        return f"tl.{self.name} (not there yet)"
 
 
 def __getattr__(name: str) -> Any:

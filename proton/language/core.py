@@ -216,6 +216,24 @@ def reduce(input, axis, combine_fn, keep_dims=False):
     """
 
 
+@member
+def associative_scan(input, axis, combine_fn, reverse=False):
+    """Each element combined with all before it along `axis` by the device function `combine_fn`.
+
+    `reverse` starts from the end. `input` may be a tuple of blocks of one shape, as in `reduce`.
+    """
+
+
+@builtin
+def histogram(input, num_bins, mask=None):
+    """How often each of 0 to num_bins - 1 is in a row of integers, as i32; others do not count."""
+
+
+@member
+def gather(src, index, axis):
+    """src[index[i, j], j] for axis 0, src[i, index[i, j]] for axis 1; an index must lie in src."""
+
+
 # Elementwise
 
 
@@ -326,7 +344,7 @@ def assume(cond):
 
 @builtin
 def debug_barrier():
-    """Synchronises the threads of a program; a CPU program is one thread."""
+    """Waits until all threads of the program are here; a CPU program is one thread."""
 
 
 @builtin
@@ -337,6 +355,14 @@ def static_assert(cond, msg=""):
 @builtin
 def static_print(*values, sep=" ", end="\n", file=None, flush=False):
     """Prints while compiling."""
+
+
+@builtin
+def device_print(prefix, *args, hex=False):
+    """Prints while running: a line for each element of `args`, with its program and index.
+
+    `prefix` is a constexpr str; `hex` shows integers in base 16. Python's `print` does the same.
+    """
 
 
 @builtin

@@ -28,6 +28,39 @@ class Builtin:
         return f"<tile op {self.__name__}>"
 
 
+class ExternFunction:
+    """A function of a library of the target that works element by element.
+
+    `table` maps the dtypes that it takes to its symbol there and the dtype that this returns;
+    `is_test` says that the result is a truth value.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        table: Mapping[tuple[dtype, ...], tuple[str, dtype]],
+        *,
+        library: str,
+        is_test: bool = False,
+    ) -> None:
+        self.__name__, self.table, self.library, self.is_test = name, table, library, is_test
+        kinds = [f"({', '.join(map(str, dtypes))})" for dtypes in table]
+        self.__doc__ = f"`{name}` of {library}, of {' or '.join(kinds)}."
+        count = len(next(iter(table)))
+        self.signature = inspect.Signature(
+            [
+                inspect.Parameter(f"arg{n}", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+                for n in range(count)
+            ]
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{self.library}'s {self.__name__} can only be called inside a kernel")
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__} of {self.library}>"
+
+
 # Ops and functions that are also methods of a tensor: `x.sum(axis=0)`.
 MEMBERS: dict[str, Any] = {}
 

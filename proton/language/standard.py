@@ -179,6 +179,38 @@ def argmin(
     return index
 
 
+@DeviceFunction
+def _multiply(a, b):
+    return a * b
+
+
+@constexpr_function
+def _scanned_dtype(dtype):
+    """bf16 is scanned in fp32, as Triton does."""
+    return float32 if dtype.is_bf16() else dtype
+
+
+@member
+@DeviceFunction
+def cumsum(
+    input, axis: constexpr = 0, reverse: constexpr = False, dtype: constexpr = None
+):
+    """The sums of what comes up to each element along `axis`, or from it on if `reverse`.
+
+    Narrow integers are summed in i32 and bf16 in fp32, unless `dtype` says otherwise.
+    """
+    input = input.to(_scanned_dtype(_reduced_dtype(input.dtype, dtype)))
+    return core.associative_scan(input, axis, _add, reverse)
+
+
+@member
+@DeviceFunction
+def cumprod(input, axis: constexpr = 0, reverse: constexpr = False):
+    """The products of what comes up to each element along `axis`, or from it on if `reverse`."""
+    input = input.to(_scanned_dtype(input.dtype))
+    return core.associative_scan(input, axis, _multiply, reverse)
+
+
 @member
 @DeviceFunction
 def sigmoid(x):

@@ -117,7 +117,7 @@ def double_star(n):
     helper(**n)
 
 
-@unsupported("print (tl.device_print, not there yet)", "print(n)", "tl.static_print")
+@rejected("must be a printable constexpr str, got i32", "print(n)", "tl.static_print")
 def prints(n):
     print(n)
 
@@ -314,3 +314,13 @@ def raises(n):
 def unrolls_for_ever(n):
     for i in tl.static_range(2**100):
         pass
+
+
+@unsupported("tl.float8e4b15 (not there yet) is not supported", "tl.float8e4b15(n)", "limitations")
+def other_fp8(n):
+    tl.float8e4b15(n)
+
+
+@rejected("dtype must be a dtype, got tl.float8e4b8 (not there yet)", "n.to(", "tl.float32")
+def to_other_fp8(n):
+    n.to(tl.float8e4b8)

@@ -1,6 +1,7 @@
 """Kernels that call an op with what it does not take."""
 
 import proton.language as tl
+from proton.language.extra import libdevice
 from proton.language.function import DeviceFunction
 from tests.ir.rejected import rejected
 
@@ -8,6 +9,11 @@ from tests.ir.rejected import rejected
 @DeviceFunction
 def largest(a, b):
     return max(a, b)
+
+
+@DeviceFunction
+def first_of_four(a, b, c, d):
+    return a
 
 
 # Shapes and creation
@@ -229,3 +235,100 @@ def divides_integer_by_fp8(q, n):
 @rejected("a constant cannot be a pointer", "tl.load(p_ptr, mask=n > 0", "cast an integer")
 def other_of_pointers(p_ptr, n):
     tl.load(p_ptr, mask=n > 0, other=1)
+
+
+# Scans, histograms, gathers
+
+
+@rejected("scan: axis must lie in [-1, 1), got 1", "core.associative_scan(input", "negative")
+def scan_axis(n):
+    tl.cumsum(tl.arange(0, 4), axis=1)
+
+
+@rejected("tl.associative_scan: a scalar cannot be scanned", "core.associative_scan(", "as it is")
+def scans_scalar(n):
+    tl.cumsum(n)
+
+
+@rejected("combine_fn must be a @proton.jit function", "tl.associative_scan(", "decorate")
+def scan_function(n):
+    tl.associative_scan(tl.arange(0, 4), 0, max)
+
+
+@rejected("reverse must be a constexpr bool, got i32", "tl.associative_scan(", "True or False")
+def scan_direction(n):
+    tl.associative_scan(tl.arange(0, 4), 0, largest, reverse=n)
+
+
+@rejected("first_of_four must return 2 values, got 1", "tl.associative_scan(", "one value")
+def scan_results(n):
+    x = tl.arange(0, 4)
+    tl.associative_scan((x, x), 0, first_of_four)
+
+
+@rejected("tl.histogram takes a row of integers, got fp32[4]", "tl.histogram(", ".to(tl.int32)")
+def histogram_of_floats(n):
+    tl.histogram(tl.zeros((4,), tl.float32), 8)
+
+
+@rejected("tl.histogram takes a row of integers, got i32[4, 4]", "tl.histogram(", ".ravel()")
+def histogram_of_rows(n):
+    tl.histogram(tl.zeros((4, 4), tl.int32), 8)
+
+
+@rejected("shape[0] must be a power of two, got 6", "tl.histogram(tl.arange(0, 4), 6)", "mask")
+def histogram_bins(n):
+    tl.histogram(tl.arange(0, 4), 6)
+
+
+@rejected("tl.gather: index must be integers, got fp32[4]", "tl.gather(", ".to(tl.int32)")
+def gather_index(n):
+    tl.gather(tl.arange(0, 4), tl.zeros((4,), tl.float32), 0)
+
+
+@rejected("must be blocks of one rank, got i32[4] and i32", "tl.gather(", "x[:, None]")
+def gather_rank(n):
+    tl.gather(tl.arange(0, 4), n, 0)
+
+
+@rejected("only sizes along axis 0 may differ, got [4, 4] and [8, 2]", "tl.gather(", "broadcast")
+def gather_sizes(n):
+    tl.gather(tl.zeros((4, 4), tl.float32), tl.zeros((8, 2), tl.int32), 0)
+
+
+# Printing, libraries, fp8
+
+
+@rejected("tl.device_print shows up to 8 values, got 9", "tl.device_print(", "several calls")
+def prints_nine(n):
+    tl.device_print("n", n, n, n, n, n, n, n, n, n)
+
+
+@rejected("a value of tl.device_print must be a tensor or a number, got 'n'", "print(", "number")
+def prints_text(n):
+    print("n", "n")
+
+
+@rejected("libdevice.tanh takes (fp32) or (fp64), got (fp16)", "libdevice.tanh(", ".to(...)")
+def tanh_of_half(h_ptr):
+    libdevice.tanh(tl.load(h_ptr))
+
+
+@rejected("pow takes (fp32, fp32) or (fp64, fp64), got (fp32, i32)", "tl.extra", ".to(...)")
+def power_of_mixed(f, n):
+    tl.extra.libdevice.pow(f, n)
+
+
+@rejected("libdevice.ffs takes (i32) or (i64), got (1.0)", "libdevice.ffs(1.0)", ".to(...)")
+def ffs_of_float(n):
+    libdevice.ffs(1.0)
+
+
+@rejected("libdevice.tanh: missing a required argument: 'arg0'", "libdevice.tanh()", "parameters")
+def tanh_of_nothing(n):
+    libdevice.tanh()
+
+
+@rejected('fp_downcast_rounding="rtz" is not supported to fp8e5', "f.to(", "to nearest")
+def truncates_to_fp8(f):
+    f.to(tl.float8e5, fp_downcast_rounding="rtz")

@@ -49,7 +49,30 @@ def matmul(a, b, c, K, stride_a, stride_b, stride_c, SIZE: tl.constexpr):
     tl.store(c + rows[:, None] * stride_c + columns[None, :], total.to(tl.float16))
 
 
+@DeviceFunction
+def larger(a, i, b, j):
+    return tl.where(b > a, b, a), tl.where(b > a, j, i)
+
+
+@DeviceFunction
+def collectives(x, q, out, n, SIZE: tl.constexpr):
+    offsets = tl.arange(0, SIZE)
+    mask = offsets < n
+    values = tl.load(x + offsets, mask=mask, other=0.0)
+    sums = tl.cumsum(values, reverse=True)
+    _, where = tl.associative_scan((values, offsets), 0, larger)
+    counts = tl.histogram(where, 16, mask=mask)
+    picked = tl.gather(values, where, 0) + tl.extra.libdevice.pow(sums, 2.0)
+    tl.device_print("counts", counts, n)
+    tl.debug_barrier()
+    tl.store(q + offsets, picked.to(tl.float8e4nv), mask=mask)
+    tl.store(out + offsets, tl.load(q + offsets).to(tl.float32), mask=mask)
+
+
 KERNELS = {
+    collectives: Signature(
+        {"x": F32, "q": tl.pointer_type(tl.float8e4nv), "out": F32, "n": I32}, {"SIZE": 64}
+    ),
     add: Signature({"x": F32, "y": F32, "out": F32, "n": I32}, {"BLOCK": 1024}),
     softmax_rows: Signature(
         {"x": F32, "out": F32, "stride": I32, "n_rows": I32, "n_columns": I32}, {"BLOCK": 256}

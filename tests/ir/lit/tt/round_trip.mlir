@@ -75,3 +75,31 @@ func.func @arithmetic(%p: !tt.ptr<f32>, %x: f32, %i: i32, %a: tensor<4x8xf16>, %
   }) {axis = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// CHECK-LABEL: func.func @collectives
+func.func @collectives(%x: tensor<4x2xf32>, %i: tensor<4x2xi32>, %v: tensor<8xi32>, %m: tensor<8xi1>, %j: tensor<16x2xi64>) {
+  // CHECK: %{{.*}}:2 = "tt.scan"(%{{.*}}, %{{.*}}) ({
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %{{.*}}: i32, %{{.*}}: f32, %[[D:.*]]: i32):
+  // CHECK-NEXT: "tt.scan_return"(%[[A]], %[[D]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (f32, i32) -> ()
+  // CHECK-NEXT: }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, reverse = true} : (tensor<4x2xf32>, tensor<4x2xi32>) -> (tensor<4x2xf32>, tensor<4x2xi32>)
+  %0:2 = "tt.scan"(%x, %i) ({
+  ^bb0(%a: f32, %b: i32, %c: f32, %d: i32):
+    "tt.scan_return"(%a, %d) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (f32, i32) -> ()
+  }) {axis = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, reverse = true} : (tensor<4x2xf32>, tensor<4x2xi32>) -> (tensor<4x2xf32>, tensor<4x2xi32>)
+  // CHECK: "tt.histogram"(%{{.*}}, %{{.*}}) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<8xi32>, tensor<8xi1>) -> tensor<16xi32>
+  %1 = "tt.histogram"(%v, %m) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<8xi32>, tensor<8xi1>) -> tensor<16xi32>
+  // CHECK: "tt.gather"(%{{.*}}, %{{.*}}) {axis = 0 : i32} : (tensor<4x2xf32>, tensor<16x2xi64>) -> tensor<16x2xf32>
+  %2 = "tt.gather"(%x, %j) {axis = 0 : i32} : (tensor<4x2xf32>, tensor<16x2xi64>) -> tensor<16x2xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @debugging
+func.func @debugging(%x: tensor<4xf32>, %i: i32) {
+  // CHECK: "tt.print"(%{{.*}}, %{{.*}}) {hex = true, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, prefix = "x: ", signed = array<i32: 0, 1>} : (tensor<4xf32>, i32) -> ()
+  "tt.print"(%x, %i) {hex = true, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, prefix = "x: ", signed = array<i32: 0, 1>} : (tensor<4xf32>, i32) -> ()
+  // CHECK: "tt.debug_barrier"() : () -> ()
+  "tt.debug_barrier"() : () -> ()
+  // CHECK: "tt.extern_elementwise"(%{{.*}}, %{{.*}}) {libname = "libdevice", libpath = "", operandSegmentSizes = array<i32: 1, 1, 0, 0>, pure = true, symbol = "__nv_powf"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0 = "tt.extern_elementwise"(%x, %x) {libname = "libdevice", libpath = "", operandSegmentSizes = array<i32: 1, 1, 0, 0>, pure = true, symbol = "__nv_powf"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}

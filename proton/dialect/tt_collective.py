@@ -1,0 +1,168 @@
+"""The ops of `tt` whose result at one place depends on many elements: reductions, scans,
+histograms, gathers.
+"""
+
+from typing import Any
+
+from proton.dialect.diagnostics import (
+    block_type,
+    check_block,
+    check_element,
+    check_shape,
+    check_types,
+    element_of,
+    reject,
+    shape_of,
+)
+from proton.dialect.mlir import ext, ir
+from proton.dialect.tt import TT, Pure
+
+Operand, Result, Region = ext.Operand, ext.Result, ext.Region
+MAX_REDUCED = 8  # sources of one reduction or scan
+
+# The bindings bind the constraint of a variadic group once per op, so its operands could not
+# differ in type; a reduction has up to MAX_REDUCED optional operands and results in its place.
+
+
+def segments(count: int, most: int = MAX_REDUCED) -> Any:
+    """The segment sizes of the first `count` of `most` optional operands or results."""
+    return ir.DenseI32ArrayAttr.get([1] * count + [0] * (most - count))
+
+
+class ReduceOp(TT.Operation, name="reduce", traits=[Pure]):
+    """`tt.reduce %src0, %src1, ... {axis}` with a region that combines two elements of each."""
+
+    axis: ir.IntegerAttr
+    combine: Region
+    for _position in range(MAX_REDUCED):
+        __annotations__[f"src{_position}"] = Operand[Any] | None
+        __annotations__[f"result{_position}"] = Result[Any] | None
+        locals()[f"src{_position}"] = locals()[f"result{_position}"] = None
+    del _position
+
+    @staticmethod
+    def verify_invariants(op: "ReduceOp") -> bool:
+        if not _verify_sources(op):
+            return False
+        shape, axis = shape_of(op.operation.operands[0]), op.axis.value
+        return _verify_combine(op, (*shape[:axis], *shape[axis + 1 :]), "tt.reduce_return")
+
+
+class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerminatorTrait]):
+    """`tt.reduce_return %value0, %value1, ...`: ends the region of a reduce."""
+
+    __annotations__ = {}
+    for _position in range(MAX_REDUCED):
+        __annotations__[f"value{_position}"] = Operand[Any] | None
+        locals()[f"value{_position}"] = None
+    del _position
+
+
+class ScanOp(TT.Operation, name="scan", traits=[Pure]):
+    """`tt.scan %src0, %src1, ... {axis, reverse}`: each element combined with all before it along
+    the axis (behind it, if `reverse`); the region combines what came first with the next.
+    """
+
+    axis: ir.IntegerAttr
+    reverse: ir.IntegerAttr
+    combine: Region
+    for _position in range(MAX_REDUCED):
+        __annotations__[f"src{_position}"] = Operand[Any] | None
+        __annotations__[f"result{_position}"] = Result[Any] | None
+        locals()[f"src{_position}"] = locals()[f"result{_position}"] = None
+    del _position
+
+    @staticmethod
+    def verify_invariants(op: "ScanOp") -> bool:
+        return _verify_sources(op) and _verify_combine(
+            op, shape_of(op.operation.operands[0]), "tt.scan_return"
+        )
+
+
+class ScanReturnOp(TT.Operation, name="scan_return", traits=[Pure, ir.IsTerminatorTrait]):
+    """`tt.scan_return %value0, %value1, ...`: ends the region of a scan."""
+
+    __annotations__ = {}
+    for _position in range(MAX_REDUCED):
+        __annotations__[f"value{_position}"] = Operand[Any] | None
+        locals()[f"value{_position}"] = None
+    del _position
+
+
+def _verify_sources(op: Any) -> bool:
+    """There is a source, all have one shape, and the axis is one of its dimensions."""
+    sources = list(op.operation.operands)
+    if not sources:
+        return reject(op, "must have a source, got none")
+    shape, axis = shape_of(sources[0]), op.axis.value
+    if not 0 <= axis < len(shape):
+        return reject(op, f"axis must lie in [0, {len(shape)}), got {axis}")
+    return all(shape_of(source) == shape for source in sources) or reject(
+        op, "all sources must have one shape"
+    )
+
+
+def _verify_combine(op: Any, shape: tuple[int, ...], terminator: str) -> bool:
+    """The results are blocks of `shape`, and the region combines two elements of each source.
+
+    Layouts are free: on a GPU the sources have one and the results another.
+    """
+    elements = [element_of(source) for source in op.operation.operands]
+    found = [(shape_of(result), element_of(result)) for result in op.operation.results]
+    if found != [(shape, element) for element in elements]:
+        return check_types(
+            op, "results", op.operation.results, [block_type(shape, e) for e in elements]
+        )
+    if len(op.combine.blocks) != 1:
+        return reject(op, f"the region must have one block, got {len(op.combine.blocks)}")
+    block = op.combine.blocks[0]
+    if not check_types(op, "the region's arguments", block.arguments, elements * 2):
+        return False
+    last = list(block.operations)[-1:]
+    if not last or last[0].operation.name != terminator:
+        return reject(op, f"the region must end with {terminator}")
+    return check_types(op, "the region's values", last[0].operation.operands, elements)
+
+
+class HistogramOp(TT.Operation, name="histogram", traits=[Pure]):
+    """`tt.histogram %src, %mask?`: how often each of 0, 1, ... is in a block of integers.
+
+    The result is tensor<bins x i32>; what lies in no bin, or is masked off, is not counted.
+    """
+
+    src: Operand[Any]
+    result: Result[Any]
+    mask: Operand[Any] | None = None
+
+    @staticmethod
+    def verify_invariants(op: "HistogramOp") -> bool:
+        i1, i32 = (ir.IntegerType.get_signless(bits) for bits in (1, 32))
+        if len(shape_of(op.src)) != 1 or not isinstance(element_of(op.src), ir.IntegerType):
+            return reject(op, f"operand 0 must be a row of integers, got {op.src.type}")
+        if len(shape_of(op.result)) != 1:
+            return reject(op, f"result must have one dimension, got {shape_of(op.result)}")
+        return check_element(op, "result", op.result, i32) and (
+            op.mask is None or check_block(op, "mask", op.mask, shape_of(op.src), i1)
+        )
+
+
+class GatherOp(TT.Operation, name="gather", traits=[Pure]):
+    """`tt.gather %src, %index {axis}`: result[i, j] = src[index[i, j], j] along axis 0."""
+
+    src: Operand[Any]
+    index: Operand[Any]
+    axis: ir.IntegerAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "GatherOp") -> bool:
+        source, index, axis = shape_of(op.src), shape_of(op.index), op.axis.value
+        if not 0 <= axis < len(source):
+            return reject(op, f"axis must lie in [0, {len(source)}), got {axis}")
+        if (*index[:axis], source[axis], *index[axis + 1 :]) != source:
+            return reject(op, f"only sizes along axis {axis} may differ, got {source} and {index}")
+        if not isinstance(element_of(op.index), ir.IntegerType):
+            return reject(op, f"index must be integers, got {element_of(op.index)}")
+        return check_shape(op, "result", op.result, index) and check_element(
+            op, "result", op.result, element_of(op.src)
+        )

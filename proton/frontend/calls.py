@@ -1,0 +1,172 @@
+"""Calls of device functions: compiled in place, or kept as calls of functions of their own.
+
+A `@proton.jit(noinline=True)` function becomes one private `func.func` for each combination of
+argument types and constants that it is called with. What it returns may hold values that are
+known while compiling; those need no result, only its tensors do.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton.dialect.mlir import func, ir
+from proton.frontend.builder import error, to_ir
+from proton.language import types as ty
+from proton.language.function import DeviceFunction
+from proton.language.value import tensor
+
+MAX_CALL_DEPTH = 64
+NOINLINE_ATTRIBUTE = "tt.noinline"
+
+
+@dataclass
+class Function:
+    """A compiled callee; `value` is what it returned, with the callee's own tensors in it."""
+
+    name: str
+    value: Any
+
+
+@dataclass
+class Functions:
+    """The functions of a module that calls are kept to; None stands for one that is open."""
+
+    module: Any
+    made: dict[Any, Function | None] = field(default_factory=dict)
+    kept: list[Any] = field(default_factory=list)  # objects whose id is part of a key
+
+    def new_name(self, name: str) -> str:
+        """A symbol that the module does not have."""
+        used = {op.operation.attributes["sym_name"].value for op in self.module.body.operations}
+        number = len(used)
+        while f"{name}__{number}" in used:
+            number += 1
+        return f"{name}__{number}"
+
+
+def call(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], in_place: bool) -> Any:
+    """The value of a call of another device function; `g` is the caller's generator.
+
+    Raises CompilationError for arguments that do not fit and for recursion.
+    """
+    if g.depth >= MAX_CALL_DEPTH:
+        raise error(
+            f"calls nest deeper than {MAX_CALL_DEPTH} at {fn.__name__}",
+            "recursion is not supported: write it as a loop",
+        )
+    env = _bind(g, fn, args, kwargs)
+    if fn.noinline and g.functions is not None and not in_place:
+        return _call_function(g, fn, env)
+    callee = g.callee(fn, env, functions=None if in_place else g.functions)
+    outcome = callee.run(fn.parse().body)
+    callee.check_scopes_closed()
+    return None if outcome is None else outcome.value
+
+
+def _bind(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The parameters' values by name."""
+    try:
+        bound = fn.signature.bind(*args, **kwargs)
+    except TypeError as problem:
+        raise error(f"{fn.__name__}: {problem}", f"its parameters are {fn.signature}") from None
+    bound.apply_defaults()
+    env: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        parameter = fn.signature.parameters[name]
+        if parameter.kind is parameter.VAR_KEYWORD:
+            raise g.unsupported(f"**{name} in {fn.__name__}", "name each parameter")
+        env[name] = _parameter(fn, name, ty.unwrap(value))
+    return env
+
+
+def _parameter(fn: DeviceFunction, name: str, value: Any) -> Any:
+    """The value of a parameter: constexprs must be known while compiling."""
+    annotation = fn.signature.parameters[name].annotation
+    is_constexpr = annotation is ty.constexpr or (
+        isinstance(annotation, str) and annotation.split(".")[-1] == "constexpr"
+    )
+    if is_constexpr and isinstance(value, tensor):
+        raise error(
+            f"{fn.__name__}: parameter {name} is a constexpr, got a {value.type} that is known "
+            "only at run time",
+            "leave tl.constexpr out of the annotation, or pass a constexpr",
+        )
+    return value
+
+
+# Calls that are kept
+
+
+def _call_function(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Any:
+    made = g.functions.made
+    key = fn, tuple((name, _key(g.functions, value)) for name, value in env.items())
+    if key not in made:
+        made[key] = None
+        made[key] = _compile(g, fn, env)
+    function = made[key]
+    if function is None:
+        raise error(
+            f"{fn.__name__} calls itself", "recursion is not supported: write it as a loop"
+        )
+    types = [to_ir(value.type) for value in _tensors(function.value)]
+    operands = [value.handle for value in _tensors(tuple(env.values()))]
+    op = func.CallOp(types, ir.FlatSymbolRefAttr.get(function.name), operands)
+    return _with_handles(function.value, iter(op.operation.results))
+
+
+def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
+    """Compiles `fn` as a private function of the module."""
+    module, name = g.functions.module, g.functions.new_name(fn.__name__)
+    inputs = [to_ir(value.type) for value in _tensors(tuple(env.values()))]
+    body = fn.parse().body
+    location = ir.Location.file(fn.file, fn.parse().lineno, 1)
+    with ir.InsertionPoint(module.body), location:
+        function = func.FuncOp(name, (inputs, []), visibility="private")
+        function.attributes[NOINLINE_ATTRIBUTE] = ir.UnitAttr.get()
+        block = function.add_entry_block([location] * len(inputs))
+    arguments = iter(block.arguments)
+    own = {parameter: _with_handles(value, arguments) for parameter, value in env.items()}
+    callee = g.callee(fn, own, functions=g.functions, own_function=True)
+    with ir.InsertionPoint(block), location:
+        outcome = callee.run(body)
+        callee.check_scopes_closed()
+        value = None if outcome is None else outcome.value
+        results = list(_tensors(value))
+        func.ReturnOp([result.handle for result in results])
+    type_ = ir.FunctionType.get(inputs, [to_ir(result.type) for result in results])
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
+    return Function(name, value)
+
+
+def _tensors(value: Any) -> Iterator[tensor]:
+    """The tensors in a value, those in tuples included, in order."""
+    if isinstance(value, tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for element in value:
+            yield from _tensors(element)
+
+
+def _with_handles(value: Any, handles: Iterator[Any]) -> Any:
+    """The value with other SSA values in its tensors, in order."""
+    if isinstance(value, tensor):
+        return tensor(next(handles), value.type)
+    if isinstance(value, tuple | list):
+        return tuple(_with_handles(element, handles) for element in value)
+    return value
+
+
+def _key(functions: Functions, value: Any) -> Any:
+    """What of an argument the callee's code depends on."""
+    if isinstance(value, tensor):
+        return tensor, value.type.mangle()
+    if isinstance(value, tuple | list):
+        return tuple, tuple(_key(functions, element) for element in value)
+    if isinstance(value, float):
+        return float, repr(value)  # 0.0 and -0.0 differ
+    try:
+        hash(value)
+    except TypeError:
+        functions.kept.append(value)
+        return type(value), id(value)
+    return type(value), value

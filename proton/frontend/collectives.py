@@ -1,0 +1,170 @@
+"""Rules of ops along an axis: reductions, scans, histograms, gathers."""
+
+from typing import Any
+
+from proton.dialect import tt_collective as tc
+from proton.dialect.mlir import ir
+from proton.frontend.builder import (
+    as_tensor,
+    broadcast_all,
+    broadcast_to,
+    error,
+    i32_attr,
+    to_ir,
+    wrap,
+)
+from proton.frontend.promotion import cast, to_bool
+from proton.frontend.rules import generator_rule, rule
+from proton.frontend.shapes import check_shape, expand_dims, normalize_axis, reshape
+from proton.language import core
+from proton.language import types as ty
+from proton.language.function import DeviceFunction
+from proton.language.value import tensor
+
+
+@generator_rule(core.reduce)
+def _reduce(generator: Any, input: Any, axis: Any, combine_fn: Any, keep_dims: bool = False) -> Any:
+    sources = _sources("tl.reduce", "reduced", input, combine_fn)
+    rank = len(sources[0].shape)
+    if axis is None:
+        sources = [reshape(source, (source.numel,)) for source in sources]
+        position = 0
+    else:
+        position = normalize_axis(axis, rank, "tl.reduce")
+    shape = sources[0].shape
+    left = (*shape[:position], *shape[position + 1 :])
+    types = [ty.block_type(s.dtype, left) if left else s.dtype for s in sources]
+    results = _combined(generator, "reduce", combine_fn, sources, types, {"axis": position})
+    if keep_dims:
+        if axis is None:
+            results = [broadcast_to(r, (1,) * rank) for r in results]
+        else:
+            results = [expand_dims(r, position) for r in results]
+    return tuple(results) if isinstance(input, tuple | list) else results[0]
+
+
+@generator_rule(core.associative_scan)
+def _scan(generator: Any, input: Any, axis: Any, combine_fn: Any, reverse: bool = False) -> Any:
+    what = "tl.associative_scan"
+    if not isinstance(reverse, bool):
+        found = reverse.type if isinstance(reverse, tensor) else repr(reverse)
+        raise error(f"{what}: reverse must be a constexpr bool, got {found}", "pass True or False")
+    sources = _sources(what, "scanned", input, combine_fn)
+    position = normalize_axis(axis, len(sources[0].shape), what)
+    attributes = {"axis": position, "reverse": reverse}
+    types = [source.type for source in sources]
+    results = _combined(generator, "scan", combine_fn, sources, types, attributes)
+    return tuple(results) if isinstance(input, tuple | list) else results[0]
+
+
+def _sources(what: str, done: str, input: Any, combine_fn: Any) -> list[tensor]:
+    """The blocks to combine, in one shape."""
+    if not isinstance(combine_fn, DeviceFunction):
+        raise error(
+            f"{what}: combine_fn must be a @proton.jit function, got {combine_fn!r}",
+            "decorate a function of two elements that returns one",
+        )
+    inputs = input if isinstance(input, tuple | list) else [input]
+    if not 1 <= len(inputs) <= tc.MAX_REDUCED:
+        raise error(
+            f"{what} takes 1 to {tc.MAX_REDUCED} blocks at once, got {len(inputs)}",
+            "do it in several steps",
+        )
+    sources = broadcast_all(*[as_tensor(value) for value in inputs])
+    if not sources[0].is_block():
+        raise error(f"{what}: a scalar cannot be {done}", "use the scalar as it is")
+    return sources
+
+
+def _combined(
+    generator: Any,
+    name: str,
+    fn: DeviceFunction,
+    sources: list[tensor],
+    types: list[ty.dtype],
+    attributes: dict[str, Any],
+) -> list[tensor]:
+    """The results of a `tt.reduce` or `tt.scan` with `fn` compiled into its region."""
+    op = ir.Operation.create(
+        f"tt.{name}",
+        results=[to_ir(type_) for type_ in types],
+        operands=[source.handle for source in sources],
+        attributes={
+            key: ir.BoolAttr.get(value) if isinstance(value, bool) else i32_attr(value)
+            for key, value in attributes.items()
+        }
+        | {
+            "operandSegmentSizes": tc.segments(len(sources)),
+            "resultSegmentSizes": tc.segments(len(sources)),
+        },
+        regions=1,
+    )
+    _combine_region(generator, op, fn, [source.dtype for source in sources])
+    return [tensor(result, type_) for result, type_ in zip(op.results, types, strict=True)]
+
+
+def _combine_region(generator: Any, op: Any, fn: DeviceFunction, types: list[ty.dtype]) -> None:
+    """Compiles `fn` on scalars into the op's region, everything that it calls in place."""
+    arguments = [to_ir(type_) for type_ in types] * 2
+    block = ir.Block.create_at_start(
+        op.regions[0], arguments, [ir.Location.current] * len(arguments)
+    )
+    values = [tensor(v, t) for v, t in zip(block.arguments, types * 2, strict=True)]
+    with ir.InsertionPoint(block):
+        combined = generator.call(fn, values, {}, in_place=True)
+        combined = combined if isinstance(combined, tuple) else (combined,)
+        if len(combined) != len(types):
+            raise error(
+                f"combine_fn {fn.__name__} must return {len(types)} values, got {len(combined)}",
+                "return one value for each block that is combined",
+            )
+        values = [cast(as_tensor(c), t) for c, t in zip(combined, types, strict=True)]
+        ir.Operation.create(
+            f"{op.name}_return",
+            operands=[value.handle for value in values],
+            attributes={"operandSegmentSizes": tc.segments(len(values))},
+        )
+
+
+@rule(core.histogram)
+def _histogram(input: Any, num_bins: Any, mask: Any = None) -> tensor:
+    value = as_tensor(input)
+    if len(value.shape) != 1 or not value.dtype.is_int() or value.dtype.is_bool():
+        raise error(
+            f"tl.histogram takes a row of integers, got {value.type}",
+            "flatten it with .ravel(), or convert with .to(tl.int32)",
+        )
+    (bins,) = check_shape(num_bins)
+    if mask is not None:
+        mask = broadcast_to(to_bool(mask), value.shape).handle
+    if value.dtype.primitive_bitwidth < 32:
+        value = cast(value, ty.int32)
+    type_ = ty.block_type(ty.int32, (bins,))
+    return wrap(tc.HistogramOp(value.handle, to_ir(type_), mask=mask), type_)
+
+
+@rule(core.gather)
+def _gather(src: Any, index: Any, axis: Any) -> tensor:
+    source, places = as_tensor(src), as_tensor(index)
+    if not places.dtype.is_int() or places.dtype.is_bool():
+        raise error(
+            f"tl.gather: index must be integers, got {places.type}", "convert with .to(tl.int32)"
+        )
+    rank = len(source.shape)
+    if rank == 0 or len(places.shape) != rank:
+        raise error(
+            f"tl.gather: src and index must be blocks of one rank, got {source.type} and "
+            f"{places.type}",
+            "add dimensions with x[:, None]",
+        )
+    position = normalize_axis(axis, rank, "tl.gather")
+    expected = (*source.shape[:position], places.shape[position], *source.shape[position + 1 :])
+    if places.shape != expected:
+        raise error(
+            f"tl.gather: only sizes along axis {position} may differ, got {list(source.shape)} "
+            f"and {list(places.shape)}",
+            "broadcast the index to the other sizes of src",
+        )
+    type_ = ty.block_type(source.dtype, places.shape)
+    op = tc.GatherOp(source.handle, places.handle, i32_attr(position), to_ir(type_))
+    return wrap(op, type_)

@@ -1,0 +1,74 @@
+"""Rules of what a kernel tells its author, and of barriers: while compiling and while running."""
+
+from typing import Any
+
+from proton.base.errors import CompileTimeAssertionFailure
+from proton.dialect import tt
+from proton.dialect.mlir import ir
+from proton.frontend.builder import as_tensor, at_compile_time, error, string_attr, truth
+from proton.frontend.promotion import cast
+from proton.frontend.rules import generator_rule, rule
+from proton.language import core
+from proton.language import types as ty
+from proton.language.value import tensor
+
+
+@rule(core.static_print)
+def _static_print(*values: Any, **kwargs: Any) -> None:
+    at_compile_time("tl.static_print", "it takes what print takes", print, *values, **kwargs)
+
+
+@rule(core.static_assert)
+def _static_assert(cond: Any, msg: Any = "") -> None:
+    if isinstance(cond, tensor):
+        raise error("tl.static_assert takes a constexpr", "use tl.device_assert for tensors")
+    if not truth(cond):
+        raise CompileTimeAssertionFailure(
+            f"static assertion failed{f': {msg}' if msg else ''}",
+            hint="the condition is known while compiling: see the constexpr arguments",
+        )
+
+
+@generator_rule(core.device_assert)
+def _device_assert(g: Any, cond: Any, msg: Any = "", mask: Any = None) -> None:
+    g.device_assert(cond, msg, mask)
+
+
+@rule(core.device_print)
+def device_print(prefix: Any = "", *args: Any, hex: Any = False) -> None:
+    """A line for each element of each argument; `prefix` ends in ": " before a value."""
+    if not isinstance(prefix, str) or not prefix.isprintable():
+        found = prefix.type if isinstance(prefix, tensor) else repr(prefix)
+        raise error(
+            f"tl.device_print: the first argument must be a printable constexpr str, got {found}",
+            'write tl.device_print("name", value), or tl.static_print for constexprs',
+        )
+    if len(args) > tt.MAX_PRINTED:
+        raise error(
+            f"tl.device_print shows up to {tt.MAX_PRINTED} values, got {len(args)}",
+            "print them in several calls",
+        )
+    values = [as_tensor(value, "a value of tl.device_print") for value in args]
+    signed = [value.dtype.is_int_signed() and not value.dtype.is_bool() for value in values]
+    if values:
+        prefix = f"{prefix.strip().removesuffix(':')}: "
+    # fp8 is a type of memory: its values are shown as those of fp16, which has them all.
+    values = [cast(v, ty.float16) if v.dtype.is_fp8() else v for v in values]
+    tt.PrintOp(
+        string_attr(prefix),
+        ir.BoolAttr.get(truth(hex)),
+        ir.DenseI32ArrayAttr.get([int(flag) for flag in signed]),
+        **{f"value{n}": value.handle for n, value in enumerate(values)},
+    )
+
+
+@rule(core.assume)
+def _assume(cond: Any) -> None:
+    if not isinstance(cond, tensor) and not cond:
+        raise error("tl.assume: the condition is false", "see the constexpr arguments")
+    as_tensor(cond)
+
+
+@rule(core.debug_barrier)
+def _debug_barrier() -> None:
+    tt.DebugBarrierOp()

@@ -1,0 +1,74 @@
+"""Calls of a target library's functions (`tl.extra.libdevice`) on blocks and scalars."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proton.dialect import tt
+from proton.dialect.mlir import ir
+from proton.frontend.builder import (
+    as_tensor,
+    broadcast_all,
+    constant,
+    error,
+    is_number,
+    string_attr,
+    to_ir,
+    wrap,
+)
+from proton.frontend.promotion import cast, to_bool
+from proton.language import types as ty
+from proton.language.function import ExternFunction
+from proton.language.value import tensor
+
+
+def call_extern(function: ExternFunction, args: Sequence[Any]) -> tensor:
+    """The function applied to each element; arguments are broadcast to one shape.
+
+    The entry of its table is the one of the arguments' dtypes. Python numbers have no dtype:
+    they take the entry's. Raises CompilationError where no entry fits.
+    """
+    dtypes = _entry(function, args)
+    symbol, result = function.table[dtypes]
+    values = broadcast_all(
+        *[
+            cast(value, dtype) if isinstance(value, tensor) else constant(value, dtype)
+            for value, dtype in zip(args, dtypes, strict=True)
+        ]
+    )
+    type_ = ty.with_scalar(values[0].type, result)
+    op = tt.ExternElementwiseOp(
+        string_attr(symbol),
+        string_attr(function.library),
+        string_attr(""),
+        ir.BoolAttr.get(True),
+        to_ir(type_),
+        **{f"src{n}": value.handle for n, value in enumerate(values)},
+    )
+    value = wrap(op, type_)
+    return to_bool(value) if function.is_test else value
+
+
+def _entry(function: ExternFunction, args: Sequence[Any]) -> tuple[ty.dtype, ...]:
+    """The dtypes of the entry to call; of several that fit the first."""
+    for value in args:
+        if not isinstance(value, tensor) and not is_number(value):
+            as_tensor(value, f"an argument of {function.__name__}")  # raises
+    for dtypes in function.table:
+        if all(_fits(value, dtype) for value, dtype in zip(args, dtypes, strict=True)):
+            return dtypes
+    found = ", ".join(
+        str(value.dtype) if isinstance(value, tensor) else repr(value) for value in args
+    )
+    kinds = " or ".join(f"({', '.join(map(str, dtypes))})" for dtypes in function.table)
+    raise error(
+        f"{function.library}.{function.__name__} takes {kinds}, got ({found})",
+        "convert the arguments with .to(...)",
+    )
+
+
+def _fits(value: Any, dtype: ty.dtype) -> bool:
+    """The dtype itself, or an integer of its width: the function sees the bits."""
+    if not isinstance(value, tensor):
+        return dtype.is_floating() or isinstance(value, int)
+    same_width = value.dtype.primitive_bitwidth == dtype.primitive_bitwidth
+    return value.dtype == dtype or (value.dtype.is_int() and dtype.is_int() and same_width)
