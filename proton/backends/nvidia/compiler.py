@@ -26,7 +26,7 @@ def compile_kernel(
     stages, target = Stages(label), options.target
     with mlir_context():
         with stages.timed("frontend"):
-            module = build_module(fn, signature, debug=options.debug)
+            module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         module = stages.run("ttir", module, ttir_passes(None))
         passes = ttgir_passes(options.num_warps, options.enable_fp_fusion)
         module = stages.run("ttgir", module, passes)

@@ -255,7 +255,7 @@ def _equal_registers(value: Any, infos: AxisInfos) -> tuple[int, ...]:
 
     A mask that is the same for all elements of an access is one predicate and not eight.
     """
-    if not is_tensor(value.type) or not value.type.element_type == v.integer(1):
+    if not is_tensor(value.type) or value.type.element_type != v.integer(1):
         return ()
     constancy = infos[value].constancy
     bases = layout_of(value.type).bases("register")
