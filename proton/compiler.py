@@ -106,7 +106,7 @@ class GPUKernel(CompiledKernel):
 
     @property
     def n_spills(self) -> int:
-        """Bytes of registers that a thread stores to and loads from local memory."""
+        """Bytes of local memory that a thread keeps registers in."""
         return int(self.metadata["n_spills"])
 
     @property

@@ -4,6 +4,7 @@ The lowering of an op and the allocation of its memory read one plan: both come 
 plans in `proton/layout` that this module adds up.
 """
 
+from math import prod
 from typing import Any
 
 from proton.dialect.diagnostics import element_of, shape_of
@@ -69,6 +70,9 @@ def scratch_bytes(op: Any) -> int:
         case "tt.histogram":
             (bins,) = shape_of(op.results[0])
             return _aligned(bins * 4)
+        case "tt.gather":
+            source = op.operands[0]
+            return _aligned(prod(shape_of(source)) * stored_bytes(element_of(source)))
         case "tt.atomic_rmw" | "tt.atomic_cas":
             return _atomic_bytes(op)
         case "ttg.local_alloc":

@@ -31,15 +31,15 @@ def layer_norm_kernel(
     mask = offsets < columns
     for row in range(first, min(first + share, rows)):
         with proton.scope("load"):
-            x = tl.load(x_ptr + row * stride + offsets, mask=mask, other=0.0)
+            x = tl.load(x_ptr + row * stride + offsets, mask=mask, other=0.0).to(tl.float32)
         with proton.scope("mean"):
             mean = tl.sum(x, axis=0) / columns
         with proton.scope("variance"):
             centred = tl.where(mask, x - mean, 0.0)
             rstd = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / columns + epsilon)
         with proton.scope("scale"):
-            weight = tl.load(weight_ptr + offsets, mask=mask)
-            bias = tl.load(bias_ptr + offsets, mask=mask)
+            weight = tl.load(weight_ptr + offsets, mask=mask).to(tl.float32)
+            bias = tl.load(bias_ptr + offsets, mask=mask).to(tl.float32)
             y = centred * rstd * weight + bias
         with proton.scope("store"):
             tl.store(y_ptr + row * stride + offsets, y, mask=mask)

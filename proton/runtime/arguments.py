@@ -65,12 +65,19 @@ class TensorWrapper:
 
     def __init__(self, base: Any, dtype: ty.dtype) -> None:
         self.base, self.dtype = base, dtype
-        element = memory_of("base", base).element
-        if element.itemsize != dtype.itemsize:
+        size = _element_bytes(base)
+        if size != dtype.itemsize:
             raise LaunchError(
-                f"reinterpret keeps the size of an element: {element} has {element.itemsize} "
-                f"bytes, {dtype} has {dtype.itemsize}"
+                f"reinterpret keeps the size of an element: the array's have {size} bytes, "
+                f"{dtype} has {dtype.itemsize}"
             )
+
+
+def _element_bytes(base: Any) -> int:
+    """The size of an array's elements, wherever it lies."""
+    if hasattr(base, "__cuda_array_interface__"):
+        return int(np.dtype(base.__cuda_array_interface__["typestr"]).itemsize)
+    return memory_of("base", base).element.itemsize
 
 
 def reinterpret(tensor: Any, dtype: ty.dtype) -> Any:

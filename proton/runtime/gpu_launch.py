@@ -16,6 +16,7 @@ import ctypes
 import functools
 import inspect
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -314,11 +315,11 @@ def _signature_launch(
         "long_way": functools.partial(_long_way, kernel),
     }
     device = "$current_device()"
-    if "torch" in kinds:
-        import torch
-
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
         ours["current_device"] = torch._C._cuda_getDevice
         ours["stream"] = torch._C._cuda_getCurrentRawStream
+    if "torch" in kinds:
         device = f"{names[kinds.index('torch')]}.get_device()"
         conditions[0] = "$device != $current_device()"  # in the place of the first tensor's
     conditions += [

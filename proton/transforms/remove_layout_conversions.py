@@ -25,8 +25,10 @@ from proton.layout import LinearLayout
 from proton.passes import Pass, register
 
 _ANCHORS = frozenset(
-    "tt.load tt.atomic_rmw tt.atomic_cas tt.scan tt.histogram ttg.dot func.call".split()
+    "tt.load tt.atomic_rmw tt.atomic_cas tt.scan tt.histogram tt.gather ttg.dot func.call".split()
 )
+# Ops that take each operand in any layout.
+_FREE = frozenset(["ttg.local_alloc", "tt.unsplat", "tt.print", "tt.assert"])
 
 
 @register
@@ -208,14 +210,11 @@ class _Rewriter:
     def _operands(self, op: Any) -> None:
         """Operands in the layout that goes with the results'."""
         results = [result for result in op.results if result in self.layouts]
-        if op.name in _ANCHORS or not results or op.name == "tt.split":
-            if op.name == "tt.reduce":
-                self._reduced(op)
-            else:
-                self._as_it_is(op)
-            return
         if op.name == "tt.reduce":
-            self._reduced(op)
+            self._alike(op)
+            return
+        if op.name in _ANCHORS or not results or op.name == "tt.split":
+            self._as_it_is(op)
             return
         layout = self.layouts[results[0]]
         wanted = self._wanted_operands(op, layout)
@@ -228,22 +227,31 @@ class _Rewriter:
     def _wanted_operands(self, op: Any, layout: LinearLayout) -> list[LinearLayout]:
         wanted = operand_layouts(op, layout)
         if wanted is None:  # no rule that goes backward: the preference of the first operand is it
-            source = self.layouts.get(_through(op.operands[0])) or layout_of(op.operands[0].type)
-            wanted = [source for operand in op.operands if is_tensor(operand.type)]
+            tensors = [operand for operand in op.operands if is_tensor(operand.type)]
+            wanted = [self._liked(op.operands[0])] * len(tensors)
         return wanted
 
-    def _reduced(self, op: Any) -> None:
-        source = self.layouts.get(_through(op.operands[0])) or layout_of(op.operands[0].type)
+    def _liked(self, value: Any) -> LinearLayout:
+        return self.layouts.get(_through(value)) or layout_of(value.type)
+
+    def _alike(self, op: Any) -> None:
+        """All operands in the layout that the first one likes."""
+        source = self._liked(op.operands[0])
         for number, operand in enumerate(op.operands):
             op.operands[number] = self.get(operand, source)
         for result in op.results:
             self._retype(result)
 
     def _as_it_is(self, op: Any) -> None:
-        """Operands in the layouts that their types say."""
+        """Operands in the layouts that their types say, or, where any will do, that they like."""
+        if op.name == "tt.histogram":
+            self._alike(op)
+            return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
-                op.operands[number] = self.get(operand, layout_of(operand.type))
+                is_free = op.name in _FREE or (op.name == "tt.gather" and number == 0)
+                layout = self._liked(operand) if is_free else layout_of(operand.type)
+                op.operands[number] = self.get(operand, layout)
 
     def _for(self, op: Any) -> None:
         block = op.regions[0].blocks[0]

@@ -13,8 +13,14 @@ from proton.conversion.tt_to_ttg import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.passes import Pass, Upstream
 from proton.transforms.coalesce import Coalesce
+from proton.transforms.combine_select_if import CombineSelectIf
+from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
+from proton.transforms.licm import LICM
+from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
+from proton.transforms.reorder import Reorder
+from proton.transforms.thread_locality import ThreadLocality
 
 
 def ttgir_passes(num_warps: int, fuse: bool) -> list[Pass]:
@@ -23,7 +29,14 @@ def ttgir_passes(num_warps: int, fuse: bool) -> list[Pass]:
         TritonToTritonGPU(num_warps=num_warps),
         Coalesce(),
         RemoveLayoutConversions(),
-        Upstream("canonicalize,cse,loop-invariant-code-motion"),
+        ThreadLocality(),
+        LICM(),
+        LoopAwareCSE(),
+        CombineSelectIf(),
+        Reorder(),
+        Upstream("canonicalize,cse"),
+        # Last, so that what is fused is the final code; records come after it (design, 6).
+        *([FuseMultiplyAdd()] if fuse else []),
     ]
 
 

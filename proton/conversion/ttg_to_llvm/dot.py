@@ -1,18 +1,13 @@
-"""Products by multiply-adds, from operands in shared memory; and histograms, in shared memory."""
+"""Products by multiply-adds, from operands in shared memory."""
 
-from functools import partial
 from typing import Any
 
-from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.elementwise import widen_float8
-from proton.conversion.ttg_to_llvm.layouts import read_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
-from proton.conversion.ttg_to_llvm.memory import both
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
-from proton.layout.named import shared_row_major
 
 UNROLL = 8  # steps along the inner dimension in one round of the loop
 MAX_ACCESS_BYTES = 16
@@ -110,49 +105,3 @@ def _runs(offsets: list[int], most: int) -> list[tuple[int, int]]:
     ):
         length *= 2
     return [(first, length) for first in offsets[::length]]
-
-
-@lowers("tt.histogram")
-def _histogram(ctx: Lowering, site: Site) -> list[Any]:
-    """Counts in shared memory, by atomics; each element once, whoever holds copies of it."""
-    values, mask = site.optional(2)
-    source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
-    bins = target.out_size("dim0")
-    i32 = v.integer(32)
-    base = ctx.shared(ctx.scratch(site))
-    threads = WARP_SIZE * ctx.warps
-    for start in range(0, bins, threads):
-        number = v.add(ctx.thread, v.i32(start)) if start else ctx.thread
-        inside = None if start + threads <= bins else v.compare("ult", number, v.i32(bins))
-        slot = v.offset_pointer(base, number, i32)
-        v.when(inside, partial(_clear, slot))
-    v.barrier()
-    owner = ctx.owns(source)
-    i64 = v.like(values, v.integer(64))
-    wide = values if values.type == i64 else v.create("llvm.sext", i64, values)
-    inside = v.compare("ult", wide, v.constant(bins, wide.type))
-    one = v.i32(1)
-    for register in range(v.count_of(values)):
-        counted = both(v.extract(inside, register), owner)
-        counted = both(counted, None if mask is None else v.extract(mask, register))
-        place = v.create("llvm.trunc", i32, v.extract(wide, register))
-        v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
-    v.barrier()
-    like = v.poison(v.vector(1, i32))
-    return [read_shared(ctx, like, target, shared_row_major((bins,), (0,)), 1, base)]
-
-
-def _clear(address: Any) -> None:
-    v.store(address, v.i32(0), 4)
-
-
-def _count(address: Any, one: Any) -> None:
-    v.create(
-        "llvm.atomicrmw",
-        one.type,
-        address,
-        one,
-        bin_op=ir.IntegerAttr.get(v.integer(64), 1),
-        ordering=ir.IntegerAttr.get(v.integer(64), 2),
-        syncscope=ir.StringAttr.get("block"),
-    )

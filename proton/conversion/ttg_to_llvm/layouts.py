@@ -133,7 +133,7 @@ def exchange(
     ]
 
 
-def _stored_type(element: Any) -> Any:
+def stored_type(element: Any) -> Any:
     """The type of an element in shared memory: bits are bytes."""
     return v.integer(8) if v.bits_of(element) == 1 else element
 
@@ -167,7 +167,7 @@ def write_shared(
     """Stores a thread's registers where `shared` has their elements."""
     places = source.invert_and_compose(shared)
     element = v.element(value)
-    stored = _stored_type(element)
+    stored = stored_type(element)
     if stored != element:
         value = v.create("llvm.zext", v.vector(v.count_of(value), stored), value)
     groups = _groups(places, vector)
@@ -182,7 +182,7 @@ def read_shared(
     """The registers of `target`, of the element type of `like`, from shared memory."""
     places = target.invert_and_compose(shared)
     element = v.element(like)
-    stored = _stored_type(element)
+    stored = stored_type(element)
     groups = _groups(places, vector)
     addresses = _addresses(ctx, places, [group[0] for group in groups], base, stored)
     type_ = v.vector(vector, stored)
@@ -206,12 +206,12 @@ def _local_alloc(ctx: Lowering, site: Site) -> list[Any]:
     source = layout_of(site.operand_types[0])
     _, _, shared = mem_desc_parts(site.result_type)
     base = ctx.shared(ctx.scratch(site))
-    vector = _contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
+    vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
     write_shared(ctx, value, source, shared, vector, base)
     return [base]
 
 
-def _contiguous(places: LinearLayout, element_bytes: int) -> int:
+def contiguous(places: LinearLayout, element_bytes: int) -> int:
     """How many consecutive offsets one access may take, 16 bytes at most."""
     others = [b[0] for name, bases in places.ins if name != "register" for b in bases]
     registers = {b[0] for b in places.bases("register")}

@@ -21,6 +21,7 @@ from proton.layout import LinearLayout
 from proton.transforms.coalesce import mask_of
 
 SHARED_SYMBOL = "global_smem"
+_CONDITIONS = ("arith.cmpi", "arith.cmpf", "arith.andi", "arith.ori", "arith.xori")
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
 
 
@@ -50,6 +51,7 @@ class Site:
     op: Any
     operand_types: list[Any]
     access: int = 1  # elements that one load or store may take
+    equal: tuple[int, ...] = ()  # of a condition: the first register that is known to equal each
 
     @property
     def operands(self) -> list[Any]:
@@ -189,6 +191,7 @@ class Lowering:
                     op.erase()
                 elif op.name.startswith(_KEPT):
                     retype(op)
+                    _share_equal(op, site.equal)
                 else:
                     raise PassError(f"{op.name} has no rule in ttg-to-llvm (at {op.location})")
 
@@ -234,6 +237,8 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
             site = Site(op, [operand.type for operand in op.operands])
             if op.name in ("tt.load", "tt.store"):
                 site.access = access_elements(op, infos)
+            elif op.name in _CONDITIONS:
+                site.equal = _equal_registers(op.results[0], infos)
             found.append(site)
             if op.name not in ("tt.reduce", "tt.scan"):
                 for region in op.regions:
@@ -243,6 +248,34 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
     for block in function.regions[0].blocks:
         visit(block)
     return found
+
+
+def _equal_registers(value: Any, infos: AxisInfos) -> tuple[int, ...]:
+    """For each register of a condition the first one with the same value; () if all may differ.
+
+    A mask that is the same for all elements of an access is one predicate and not eight.
+    """
+    if not is_tensor(value.type) or value.type.element_type != v.integer(1):
+        return ()
+    constancy = infos[value].constancy
+    bases = layout_of(value.type).bases("register")
+    same = sum(
+        1 << bit
+        for bit, basis in enumerate(bases)
+        if all(x < run for x, run in zip(basis, constancy, strict=True))
+    )
+    return tuple(register & ~same for register in range(1 << len(bases))) if same else ()
+
+
+def _share_equal(op: Any, equal: tuple[int, ...]) -> None:
+    if not equal:
+        return
+    result = op.results[0]
+    uses = list(result.uses)
+    with ir.InsertionPoint.after(op), op.location:
+        shared = v.shuffle(result, equal)
+    for use in uses:
+        use.owner.operation.operands[use.operand_number] = shared
 
 
 def access_elements(op: Any, infos: AxisInfos) -> int:

@@ -1,0 +1,46 @@
+"""Compiles one kernel source with Proton and with Triton.
+
+Triton has no scopes in its language: its copy of the source is the same text with `with
+proton.scope(...)` taken away around what is in it, and the imports rebound.
+"""
+
+import ast
+import importlib.util
+import inspect
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_FOLDER = tempfile.TemporaryDirectory(prefix="proton-peers-")
+_IMPORTS = {"proton": "triton", "proton.language": "triton.language"}
+
+
+class _ToTriton(ast.NodeTransformer):
+    """Rebinds the imports, and unwraps scopes."""
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        for alias in node.names:
+            if alias.name in _IMPORTS:
+                alias.asname = alias.asname or alias.name
+                alias.name = _IMPORTS[alias.name]
+        return node
+
+    def visit_With(self, node: ast.With) -> Any:
+        self.generic_visit(node)
+        calls = [ast.unparse(item.context_expr) for item in node.items]
+        return node.body if all(call.startswith("proton.scope(") for call in calls) else node
+
+
+def triton_twin(module: ModuleType) -> ModuleType:
+    """The module of kernels, jitted by Triton."""
+    tree = ast.fix_missing_locations(_ToTriton().visit(ast.parse(inspect.getsource(module))))
+    name = f"triton_{module.__name__.rpartition('.')[2]}"
+    path = Path(_FOLDER.name) / f"{name}.py"
+    path.write_text(ast.unparse(tree))
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    twin = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(twin)
+    return twin

@@ -1,0 +1,56 @@
+"""Forms fused multiply-adds: one rounding, one instruction.
+
+It is done here, once, before anything measures or pins values, so that what is computed does not
+depend on what is measured: LLVM fuses nothing by itself.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import ir
+from proton.dialect.walk import before, defining_op, ops_named, replace
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class FuseMultiplyAdd(Pass):
+    """`a * b + c` becomes `math.fma a, b, c`, and so do `c + a * b`, `a * b - c` and `c - a * b`,
+    for fp32 and fp64 products that are used once."""
+
+    name: ClassVar[str] = "fuse-multiply-add"
+
+    def run(self, module: Any) -> None:
+        for op in ops_named(module, "arith.addf", "arith.subf"):
+            left, right = op.operands
+            if (product := _product(left)) is not None:
+                _fuse(op, product, right, negate=("addend" if op.name == "arith.subf" else ""))
+            elif (product := _product(right)) is not None:
+                _fuse(op, product, left, negate=("factor" if op.name == "arith.subf" else ""))
+
+
+def _product(value: Any) -> Any:
+    """The multiplication behind a value that nothing else uses."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.mulf" or len(list(value.uses)) != 1:
+        return None
+    return op if element_of(value).width >= 32 else None
+
+
+def _fuse(op: Any, product: Any, addend: Any, negate: str) -> None:
+    first, second = product.operands
+    with before(op):
+        if negate == "addend":
+            addend = _negated(addend)
+        elif negate == "factor":
+            first = _negated(first)
+        fused = ir.Operation.create(
+            "math.fma", results=[op.results[0].type], operands=[first, second, addend]
+        )
+    replace(op, [fused.result])
+    product.erase()
+
+
+def _negated(value: Any) -> Any:
+    return ir.Operation.create("arith.negf", results=[value.type], operands=[value]).result

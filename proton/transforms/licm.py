@@ -1,0 +1,70 @@
+"""Loop-invariant code motion on tiles, loads included.
+
+A load has an effect, and moves as well if nothing in the loop writes memory; as the loop may not
+run at all, the load is masked by whether it does.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.effects import is_speculatable, may_write
+from proton.dialect.mlir import arith, ir
+from proton.dialect.ttg import is_tensor
+from proton.dialect.walk import all_ops, before, replace
+from proton.passes import Pass, register
+from proton.transforms.loops import body_of, is_invariant
+
+_UNSIGNED_LESS, _SIGNED_LESS = 6, 2  # arith.cmpi's predicates
+
+
+@register
+@dataclass(frozen=True)
+class LICM(Pass):
+    """Moves invariant computation, and invariant loads, out of `scf.for`, innermost loops first."""
+
+    name: ClassVar[str] = "triton-licm"
+
+    def run(self, module: Any) -> None:
+        for loop in reversed([op for op in all_ops(module) if op.name == "scf.for"]):
+            has_writes = any(may_write(op) for op in all_ops(loop))
+            for view in list(body_of(loop).operations):
+                op = view.operation
+                if not all(is_invariant(operand, loop) for operand in op.operands):
+                    continue
+                if is_speculatable(op):
+                    op.move_before(loop)
+                elif op.name == "tt.load" and not has_writes:
+                    _hoist_load(op, loop)
+
+
+def _hoist_load(load: Any, loop: Any) -> None:
+    if load.attributes["volatile"].value:
+        return
+    segments = list(ir.DenseI32ArrayAttr(load.attributes["operandSegmentSizes"]))
+    pointer, *rest = load.operands
+    mask, others = (rest[0], rest[1:]) if segments[1] else (None, rest)
+    with before(loop):
+        runs = _runs(loop)
+        if is_tensor(pointer.type):
+            i1 = ir.IntegerType.get_signless(1)
+            type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
+            runs = ir.Operation.create("tt.splat", results=[type_], operands=[runs]).result
+        if mask is not None:
+            runs = arith.AndIOp(runs, mask).result
+        attributes = {name: load.attributes[name] for name in load.attributes}
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, segments[2]])
+    with ir.InsertionPoint(loop), load.location:
+        new = ir.Operation.create(
+            "tt.load",
+            results=[load.results[0].type],
+            operands=[pointer, runs, *others],
+            attributes=attributes,
+        )
+    replace(load, [new.result])
+
+
+def _runs(loop: Any) -> Any:
+    """Whether the loop runs at least once, i1."""
+    predicate = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+    return arith.CmpIOp(attribute, *list(loop.operands)[:2]).result

@@ -1,0 +1,69 @@
+"""Carried values that are always equal become one.
+
+Common subexpressions that meet only through a loop (two pointers advanced alike, two copies of a
+mask) are not equal to CSE, because each is an argument of its own. Two carried values are equal in
+every iteration if they start equal and what they become is equal *given that they are*.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.effects import is_speculatable
+from proton.dialect.walk import all_ops, defining_op
+from proton.passes import Pass, Upstream, register
+from proton.transforms.loops import body_of, end_of, is_inside
+
+
+@register
+@dataclass(frozen=True)
+class LoopAwareCSE(Pass):
+    """CSE that knows carried values of `scf.for` to be equal, after which one of them is left."""
+
+    name: ClassVar[str] = "tritongpu-loop-aware-cse"
+
+    def run(self, module: Any) -> None:
+        Upstream("cse").run(module)
+        found = [_merge_equal(op) for op in all_ops(module) if op.name == "scf.for"]
+        if any(found):
+            Upstream("canonicalize,cse").run(module)
+
+
+def _merge_equal(loop: Any) -> bool:
+    """Replaces each carried value by an earlier one that always equals it."""
+    block = body_of(loop)
+    arguments = list(block.arguments)[1:]
+    initial, yielded = list(loop.operands)[3:], list(end_of(block).operands)
+    merged = False
+    for later in range(1, len(arguments)):
+        for earlier in range(later):
+            if initial[earlier] != initial[later]:
+                continue
+            equal = {(arguments[earlier], arguments[later])}
+            if _same(yielded[earlier], yielded[later], equal, loop):
+                arguments[later].replace_all_uses_with(arguments[earlier])
+                loop.results[later].replace_all_uses_with(loop.results[earlier])
+                merged = True
+                break
+    return merged
+
+
+def _same(left: Any, right: Any, equal: set[tuple[Any, Any]], loop: Any) -> bool:
+    """Whether two values of a loop's body are the same, given pairs that are equal."""
+    if left == right or (left, right) in equal:
+        return True
+    a, b = defining_op(left), defining_op(right)
+    if a is None or b is None or not is_inside(a, loop) or not is_inside(b, loop):
+        return False
+    if a.name != b.name or len(a.regions) or left.type != right.type:
+        return False
+    if not is_speculatable(a) and not a.name.startswith("arith."):
+        return False
+    if left.result_number != right.result_number:
+        return False
+    if {n: a.attributes[n] for n in a.attributes} != {n: b.attributes[n] for n in b.attributes}:
+        return False
+    pairs = list(zip(a.operands, b.operands, strict=True))
+    if all(_same(x, y, equal, loop) for x, y in pairs):
+        equal.add((left, right))
+        return True
+    return False

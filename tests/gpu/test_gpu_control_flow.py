@@ -1,0 +1,5 @@
+"""tests/cpu/test_control_flow.py, on the GPU."""
+
+from tests.cpu.test_control_flow import *  # noqa: F403
+
+STAGED = True
