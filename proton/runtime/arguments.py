@@ -24,9 +24,15 @@ _NUMPY_TYPES = {
     "uint32": ty.uint32,
     "uint64": ty.uint64,
     "float16": ty.float16,
-    "bfloat16": ty.bfloat16,
     "float32": ty.float32,
     "float64": ty.float64,
+}
+# Types that numpy lacks, by the names that torch has for them, and a package (ml_dtypes) that
+# teaches them to numpy.
+_OTHER_TYPES = {
+    "bfloat16": ty.bfloat16,
+    "float8_e5m2": ty.float8e5,
+    "float8_e4m3fn": ty.float8e4nv,
 }
 CTYPES: dict[str, Any] = {
     "int1": ctypes.c_bool,
@@ -86,10 +92,7 @@ def reinterpret(tensor: Any, dtype: ty.dtype) -> Any:
     return TensorWrapper(base, dtype)
 
 
-# numpy dtype -> element type; bfloat16 is there where a package (ml_dtypes) has taught it numpy
-_ELEMENTS = {
-    np.dtype(name): element for name, element in _NUMPY_TYPES.items() if name != "bfloat16"
-}
+_ELEMENTS = {np.dtype(name): element for name, element in _NUMPY_TYPES.items()}
 
 
 def memory_of(name: str, value: Any) -> Memory:
@@ -123,12 +126,12 @@ def _array_memory(name: str, array: np.ndarray) -> Memory:
     if is_plain and element is not None:  # a fifth of the time of what follows
         address = _address_of(_no_bytes(array.data))
         return Memory(address, address, address + array.nbytes, True, element)
-    if element is None and array.dtype.name == "bfloat16":
-        element = ty.bfloat16
+    if element is None:
+        element = _OTHER_TYPES.get(array.dtype.name)
     if element is None:
         raise LaunchError(
             f"argument {name} has dtype {array.dtype}, which kernels cannot point to; there are "
-            f"{', '.join(_NUMPY_TYPES)} in native byte order"
+            f"{', '.join(_NUMPY_TYPES | _OTHER_TYPES)} in native byte order"
         )
     address, read_only = array.__array_interface__["data"]
     owner = array
@@ -148,7 +151,8 @@ def _torch_memory(name: str, tensor: Any) -> Memory:
         raise GPUArgument(f"argument {name} is on {device}")
     if device is None or device.type != "cpu":
         raise LaunchError(f"argument {name} is on {device}, which is not supported")
-    element = _NUMPY_TYPES.get(str(tensor.dtype).removeprefix("torch."))
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    element = _NUMPY_TYPES.get(dtype) or _OTHER_TYPES.get(dtype)
     if element is None:
         raise LaunchError(f"argument {name} has dtype {tensor.dtype}, which is not supported")
     storage = tensor.untyped_storage()

@@ -193,6 +193,10 @@ def test_cpu_tensors_of_torch() -> None:
     x = torch.zeros(64, dtype=torch.bfloat16)
     launch(x, 2.5, 64)
     assert (x == 2.5).all()
+    for dtype in (torch.float8_e5m2, torch.float8_e4m3fn):
+        x = torch.zeros(64, dtype=dtype)
+        launch(x, 2.5, 64)
+        assert (x.float() == 2.5).all()
 
 
 # Binding
