@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from proton import cache
 from proton.backends.cpu import llvm
+from proton.backends.nvidia import tools
 from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.options import GPUOptions
 from proton.base.knobs import knobs
@@ -205,10 +206,9 @@ def _key(fn: DeviceFunction, specialization: Specialization, options: Options) -
 def _code_generator(options: Options) -> dict[str, Any]:
     """What else the machine code depends on."""
     if isinstance(options, GPUOptions):
-        libdevice = knobs.libdevice  # another one than the wheel's
         return {
-            "nvjitlink": metadata.version("nvidia-nvjitlink"),
-            "libdevice": str(libdevice) if libdevice else metadata.version("nvidia-nvvm"),
+            "ptxas": tools.identity(tools.ptxas(), "nvidia-cuda-nvcc"),
+            "libdevice": tools.identity(tools.libdevice(), "nvidia-nvvm"),
         }
     return {
         "cpu": llvm.host_cpu(),
