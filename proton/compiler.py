@@ -4,6 +4,7 @@ MLIR is imported only when something has to be compiled: a process that finds al
 kernels on disk links their objects and starts.
 """
 
+import functools
 import os
 import threading
 import time
@@ -197,10 +198,13 @@ def _key(fn: DeviceFunction, specialization: Specialization, options: Options) -
             "constants": [(name, _constant_key(v)) for name, v in specialization.constants],
             "divisible": specialization.divisible,
             "options": repr(options),
-            "bindings": metadata.version("numba-cuda-mlir"),
+            "bindings": _version("numba-cuda-mlir"),
             **_code_generator(options),
         }
     )
+
+
+_version = functools.cache(metadata.version)
 
 
 def _code_generator(options: Options) -> dict[str, Any]:

@@ -47,6 +47,9 @@ def _wheels() -> list[Path]:
     return [Path(root, "cu13") for root in spec.submodule_search_locations]
 
 
+_version = functools.cache(metadata.version)
+
+
 def ptxas() -> Path:
     """The assembler."""
     return find("ptxas", "bin/ptxas", "nvidia-cuda-nvcc")
@@ -65,6 +68,6 @@ def libdevice() -> Path:
 def identity(path: Path, package: str) -> str:
     """What tells one version of a file from another, for the cache's key."""
     if any(root in path.parents for root in _wheels()):
-        return f"{package} {metadata.version(package)}"
+        return f"{package} {_version(package)}"
     status = path.stat()
     return f"{path} {status.st_size} {status.st_mtime_ns}"
