@@ -102,7 +102,7 @@ def _from_integer(op: Any) -> Any:
 def _truncate(value: Any, type_: Any) -> Any:
     """fp32 or fp64 to bf16 or fp16, to nearest even."""
     if value.type == ir.F64Type.get():
-        value = _to_odd_f32(value)
+        value = to_odd_f32(value)
     if type_ == ir.BF16Type.get():
         return _to_bf16(value)
     return arith.TruncFOp(type_, value).result
@@ -112,7 +112,7 @@ def _integer(value: int, type_: Any) -> Any:
     return arith.ConstantOp(type_, value).result
 
 
-def _to_odd_f32(value: Any) -> Any:
+def to_odd_f32(value: Any) -> Any:
     """fp64 to fp32, rounded to odd; infinities and NaN stay what they are."""
     i32 = ir.IntegerType.get_signless(32)
     near = arith.TruncFOp(ir.F32Type.get(), value).result

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from proton.conversion.proton_gpu_to_llvm import BLOCK_BYTES_ATTRIBUTE
 from proton.dialect.abi import Argument, added_arguments
-from proton.dialect.emit import constant, loop
+from proton.dialect.emit import call_c, constant, loop
 from proton.dialect.memory import element_pointer, pointer_type
 from proton.dialect.mlir import arith, func, ir
 from proton.dialect.walk import kernel_functions
@@ -100,7 +100,8 @@ def _emit_loop(
     scratch = None
     if Argument.SCRATCH in added:
         size = function.attributes[SCRATCH_ATTRIBUTE].value
-        scratch = _call_libc("aligned_alloc", [ALIGNMENT, size], pointer_type())
+        sizes = [constant(ALIGNMENT, i64), constant(size, i64)]
+        scratch = call_c("aligned_alloc", sizes, pointer_type())
         values[Argument.SCRATCH] = scratch
     with loop(first, last, constant(1, i64)) as program:
         values |= _program_ids(program, grid_x, grid_y)
@@ -112,7 +113,7 @@ def _emit_loop(
         operands = [*user, *(values[kind] for kind in added)]
         func.CallOp([], ir.FlatSymbolRefAttr.get(name), operands)
     if scratch is not None:
-        _call_libc("free", [scratch], None)
+        call_c("free", [scratch], None)
     func.ReturnOp([])
 
 
@@ -126,24 +127,3 @@ def _program_ids(program: Any, grid_x: Any, grid_y: Any) -> dict[Argument, Any]:
         Argument.PROGRAM_Y: arith.RemUIOp(rows, grid_y).result,
         Argument.PROGRAM_Z: arith.DivUIOp(rows, grid_y).result,
     }
-
-
-def _call_libc(name: str, operands: list[Any], result: Any) -> Any:
-    """A call of a C function, declared in the module on first use."""
-    i64 = ir.IntegerType.get_signless(64)
-    values = [constant(v, i64) if isinstance(v, int) else v for v in operands]
-    block = ir.InsertionPoint.current.block
-    module = block.owner.operation.parent
-    declared = {
-        op.operation.attributes["sym_name"].value
-        for op in module.regions[0].blocks[0].operations
-    }
-    results = [] if result is None else [result]
-    if name not in declared:
-        with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
-            declaration = func.FuncOp(name, ([v.type for v in values], results))
-            declaration.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    call = func.CallOp(results, ir.FlatSymbolRefAttr.get(name), values)
-    return call.operation.results[0] if results else None
-
-

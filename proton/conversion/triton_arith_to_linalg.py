@@ -2,14 +2,16 @@
 
 Every elementwise or shape-changing op is one `linalg.generic`, so that upstream fusion can
 merge chains of them into one loop. A reduction is a generic with a reduction iterator, a
-product a `linalg.matmul` in the accumulator's type.
+product a `linalg.matmul` in the accumulator's type; scans, histograms and gathers are loops.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.conversion.triton_extern_to_math import lower_extern
 from proton.conversion.triton_reduce_to_linalg import lower_reduce
+from proton.conversion.triton_scan_to_loops import lower_gather, lower_histogram, lower_scan
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
 from proton.dialect.mlir import arith, ir, tensor
@@ -172,6 +174,9 @@ def _fp_to_fp(op: Any) -> None:
         return ir.Operation.create("math.absf", results=[x.type], operands=[x]).result
 
     nearest = arith.TruncFOp(type_, value).result
+    if op.attributes["rounding"].value == "rtne":
+        replace(op, [nearest])
+        return
     back = arith.ExtFOp(value.type, nearest).result
     too_far = arith.CmpFOp(arith.CmpFPredicate.OGT, magnitude(back), magnitude(value)).result
     bits = typed(ir.IntegerType.get_signless(width))
@@ -216,6 +221,10 @@ RULES: dict[str, Callable[[Any], None]] = {
     "tt.unsplat": _unsplat,
     "tt.dot": _dot,
     "tt.reduce": lower_reduce,
+    "tt.scan": lower_scan,
+    "tt.histogram": lower_histogram,
+    "tt.gather": lower_gather,
+    "tt.extern_elementwise": lower_extern,
     "tt.fp_to_fp": _fp_to_fp,
     "tt.mulhiui": _mulhiui,
     "tt.debug_barrier": _erase,

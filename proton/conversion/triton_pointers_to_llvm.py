@@ -3,7 +3,7 @@
 A scalar `!tt.ptr` becomes `!llvm.ptr`, a tensor of pointers a tensor of i64 addresses. Loads,
 stores and atomics that `triton-to-structured` left (gathers, scatters, scalars) become `scf`
 loops with one `llvm` access an element, guarded by the element's mask; LLVM turns the ones
-that it can into gathers. Program ids become arguments of the kernel.
+that it can into gathers. Program ids become arguments of the kernel, prints calls of `printf`.
 
 The arguments that this adds are listed in `proton.dialect.abi`: the program's place and the
 grid, and with assertions in the kernel a status word.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
+from proton.conversion.triton_print_to_llvm import lower_print
 from proton.dialect import tt
 from proton.dialect.abi import Argument, add_argument, update_type
 from proton.dialect.diagnostics import element_of, shape_of
@@ -71,6 +72,10 @@ def _convert(function: Any) -> None:
         else None
         for op in ops
     ]
+    addresses = [
+        [tt.is_pointer_like(value.type) for value in op.operands] if op.name == "tt.print" else []
+        for op in ops
+    ]
     block = function.regions[0].blocks[0]
     i32 = ir.IntegerType.get_signless(32)
     grid = [add_argument(function, kind, i32) for kind in GRID]
@@ -83,10 +88,13 @@ def _convert(function: Any) -> None:
     for op in ops:
         for result in op.results:
             result.set_type(_converted(result.type))
-    for op, pointee in zip(ops, pointees, strict=True):
+    for op, pointee, printed in zip(ops, pointees, addresses, strict=True):
         if op.name in ("tt.get_program_id", "tt.get_num_programs"):
             offset = 3 if op.name == "tt.get_num_programs" else 0
             replace(op, [grid[offset + op.attributes["axis"].value]])
+        elif op.name == "tt.print":
+            with before(op):
+                lower_print(op, grid[:3], printed)
         elif op.name == "tt.assert":
             assert status is not None
             status.lower(op)

@@ -59,7 +59,7 @@ def _reduce_generic(
 
     def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
         # The accumulator comes first: combine(everything so far, the next element).
-        return _clone_payload(combine, [*outputs, *inputs], identity)
+        return clone_payload(combine, [*outputs, *inputs], identity, reassociate=True)
 
     return generic(
         sources,
@@ -73,16 +73,18 @@ def _reduce_generic(
     )
 
 
-def _clone_payload(block: Any, arguments: list[Any], identity: Any) -> list[Any]:
-    """Copies a region's ops to the insertion point with its arguments replaced.
+def clone_payload(
+    block: Any, arguments: list[Any], identity: Any = None, *, reassociate: bool = False
+) -> list[Any]:
+    """Copies a region's ops to the insertion point with its arguments replaced; its values.
 
-    Sums and products may be reassociated (a reduction has no order), which is what lets LLVM
-    use vectors.
+    Sums and products of a reduction, which has no order, may be reassociated: that is what lets
+    LLVM use vectors.
     """
     mapping = dict(zip(block.arguments, arguments, strict=True))
     for op in block.operations:
         op = op.operation
-        if op.name == "tt.reduce_return":
+        if op.name in ("tt.reduce_return", "tt.scan_return"):
             return [mapping.get(value, value) for value in op.operands]
         operands = [mapping.get(value, value) for value in op.operands]
         if op.name in _SELECTED and identity is None:
@@ -93,10 +95,10 @@ def _clone_payload(block: Any, arguments: list[Any], identity: Any) -> list[Any]
             for position, value in enumerate(inner.operands):
                 if value in mapping:
                     inner.operands[position] = mapping[value]
-        if copy.name in ("arith.addf", "arith.mulf"):
+        if reassociate and copy.name in ("arith.addf", "arith.mulf"):
             copy.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
         mapping.update(zip(op.results, copy.results, strict=True))
-    raise AssertionError("a reduce region ends with tt.reduce_return")
+    raise AssertionError("a region ends with tt.reduce_return or tt.scan_return")
 
 
 # Among other ops, LLVM's vectoriser takes these for a reduction of their own, and then stops the

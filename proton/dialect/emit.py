@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from proton.dialect.mlir import arith, ir
+from proton.base.errors import CompilationError
+from proton.dialect.mlir import arith, func, ir
 
 
 def constant(value: int | float, type_: Any) -> Any:
@@ -61,3 +62,42 @@ def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) 
             nest([*indices, variable])
 
     nest([])
+
+
+def module_block() -> Any:
+    """The body of the module around the current insertion point."""
+    op = ir.InsertionPoint.current.block.owner.operation
+    while op.parent is not None:
+        op = op.parent.operation
+    return op.regions[0].blocks[0]
+
+
+def symbol(name: str) -> Any:
+    """The op of the module that has this name; None where there is none."""
+    for view in module_block().operations:
+        attributes = view.operation.attributes
+        if "sym_name" in attributes and attributes["sym_name"].value == name:
+            return view.operation
+    return None
+
+
+def check_c_name(name: str) -> bool:
+    """Whether a C function is declared already; raises CompilationError where a kernel has its
+    name."""
+    found = symbol(name)
+    if found is not None and "tt.kernel" in found.attributes:
+        raise CompilationError(
+            f"the kernel {name} needs the C function of its own name", hint="rename the kernel"
+        )
+    return found is not None
+
+
+def call_c(name: str, operands: list[Any], result: Any) -> Any:
+    """A call of a C function, declared in the module on first use; None if `result` is None."""
+    results = [] if result is None else [result]
+    if not check_c_name(name):
+        with ir.InsertionPoint.at_block_begin(module_block()):
+            declaration = func.FuncOp(name, ([v.type for v in operands], results))
+            declaration.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    call = func.CallOp(results, ir.FlatSymbolRefAttr.get(name), operands)
+    return call.operation.results[0] if results else None

@@ -120,6 +120,19 @@ def index_of(dimension: int) -> Any:
     return op.result
 
 
+def map_elements(body: Callable[..., Any], values: list[Any], element: Any) -> Any:
+    """`body(*scalars)`, an `element`, of each element of tensors of one shape, or of scalars."""
+    shape = shape_of(values[0])
+    if not shape:
+        return body(*values)
+    return generic(
+        values,
+        [ir.AffineMap.get_identity(len(shape))] * len(values),
+        [ir.RankedTensorType.get(shape, element)],
+        lambda inputs, outputs: [body(*inputs)],
+    )[0]
+
+
 def convert_elements(value: Any, element: Any) -> Any:
     """A tensor with its elements converted to another float, or a wider signed integer, type."""
     source = element_of(value)

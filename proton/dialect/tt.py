@@ -28,7 +28,7 @@ MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
 MEMORY_SCOPES = ("cta", "gpu", "sys")
 CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
-ROUNDINGS = ("rtz",)
+ROUNDINGS = ("rtne", "rtz")
 MAX_PRINTED = 8  # values of one print
 MAX_EXTERN = 4  # operands of an external function
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
@@ -418,7 +418,9 @@ class ExternElementwiseOp(TT.Operation, name="extern_elementwise", traits=[Pure]
 
 
 class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure]):
-    """`tt.fp_to_fp %src {rounding}`: a conversion that `arith` lacks ("rtz")."""
+    """`tt.fp_to_fp %src {rounding}`: a conversion that `arith` lacks ("rtz"), or that upstream
+    must not fold into another ("rtne" to 8-bit floats, which saturate).
+    """
 
     src: Operand[Any]
     rounding: ir.StringAttr

@@ -49,13 +49,14 @@ def call_extern(function: ExternFunction, args: Sequence[Any]) -> tensor:
 
 
 def _entry(function: ExternFunction, args: Sequence[Any]) -> tuple[ty.dtype, ...]:
-    """The dtypes of the entry to call; of several that fit the first."""
+    """The dtypes of the entry to call: the one of these dtypes, else the first that fits."""
     for value in args:
         if not isinstance(value, tensor) and not is_number(value):
             as_tensor(value, f"an argument of {function.__name__}")  # raises
-    for dtypes in function.table:
-        if all(_fits(value, dtype) for value, dtype in zip(args, dtypes, strict=True)):
-            return dtypes
+    for fits in (_is, _fits):
+        for dtypes in function.table:
+            if all(fits(value, dtype) for value, dtype in zip(args, dtypes, strict=True)):
+                return dtypes
     found = ", ".join(
         str(value.dtype) if isinstance(value, tensor) else repr(value) for value in args
     )
@@ -64,6 +65,11 @@ def _entry(function: ExternFunction, args: Sequence[Any]) -> tuple[ty.dtype, ...
         f"{function.library}.{function.__name__} takes {kinds}, got ({found})",
         "convert the arguments with .to(...)",
     )
+
+
+def _is(value: Any, dtype: ty.dtype) -> bool:
+    """The dtype itself; a number is of any."""
+    return value.dtype == dtype if isinstance(value, tensor) else _fits(value, dtype)
 
 
 def _fits(value: Any, dtype: ty.dtype) -> bool:

@@ -152,6 +152,8 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
         return wrap(tt.FpToFpOp(value.handle, string_attr("rtz"), to_ir(type_)), type_)
     if source.is_floating() and target.is_floating():
         return _cast_float(value, type_)
+    if source.is_fp8() or target.is_fp8():  # exact: what fp32 has not saturates
+        return cast(cast(value, ty.float32), target)
     if target.is_bool():
         return _not_zero(value, type_)
     if source.is_floating():
@@ -183,6 +185,8 @@ def _cast_float(value: tensor, type_: ty.dtype) -> tensor:
     source, target = value.dtype.primitive_bitwidth, type_.scalar.primitive_bitwidth
     if source == target:  # fp16 and bf16 meet in fp32
         return _cast_float(_cast_float(value, ty.with_scalar(value.type, ty.float32)), type_)
+    if type_.scalar.is_fp8():
+        return wrap(tt.FpToFpOp(value.handle, string_attr("rtne"), to_ir(type_)), type_)
     return emit("arith.extf" if source < target else "arith.truncf", type_, value)
 
 

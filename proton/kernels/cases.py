@@ -7,12 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from proton.kernels import reduction
+from proton.kernels.dropout import dropout
+from proton.kernels.dropout import reference as numpy_dropout
+from proton.kernels.histogram import BINS, histogram
+from proton.kernels.histogram import reference as numpy_histogram
 from proton.kernels.layer_norm import EPSILON, layer_norm
 from proton.kernels.layer_norm import reference as numpy_layer_norm
+from proton.kernels.layer_norm_backward import layer_norm_backward
+from proton.kernels.layer_norm_backward import reference as numpy_layer_norm_backward
 from proton.kernels.matmul import matmul
 from proton.kernels.matmul import reference as numpy_matmul
 from proton.kernels.softmax import reference as numpy_softmax
 from proton.kernels.softmax import softmax
+from proton.kernels.transpose import reference as numpy_transpose
+from proton.kernels.transpose import transpose
 from proton.kernels.vector_add import reference as numpy_vector_add
 from proton.kernels.vector_add import vector_add
 
@@ -24,7 +33,8 @@ class Case:
     """A kernel, the same in numpy and in torch, and inputs for all three.
 
     `launch` and `reference` take the inputs and, by name, `out`: what they returned before.
-    `torch` takes the module, the outputs and the inputs. `tolerance` bounds `error`.
+    `torch` takes the module, the outputs and the inputs. `tolerance` bounds `error`. `prepare`
+    makes the inputs from normally distributed arrays of `shapes`.
     """
 
     name: str
@@ -33,10 +43,12 @@ class Case:
     reference: Callable[..., Any]
     torch: Callable[..., Any]
     tolerance: float
+    prepare: Callable[..., Arrays] | None = None
 
     def inputs(self, rng: np.random.Generator, *sizes: int) -> Arrays:
-        """Normally distributed fp32 inputs of a problem's sizes."""
-        return tuple(rng.standard_normal(s, dtype=np.float32) for s in self.shapes(*sizes))
+        """Random inputs of a problem's sizes."""
+        arrays = tuple(rng.standard_normal(s, dtype=np.float32) for s in self.shapes(*sizes))
+        return arrays if self.prepare is None else self.prepare(*arrays)
 
     def check(self, inputs: Arrays, out: Any = None) -> float:
         """Launches, and gives the largest error of any output."""
@@ -98,4 +110,89 @@ MATMUL = Case(
     torch=lambda torch, out, a, b: torch.mm(a, b, out=out[0]),
     tolerance=1e-5,
 )
-CASES = (VECTOR_ADD, SOFTMAX, LAYER_NORM, MATMUL)
+CASES = (VECTOR_ADD, SOFTMAX, LAYER_NORM, MATMUL)  # what the demo runs
+
+
+def _after_forward(dy: np.ndarray, x: np.ndarray, weight: np.ndarray) -> Arrays:
+    """The inputs of a backward pass: what the forward pass had, and what it left."""
+    _, mean, rstd = numpy_layer_norm(x, weight, np.zeros_like(weight))
+    return dy, x, weight, mean, rstd
+
+
+def _torch_layer_norm_backward(torch: Any, out: Any, *inputs: Any) -> Any:
+    dy, x, weight, mean, rstd = inputs
+    shape, wanted = list(weight.shape), [True, True, True]
+    return torch.ops.aten.native_layer_norm_backward(
+        dy, x, shape, mean[:, None], rstd[:, None], weight, weight, wanted
+    )
+
+
+LAYER_NORM_BACKWARD = Case(
+    name="layer norm backward",
+    shapes=lambda rows, columns: [(rows, columns), (rows, columns), (columns,)],
+    prepare=_after_forward,
+    launch=layer_norm_backward,
+    reference=numpy_layer_norm_backward,
+    torch=_torch_layer_norm_backward,
+    tolerance=1e-5,
+)
+DROPOUT = Case(
+    name="dropout",
+    shapes=lambda n: [(n,)],
+    launch=dropout,
+    reference=numpy_dropout,
+    # Torch has random numbers of its own: the same work, other elements.
+    torch=lambda torch, out, x: torch.dropout(x, 0.5, True),
+    tolerance=0.0,
+)
+VECTOR_SUM = Case(
+    name="vector sum",
+    shapes=lambda n: [(n,)],
+    # Of one sign, so that the error relative to the sum is that of the additions.
+    prepare=lambda x: (np.abs(x),),
+    launch=reduction.vector_sum,
+    reference=reduction.vector_reference,
+    torch=lambda torch, out, x: torch.sum(x, dim=0, keepdim=True, out=out[0]),
+    tolerance=1e-5,
+)
+
+
+def _matrix_sum(axis: int) -> Case:
+    return Case(
+        name=f"matrix sum, axis {axis}",
+        shapes=lambda rows, columns: [(rows, columns)],
+        prepare=lambda x: (np.abs(x),),
+        launch=lambda x, out=None: reduction.matrix_sum(x, axis, out),
+        reference=lambda x, out=None: reduction.matrix_reference(x, axis, out),
+        torch=lambda torch, out, x: torch.sum(x, dim=axis, out=out[0]),
+        tolerance=1e-5,
+    )
+
+
+MATRIX_SUM_ROWS, MATRIX_SUM_COLUMNS = _matrix_sum(0), _matrix_sum(1)
+TRANSPOSE = Case(
+    name="transpose",
+    shapes=lambda rows, columns: [(rows, columns)],
+    launch=transpose,
+    reference=numpy_transpose,
+    torch=lambda torch, out, x: out[0].copy_(x.T),
+    tolerance=0.0,
+)
+HISTOGRAM = Case(
+    name="histogram",
+    shapes=lambda n: [(n,)],
+    prepare=lambda x: ((x * (BINS / 6) + BINS / 2).astype(np.int32),),  # some lie in no bin
+    launch=histogram,
+    reference=numpy_histogram,
+    torch=lambda torch, out, x: torch.bincount(x.clamp(0, BINS - 1), minlength=BINS),
+    tolerance=0.0,
+)
+MORE_CASES = (
+    LAYER_NORM_BACKWARD,
+    DROPOUT,
+    VECTOR_SUM,
+    MATRIX_SUM_ROWS,
+    MATRIX_SUM_COLUMNS,
+    TRANSPOSE,
+    HISTOGRAM,
+)

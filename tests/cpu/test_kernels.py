@@ -10,17 +10,46 @@ import numpy as np
 import pytest
 
 import proton
-from proton.kernels import CASES, LAYER_NORM, MATMUL, SOFTMAX, VECTOR_ADD, Case
+from proton.kernels import CASES as FIRST_CASES
+from proton.kernels import (
+    DROPOUT,
+    HISTOGRAM,
+    LAYER_NORM,
+    LAYER_NORM_BACKWARD,
+    MATMUL,
+    MATRIX_SUM_COLUMNS,
+    MATRIX_SUM_ROWS,
+    MORE_CASES,
+    SOFTMAX,
+    TRANSPOSE,
+    VECTOR_ADD,
+    VECTOR_SUM,
+    Case,
+)
 from proton.kernels.cases import error
+from proton.kernels.dropout import dropout
+from proton.kernels.dropout import reference as dropout_reference
+from proton.kernels.histogram import histogram
+from proton.kernels.layer_norm import reference as layer_norm_reference
+from proton.kernels.layer_norm_backward import layer_norm_backward
 from proton.kernels.matmul import matmul
 from proton.kernels.softmax import reference, softmax
+from proton.kernels.transpose import transpose
 from proton.kernels.vector_add import vector_add
 
+CASES = FIRST_CASES + MORE_CASES
 ROOT = Path(__file__).parents[2]
 SIZES = {
     VECTOR_ADD: [(0,), (1,), (777,), (16384,), (40_001,)],
     SOFTMAX: [(0, 5), (1, 1), (3, 17), (67, 129), (130, 1000)],
     LAYER_NORM: [(0, 5), (1, 1), (3, 17), (67, 129), (130, 1000)],
+    LAYER_NORM_BACKWARD: [(0, 5), (1, 1), (3, 17), (67, 129), (130, 1000)],
+    DROPOUT: [(0,), (1,), (777,), (4096,), (40_001,)],
+    VECTOR_SUM: [(0,), (1,), (777,), (4096,), (300_001,)],
+    MATRIX_SUM_ROWS: [(0, 5), (1, 1), (3, 17), (67, 129), (130, 1000)],
+    MATRIX_SUM_COLUMNS: [(5, 0), (1, 1), (3, 17), (67, 129), (130, 1030)],
+    TRANSPOSE: [(0, 5), (1, 1), (3, 17), (67, 129), (130, 1000)],
+    HISTOGRAM: [(0,), (1,), (777,), (2048,), (300_001,)],
     MATMUL: [(1, 1, 1), (17, 5, 3), (128, 128, 64), (129, 131, 65), (257, 40, 200), (5, 6, 0)],
 }
 PLACES = [(case, sizes) for case in CASES for sizes in SIZES[case]]
@@ -38,7 +67,7 @@ def test_every_element_of_the_outputs_is_written(rng: np.random.Generator, case:
     inputs = case.inputs(rng, *SIZES[case][3])
     out = case.launch(*inputs)
     for array in out if isinstance(out, tuple) else (out,):
-        array.fill(np.nan)
+        array.fill(np.nan if array.dtype.kind == "f" else -1)
     assert case.check(inputs, out) <= case.tolerance
 
 
@@ -97,7 +126,68 @@ def test_the_error_sees_a_missing_nan() -> None:
     assert error(numbers * 1.5, numbers) == 0.5
 
 
-@pytest.mark.parametrize("name", ["vector_add", "softmax", "layer_norm", "matmul"])
+def test_the_gradients_are_those_of_differences(rng: np.random.Generator) -> None:
+    """Of f(x, weight, bias) = sum(dy * layer_norm(x, weight, bias)), in fp64 by numpy."""
+    dy, x, weight = (rng.standard_normal(s) for s in ((5, 33), (5, 33), (33,)))
+    bias, step = rng.standard_normal(33), 1e-5
+
+    def f(*inputs: np.ndarray) -> float:
+        return float((dy * layer_norm_reference(*inputs)[0]).sum())
+
+    _, mean, rstd = layer_norm_reference(x, weight, bias)
+    given = [a.astype(np.float32) for a in (dy, x, weight, mean, rstd)]
+    for place, got in enumerate(layer_norm_backward(*given)):
+        for index in [tuple(rng.integers(0, got.shape)) for _ in range(20)]:
+            inputs = [x.copy(), weight.copy(), bias.copy()]
+            inputs[place][index] += step
+            above = f(*inputs)
+            inputs[place][index] -= 2 * step
+            slope = (above - f(*inputs)) / (2 * step)
+            assert abs(got[index] - slope) < 1e-3 * max(1.0, abs(slope))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("seed", [0, -1, 1 << 40])
+def test_dropout_drops_the_same_elements_in_every_block_size(
+    rng: np.random.Generator, p: float, seed: int
+) -> None:
+    (x,) = DROPOUT.inputs(rng, 50_001)
+    x[x == 0] = 1
+    want = dropout_reference(x, p=p, seed=seed)
+    for block in (4, 256, 4096):
+        got = dropout(x, p=p, seed=seed, block=block)
+        np.testing.assert_array_equal(got, want)
+    # Six standard deviations: one run in 500 million fails by chance.
+    dropped = (want == 0).mean()
+    assert abs(dropped - p) <= 6 * np.sqrt(p * (1 - p) / x.size)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int64"])
+def test_transpose_takes_any_dtype_and_row_stride(rng: np.random.Generator, dtype: str) -> None:
+    wide = (rng.standard_normal((50, 70)) * 50).astype(dtype)
+    out = np.zeros((60, 64), dtype)
+    np.testing.assert_array_equal(transpose(wide[:, 3:63], out[:, :50]), wide[:, 3:63].T)
+    assert not out[:, 50:].any()
+
+
+@pytest.mark.parametrize("bins", [1, 10, 300])
+def test_a_histogram_of_any_number_of_bins(rng: np.random.Generator, bins: int) -> None:
+    x = rng.integers(-bins, 2 * bins, 10_007, dtype=np.int32)
+    want = np.bincount(x[(x >= 0) & (x < bins)], minlength=bins)
+    np.testing.assert_array_equal(histogram(x, bins=bins), want)
+
+
+def test_launch_options_are_passed_on(rng: np.random.Generator) -> None:
+    (x,) = DROPOUT.inputs(rng, 100)
+    np.testing.assert_array_equal(dropout(x, num_warps=8), dropout(x))
+    with pytest.raises(proton.LaunchError, match="nonsense"):
+        dropout(x, nonsense=1)
+
+
+SCRIPTS = sorted(p.stem for p in (ROOT / "kernels").glob("*.py") if not p.stem.startswith("_"))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_the_scripts_check_and_profile(tmp_path: Path, name: str) -> None:
     trace = tmp_path / "trace.pftrace"
     done = subprocess.run(

@@ -8,6 +8,7 @@
 
 from dataclasses import dataclass
 
+from proton.conversion.expand_float8 import ExpandFloat8
 from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
 from proton.conversion.guard_division import GuardDivision
@@ -46,6 +47,8 @@ def ttsir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
     pinned = instrumentation is not None and instrumentation.placement == "program"
     return [
         MarkWritten(),
+        # Early, so that nothing below knows of 8-bit floats, not even a pointer.
+        ExpandFloat8(),
         TritonToStructured(),
         Upstream("canonicalize,cse,loop-invariant-code-motion"),
         GuardDivision(),

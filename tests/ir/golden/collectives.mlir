@@ -31,7 +31,7 @@ module {
     "tt.debug_barrier"() : () -> ()
     %14 = "tt.splat"(%arg1) : (!tt.ptr<f8E4M3FN>) -> tensor<64x!tt.ptr<f8E4M3FN>>
     %15 = "tt.addptr"(%14, %0) : (tensor<64x!tt.ptr<f8E4M3FN>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f8E4M3FN>>
-    %16 = arith.truncf %13 : tensor<64xf32> to tensor<64xf8E4M3FN>
+    %16 = "tt.fp_to_fp"(%13) {rounding = "rtne"} : (tensor<64xf32>) -> tensor<64xf8E4M3FN>
     "tt.store"(%15, %16, %2) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x!tt.ptr<f8E4M3FN>>, tensor<64xf8E4M3FN>, tensor<64xi1>) -> ()
     %17 = "tt.splat"(%arg2) : (!tt.ptr<f32>) -> tensor<64x!tt.ptr<f32>>
     %18 = "tt.addptr"(%17, %0) : (tensor<64x!tt.ptr<f32>>, tensor<64xi32>) -> tensor<64x!tt.ptr<f32>>

@@ -232,8 +232,8 @@ func.func @fp_to_fp_shape(%x: tensor<4xf32>) {
 }
 // -----
 func.func @fp_to_fp_rounding(%x: f32) {
-  // expected-error@+1 {{'tt.fp_to_fp' rounding must be one of ('rtz',), got}}
-  %0 = "tt.fp_to_fp"(%x) {rounding = "rtne"} : (f32) -> f16
+  // expected-error@+1 {{'tt.fp_to_fp' rounding must be one of ('rtne', 'rtz'), got}}
+  %0 = "tt.fp_to_fp"(%x) {rounding = "up"} : (f32) -> f16
   return
 }
 // -----

@@ -1,0 +1,14 @@
+"""Transposes a matrix; the kernel is in proton/kernels/transpose.py.
+
+python kernels/transpose.py [--benchmark] [--profile transpose.pftrace]
+"""
+
+from _harness import main
+
+from proton.kernels import TRANSPOSE
+
+UGLY = [(1, 1), (1, 5), (7, 1), (65, 127), (1000, 1000), (129, 4097)]
+BENCHMARK = [(4096, 256), (4096, 1024), (1024, 4096), (256, 16384)]
+
+if __name__ == "__main__":
+    main(TRANSPOSE, UGLY, BENCHMARK)

@@ -1,0 +1,151 @@
+"""The gradients of layer normalisation, from what the forward pass left."""
+
+# mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
+from typing import Any
+
+import numpy as np
+
+import proton
+import proton.language as tl
+
+PROGRAMS = 64  # each a run of neighbouring rows, as in the forward pass
+BLOCK_ROWS, BLOCK_COLUMNS = 16, 128  # of the partial sums
+
+
+@proton.jit
+def layer_norm_backward_kernel(
+    dy_ptr,
+    x_ptr,
+    weight_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dx_ptr,
+    dweight_parts_ptr,
+    dbias_parts_ptr,
+    stride,
+    rows,
+    columns,
+    share,
+    BLOCK: tl.constexpr,
+):
+    """Each program takes `share` rows, and sums up what they give to the weight's and the bias's
+    gradients; no two programs write to one place, so the result is the same in every run."""
+    program = tl.program_id(0)
+    first = program * share
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    weight = tl.load(weight_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    dweight = tl.zeros((BLOCK,), dtype=tl.float32)
+    dbias = tl.zeros((BLOCK,), dtype=tl.float32)
+    for row in range(first, min(first + share, rows)):
+        with proton.scope("load"):
+            x = tl.load(x_ptr + row * stride + offsets, mask=mask, other=0.0).to(tl.float32)
+            dy = tl.load(dy_ptr + row * stride + offsets, mask=mask, other=0.0).to(tl.float32)
+            mean = tl.load(mean_ptr + row)
+            rstd = tl.load(rstd_ptr + row)
+        with proton.scope("sums"):
+            normal = tl.where(mask, (x - mean) * rstd, 0.0)
+            scaled = weight * dy
+            along = tl.sum(normal * scaled, axis=0) / columns
+            level = tl.sum(scaled, axis=0) / columns
+        with proton.scope("store"):
+            dx = (scaled - (normal * along + level)) * rstd
+            tl.store(dx_ptr + row * stride + offsets, dx, mask=mask)
+        with proton.scope("accumulate"):
+            dweight += dy * normal
+            dbias += dy
+    tl.store(dweight_parts_ptr + program * columns + offsets, dweight, mask=mask)
+    tl.store(dbias_parts_ptr + program * columns + offsets, dbias, mask=mask)
+
+
+@proton.jit
+def add_parts_kernel(
+    dweight_parts_ptr,
+    dbias_parts_ptr,
+    dweight_ptr,
+    dbias_ptr,
+    parts,
+    columns,
+    BLOCK_ROWS: tl.constexpr,
+    BLOCK_COLUMNS: tl.constexpr,
+):
+    """Each program sums up some columns of the partial sums."""
+    at = tl.program_id(0) * BLOCK_COLUMNS + tl.arange(0, BLOCK_COLUMNS)
+    dweight = tl.zeros((BLOCK_ROWS, BLOCK_COLUMNS), dtype=tl.float32)
+    dbias = tl.zeros((BLOCK_ROWS, BLOCK_COLUMNS), dtype=tl.float32)
+    with proton.scope("add parts"):
+        for start in range(0, parts, BLOCK_ROWS):
+            row = start + tl.arange(0, BLOCK_ROWS)
+            mask = (row[:, None] < parts) & (at[None, :] < columns)
+            place = row[:, None] * columns + at[None, :]
+            dweight += tl.load(dweight_parts_ptr + place, mask=mask, other=0.0)
+            dbias += tl.load(dbias_parts_ptr + place, mask=mask, other=0.0)
+        tl.store(dweight_ptr + at, tl.sum(dweight, axis=0), mask=at < columns)
+        tl.store(dbias_ptr + at, tl.sum(dbias, axis=0), mask=at < columns)
+
+
+def layer_norm_backward(
+    dy: np.ndarray,
+    x: np.ndarray,
+    weight: np.ndarray,
+    mean: np.ndarray,
+    rstd: np.ndarray,
+    out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    programs: int = PROGRAMS,
+    **options: Any,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(dx, dweight, dbias) for the gradient `dy` of the result; dy and x are contiguous matrices,
+    mean and rstd what `layer_norm` returned. `options` are of the launch (num_warps, ...)."""
+    rows, columns = x.shape
+    if out is None:
+        out = np.empty_like(x), np.empty_like(weight), np.empty_like(weight)
+    share = max(1, proton.cdiv(rows, programs))
+    parts = proton.cdiv(rows, share)
+    dweight_parts, dbias_parts = np.empty((2, parts, columns), np.float32)
+    layer_norm_backward_kernel[(parts,)](
+        dy,
+        x,
+        weight,
+        mean,
+        rstd,
+        out[0],
+        dweight_parts,
+        dbias_parts,
+        columns,
+        rows,
+        columns,
+        share,
+        BLOCK=proton.next_power_of_2(columns),
+        **options,
+    )
+    add_parts_kernel[(proton.cdiv(columns, BLOCK_COLUMNS),)](
+        dweight_parts,
+        dbias_parts,
+        out[1],
+        out[2],
+        parts,
+        columns,
+        BLOCK_ROWS=BLOCK_ROWS,
+        BLOCK_COLUMNS=BLOCK_COLUMNS,
+        **options,
+    )
+    return out
+
+
+def reference(
+    dy: np.ndarray,
+    x: np.ndarray,
+    weight: np.ndarray,
+    mean: np.ndarray,
+    rstd: np.ndarray,
+    out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same by numpy; of `out` it uses the first."""
+    normal = (x - mean[:, None]) * rstd[:, None]
+    scaled = dy * weight
+    columns = x.dtype.type(x.shape[1])
+    along = np.vecdot(normal, scaled)[:, None] / columns
+    level = scaled.sum(axis=1, keepdims=True) / columns
+    dx = np.subtract(scaled, normal * along + level, out=None if out is None else out[0])
+    dx *= rstd[:, None]
+    return dx, (dy * normal).sum(axis=0), dy.sum(axis=0)

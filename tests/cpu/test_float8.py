@@ -1,0 +1,235 @@
+"""8-bit floats: all 256 codes, and every rounding, against the formats' definition."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from tests.cpu.harness import assert_same, decode, encode, kernels_of, sample, storage
+
+# name -> (bits of mantissa, bias, has infinities)
+FORMATS = {"float8e5": (2, 15, True), "float8e4nv": (3, 7, False)}
+
+KERNELS = """
+@proton.jit
+def convert(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x, mask=offs < n)
+
+@proton.jit
+def filled(out_ptr, VALUE: tl.constexpr):
+    tl.store(out_ptr + tl.arange(0, 4), tl.full((4,), VALUE, out_ptr.dtype.element_ty))
+
+@proton.jit
+def arithmetic(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=1.5)
+    y = tl.load(y_ptr + offs, mask=offs < n, other=1.5)
+    tl.store(out_ptr + offs, (x + y) * 2, mask=offs < n)
+
+@proton.jit
+def bits(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n).to(out_ptr.dtype.element_ty, bitcast=True)
+    tl.store(out_ptr + offs, x, mask=offs < n)
+
+@proton.jit
+def chosen(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    y = tl.load(y_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, tl.where(x > y, x, y), mask=offs < n)
+
+@proton.jit
+def largest(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    tl.store(out_ptr, tl.max(tl.load(x_ptr + tl.arange(0, BLOCK)), axis=0))
+
+@proton.jit
+def product(a_ptr, b_ptr, out_ptr, SIZE: tl.constexpr):
+    i, j = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    a, b = tl.load(a_ptr + i * SIZE + j), tl.load(b_ptr + i * SIZE + j)
+    tl.store(out_ptr + i * SIZE + j, tl.dot(a, b))
+
+@proton.jit
+def carried(x_ptr, out_ptr, n):
+    best = tl.load(x_ptr)
+    for i in range(1, n):
+        x = tl.load(x_ptr + i)
+        if x > best:
+            best = x
+    tl.store(out_ptr, best)
+"""
+
+
+def values(name: str) -> np.ndarray:
+    """The number that each of the 256 codes stands for."""
+    mantissa, bias, has_infinity = FORMATS[name]
+    codes = np.arange(256)
+    fraction, exponent = codes & ((1 << mantissa) - 1), (codes & 0x7F) >> mantissa
+    normal = (1 + fraction / 2.0**mantissa) * 2.0 ** (exponent - bias)
+    subnormal = fraction / 2.0**mantissa * 2.0 ** (1 - bias)
+    numbers = np.where(exponent == 0, subnormal, normal)
+    if has_infinity:
+        top = exponent == 31
+        numbers = np.where(top, np.where(fraction == 0, np.inf, np.nan), numbers)
+    else:
+        numbers = np.where((codes & 0x7F) == 0x7F, np.nan, numbers)
+    return np.where(codes & 0x80, -numbers, numbers)
+
+
+def rounded(numbers: np.ndarray, name: str) -> np.ndarray:
+    """The codes nearest to fp64 numbers; ties to the even code; saturated. NaN is 0x7F or 0xFF."""
+    finite = values(name)[:0x80][np.isfinite(values(name)[:0x80])]
+    magnitude = np.minimum(np.abs(np.nan_to_num(numbers, nan=0.0, posinf=1e300)), finite[-1])
+    upper = np.searchsorted(finite, magnitude)
+    lower = np.maximum(upper - 1, 0)
+    below, above = magnitude - finite[lower], finite[upper] - magnitude  # exact in fp64
+    take_upper = (above < below) | ((above == below) & (upper % 2 == 0))
+    codes = np.where(take_upper, upper, lower)
+    codes = np.where(np.isnan(numbers), 0x7F, codes)
+    return (codes | np.where(np.signbit(numbers), 0x80, 0)).astype(np.uint8)
+
+
+def launch(name: str, *args: Any, **constants: Any) -> None:
+    getattr(kernels_of(KERNELS), name)[(1,)](*args, **constants)
+
+
+def as_float8(codes: np.ndarray, name: str) -> Any:
+    return proton.reinterpret(codes, getattr(tl, name))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("target", ["float16", "bfloat16", "float32", "float64"])
+def test_every_code_has_its_value(name: str, target: str) -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    out = np.zeros(256, storage(target))
+    argument = proton.reinterpret(out, tl.bfloat16) if target == "bfloat16" else out
+    launch("convert", as_float8(codes, name), argument, 256, BLOCK=256)
+    assert_same(out, encode(values(name), target), target)
+
+
+def narrowed(x: np.ndarray, dtype: str, name: str) -> np.ndarray:
+    out = np.zeros(x.size, np.uint8)
+    argument = proton.reinterpret(x, tl.bfloat16) if dtype == "bfloat16" else x
+    kernel = kernels_of(KERNELS).convert
+    kernel[(proton.cdiv(x.size, 1024),)](argument, as_float8(out, name), x.size, BLOCK=1024)
+    return out
+
+
+def check_narrowed(x: np.ndarray, dtype: str, name: str) -> None:
+    got = narrowed(x, dtype, name)
+    with np.errstate(invalid="ignore"):  # of signalling NaNs
+        want = rounded(decode(x, dtype).astype(np.float64), name)
+    same = (got == want) | (np.isnan(values(name)[got]) & np.isnan(values(name)[want]))
+    wrong = np.flatnonzero(~same)
+    assert not wrong.size, [(x[n], got[n], want[n]) for n in wrong[:5]]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_every_half_rounds_to_the_nearest_code(name: str, dtype: str) -> None:
+    check_narrowed(np.arange(1 << 16, dtype=np.uint16).view(storage(dtype)), dtype, name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_round_once(rng: np.random.Generator, name: str, dtype: str) -> None:
+    """Random ones, every code, every tie, and what lies next to those."""
+    finite = values(name)[np.isfinite(values(name))].astype(dtype)
+    order = np.sort(finite)
+    ties = (order[1:] + order[:-1]) / 2
+    exact = np.concatenate([finite, ties])
+    near = np.concatenate([exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf)])
+    scaled = (rng.standard_normal(2048) * np.exp2(rng.integers(-20, 20, 2048))).astype(dtype)
+    check_narrowed(np.concatenate([near, scaled, sample(rng, dtype, 2048)]), dtype, name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_conversions_between_the_two(name: str) -> None:
+    (other,) = FORMATS.keys() - {name}
+    codes, out = np.arange(256, dtype=np.uint8), np.zeros(256, np.uint8)
+    launch("convert", as_float8(codes, name), as_float8(out, other), 256, BLOCK=256)
+    want = rounded(values(name), other)
+    np.testing.assert_array_equal(values(other)[out], values(other)[want])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_integers(rng: np.random.Generator, name: str, dtype: str) -> None:
+    x = sample(rng, dtype, 512)
+    np.testing.assert_array_equal(narrowed(x, dtype, name), rounded(x.astype(np.float64), name))
+    codes = np.arange(256, dtype=np.uint8)
+    fits = np.flatnonzero(np.isfinite(values(name)) & (np.abs(values(name)) <= 120))
+    codes = codes[fits if dtype.startswith("int") else fits[values(name)[fits] >= 0]]
+    out = np.zeros(codes.size, dtype)
+    launch("convert", as_float8(codes, name), out, codes.size, BLOCK=256)
+    np.testing.assert_array_equal(out, np.trunc(values(name)[codes]).astype(dtype))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_truth_is_not_being_zero(name: str) -> None:
+    codes, out = np.arange(256, dtype=np.uint8), np.zeros(256, bool)
+    launch("convert", as_float8(codes, name), out, 256, BLOCK=256)
+    np.testing.assert_array_equal(out, values(name) != 0)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("value", [0.0, -0.0, 1.5, -3.0, 1e9, -1e9, 2.0**-9, 2.0**-30, 0.3])
+def test_constants_are_rounded_as_values_are(name: str, value: float) -> None:
+    out = np.zeros(4, np.uint8)
+    launch("filled", as_float8(out, name), VALUE=value)
+    assert out.tolist() == rounded(np.full(4, value), name).tolist()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_constants_that_are_no_numbers(name: str) -> None:
+    out = np.zeros(4, np.uint8)
+    launch("filled", as_float8(out, name), VALUE=float("nan"))
+    assert np.isnan(values(name)[out]).all()
+    launch("filled", as_float8(out, name), VALUE=float("-inf"))
+    assert out.tolist() == rounded(np.full(4, -np.inf), name).tolist()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_arithmetic_is_that_of_fp16(rng: np.random.Generator, name: str) -> None:
+    x, y = rng.integers(0, 256, (2, 200), dtype=np.uint8)
+    out = np.zeros(200, np.float16)
+    launch("arithmetic", as_float8(x, name), as_float8(y, name), out, 200, BLOCK=256)
+    with np.errstate(all="ignore"):
+        total = values(name)[x].astype(np.float16) + values(name)[y].astype(np.float16)
+        assert_same(out, total * np.float16(2), "float16")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_bits_stay(rng: np.random.Generator, name: str) -> None:
+    codes = rng.permutation(np.arange(256, dtype=np.uint8))
+    out = np.zeros(256, np.int8)
+    launch("bits", as_float8(codes, name), out, 256, BLOCK=256)
+    assert (out.view(np.uint8) == codes).all()
+    back = np.zeros(256, np.uint8)
+    launch("bits", out, as_float8(back, name), 256, BLOCK=256)
+    assert (back == codes).all()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_choices_reductions_and_loops(rng: np.random.Generator, name: str) -> None:
+    finite = np.flatnonzero(np.isfinite(values(name))).astype(np.uint8)
+    x, y = rng.choice(finite, (2, 128))
+    out = np.zeros(128, np.uint8)
+    launch("chosen", as_float8(x, name), as_float8(y, name), as_float8(out, name), 128, BLOCK=128)
+    assert (out == np.where(values(name)[x] > values(name)[y], x, y)).all()
+    for kernel, given in (("largest", {"BLOCK": 128}), ("carried", {"n": 128})):
+        one = np.zeros(1, np.uint8)
+        launch(kernel, as_float8(x, name), as_float8(one, name), **given)
+        assert values(name)[one[0]] == values(name)[x].max()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_products(rng: np.random.Generator, name: str) -> None:
+    codes = rounded(rng.integers(-8, 8, (2, 32, 32)).astype(np.float64), name)
+    out = np.zeros((32, 32), np.float32)
+    launch("product", as_float8(codes[0], name), as_float8(codes[1], name), out, SIZE=32)
+    np.testing.assert_array_equal(out, values(name)[codes[0]] @ values(name)[codes[1]])

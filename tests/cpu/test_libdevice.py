@@ -1,0 +1,331 @@
+"""tl.extra.libdevice on the CPU: functions against Python's and numpy's, with their specials."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.errors import UnsupportedLanguageConstruct
+from proton.conversion.triton_extern_to_math import RULES, SIGNED, UNSIGNED
+from proton.language.extra import libdevice
+from tests.cpu.harness import kernels_of, sample
+
+KERNEL = """
+from proton.language.extra import libdevice
+
+@proton.jit
+def kernel({pointers}, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+{loads}
+    tl.store(out_ptr + offs, libdevice.{call}, mask=mask)
+"""
+
+
+def apply(call: str, *inputs: np.ndarray, out: Any) -> np.ndarray:
+    """libdevice.`call` of a, b, c, d."""
+    names = "abcd"[: len(inputs)]
+    loads = "\n".join(f"    {x} = tl.load({x}_ptr + offs, mask=mask)" for x in names)
+    pointers = ", ".join(f"{x}_ptr" for x in names)
+    module = kernels_of(KERNEL.format(pointers=pointers, loads=loads, call=call))
+    size = inputs[0].size
+    result = np.zeros(size, out)
+    module.kernel[(proton.cdiv(size, 128),)](*inputs, result, size, BLOCK=128)
+    return result
+
+
+def in_python(function: Callable[..., Any], *inputs: np.ndarray) -> np.ndarray:
+    """A function of Python floats, element by element; NaN where it raises."""
+
+    def one(*x: Any) -> float:
+        try:
+            return float(function(*map(float, x)))
+        except (ValueError, OverflowError):
+            return math.nan
+
+    return np.array([one(*x) for x in zip(*inputs, strict=True)])
+
+
+UNARY: dict[str, Any] = {
+    **{name: getattr(np, name) for name in "ceil cos cosh exp exp2 expm1 floor log log10".split()},
+    **{name: getattr(np, name) for name in "log1p log2 rint sin sinh sqrt tan tanh".split()},
+    **{name: getattr(np, name) for name in "trunc cbrt fabs".split()},
+    **{name: getattr(np, f"arc{name[1:]}") for name in "acos acosh asin asinh atan atanh".split()},
+    "erf": lambda x: in_python(math.erf, x),
+    "erfc": lambda x: in_python(math.erfc, x),
+    "exp10": lambda x: 10.0**x,
+    "nearbyint": np.rint,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "rcbrt": lambda x: 1 / np.cbrt(x),
+    "normcdf": lambda x: 0.5 * in_python(math.erfc, -x / math.sqrt(2)),
+    "abs": np.abs,
+    "rcp_rn": lambda x: 1 / x,
+    "sqrt_rn": np.sqrt,
+    "round": lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),
+    "logb": lambda x: np.frexp(x)[1] - 1.0,
+}
+del UNARY["fabs"]
+EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_number(rng: np.random.Generator, name: str, dtype: str) -> None:
+    x = np.concatenate([rng.uniform(-1, 1, 300), rng.uniform(-9, 9, 300)]).astype(dtype)
+    got = apply(f"{name}(a)", x, out=dtype)
+    with np.errstate(all="ignore"):
+        want = UNARY[name](x.astype(np.float64))
+    np.testing.assert_allclose(got, want, rtol=8 * EPS[dtype], atol=4 * EPS[dtype])
+
+
+def test_special_values_are_those_of_the_c_library() -> None:
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0], np.float32)
+    with np.errstate(all="ignore"):
+        for name in ("tanh", "atan", "log1p", "cbrt", "exp", "sqrt", "acosh", "rint"):
+            got, want = apply(f"{name}(a)", x, out=np.float32), UNARY[name](x)
+            np.testing.assert_allclose(got, want, rtol=1e-6, atol=0, err_msg=name)
+            assert (np.signbit(got) == np.signbit(want))[~np.isnan(want)].all(), name
+
+
+BINARY: dict[str, Any] = {
+    "atan2": np.arctan2,
+    "copysign": np.copysign,
+    "fdim": lambda x, y: np.where(x > y, x - y, 0.0),
+    "fmod": np.fmod,
+    "hypot": np.hypot,
+    "pow": np.power,
+    "remainder": lambda x, y: in_python(math.remainder, x, y),
+    "rhypot": lambda x, y: 1 / np.hypot(x, y),
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    **{f"{name}_rn": f for name, f in (("add", np.add), ("sub", np.subtract))},
+    **{f"{name}_rn": f for name, f in (("mul", np.multiply), ("div", np.divide))},
+}
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("name", BINARY)
+def test_functions_of_two_numbers(rng: np.random.Generator, name: str, dtype: str) -> None:
+    x, y = rng.uniform(-4, 4, (2, 500)).astype(dtype)
+    got = apply(f"{name}(a, b)", x, y, out=dtype)
+    with np.errstate(all="ignore"):
+        want = BINARY[name](x.astype(np.float64), y.astype(np.float64))
+    np.testing.assert_allclose(got, want, rtol=8 * EPS[dtype], atol=4 * EPS[dtype])
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_functions_of_more(rng: np.random.Generator, dtype: str) -> None:
+    a, b, c, d = rng.uniform(-4, 4, (4, 300)).astype(dtype)
+    wide = [x.astype(np.float64) for x in (a, b, c, d)]
+    three, four = np.sqrt(sum(x * x for x in wide[:3])), np.sqrt(sum(x * x for x in wide))
+    for call, inputs, want in (
+        ("norm3d(a, b, c)", (a, b, c), three),
+        ("rnorm3d(a, b, c)", (a, b, c), 1 / three),
+        ("norm4d(a, b, c, d)", (a, b, c, d), four),
+        ("rnorm4d(a, b, c, d)", (a, b, c, d), 1 / four),
+    ):
+        got = apply(call, *inputs, out=dtype)
+        np.testing.assert_allclose(got, want, rtol=8 * EPS[dtype], err_msg=call)
+    for name in ("fma", "fma_rn"):
+        got = apply(f"{name}(a, b, c)", a, b, c, out=dtype)
+        if dtype == "float32":  # the product is exact in fp64, the sum nearly
+            want = (wide[0] * wide[1] + wide[2]).astype(np.float32)
+            assert (got == want).mean() > 0.99
+        np.testing.assert_allclose(got, wide[0] * wide[1] + wide[2], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_functions_with_integers(rng: np.random.Generator, dtype: str) -> None:
+    x = rng.uniform(0.1, 5, 200).astype(dtype)
+    n = rng.integers(-8, 8, 200, dtype=np.int32)
+    exact = np.ldexp(x.astype(np.float64), n)
+    for name in ("ldexp", "scalbn"):
+        np.testing.assert_array_equal(apply(f"{name}(a, b)", x, n, out=dtype), exact.astype(dtype))
+    power = apply("powi(a, b)", x, n, out=dtype)
+    np.testing.assert_allclose(power, x.astype(np.float64) ** n, rtol=4 * EPS[dtype])
+    exponent = np.frexp(x)[1].astype(np.int32) - 1
+    np.testing.assert_array_equal(apply("ilogb(a)", x, out=np.int32), exponent)
+    away = np.floor(x.astype(np.float64) + 0.5).astype(np.int64)
+    np.testing.assert_array_equal(apply("llround(a)", x, out=np.int64), away)
+    np.testing.assert_array_equal(apply("llrint(a)", x, out=np.int64), np.rint(x).astype(np.int64))
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_gamma_and_bessel_functions(rng: np.random.Generator, dtype: str) -> None:
+    x = rng.uniform(0.2, 9, 200).astype(dtype)
+    for name in ("lgamma", "tgamma"):
+        want = in_python(math.lgamma if name == "lgamma" else math.gamma, x)
+        got = apply(f"{name}(a)", x, out=dtype)
+        np.testing.assert_allclose(got, want, rtol=64 * EPS[dtype], atol=64 * EPS[dtype])
+    # J(n - 1) + J(n + 1) = 2 n / x J(n), and the same of Y
+    for first, zero, one in (("jn", "j0", "j1"), ("yn", "y0", "y1")):
+        parts = [apply(f"{name}(a)", x, out=dtype) for name in (zero, one)]
+        second = apply(f"{first}(2, a)", x, out=dtype)
+        scale = np.abs(parts[0]) + np.abs(second) + 1
+        assert (np.abs(parts[0] + second - 2 / x * parts[1]) < 256 * EPS[dtype] * scale).all()
+    assert apply("j0(a)", np.zeros(1, dtype), out=dtype)[0] == 1
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_questions_about_numbers(rng: np.random.Generator, dtype: str) -> None:
+    x = sample(rng, dtype, 400)
+    finite = "finitef" if dtype == "float32" else "isfinited"
+    tests = {"isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit, finite: np.isfinite}
+    for name, function in tests.items():
+        np.testing.assert_array_equal(apply(f"{name}(a)", x, out=bool), function(x), err_msg=name)
+
+
+def integers(rng: np.random.Generator, dtype: str) -> np.ndarray:
+    return sample(rng, dtype, 300)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_bits_of_integers(rng: np.random.Generator, dtype: str) -> None:
+    x, bits = integers(rng, dtype), np.iinfo(dtype).bits
+    text = [f"{int(v) & ((1 << bits) - 1):0{bits}b}" for v in x]
+    want = {
+        "popc": [t.count("1") for t in text],
+        "clz": [bits - len(t.lstrip("0")) for t in text],
+        "ffs": [bits - t.rindex("1") if "1" in t else 0 for t in text],
+    }
+    for name, numbers in want.items():
+        assert apply(f"{name}(a)", x, out=np.int32).tolist() == numbers, name
+    turned = apply("brev(a)", x, out=dtype).view(f"uint{bits}")
+    assert turned.tolist() == [int(t[::-1], 2) for t in text]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_arithmetic_of_integers(rng: np.random.Generator, dtype: str) -> None:
+    x, y = integers(rng, dtype), integers(rng, dtype)
+    bits = np.iinfo(dtype).bits
+    pairs = [(int(a), int(b)) for a, b in zip(x, y, strict=True)]
+    got = apply("mulhi(a, b)", x, y, out=dtype)
+    assert got.tolist() == [a * b >> bits for a, b in pairs]
+    assert apply("max(a, b)", x, y, out=dtype).tolist() == [max(p) for p in pairs]
+    assert apply("min(a, b)", x, y, out=dtype).tolist() == [min(p) for p in pairs]
+    if bits == 64:
+        return
+    assert apply("hadd(a, b)", x, y, out=dtype).tolist() == [a + b >> 1 for a, b in pairs]
+    assert apply("rhadd(a, b)", x, y, out=dtype).tolist() == [a + b + 1 >> 1 for a, b in pairs]
+
+    def low(value: int) -> int:
+        value &= 0xFFFFFF
+        return value - (1 << 24) if dtype == "int32" and value >> 23 else value
+
+    product = np.array([low(a) * low(b) & 0xFFFFFFFF for a, b in pairs], np.uint32).view(dtype)
+    np.testing.assert_array_equal(apply("mul24(a, b)", x, y, out=dtype), product)
+    z = rng.integers(0, 1000, x.size).astype(np.uint32)
+    far = [abs(a - b) + int(c) & 0xFFFFFFFF for (a, b), c in zip(pairs, z, strict=True)]
+    assert apply("sad(a, b, c)", x, y, z, out=np.uint32).tolist() == far
+
+
+def test_byte_perm(rng: np.random.Generator) -> None:
+    x, y, s = rng.integers(0, 1 << 32, (3, 300), dtype=np.uint32)
+    want = []
+    for a, b, selector in zip(x.tolist(), y.tolist(), s.tolist(), strict=True):
+        bytes_ = (b << 32 | a).to_bytes(8, "little")
+        chosen = bytes(bytes_[selector >> 4 * n & 7] for n in range(4))
+        want.append(int.from_bytes(chosen, "little"))
+    assert apply("byte_perm(a, b, c)", x, y, s, out=np.uint32).tolist() == want
+
+
+ROUNDINGS = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
+TARGETS = {"int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64"}
+
+
+@pytest.mark.parametrize("mode", ROUNDINGS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_floats_to_integers_saturate(rng: np.random.Generator, target: str, mode: str) -> None:
+    info = np.iinfo(TARGETS[target])
+    for source, dtype in (("float", "float32"), ("double", "float64")):
+        x = sample(rng, dtype, 300)
+        got = apply(f"{source}2{target}_{mode}(a)", x, out=TARGETS[target])
+        with np.errstate(all="ignore"):
+            near = ROUNDINGS[mode](x.astype(np.float64))
+        for value, result in zip(near, got.tolist(), strict=True):
+            want = 0 if math.isnan(value) else min(max(value, float(info.min)), float(info.max))
+            assert result == min(max(int(want), info.min), info.max)
+
+
+def test_integers_to_floats(rng: np.random.Generator) -> None:
+    for source, dtype in TARGETS.items():
+        x = integers(rng, dtype)
+        for target, result in (("float", "float32"), ("double", "float64")):
+            got = apply(f"{source}2{target}_rn(a)", x, out=result)
+            np.testing.assert_array_equal(got, x.astype(result), err_msg=f"{source}2{target}")
+
+
+def test_bits_of_floats(rng: np.random.Generator) -> None:
+    f, d = sample(rng, "float32", 200), sample(rng, "float64", 200)
+    for name, x, out in (
+        ("float_as_int", f, np.int32),
+        ("float_as_uint", f, np.uint32),
+        ("int_as_float", f.view(np.int32), np.float32),
+        ("uint_as_float", f.view(np.uint32), np.float32),
+        ("double_as_longlong", d, np.int64),
+        ("longlong_as_double", d.view(np.int64), np.float64),
+    ):
+        got = apply(f"{name}(a)", x, out=out)
+        assert (got.view(f"u{got.itemsize}") == x.view(f"u{x.itemsize}")).all(), name
+    high, low = (d.view(np.uint64) >> 32).astype(np.uint32), d.view(np.uint64).astype(np.uint32)
+    assert (apply("double2hiint(a)", d, out=np.int32).view(np.uint32) == high).all()
+    assert (apply("double2loint(a)", d, out=np.int32).view(np.uint32) == low).all()
+    pair = apply("hiloint2double(a, b)", high.view(np.int32), low.view(np.int32), out=np.float64)
+    assert (pair.view(np.uint64) == d.view(np.uint64)).all()
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(
+            apply("double2float_rn(a)", d, out=np.float32), d.astype(np.float32)
+        )
+
+
+def test_saturation_and_fast_functions(rng: np.random.Generator) -> None:
+    x = sample(rng, "float32", 300)
+    want = np.where(np.isnan(x), 0, np.clip(x, 0, 1)).astype(np.float32)
+    assert (apply("saturatef(a)", x, out=np.float32) == want).all()
+    y = rng.uniform(0.1, 4, 300).astype(np.float32)
+    for name, function in {
+        **{name: getattr(np, name) for name in ("sin", "cos", "tan", "log", "log2", "log10")},
+        "exp": np.exp,
+        "exp10": lambda v: 10.0**v,
+    }.items():
+        got = apply(f"fast_{name}f(a)", y, out=np.float32)
+        np.testing.assert_allclose(got, function(y.astype(np.float64)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        apply("fast_powf(a, b)", y, y, out=np.float32), y.astype(np.float64) ** y, rtol=1e-5
+    )
+    np.testing.assert_allclose(apply("fast_dividef(a, 3.0)", y, out=np.float32), y / 3, rtol=1e-6)
+
+
+SHAPES = """
+@proton.jit
+def kernel(x_ptr, y_ptr, out_ptr, scalar_ptr, s):
+    i, j = tl.arange(0, 8)[:, None], tl.arange(0, 4)[None, :]
+    out = tl.extra.cuda.libdevice.hypot(tl.load(x_ptr + i), tl.load(y_ptr + j))
+    tl.store(out_ptr + i * 4 + j, out)
+    tl.store(scalar_ptr, tl.extra.libdevice.tanh(s))
+"""
+
+
+def test_arguments_are_broadcast_and_may_be_scalars(rng: np.random.Generator) -> None:
+    x, y = rng.standard_normal(8), rng.standard_normal(4)
+    out, scalar = np.zeros((8, 4)), np.zeros(1, np.float32)
+    kernels_of(SHAPES).kernel[(1,)](x, y, out, scalar, 0.5)
+    np.testing.assert_allclose(out, np.hypot(x[:, None], y), rtol=1e-14)
+    np.testing.assert_allclose(scalar, np.tanh(0.5), rtol=1e-6)
+
+
+def test_a_function_that_the_cpu_lacks_is_an_error_that_names_it() -> None:
+    with pytest.raises(UnsupportedLanguageConstruct, match=r"libdevice.erfinv is not there"):
+        apply("erfinv(a)", np.zeros(1), out=np.float64)
+    with pytest.raises(UnsupportedLanguageConstruct, match=r"libdevice.add_rz is not there"):
+        apply("add_rz(a, a)", np.zeros(1), out=np.float64)
+
+
+def test_every_rule_is_of_a_function() -> None:
+    known = set(libdevice.FUNCTIONS)
+    assert set(RULES) | set(SIGNED) | set(UNSIGNED) <= known
+    assert tl.extra.libdevice is libdevice

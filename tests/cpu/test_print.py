@@ -1,0 +1,132 @@
+"""What kernels print while they run, read back line by line."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from tests.cpu.harness import kernels_of
+
+KERNELS = """
+@proton.jit
+def values(x_ptr, HEX: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.device_print("x", tl.load(x_ptr + offs), hex=HEX)
+
+@proton.jit
+def several(x_ptr, n, f):
+    offs = tl.arange(0, 2)[:, None] * 4 + tl.arange(0, 4)[None, :]
+    tl.device_print("  both:", tl.load(x_ptr + offs), n, f, 7, n > 0)
+
+@proton.jit
+def plain():
+    print("100% of", tl.program_id(2))
+    print("done")
+
+@proton.jit
+def addresses(x_ptr):
+    tl.device_print("at", x_ptr, x_ptr + tl.arange(0, 2))
+
+@proton.jit
+def sometimes(x_ptr, n):
+    for i in range(n):
+        value = tl.load(x_ptr + i)
+        if value > 2:
+            print("large", value)
+
+@proton.jit
+def fflush(x_ptr):
+    print("x", tl.load(x_ptr))
+"""
+LINE = re.compile(r"pid \((\d+), (\d+), (\d+)\) idx \(([\d, ]*)\) (.*)")
+
+
+def launch(name: str, capfd: pytest.CaptureFixture[str], grid: Any, *args: Any, **kw: Any) -> Any:
+    """The lines that a launch prints: (program, index, text)."""
+    getattr(kernels_of(KERNELS), name)[grid](*args, **kw)
+    found = []
+    for line in capfd.readouterr().out.splitlines():
+        match = LINE.fullmatch(line)
+        assert match is not None, line
+        index = tuple(int(i) for i in match[4].split(", ") if i)
+        found.append((tuple(map(int, match.groups()[:3])), index, match[5]))
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_a_line_for_each_element(
+    rng: np.random.Generator, dtype: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max, 16, dtype=dtype, endpoint=True)
+    x[:2] = info.min, info.max
+    lines = launch("values", capfd, (2,), x, HEX=False, BLOCK=8)
+    want = [((n // 8, 0, 0), (n % 8,), f"x: {value}") for n, value in enumerate(x)]
+    assert sorted(lines) == sorted(want)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
+def test_integers_in_hex(
+    rng: np.random.Generator, dtype: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max, 8, dtype=dtype, endpoint=True)
+    x[0] = -1 if info.min else 1
+    bits = info.bits
+    lines = launch("values", capfd, (1,), x, HEX=True, BLOCK=8)
+    shown = [f"x: 0x{int(value) & ((1 << bits) - 1):0{bits // 4}x}" for value in x]
+    assert [text for _, _, text in lines] == shown
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats(rng: np.random.Generator, dtype: str, capfd: pytest.CaptureFixture[str]) -> None:
+    x = rng.standard_normal(8).astype(dtype)
+    x[:2] = np.inf, np.nan
+    lines = launch("values", capfd, (1,), x, HEX=False, BLOCK=8)
+    assert [text for _, _, text in lines] == [f"x: {float(value):f}" for value in x]
+
+
+@pytest.mark.parametrize("dtype", [tl.float8e5, tl.float8e4nv, tl.bfloat16])
+def test_floats_that_numpy_lacks(dtype: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    bits = {tl.float8e5: 0x3E, tl.float8e4nv: 0x3C, tl.bfloat16: 0x3FC0}[dtype]  # each is 1.5
+    x = np.full(4, bits, np.uint8 if dtype.itemsize == 1 else np.uint16)
+    lines = launch("values", capfd, (1,), proton.reinterpret(x, dtype), HEX=False, BLOCK=4)
+    assert [text for _, _, text in lines] == ["x: 1.500000"] * 4
+
+
+def test_several_values(rng: np.random.Generator, capfd: pytest.CaptureFixture[str]) -> None:
+    x = rng.integers(-9, 9, (2, 4), dtype=np.int32)
+    lines = launch("several", capfd, (1,), x, -3, 0.25)
+    blocks = [
+        ((0, 0, 0), (i, j), f"both: (operand 0) {x[i, j]}") for i in range(2) for j in range(4)
+    ]
+    scalars = ["(operand 1) -3", "(operand 2) 0.250000", "(operand 3) 7", "(operand 4) 0"]
+    assert lines == blocks + [((0, 0, 0), (), f"both: {text}") for text in scalars]
+
+
+def test_python_s_print_and_text_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    kernels_of(KERNELS).plain[(1, 1, 3)]()
+    lines = capfd.readouterr().out.splitlines()
+    numbers = [f"pid (0, 0, {z}) idx () 100% of: {z}" for z in range(3)]
+    assert sorted(lines) == sorted(numbers + [f"pid (0, 0, {z}) done" for z in range(3)])
+
+
+def test_addresses(capfd: pytest.CaptureFixture[str]) -> None:
+    x = np.zeros(2)
+    lines = launch("addresses", capfd, (1,), x)
+    at = [f"at: (operand {n}) 0x{x.ctypes.data + 8 * k:016x}" for n, k in ((0, 0), (1, 0), (1, 1))]
+    assert [text for _, _, text in lines] == at
+
+
+def test_prints_in_loops_and_branches_keep_their_order(capfd: pytest.CaptureFixture[str]) -> None:
+    x = np.array([1, 5, 2, 3, 9], np.int32)
+    lines = launch("sometimes", capfd, (1,), x, x.size)
+    assert [text for _, _, text in lines] == ["large: 5", "large: 3", "large: 9"]
+
+
+def test_a_kernel_with_the_name_of_a_c_function_is_told_to_change_it() -> None:
+    with pytest.raises(proton.CompilationError, match="the C function of its own name"):
+        kernels_of(KERNELS).fflush[(1,)](np.zeros(1))

@@ -1,0 +1,287 @@
+"""Scans, histograms and gathers, against numpy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+from tests.cpu.harness import (
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    assert_same,
+    decode,
+    encode,
+    kernels_of,
+    ordinary,
+    pointer,
+    sample,
+    storage,
+)
+
+SCAN = """
+@proton.jit
+def affine(a1, b1, a2, b2):
+    return a1 * a2, b1 * a2 + b2
+
+@proton.jit
+def larger(v1, i1, v2, i2):
+    first = (v1 > v2) | ((v1 == v2) & (i1 < i2))
+    return tl.where(first, v1, v2), tl.where(first, i1, i2)
+
+@proton.jit
+def maximum(a, b):
+    return tl.maximum(a, b)
+
+@proton.jit
+def either(a, b):
+    return a | b
+
+@proton.jit
+def last(a, b):
+    return b
+
+@proton.jit
+def branching(a, b):
+    if a > b:
+        c = a + 1
+    else:
+        c = b
+    return c
+
+@proton.jit
+def kernel(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    i, j, k = tl.arange(0, A), tl.arange(0, B), tl.arange(0, C)
+    place = tl.reshape((i[:, None, None] * B + j[None, :, None]) * C + k[None, None, :], {shape})
+    x = tl.load(x_ptr + place)
+    tl.store(out_ptr + place, {expression})
+
+@proton.jit
+def pairs(a_ptr, b_ptr, out_a_ptr, out_b_ptr, SIZE: tl.constexpr, REVERSE: tl.constexpr):
+    offs = tl.arange(0, SIZE)
+    a, b = tl.load(a_ptr + offs), tl.load(b_ptr + offs)
+    c, d = tl.associative_scan((a, b), 0, affine, REVERSE)
+    tl.store(out_a_ptr + offs, c)
+    tl.store(out_b_ptr + offs, d)
+
+@proton.jit
+def leaders(x_ptr, out_ptr, ROWS: tl.constexpr, SIZE: tl.constexpr, REVERSE: tl.constexpr):
+    offs = tl.arange(0, SIZE)[None, :]
+    place = tl.arange(0, ROWS)[:, None] * SIZE + offs
+    x = tl.load(x_ptr + place)
+    _, index = tl.associative_scan((x, tl.broadcast_to(offs, x.shape)), 1, larger, REVERSE)
+    tl.store(out_ptr + place, index)
+
+@proton.jit
+def running(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    carry = 0.0
+    for start in range(0, n, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+        tl.store(out_ptr + offs, carry + tl.cumsum(x), mask=offs < n)
+        carry += tl.sum(x)
+"""
+
+
+def scan(expression: str, x: np.ndarray, dtype: str, out_dtype: str) -> np.ndarray:
+    a, b, c = (1, 1, *x.shape)[-3:]
+    out = np.zeros(x.shape, storage(out_dtype))
+    source = SCAN.replace("{shape}", str(tuple(x.shape))).replace("{expression}", expression)
+    arguments = pointer(np.ascontiguousarray(x), dtype), pointer(out, out_dtype)
+    kernels_of(source).kernel[(1,)](*arguments, A=a, B=b, C=c)
+    return out
+
+
+def helper(name: str) -> Any:
+    source = SCAN.replace("{shape}", "(A, B, C)").replace("{expression}", "x")
+    return getattr(kernels_of(source), name)
+
+
+def accumulated(function: Any, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+    """numpy's `accumulate`, one after the other in the dtype of x, from either end."""
+    forward = np.flip(x, axis) if reverse else x
+    with np.errstate(all="ignore"):
+        done = function.accumulate(forward, axis=axis, dtype=x.dtype)
+    return np.flip(done, axis) if reverse else done
+
+
+def scanned_type(dtype: str) -> str:
+    if dtype == "bfloat16":
+        return "float32"
+    narrow = dtype == "bool" or (dtype in INTEGERS and np.dtype(dtype).itemsize < 4)
+    return "int32" if narrow else dtype
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dtype", ["bool", *NUMBERS])
+def test_cumsum_of_every_dtype(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
+    x, out_dtype = ordinary(rng, dtype, (64,)), scanned_type(dtype)
+    out = scan(f"tl.cumsum(x, 0, {reverse})", x, dtype, out_dtype)
+    want = accumulated(np.add, decode(x, dtype).astype(out_dtype), 0, reverse)
+    assert_same(out, want, out_dtype)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("shape", [(4, 8, 16), (1, 1, 1), (2, 1, 32), (1, 64, 1)])
+def test_cumsum_along_every_axis(
+    rng: np.random.Generator, shape: tuple[int, ...], axis: int, reverse: bool
+) -> None:
+    x = ordinary(rng, "float32", shape)
+    out = scan(f"tl.cumsum(x, {axis}, reverse={reverse})", x, "float32", "float32")
+    assert_same(out, accumulated(np.add, x, axis, reverse), "float32")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float64", "float32"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumprod(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
+    x = ordinary(rng, dtype, (8, 32))
+    out = scan(f"tl.cumprod(x, 1, {reverse})", x, dtype, dtype)
+    assert_same(out, accumulated(np.multiply, x, 1, reverse), dtype)
+
+
+def test_cumsum_in_a_dtype_that_is_asked_for(rng: np.random.Generator) -> None:
+    x = rng.integers(-128, 128, 1024, dtype=np.int8)
+    out = scan("tl.cumsum(x, dtype=tl.int64)", x, "int8", "int64")
+    assert_same(out, np.cumsum(x, dtype=np.int64), "int64")
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_maximum(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
+    x = sample(rng, dtype, 256)
+    out = scan(f"x.associative_scan(0, maximum, {reverse})", x, dtype, dtype)
+    values = decode(x, dtype)
+    want = accumulated(np.fmax if dtype in FLOATS else np.maximum, values, 0, reverse)
+    zero = (decode(out, dtype) == 0) & (want == 0)  # of 0 and -0 either is the maximum
+    assert_same(np.where(zero, out, encode(want, dtype)), out, dtype)
+
+
+def test_a_scan_of_truth_values(rng: np.random.Generator) -> None:
+    x = rng.random(128) < 0.02
+    out = scan("tl.associative_scan(x, 0, either)", x, "bool", "bool")
+    assert_same(out, np.logical_or.accumulate(x), "bool")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_comes_later_is_the_second_argument(reverse: bool) -> None:
+    x = np.arange(32, dtype=np.int32)
+    assert (scan(f"tl.associative_scan(x, 0, last, {reverse})", x, "int32", "int32") == x).all()
+
+
+def test_a_combine_function_may_branch(rng: np.random.Generator) -> None:
+    x = rng.integers(-5, 5, 64, dtype=np.int32)
+    want = x.copy()
+    for n in range(1, want.size):
+        want[n] = want[n - 1] + 1 if want[n - 1] > x[n] else x[n]
+    assert_same(scan("tl.associative_scan(x, 0, branching)", x, "int32", "int32"), want, "int32")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_of_pairs(rng: np.random.Generator, reverse: bool) -> None:
+    """x -> a x + b, composed: the order of the arguments matters."""
+    size = 64
+    a = rng.uniform(0.5, 1.5, size)
+    b = rng.standard_normal(size).astype(np.float32)
+    out_a, out_b = np.zeros(size), np.zeros(size, np.float32)
+    helper("pairs")[(1,)](a, b, out_a, out_b, SIZE=size, REVERSE=reverse)
+    order = range(size - 1, -1, -1) if reverse else range(size)
+    want_a, want_b = np.zeros(size), np.zeros(size)
+    scale, shift = 1.0, 0.0
+    for n in order:
+        scale, shift = scale * a[n], shift * a[n] + b[n]
+        want_a[n], want_b[n] = scale, shift
+    np.testing.assert_allclose(out_a, want_a, rtol=1e-13)
+    np.testing.assert_allclose(out_b, want_b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_where_the_running_maximum_is(rng: np.random.Generator, reverse: bool) -> None:
+    x = rng.integers(-4, 4, (8, 32)).astype(np.float16)
+    out = np.zeros(x.shape, np.int32)
+    helper("leaders")[(1,)](x, out, ROWS=8, SIZE=32, REVERSE=reverse)
+    for row, found in zip(x, out, strict=True):
+        for n, place in enumerate(found):
+            part = range(n, 32) if reverse else range(n + 1)
+            best = max(row[p] for p in part)
+            assert place == min(p for p in part if row[p] == best)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000])
+def test_a_scan_inside_a_loop(rng: np.random.Generator, n: int) -> None:
+    x = rng.standard_normal(n).astype(np.float32)
+    out = np.zeros_like(x)
+    helper("running")[(1,)](x, out, n, BLOCK=64)
+    np.testing.assert_allclose(out, np.cumsum(x, dtype=np.float64), atol=1e-3)
+
+
+# Histograms
+
+HISTOGRAM = """
+@proton.jit
+def masked(x_ptr, out_ptr, n, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    counts = tl.histogram(x, BINS, mask=offs < n)
+    tl.atomic_add(out_ptr + tl.arange(0, BINS), counts)
+
+@proton.jit
+def whole(x_ptr, out_ptr, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    counts = tl.histogram(tl.load(x_ptr + tl.arange(0, BLOCK)), BINS)
+    tl.store(out_ptr + tl.arange(0, BINS), counts)
+"""
+
+
+def counted(x: np.ndarray, bins: int) -> np.ndarray:
+    inside = (x >= 0) & (x.astype(np.float64) < bins)
+    return np.bincount(x[inside].astype(np.int64), minlength=bins).astype(np.int32)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("bins", [1, 16, 256])
+def test_a_histogram_counts_what_lies_in_a_bin(
+    rng: np.random.Generator, dtype: str, bins: int
+) -> None:
+    x = np.concatenate([sample(rng, dtype, 768), rng.integers(0, 100, 256).astype(dtype)])
+    out = np.zeros(bins, np.int32)
+    kernels_of(HISTOGRAM).whole[(1,)](x, out, BLOCK=1024, BINS=bins)
+    assert_same(out, counted(x, bins), "int32")
+
+
+@pytest.mark.parametrize("n", [1, 100, 128, 1001])
+def test_a_histogram_with_a_mask(rng: np.random.Generator, n: int) -> None:
+    x = rng.integers(-3, 40, n, dtype=np.int32)
+    out = np.zeros(32, np.int32)
+    kernels_of(HISTOGRAM).masked[(proton.cdiv(n, 128),)](x, out, n, BLOCK=128, BINS=32)
+    assert_same(out, counted(x, 32), "int32")
+
+
+# Gathers
+
+GATHER = """
+@proton.jit
+def kernel(x_ptr, index_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr,
+           D: tl.constexpr, AXIS: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, A)[:, None] * B + tl.arange(0, B)[None, :])
+    place = tl.arange(0, C)[:, None] * D + tl.arange(0, D)[None, :]
+    out = tl.gather(x, tl.load(index_ptr + place), AXIS)
+    tl.store(out_ptr + place, out)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bool", *NUMBERS])
+@pytest.mark.parametrize(
+    "shape", [((4, 8), (16, 8), 0), ((4, 8), (4, 2), 1), ((1, 1), (64, 1), -2)]
+)
+def test_gather(rng: np.random.Generator, dtype: str, shape: Any) -> None:
+    source, target, axis = shape
+    x = sample(rng, dtype, source[0] * source[1]).reshape(source)
+    index = rng.integers(0, source[axis], target).astype(rng.choice(["int32", "int64", "uint8"]))
+    out = np.zeros(target, storage(dtype))
+    a, b, c, d = *source, *target
+    kernels_of(GATHER).kernel[(1,)](
+        pointer(x, dtype), index, pointer(out, dtype), A=a, B=b, C=c, D=d, AXIS=axis
+    )
+    want = np.take_along_axis(x, index.astype(np.int64), axis)
+    assert_same(out, want, dtype)
