@@ -4,6 +4,7 @@ MLIR is imported only when something has to be compiled: a process that finds al
 kernels on disk links their objects and starts.
 """
 
+import functools
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 from proton import cache
 from proton.backends.cpu import llvm
+from proton.backends.nvidia import tools
 from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.options import GPUOptions
 from proton.base.knobs import knobs
@@ -196,19 +198,21 @@ def _key(fn: DeviceFunction, specialization: Specialization, options: Options) -
             "constants": [(name, _constant_key(v)) for name, v in specialization.constants],
             "divisible": specialization.divisible,
             "options": repr(options),
-            "bindings": metadata.version("numba-cuda-mlir"),
+            "bindings": _version("numba-cuda-mlir"),
             **_code_generator(options),
         }
     )
 
 
+_version = functools.cache(metadata.version)
+
+
 def _code_generator(options: Options) -> dict[str, Any]:
     """What else the machine code depends on."""
     if isinstance(options, GPUOptions):
-        libdevice = knobs.libdevice  # another one than the wheel's
         return {
-            "nvjitlink": metadata.version("nvidia-nvjitlink"),
-            "libdevice": str(libdevice) if libdevice else metadata.version("nvidia-nvvm"),
+            "ptxas": tools.identity(tools.ptxas(), "nvidia-cuda-nvcc"),
+            "libdevice": tools.identity(tools.libdevice(), "nvidia-nvvm"),
         }
     return {
         "cpu": llvm.host_cpu(),

@@ -74,9 +74,9 @@ KNOBS: dict[str, Knob] = {
     "libdevice": Knob(
         "PROTON_LIBDEVICE", Path, None, "NVIDIA's libdevice bitcode; default: the nvvm wheel's"
     ),
-    "cuda_home": Knob(
-        "CUDA_HOME", Path, None, "the CUDA toolkit, for nvdisasm where it is not on the path"
-    ),
+    "ptxas": Knob("PROTON_PTXAS", Path, None, "the assembler; default: the nvcc wheel's"),
+    "nvdisasm": Knob("PROTON_NVDISASM", Path, None, "the disassembler; default: its wheel's"),
+    "cuda_home": Knob("CUDA_HOME", Path, None, "the toolkit, for what the wheels do not have"),
     "profile_memory": Knob(
         "PROTON_PROFILE_MEMORY", int, 1 << 30, "bytes of records one run may keep in memory"
     ),

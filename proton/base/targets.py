@@ -12,22 +12,19 @@ class Architecture:
 
     chip: str  # as ptxas and LLVM name it; "a" is the feature set of that one chip
     ptx: int  # the first PTX version that knows the chip, or what its instructions need
-    shared_bytes: int  # the most shared memory of a program; an SM has RESERVED_SHARED more
-    sm_threads: int  # the most threads of an SM
-    # (CUDA Programming Guide, "Technical Specifications per Compute Capability")
+    # The most shared memory of a program (CUDA Programming Guide, "Technical Specifications per
+    # Compute Capability").
+    shared_bytes: int
 
 
 ARCHITECTURES = {
-    80: Architecture("sm_80", 84, 163 * 1024, 2048),
-    86: Architecture("sm_86", 84, 99 * 1024, 1536),
-    89: Architecture("sm_89", 84, 99 * 1024, 1536),
-    90: Architecture("sm_90a", 84, 227 * 1024, 2048),
-    100: Architecture("sm_100a", 86, 227 * 1024, 2048),
-    120: Architecture("sm_120a", 87, 99 * 1024, 1536),
+    80: Architecture("sm_80", 84, 163 * 1024),
+    86: Architecture("sm_86", 84, 99 * 1024),
+    89: Architecture("sm_89", 84, 99 * 1024),
+    90: Architecture("sm_90a", 84, 227 * 1024),
+    100: Architecture("sm_100a", 86, 227 * 1024),
+    120: Architecture("sm_120a", 87, 99 * 1024),
 }
-RESERVED_SHARED = 1024  # bytes of shared memory that each program takes on top of its own
-SM_REGISTERS = 65536  # 32-bit registers of an SM
-REGISTER_UNIT = 8  # registers of a thread come in such units
 WARP_SIZE = 32
 MAX_WARPS = 32
 MAX_REGISTERS = 255  # of one thread

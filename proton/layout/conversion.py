@@ -131,6 +131,7 @@ def _registers_alike(needed: LinearLayout) -> bool:
 # Exchanges
 
 
+@functools.cache
 def exchange(source: LinearLayout, target: LinearLayout, element_bytes: int) -> Exchange:
     """Shared memory between two layouts, free of bank conflicts where lanes hold no copies."""
     names = target.out_names

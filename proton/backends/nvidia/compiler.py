@@ -7,7 +7,7 @@ from proton.backends.nvidia.ptx import emit_ptx
 from proton.backends.stages import CompileResult, Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
-from proton.base.targets import WARP_SIZE, GPUTarget
+from proton.base.targets import GPUTarget
 from proton.dialect.context import mlir_context
 from proton.dialect.ttg import SHARED
 from proton.dialect.walk import all_ops
@@ -37,7 +37,7 @@ def compile_kernel(
         with stages.timed("ptx"):
             ptx = emit_ptx(module, target)
     with stages.timed("cubin"):
-        cubin = assemble(ptx, target, fn.__name__, WARP_SIZE * options.num_warps, shared)
+        cubin = assemble(ptx, target, fn.__name__)
     data = {
         "name": fn.__name__,
         "target": str(target),

@@ -26,8 +26,8 @@ def _f(bits: int) -> Any:
 
 
 def scalar_type(type_: Any) -> Any:
-    """The element type of a tensor, or the type itself."""
-    return type_.element_type if is_tensor(type_) else type_
+    """The element type of a tensor or vector, or the type itself."""
+    return type_.element_type if is_tensor(type_) or v.is_vector(type_) else type_
 
 
 @lowers("arith.constant")

@@ -181,19 +181,23 @@ class Lowering:
         sites = list(_sites(self.function, self.infos))
         self._signature()
         for site in sites:
-            op = site.op
-            with ir.InsertionPoint(op), op.location:
-                rule = RULES.get(op.name)
-                found = rule(self, site) if rule is not None and self._applies(site) else None
-                if found is not None:
-                    for result, value in zip(op.results, found, strict=True):
-                        result.replace_all_uses_with(value)
-                    op.erase()
-                elif op.name.startswith(_KEPT):
-                    retype(op)
-                    _share_equal(op, site.equal)
-                else:
-                    raise PassError(f"{op.name} has no rule in ttg-to-llvm (at {op.location})")
+            self.lower(site)
+
+    def lower(self, site: Site) -> None:
+        """Replaces an op by what its rule emits, or gives it the types of LLVM."""
+        op = site.op
+        with ir.InsertionPoint(op), op.location:
+            rule = RULES.get(op.name)
+            found = rule(self, site) if rule is not None and self._applies(site) else None
+            if found is not None:
+                for result, value in zip(op.results, found, strict=True):
+                    result.replace_all_uses_with(value)
+                op.erase()
+            elif op.name.startswith(_KEPT):
+                retype(op)
+                _share_equal(op, site.equal)
+            else:
+                raise PassError(f"{op.name} has no rule in ttg-to-llvm (at {op.location})")
 
     def _applies(self, site: Site) -> bool:
         """Arithmetic has rules for some types only."""

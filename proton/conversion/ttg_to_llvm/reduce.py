@@ -7,13 +7,13 @@ others is one op for each op of the region.
 from typing import Any
 
 from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
-from proton.base.errors import UnsupportedLanguageConstruct
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.walk import all_ops
 from proton.layout import LinearLayout
 from proton.layout.reduction import WarpExchange, plan_reduction
 
@@ -30,18 +30,14 @@ class _Combine:
     """The region of a reduction or scan, as a function of two lists of vectors."""
 
     def __init__(self, ctx: Lowering, op: Any) -> None:
-        self.ctx, self.block = ctx, op.regions[0].blocks[0]
+        self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
         self.ops = [view.operation for view in self.block.operations]
         self.commutes = len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE
-        for inner in self.ops[:-1]:
-            if inner.regions:
-                raise UnsupportedLanguageConstruct(
-                    f"control flow ({inner.name}) in the combine function of a reduction or scan "
-                    "is not supported on a GPU",
-                    hint="choose with tl.where",
-                )
+        self.has_control_flow = any(len(inner.regions) for inner in self.ops)
 
     def __call__(self, left: Values, right: Values) -> Values:
+        if self.has_control_flow:
+            return self._by_element(left, right)
         made = dict(zip(self.block.arguments, left + right, strict=True))
         count = v.count_of(left[0])
         for op in self.ops[:-1]:
@@ -57,6 +53,28 @@ class _Combine:
             results = self._lowered(op, new)
             made |= dict(zip(op.results, results, strict=True))
         return [made.get(value, value) for value in self.ops[-1].operands]
+
+    def _by_element(self, left: Values, right: Values) -> Values:
+        """A branch is of one element: the region once for each."""
+        columns = zip(*map(v.to_elements, left + right), strict=True)
+        rows = zip(*[self._scalar(list(column)) for column in columns], strict=True)
+        return [v.from_elements(list(row)) for row in rows]
+
+    def _scalar(self, arguments: Values) -> Values:
+        """A copy of the region on scalars, moved to the insertion point and lowered."""
+        place = ir.InsertionPoint.current.ref_operation
+        copy = self.op.clone()
+        block = copy.regions[0].blocks[0]
+        for old, new in zip(block.arguments, arguments, strict=True):
+            old.replace_all_uses_with(new)
+        *body, end = [view.operation for view in block.operations]
+        for inner in body:
+            inner.move_before(place)
+            for op in [inner, *all_ops(inner)]:
+                self.ctx.lower(Site(op, [operand.type for operand in op.operands]))
+        values = list(end.operands)
+        copy.erase()
+        return values
 
     def _lowered(self, scalar: Any, op: Any) -> Values:
         """An op that has a rule goes through it at once: nobody comes by here again."""

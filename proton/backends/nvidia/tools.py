@@ -1,0 +1,73 @@
+"""Where NVIDIA's programs and files lie: the pinned wheels', the toolkit's, or the path's."""
+
+import functools
+import importlib.util
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+from proton.base.errors import ProtonError
+from proton.base.knobs import knobs
+
+
+def find(knob: str, relative: str, package: str) -> Path:
+    """A file of NVIDIA's: the one that a knob names, the wheel's, the toolkit's, the path's.
+
+    `relative` is its place in a toolkit. Raises ProtonError where it is nowhere.
+    """
+    override = getattr(knobs, knob)
+    if override is not None:
+        if not Path(override).exists():
+            raise ProtonError(f"{knob} names {override}, which does not exist")
+        return Path(override)
+    candidates = [Path(folder, relative) for folder in _wheels()]
+    if knobs.cuda_home is not None:
+        candidates.append(Path(knobs.cuda_home) / relative)
+    if found := shutil.which(Path(relative).name):
+        candidates.append(Path(found))
+        candidates.append(Path(found).resolve().parents[1] / relative)
+    for toolkit in ("ptxas", "nvcc"):  # a toolkit on the path has the file, too
+        if found := shutil.which(toolkit):
+            candidates.append(Path(found).resolve().parents[1] / relative)
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    raise ProtonError(
+        f"{Path(relative).name} is not to be found: install {package}, set CUDA_HOME, or put the "
+        "CUDA toolkit on the path"
+    )
+
+
+@functools.cache
+def _wheels() -> list[Path]:
+    """The folders that NVIDIA's wheels for a CUDA version share."""
+    spec = importlib.util.find_spec("nvidia")
+    if spec is None or spec.submodule_search_locations is None:
+        return []
+    return [Path(root, "cu13") for root in spec.submodule_search_locations]
+
+
+_version = functools.cache(metadata.version)
+
+
+def ptxas() -> Path:
+    """The assembler."""
+    return find("ptxas", "bin/ptxas", "nvidia-cuda-nvcc")
+
+
+def nvdisasm() -> Path:
+    """The disassembler."""
+    return find("nvdisasm", "bin/nvdisasm", "nvidia-cuda-nvdisasm")
+
+
+def libdevice() -> Path:
+    """The bitcode of NVIDIA's math functions."""
+    return find("libdevice", "nvvm/libdevice/libdevice.10.bc", "nvidia-nvvm")
+
+
+def identity(path: Path, package: str) -> str:
+    """What tells one version of a file from another, for the cache's key."""
+    if any(root in path.parents for root in _wheels()):
+        return f"{package} {_version(package)}"
+    status = path.stat()
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
