@@ -243,7 +243,8 @@ def _read(name: str, number: int, kind: str) -> tuple[list[str], list[str], str,
                 [f"{address} = {name}.data_ptr()"],
                 [f"{name}.dtype", f"{address} & 15"],
                 address,
-                f"{name}.get_device() != $device",
+                # Without memory it is empty, or was freed: who has the time finds out.
+                f"{name}.get_device() != $device or not {address}",
             )
         case "pointer":
             return (
@@ -321,7 +322,7 @@ def _signature_launch(
         ours["stream"] = torch._C._cuda_getCurrentRawStream
     if "torch" in kinds:
         device = f"{names[kinds.index('torch')]}.get_device()"
-        conditions[0] = "$device != $current_device()"  # in the place of the first tensor's
+        conditions.append("$device != $current_device()")
     conditions += [
         "$sessions._current is not None",
         f"$knobs.generation != {knobs.generation}",

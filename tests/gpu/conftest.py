@@ -21,17 +21,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def staged(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Kernels that are given numpy arrays run on the GPU, with `request.param` warps."""
+    """In modules that say `STAGED = True`: kernels that are given numpy arrays run on the GPU."""
+    if not hasattr(request, "param"):
+        yield
+        return
     with Staging(request.param).installed():
         yield
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Modules that say `STAGED = True` run all their tests on the GPU, for each `num_warps`."""
+    """Runs the tests of such modules with each number of warps."""
     if getattr(metafunc.module, "STAGED", False):
-        metafunc.fixturenames.append("staged")
         counts = NUM_WARPS if cuda.device_count() else NUM_WARPS[:1]
         ids = [f"{count}w" for count in counts]
         metafunc.parametrize("staged", counts, indirect=True, ids=ids)

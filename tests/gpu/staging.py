@@ -5,6 +5,7 @@ share memory share it on the GPU; an address keeps its alignment.
 """
 
 import contextlib
+import ctypes
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -61,8 +62,6 @@ class _Copies:
 
 
 def _bytes(low: int, high: int) -> np.ndarray:
-    import ctypes
-
     return np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
 
 
@@ -89,6 +88,7 @@ class Staging:
         options = {"num_warps": self.num_warps} | kwargs
         result = kernel._gpu.first_launch(grid, staged, options)
         torch.cuda.synchronize()
+        ctypes.CDLL(None).fflush(None)  # what kernels printed
         copies.copy_back()
         return result
 

@@ -72,11 +72,12 @@ def _promoted(value: Any, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
         wide = ir.F64Type.get()
         return "%f", value if type_ == wide else v.create("llvm.fpext", wide, value)
     if str(type_).startswith("!llvm.ptr"):
-        return "%p", v.create("llvm.ptrtoint", v.integer(64), value)
+        return "0x%016llx", v.create("llvm.ptrtoint", v.integer(64), value)
     bits = v.bits_of(type_)
     target = v.integer(64 if bits > 32 else 32)
     if bits < target.width:
-        value = v.create("llvm.sext" if signed and bits > 1 else "llvm.zext", target, value)
+        widens_sign = signed and bits > 1 and not hexadecimal
+        value = v.create("llvm.sext" if widens_sign else "llvm.zext", target, value)
     letter = "x" if hexadecimal else "d" if signed else "u"
     digits = f"0{max(2, bits // 4)}" if hexadecimal else ""
     prefix = "0x" if hexadecimal else ""
@@ -87,7 +88,7 @@ def _promoted(value: Any, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
 def _print(ctx: Lowering, site: Site) -> list[Any]:
     """One line an element: `pid (x, y, z) idx (i, j) prefix: value`."""
     ids = [v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32)) for axis in "xyz"]
-    prefix = site.text("prefix")
+    prefix = site.text("prefix").replace("%", "%%")
     hexadecimal = bool(site.op.attributes["hex"].value)
     signed = list(ir.DenseI32ArrayAttr(site.op.attributes["signed"]))
     if not site.operands:

@@ -208,7 +208,7 @@ def _float_conversion(ctx: Lowering, site: Site) -> list[Any]:
         return [widen_float8(value, source, target)]
     if is_float8(target):
         return [_float8(value, target)]
-    if site.op.name == "tt.fp_to_fp":
+    if site.op.name == "tt.fp_to_fp" and site.text("rounding") == "rtz":
         return [_towards_zero(value, target)]
     name = "llvm.fpext" if source.width < target.width else "llvm.fptrunc"
     return [v.create(name, v.like(value, target), value)]
