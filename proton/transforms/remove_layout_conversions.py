@@ -177,8 +177,11 @@ class _Rewriter:
     def __init__(self, layouts: dict[Any, LinearLayout]) -> None:
         self.layouts = layouts
         self.made: dict[tuple[Any, LinearLayout], Any] = {}
+        self.asked: dict[Any, list[Any]] = {}  # op -> its operands' types before any changed
 
     def function(self, function: Any) -> None:
+        for op in all_ops(function):
+            self.asked[op] = [operand.type for operand in op.operands]
         self._block(function.regions[0].blocks[0])
 
     def _block(self, block: Any) -> None:
@@ -186,7 +189,9 @@ class _Rewriter:
             self._visit(op.operation)
 
     def _visit(self, op: Any) -> None:
-        if op.name == "ttg.convert_layout":
+        # Looked up before anything changes: an op's hash is that of what it is made of.
+        asked = self.asked.get(op)
+        if op.name == "ttg.convert_layout" or asked is None:  # or one that the rewriter made
             return
         if op.name == "scf.for":
             self._for(op)
@@ -198,23 +203,23 @@ class _Rewriter:
                     self._block(block)
                     self._ends_with(block, list(op.results))
         elif op.name in ("tt.reduce", "tt.scan"):
-            self._operands(op)
+            self._operands(op, asked)
         elif op.regions:
-            self._as_it_is(op)
+            self._as_it_is(op, asked)
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
-        elif op.name not in ("scf.yield",):
-            self._operands(op)
+        elif op.name != "scf.yield" or op.parent.name == "scf.while":
+            self._operands(op, asked)
 
-    def _operands(self, op: Any) -> None:
+    def _operands(self, op: Any, asked: list[Any]) -> None:
         """Operands in the layout that goes with the results'."""
         results = [result for result in op.results if result in self.layouts]
         if op.name == "tt.reduce":
             self._alike(op)
             return
         if op.name in _ANCHORS or not results or op.name == "tt.split":
-            self._as_it_is(op)
+            self._as_it_is(op, asked)
             return
         layout = self.layouts[results[0]]
         wanted = self._wanted_operands(op, layout)
@@ -242,15 +247,15 @@ class _Rewriter:
         for result in op.results:
             self._retype(result)
 
-    def _as_it_is(self, op: Any) -> None:
-        """Operands in the layouts that their types say, or, where any will do, that they like."""
+    def _as_it_is(self, op: Any, asked: list[Any]) -> None:
+        """Operands in the layouts that were asked for, or, where any will do, that they like."""
         if op.name == "tt.histogram":
             self._alike(op)
             return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
                 is_free = op.name in _FREE or (op.name == "tt.gather" and number == 0)
-                layout = self._liked(operand) if is_free else layout_of(operand.type)
+                layout = self._liked(operand) if is_free else layout_of(asked[number])
                 op.operands[number] = self.get(operand, layout)
 
     def _for(self, op: Any) -> None:

@@ -167,7 +167,7 @@ def test_gamma_and_bessel_functions(rng: np.random.Generator, dtype: str) -> Non
         second = apply(f"{first}(2, a)", x, out=dtype)
         scale = np.abs(parts[0]) + np.abs(second) + 1
         assert (np.abs(parts[0] + second - 2 / x * parts[1]) < 256 * EPS[dtype] * scale).all()
-    assert apply("j0(a)", np.zeros(1, dtype), out=dtype)[0] == 1
+    assert abs(apply("j0(a)", np.zeros(1, dtype), out=dtype)[0] - 1) <= EPS[dtype]
 
 
 @pytest.mark.parametrize("dtype", EPS)

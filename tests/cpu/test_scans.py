@@ -45,10 +45,10 @@ def last(a, b):
 @proton.jit
 def branching(a, b):
     if a > b:
-        c = a + 1
+        result = a
     else:
-        c = b
-    return c
+        result = b
+    return result
 
 @proton.jit
 def kernel(x_ptr, out_ptr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
@@ -113,13 +113,23 @@ def scanned_type(dtype: str) -> str:
     return "int32" if narrow else dtype
 
 
+def assert_summed(got: np.ndarray, want: np.ndarray, dtype: str) -> None:
+    """Integers exactly; floats up to the roundings of sums, in whatever order they are taken."""
+    if dtype not in FLOATS:
+        assert_same(got, want, dtype)
+        return
+    largest = max(1.0, float(np.abs(want).max(initial=0.0)))
+    bound = 16 * float(np.finfo(dtype).eps) * largest
+    np.testing.assert_allclose(got, want, rtol=0, atol=bound)
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dtype", ["bool", *NUMBERS])
 def test_cumsum_of_every_dtype(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
     x, out_dtype = ordinary(rng, dtype, (64,)), scanned_type(dtype)
     out = scan(f"tl.cumsum(x, 0, {reverse})", x, dtype, out_dtype)
     want = accumulated(np.add, decode(x, dtype).astype(out_dtype), 0, reverse)
-    assert_same(out, want, out_dtype)
+    assert_summed(out, want, out_dtype)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -130,15 +140,21 @@ def test_cumsum_along_every_axis(
 ) -> None:
     x = ordinary(rng, "float32", shape)
     out = scan(f"tl.cumsum(x, {axis}, reverse={reverse})", x, "float32", "float32")
-    assert_same(out, accumulated(np.add, x, axis, reverse), "float32")
+    assert_summed(out, accumulated(np.add, x, axis, reverse), "float32")
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float64", "float32"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_cumprod(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
     x = ordinary(rng, dtype, (8, 32))
+    if dtype in FLOATS:  # of products that neither vanish nor overflow
+        x = rng.uniform(0.7, 1.4, x.shape).astype(dtype)
     out = scan(f"tl.cumprod(x, 1, {reverse})", x, dtype, dtype)
-    assert_same(out, accumulated(np.multiply, x, 1, reverse), dtype)
+    want = accumulated(np.multiply, x, 1, reverse)
+    if dtype in FLOATS:  # in whatever order the products are taken
+        np.testing.assert_allclose(out, want, rtol=32 * float(np.finfo(dtype).eps))
+    else:
+        assert_same(out, want, dtype)
 
 
 def test_cumsum_in_a_dtype_that_is_asked_for(rng: np.random.Generator) -> None:
@@ -171,10 +187,8 @@ def test_what_comes_later_is_the_second_argument(reverse: bool) -> None:
 
 
 def test_a_combine_function_may_branch(rng: np.random.Generator) -> None:
-    x = rng.integers(-5, 5, 64, dtype=np.int32)
-    want = x.copy()
-    for n in range(1, want.size):
-        want[n] = want[n - 1] + 1 if want[n - 1] > x[n] else x[n]
+    x = rng.integers(-500, 500, 64, dtype=np.int32)
+    want = np.maximum.accumulate(x)
     assert_same(scan("tl.associative_scan(x, 0, branching)", x, "int32", "int32"), want, "int32")
 
 

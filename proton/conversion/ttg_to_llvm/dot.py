@@ -42,8 +42,11 @@ def _dot(ctx: Lowering, site: Site) -> list[Any]:
 
 
 def _wider(element: Any, acc: Any) -> Any:
-    """The type that products are summed in."""
-    return acc if is_float8(element) or element.width <= acc.width else element
+    """The type that products are summed in: fp32 at least."""
+    if isinstance(acc, ir.IntegerType):
+        return acc
+    widest = max(acc.width, 32 if is_float8(element) else element.width, 32)
+    return ir.F64Type.get() if widest == 64 else ir.F32Type.get()
 
 
 def _float_cast(value: Any, target: Any) -> Any:

@@ -21,6 +21,7 @@ from proton.layout import LinearLayout
 from proton.transforms.coalesce import mask_of
 
 SHARED_SYMBOL = "global_smem"
+_ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
 _CONDITIONS = ("arith.cmpi", "arith.cmpf", "arith.andi", "arith.ori", "arith.xori")
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
 
@@ -239,6 +240,8 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
         for view in block.operations:
             op = view.operation
             site = Site(op, [operand.type for operand in op.operands])
+            if op.name in _ACCESSES:
+                _check_layouts(op)
             if op.name in ("tt.load", "tt.store"):
                 site.access = access_elements(op, infos)
             elif op.name in _CONDITIONS:
@@ -252,6 +255,13 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
     for block in function.regions[0].blocks:
         visit(block)
     return found
+
+
+def _check_layouts(op: Any) -> None:
+    """An access is of one layout: a thread has the address, the value and the mask."""
+    layouts = {layout_of(operand.type) for operand in op.operands if is_tensor(operand.type)}
+    if len(layouts) > 1:
+        raise PassError(f"the operands of {op.name} have different layouts (at {op.location})")
 
 
 def _equal_registers(value: Any, infos: AxisInfos) -> tuple[int, ...]:
