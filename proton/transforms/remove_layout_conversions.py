@@ -126,10 +126,13 @@ class _Preferences:
                         self.layouts[argument], changed = layout, True
             if not changed:
                 break
+        undecided = [a for a in carried if is_tensor(a.type) and a not in self.layouts]
+        for argument in undecided:
+            self.layouts[argument] = _wanted(argument) or layout_of(argument.type)
+        if undecided:
+            self.block(block)  # what is computed from them follows
         for argument, result in zip(carried, op.results, strict=True):
             if is_tensor(argument.type):
-                if argument not in self.layouts:
-                    self.layouts[argument] = _wanted(argument) or layout_of(argument.type)
                 self.layouts[result] = self.layouts[argument]
 
     def _if(self, op: Any) -> None:
@@ -177,6 +180,7 @@ class _Rewriter:
     def __init__(self, layouts: dict[Any, LinearLayout]) -> None:
         self.layouts = layouts
         self.made: dict[tuple[Any, LinearLayout], Any] = {}
+        self.given: dict[Any, LinearLayout] = {}  # of values whose type was changed: as it was
 
     def function(self, function: Any) -> None:
         self._block(function.regions[0].blocks[0])
@@ -204,7 +208,7 @@ class _Rewriter:
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
-        elif op.name not in ("scf.yield",):
+        elif op.name != "scf.yield" or op.parent.name == "scf.while":
             self._operands(op)
 
     def _operands(self, op: Any) -> None:
@@ -243,14 +247,14 @@ class _Rewriter:
             self._retype(result)
 
     def _as_it_is(self, op: Any) -> None:
-        """Operands in the layouts that their types say, or, where any will do, that they like."""
+        """Operands in the layouts that their types said, or, where any will do, that they like."""
         if op.name == "tt.histogram":
             self._alike(op)
             return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
                 is_free = op.name in _FREE or (op.name == "tt.gather" and number == 0)
-                layout = self._liked(operand) if is_free else layout_of(operand.type)
+                layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
 
     def _for(self, op: Any) -> None:
@@ -271,9 +275,14 @@ class _Rewriter:
             if is_tensor(target.type):
                 end.operands[number] = self.get(end.operands[number], layout_of(target.type))
 
+    def _given(self, value: Any) -> LinearLayout:
+        """The layout that a value had: what its users expect that have no other wish."""
+        return self.given.get(value) or layout_of(value.type)
+
     def _retype(self, value: Any) -> None:
         layout = self.layouts.get(value)
         if layout is not None and is_tensor(value.type):
+            self.given[value] = layout_of(value.type)
             value.set_type(with_layout(value.type, layout))
 
     def get(self, value: Any, layout: LinearLayout) -> Any:
