@@ -2,6 +2,9 @@
 
 #one = #ttg.linear<[[32], [64]], [[1], [2], [4], [8], [16]], [], []>
 #four = #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [], []>
+#lanes = #ttg.linear<[], [[1], [2], [4], [8], [16]], [], []>
+#copies = #ttg.linear<[[1], [2], [4]], [[8], [16], [0], [0], [0]], [], []>
+#joined = #ttg.linear<[[0, 1]], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [], []>
 
 module attributes {"ttg.num-warps" = 1 : i32} {
 
@@ -109,6 +112,17 @@ func.func @branch(%p: tensor<128x!tt.ptr<f32>, #four>, %c: i1) {
   }
   %d = "ttg.convert_layout"(%r) : (tensor<128xf32, #one>) -> tensor<128xf32, #four>
   "tt.store"(%p, %d) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<128x!tt.ptr<f32>, #four>, tensor<128xf32, #four>) -> ()
+  return
+}
+
+// Both halves of a join lie alike, where the result's elements lie.
+
+// CHECK-LABEL: func.func @join(
+// CHECK: %[[C:.*]] = "ttg.convert_layout"(%{{.*}}) : {{.*}} -> tensor<32xf32, #ttg.linear<[], {{..}}1], {{.*}}
+// CHECK-NEXT: "tt.join"(%[[C]], %{{.*}}) : (tensor<32xf32, #ttg.linear<[], {{.*}}>>, tensor<32xf32, #ttg.linear<[], {{.*}}>>) -> tensor<32x2xf32, #ttg.linear<{{..}}0, 1]], {{..}}1, 0], {{.*}}
+func.func @join(%a: tensor<32xf32, #copies>, %b: tensor<32xf32, #lanes>) {
+  %c = "ttg.convert_layout"(%a) : (tensor<32xf32, #copies>) -> tensor<32xf32, #lanes>
+  %j = "tt.join"(%c, %b) : (tensor<32xf32, #lanes>, tensor<32xf32, #lanes>) -> tensor<32x2xf32, #joined>
   return
 }
 
