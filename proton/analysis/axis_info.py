@@ -16,7 +16,7 @@ Source: the analysis of the same name in Triton, whose definitions are these.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
 
@@ -27,6 +27,7 @@ from proton.dialect.tt import is_pointer_like, pointee_of
 from proton.dialect.walk import defining_op
 
 MOST = 1 << 30  # what zero is divisible by, as far as anybody asks
+INDEX_BITS = 32  # arithmetic of so many bits is taken not to overflow: it makes indices
 Sizes = tuple[int, ...]
 
 
@@ -211,6 +212,24 @@ def _same(op: Any, infos: AxisInfos) -> AxisInfo:
     return infos[op.operands[0]]
 
 
+def _truncate(op: Any, infos: AxisInfos) -> AxisInfo:
+    """Integers of less than 32 bits wrap around: a run goes on up to half of their range."""
+    info, width = infos[op.operands[0]], element_of(op.results[0]).width
+    if width >= INDEX_BITS:
+        return info
+    half = 1 << (width - 1)
+    runs = [gcd(gcd(c, d), half) for c, d in zip(info.contiguity, info.divisibility, strict=True)]
+    multiples = [_all_multiple(info, axis, run) for axis, run in enumerate(runs)]
+    fits = info.constant is not None and -half <= info.constant < half
+    return AxisInfo(tuple(runs), tuple(multiples), info.constancy, info.constant if fits else None)
+
+
+def _zero_extend(op: Any, infos: AxisInfos) -> AxisInfo:
+    info = infos[op.operands[0]]
+    is_negative = info.constant is not None and info.constant < 0
+    return replace(info, constant=None) if is_negative else info
+
+
 def _expand_dims(op: Any, infos: AxisInfos) -> AxisInfo:
     info, axis = infos[op.operands[0]], _integer(op, "axis")
     # Along the new dimension every element is a run of its own: what divides all of them?
@@ -260,8 +279,9 @@ def _reshape(op: Any, infos: AxisInfos) -> AxisInfo | None:
         return AxisInfo((*ones, 1), info.divisibility[-1:] * len(target), target, info.constant)
     last = gcd(info.contiguity[-1], inner), gcd(info.constancy[-1], inner)
     whole = last[0] == info.contiguity[-1] or info.divisibility[-1] >= last[0]
-    multiple = gcd(info.divisibility[-1], last[0]) if last[0] > 1 else 1
-    return AxisInfo((*ones, last[0] if whole else 1), (*ones, multiple), (*ones, last[1]))
+    run = last[0] if whole else 1
+    multiple = gcd(info.divisibility[-1], run) if run > 1 else 1
+    return AxisInfo((*ones, run), (*ones, multiple), (*ones, last[1]))
 
 
 def _add(op: Any, infos: AxisInfos) -> AxisInfo:
@@ -355,7 +375,7 @@ def _divide(op: Any, infos: AxisInfos) -> AxisInfo:
         for d, c in zip(left.divisibility, left.contiguity, strict=True)
     )
     constant = None
-    if left.constant is not None and divisor and left.constant >= 0:
+    if left.constant is not None and left.constant >= 0 and divisor is not None and divisor > 0:
         constant = left.constant // divisor
     return AxisInfo((1,) * len(constancy), multiples, tuple(constancy), constant)
 
@@ -372,8 +392,9 @@ def _remainder(op: Any, infos: AxisInfos) -> AxisInfo:
         contiguity.append(max(1, run))
         multiples.append(gcd(left.divisibility[axis], by))
     constant = None
-    if left.constant is not None and right.constant and left.constant >= 0:
-        constant = left.constant % right.constant
+    by_constant = right.constant or 0
+    if left.constant is not None and left.constant >= 0 and by_constant > 0:
+        constant = left.constant % by_constant
     return AxisInfo(
         tuple(contiguity), tuple(multiples), _gcds(left.constancy, right.constancy), constant
     )
@@ -434,8 +455,8 @@ _RULES: dict[str, Callable[[Any, AxisInfos], AxisInfo | None]] = {
     "ttg.convert_layout": _same,
     "tt.bitcast": _same,
     "arith.extsi": _same,
-    "arith.extui": _same,
-    "arith.trunci": _same,
+    "arith.extui": _zero_extend,
+    "arith.trunci": _truncate,
     "arith.index_cast": _same,
     "tt.int_to_ptr": _same,
     "tt.ptr_to_int": _same,

@@ -85,4 +85,6 @@ def operand_layouts(op: Any, result: LinearLayout) -> list[LinearLayout] | None:
             return [shapes.trans_source(result, _order(op))]
         case "tt.reshape":
             return [shapes.reshape(result, shape_of(op.operands[0]))]
+        case "tt.join" if shapes.split_bit(result) == 0:
+            return [shapes.split(result)] * 2
     return None

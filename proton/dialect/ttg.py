@@ -173,7 +173,10 @@ class DotOp(TTG.Operation, name="dot", traits=[Pure]):
         for side in (op.a, op.b):
             if not isinstance(side.type, MemDescType):
                 return reject(op, f"operands lie in shared memory, got {side.type}")
-        (m, k), (k2, n) = mem_desc_parts(op.a.type)[0], mem_desc_parts(op.b.type)[0]
+        shapes = [mem_desc_parts(side.type)[0] for side in (op.a, op.b)]
+        if any(len(shape) != 2 for shape in shapes):
+            return reject(op, f"operands must be matrices, got {shapes}")
+        (m, k), (k2, n) = shapes
         if k != k2 or shape_of(op.acc) != (m, n):
             return reject(op, f"shapes must fit, got {(m, k)}, {(k2, n)}, {shape_of(op.acc)}")
         return op.acc.type == op.result.type or reject(op, "the result has acc's type")

@@ -150,8 +150,11 @@ def _interface_memory(name: str, value: Any) -> tuple[int, ty.dtype, int]:
         interface = value.__cuda_array_interface__
         address = int(interface["data"][0] or 0)
         dtype = np.dtype(interface["typestr"])
-    except (AttributeError, KeyError, TypeError, ValueError) as problem:
-        raise LaunchError(f"argument {name}: {problem}") from None
+    except (AttributeError, LookupError, TypeError, ValueError) as problem:
+        raise LaunchError(
+            f"argument {name} is no array on a GPU: its __cuda_array_interface__ is not what it "
+            f"must be ({type(problem).__name__}: {problem})"
+        ) from None
     element = TORCH_TYPES.get(dtype.name)
     if element is None or not dtype.isnative:
         raise LaunchError(f"argument {name} has dtype {dtype}, which kernels cannot point to")

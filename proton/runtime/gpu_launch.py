@@ -31,7 +31,7 @@ from proton.runtime import cuda
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Parameter
 from proton.runtime.gpu_arguments import Given, given
-from proton.runtime.grid import check_grid
+from proton.runtime.grid import grid_sizes
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 # Options of Triton that ask for what is not there.
@@ -189,7 +189,7 @@ class GPULauncher:
 
 
 def _checked_grid(grid: Any) -> tuple[int, int, int]:
-    sizes = check_grid(grid)
+    sizes = grid_sizes(grid)
     for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
         if size > most:
             raise LaunchError(f"grid[{axis}] must not exceed {most} on a GPU, got {size}")
@@ -284,12 +284,21 @@ def launch($grid, {parameters}*$rest, {options}, **$unknown):
         $grid = $checked($grid({bound}) if callable($grid) else $grid)
     try:
         $x, $y, $z = $grid if len($grid) == 3 else (*$grid, 1, 1)[:3]
-        $bad = $x <= 0 or not 0 < $y < 65536 or not 0 < $z < 65536 or len($grid) > 3
+        $bad = (
+            not 0 < $x <= 0x7FFFFFFF
+            or not 0 < $y < 65536
+            or not 0 < $z < 65536
+            or len($grid) > 3
+        )
     except (TypeError, ValueError):
         $bad = True
     if $bad and not all($checked($grid)):
         return $variant.kernel
-    $variant.launch($x, $y, $z, $stream($device), {values})
+    try:
+        $variant.launch($x, $y, $z, $stream($device), {values})
+    except $StructError:  # a size that is no integer: the check says so
+        $checked($grid)
+        raise
     return $variant.kernel
 """
 
@@ -303,6 +312,7 @@ def _signature_launch(
     conditions = [condition for *_, condition in reads if condition]
     ours: dict[str, Any] = {
         "MISSING": _MISSING,
+        "StructError": struct.error,
         "variants": variants,
         "knobs": knobs,
         "sessions": sessions,
@@ -412,17 +422,24 @@ def _variant_launch(
         "pack": pack.pack_into,
         "call": cuda.launch_function(),
         "again": again,
+        "single": lambda value: ctypes.c_float(value).value,
     }
     threads = WARP_SIZE * int(kernel.metadata["num_warps"])
     taken = "".join(f", a{number}" for number in range(len(types)))
     packed = "".join(f", a{number}" for number, _ in passed)
+    # Where a number is too large for fp32 it is infinite.
+    rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
+    head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, 0, 0"
     source = f"""
 def launch(x, y, z, stream{taken}):
     try:
         block = pop()
     except IndexError:
         block = new()
-    pack(block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, 0, 0{packed})
+    try:
+        pack({head}{packed})
+    except OverflowError:
+        pack({head}{rounded})
     status = call(block.config, {function}, block.parameters, None)
     if status:
         again(block, status)

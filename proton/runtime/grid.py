@@ -33,7 +33,7 @@ class WorkEstimate:
     ns_per_program: float | None = None
 
 
-def check_grid(grid: object) -> tuple[int, int, int]:
+def grid_sizes(grid: object) -> tuple[int, int, int]:
     """The grid as three sizes; raises LaunchError unless it is 1 to 3 integers."""
     sizes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
     if not 1 <= len(sizes) <= 3:
@@ -48,6 +48,12 @@ def check_grid(grid: object) -> tuple[int, int, int]:
             raise LaunchError(f"grid[{axis}] must not be negative, got {number}")
         numbers.append(number)
     x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def check_grid(grid: object) -> tuple[int, int, int]:
+    """The sizes of a grid that the CPU runs, which numbers all programs."""
+    x, y, z = grid_sizes(grid)
     if x * y * z >= MAX_PROGRAMS:
         raise LaunchError(f"a grid has fewer than {MAX_PROGRAMS} programs, got {x} x {y} x {z}")
     return x, y, z
@@ -119,9 +125,7 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-def run_grid(
-    programs: int, run: Callable[[int, int, int], None], estimate: WorkEstimate
-) -> None:
+def run_grid(programs: int, run: Callable[[int, int, int], None], estimate: WorkEstimate) -> None:
     """Calls run(first, last, thread number) until all programs have run."""
     first = 0
     if estimate.ns_per_program is None and programs > 1:

@@ -102,8 +102,8 @@ class JITFunction(DeviceFunction):
 
     def _run_on_cpu(self, grid: Any, bound: tuple[Any, ...]) -> CompiledKernel:
         """Raises GPUArgument where the launch belongs on a GPU."""
-        sizes = check_grid(grid)
         keys, values = self._classify(bound)
+        sizes = check_grid(grid)
         self.check_globals()
         session = sessions.current()
         variant = self._variant(keys, values, session.instrumentation if session else None)

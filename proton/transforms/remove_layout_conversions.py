@@ -126,10 +126,13 @@ class _Preferences:
                         self.layouts[argument], changed = layout, True
             if not changed:
                 break
+        undecided = [a for a in carried if is_tensor(a.type) and a not in self.layouts]
+        for argument in undecided:
+            self.layouts[argument] = _wanted(argument) or layout_of(argument.type)
+        if undecided:
+            self.block(block)  # what is computed from them follows
         for argument, result in zip(carried, op.results, strict=True):
             if is_tensor(argument.type):
-                if argument not in self.layouts:
-                    self.layouts[argument] = _wanted(argument) or layout_of(argument.type)
                 self.layouts[result] = self.layouts[argument]
 
     def _if(self, op: Any) -> None:
@@ -177,11 +180,9 @@ class _Rewriter:
     def __init__(self, layouts: dict[Any, LinearLayout]) -> None:
         self.layouts = layouts
         self.made: dict[tuple[Any, LinearLayout], Any] = {}
-        self.asked: dict[Any, list[Any]] = {}  # op -> its operands' types before any changed
+        self.given: dict[Any, LinearLayout] = {}  # of values whose type was changed: as it was
 
     def function(self, function: Any) -> None:
-        for op in all_ops(function):
-            self.asked[op] = [operand.type for operand in op.operands]
         self._block(function.regions[0].blocks[0])
 
     def _block(self, block: Any) -> None:
@@ -189,9 +190,7 @@ class _Rewriter:
             self._visit(op.operation)
 
     def _visit(self, op: Any) -> None:
-        # Looked up before anything changes: an op's hash is that of what it is made of.
-        asked = self.asked.get(op)
-        if op.name == "ttg.convert_layout" or asked is None:  # or one that the rewriter made
+        if op.name == "ttg.convert_layout":
             return
         if op.name == "scf.for":
             self._for(op)
@@ -203,23 +202,23 @@ class _Rewriter:
                     self._block(block)
                     self._ends_with(block, list(op.results))
         elif op.name in ("tt.reduce", "tt.scan"):
-            self._operands(op, asked)
+            self._operands(op)
         elif op.regions:
-            self._as_it_is(op, asked)
+            self._as_it_is(op)
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block)
         elif op.name != "scf.yield" or op.parent.name == "scf.while":
-            self._operands(op, asked)
+            self._operands(op)
 
-    def _operands(self, op: Any, asked: list[Any]) -> None:
+    def _operands(self, op: Any) -> None:
         """Operands in the layout that goes with the results'."""
         results = [result for result in op.results if result in self.layouts]
         if op.name == "tt.reduce":
             self._alike(op)
             return
         if op.name in _ANCHORS or not results or op.name == "tt.split":
-            self._as_it_is(op, asked)
+            self._as_it_is(op)
             return
         layout = self.layouts[results[0]]
         wanted = self._wanted_operands(op, layout)
@@ -247,15 +246,15 @@ class _Rewriter:
         for result in op.results:
             self._retype(result)
 
-    def _as_it_is(self, op: Any, asked: list[Any]) -> None:
-        """Operands in the layouts that were asked for, or, where any will do, that they like."""
+    def _as_it_is(self, op: Any) -> None:
+        """Operands in the layouts that their types said, or, where any will do, that they like."""
         if op.name == "tt.histogram":
             self._alike(op)
             return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
                 is_free = op.name in _FREE or (op.name == "tt.gather" and number == 0)
-                layout = self._liked(operand) if is_free else layout_of(asked[number])
+                layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
 
     def _for(self, op: Any) -> None:
@@ -276,9 +275,14 @@ class _Rewriter:
             if is_tensor(target.type):
                 end.operands[number] = self.get(end.operands[number], layout_of(target.type))
 
+    def _given(self, value: Any) -> LinearLayout:
+        """The layout that a value had: what its users expect that have no other wish."""
+        return self.given.get(value) or layout_of(value.type)
+
     def _retype(self, value: Any) -> None:
         layout = self.layouts.get(value)
         if layout is not None and is_tensor(value.type):
+            self.given[value] = layout_of(value.type)
             value.set_type(with_layout(value.type, layout))
 
     def get(self, value: Any, layout: LinearLayout) -> Any:

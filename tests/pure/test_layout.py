@@ -3,13 +3,12 @@
 import itertools
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout, NotDivisible, named
-from proton.layout.moves import Move, bank_conflicts, classify, contiguous_elements
+from proton.layout.banks import bank_conflicts, contiguous_elements
 
 
 @st.composite
@@ -285,6 +284,33 @@ def test_ldmatrix_gives_each_thread_two_neighbours_of_its_row() -> None:
     assert four.bases("register") == ((1, 0), (0, 1))
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_stmatrix_as_the_ptx_isa_has_it(transposed: bool) -> None:
+    """stmatrix.m8n8.x4: register m of each thread, two 16-bit elements, belongs to matrix m; lane
+    i has elements 2 (i mod 4) and the next one of row i / 4, or of that column with .trans."""
+    tile = named.LDMATRIX_TILE
+    if transposed:
+        tile = named.standard(tile.renamed({"dim0": "dim1", "dim1": "dim0"}), 2)
+    # Matrices 0 and 1 are one above the other, 2 and 3 to their right: a 16 x 16 block.
+    four = tile * named.mma_operand_a(16).divide_left(named.LDMATRIX_TILE)
+    for (lane, i), place in table(four).items():
+        matrix, half = divmod(i, 2)
+        row, column = lane // 4, 2 * (lane % 4) + half
+        if transposed:
+            row, column = column, row
+        assert place == (row + 8 * (matrix % 2), column + 8 * (matrix // 2))
+    assert four.is_invertible
+
+
+def test_stmatrix_stores_accumulators_as_they_are() -> None:
+    """Two 16-bit results of mma.m16n8 are four matrices, register by register."""
+    wide = named.mma_v2((16, 16), (1, 1))
+    rest = wide.divide_left(named.LDMATRIX_TILE)
+    assert rest.bases("register") == ((1, 0), (0, 1))
+    with pytest.raises(NotDivisible):
+        named.mma_operand_b(16).divide_left(named.LDMATRIX_TILE)
+
+
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
 @pytest.mark.parametrize("element_bytes", [1, 2, 4])
 def test_nvmma_swizzles_chunks_of_16_bytes(swizzle: int, element_bytes: int) -> None:
@@ -347,52 +373,3 @@ def test_the_swizzles_of_wgmma_serve_rows_and_columns_without_conflict() -> None
     assert bank_conflicts(by_rows, shared, 2, 8) == 1
     assert bank_conflicts(by_columns, shared, 2, 8) == 1
     assert bank_conflicts(by_columns, plain, 2, 8) == 8
-
-
-def test_conversions_are_as_cheap_as_the_algebra_says() -> None:
-    rows = named.blocked((32, 32), (1, 4), (4, 8), (4, 1), (1, 0))
-    assert classify(rows, rows) is Move.NOTHING
-    permuted = LinearLayout.of(
-        {n: b if n != "register" else b[::-1] for n, b in rows.ins}, dict(rows.outs)
-    )
-    assert classify(rows, permuted) is Move.REGISTERS
-    swapped = LinearLayout.of(
-        {n: b if n != "lane" else b[::-1] for n, b in rows.ins}, dict(rows.outs)
-    )
-    assert classify(rows, swapped) is Move.SHUFFLE
-    columns = named.blocked((32, 32), (4, 1), (8, 4), (1, 4), (0, 1))
-    assert classify(rows, columns) is Move.SHARED
-    # The result of one mma is the left operand of the next, register for register.
-    accumulator = named.wgmma_accumulator((64, 64), 64, (4, 1))
-    operand = named.wgmma_operand_a((64, 64), 16, (4, 1))
-    assert classify(accumulator, operand) is Move.NOTHING
-
-
-def test_classify_agrees_with_where_elements_are() -> None:
-    rng = np.random.default_rng(1)
-    names = ["register", "lane", "warp", "block"]
-    for _ in range(50):
-        columns = rng.permutation(8)
-        cuts = np.sort(rng.integers(0, 9, 3))
-        first, second = (
-            LinearLayout.of(
-                {
-                    name: [(int(1 << c),) for c in part]
-                    for name, part in zip(names, np.split(order, cuts), strict=True)
-                },
-                {"dim0": 256},
-            )
-            for order in (columns, rng.permutation(8))
-        )
-        highest = max(
-            (
-                max(
-                    (names.index(n) for n in names if a[n] != b[n]),
-                    default=-1,
-                )
-                for e in range(256)
-                for a, b in [(first.invert().apply(dim0=e), second.invert().apply(dim0=e))]
-            ),
-        )
-        moves = [Move.NOTHING, Move.REGISTERS, Move.SHUFFLE, Move.SHARED, Move.CLUSTER]
-        assert classify(first, second) is moves[highest + 1]

@@ -57,7 +57,8 @@ class _Access:
         self.vector = v.vector(self.count, self.element)
         self.alignment = self.bits // 8
         cache, evict = site.text("cache"), site.text("evict")
-        self.modifiers = cache + _EVICTION[evict]
+        # PTX takes one of the two: an eviction priority is but a hint (PTX ISA, `ld`).
+        self.modifiers = cache or _EVICTION[evict]
         self.plain = not self.modifiers and not self.is_volatile(site)
 
     @staticmethod

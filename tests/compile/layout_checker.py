@@ -1,0 +1,108 @@
+"""Whether the layouts of every op of a module fit: what the lowering takes for granted.
+
+The rules are written down here anew, by where elements are; an op that has none is an error.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from proton.dialect.diagnostics import shape_of
+from proton.dialect.mlir import ir
+from proton.dialect.ttg import is_tensor, layout_of
+from proton.dialect.walk import all_ops
+
+# Each thread does the same to its registers, one after the other.
+_ALIKE = (
+    "tt.addptr tt.bitcast tt.load tt.store tt.atomic_rmw tt.atomic_cas tt.fp_to_fp tt.mulhiui "
+    "tt.precise_sqrt tt.precise_divf tt.extern_elementwise tt.int_to_ptr tt.ptr_to_int tt.scan "
+    "tt.histogram"
+).split()
+# Any layout on each side, or none at all.
+_ANY = (
+    "ttg.convert_layout ttg.local_alloc tt.splat tt.unsplat tt.make_range tt.print tt.assert "
+    "arith.constant tt.get_program_id tt.get_num_programs ttg.barrier tt.debug_barrier"
+).split()
+
+
+def places(value: Any) -> np.ndarray:
+    """The index of each register of each lane and warp."""
+    return layout_of(value.type).table("register", "lane", "warp")
+
+
+def numbers(value: Any) -> np.ndarray:
+    """The same, as row-major numbers of elements."""
+    shape = shape_of(value)
+    strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    result: np.ndarray = places(value) @ np.array(strides, np.int64)
+    return result
+
+
+def check_layouts(module: Any) -> int:
+    """Checks every op; how many tensors there were."""
+    ops = [op for op in all_ops(module) if op.name.partition(".")[0] not in ("scf", "func")]
+    for op in ops:
+        tensors = [v for v in [*op.operands, *op.results] if is_tensor(v.type)]
+        if tensors and op.name not in _ANY:
+            assert fits(op, tensors), f"the layouts of this op do not fit:\n{op}"
+    return sum(len(op.results) for op in ops if op.results and is_tensor(op.results[0].type))
+
+
+def fits(op: Any, tensors: list[Any]) -> bool:
+    """Whether every thread has in its registers what it needs, in the order it needs it."""
+    if op.name in _ALIKE or op.name.startswith(("arith.", "math.")):
+        same = [v for v in tensors if op.name != "tt.histogram" or v not in list(op.results)]
+        return len({v.type.encoding for v in same}) == 1
+    first, last = tensors[0], tensors[-1]
+    match op.name:
+        case "tt.expand_dims" | "tt.reshape":
+            return np.array_equal(numbers(first), numbers(last))
+        case "tt.trans":
+            order = list(ir.DenseI64ArrayAttr(op.attributes["order"]))
+            return np.array_equal(places(first)[..., order], places(last))
+        case "tt.broadcast":
+            narrow = np.where(np.array(shape_of(first)) > 1, places(last), 0)
+            have, need = places(first), narrow
+            return all(
+                {tuple(i) for i in need[:, lane, warp]} == {tuple(i) for i in have[:, lane, warp]}
+                for lane in range(need.shape[1])
+                for warp in range(need.shape[2])
+            )
+        case "tt.join":
+            left, right, joined = map(places, tensors)
+            return (
+                np.array_equal(left, right)
+                and all(np.array_equal(joined[side::2, ..., :-1], left) for side in (0, 1))
+                and all((joined[side::2, ..., -1] == side).all() for side in (0, 1))
+            )
+        case "tt.split":
+            whole, *halves = map(places, tensors)
+            return all(
+                np.array_equal(
+                    whole[whole[..., -1] == side].reshape(*half.shape[:-1], -1)[..., :-1], half
+                )
+                for side, half in enumerate(halves)
+            )
+        case "tt.reduce":
+            axis = ir.IntegerAttr(op.attributes["axis"]).value
+            sources = [v for v in op.operands]
+            results = [v for v in op.results if is_tensor(v.type)]
+            return len({v.type.encoding for v in sources}) == 1 and all(
+                _reduces(places(sources[0]), places(result), axis) for result in results
+            )
+        case "tt.gather":
+            return bool(tensors[1].type.encoding == last.type.encoding)
+        case "ttg.dot":
+            return bool(first.type == last.type)
+    raise AssertionError(f"no rule for {op}")
+
+
+def _reduces(source: np.ndarray, result: np.ndarray, axis: int) -> bool:
+    """Each thread is left with its other indices, each once, in the order of its registers."""
+    kept = np.delete(source, axis, axis=-1)
+    for lane in range(kept.shape[1]):
+        for warp in range(kept.shape[2]):
+            own = list(dict.fromkeys(tuple(i) for i in kept[:, lane, warp]))
+            if own != [tuple(i) for i in result[:, lane, warp]]:
+                return False
+    return True

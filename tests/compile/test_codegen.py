@@ -1,0 +1,211 @@
+"""What the PTX of a kernel looks like: wide accesses, predicates, modifiers, lines, barriers."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.targets import GPUTarget
+from tests.compile import target_kernels
+from tests.compile.target_kernels import CASES, add
+
+HOPPER = GPUTarget("cuda", 90)
+
+
+def ptx_of(kernel: Any, *arguments: Any, **options: Any) -> str:
+    text: str = kernel.warmup(*arguments, target=HOPPER, **options).asm["ptx"]
+    return text
+
+
+def ptx_of_case(case: str, **options: Any) -> str:
+    kernel, arguments = CASES[case]
+    return ptx_of(kernel, *arguments, **options)
+
+
+def accesses(ptx: str) -> list[str]:
+    """The accesses of global memory: predicate and opcode."""
+    found = re.findall(r"^\s*((?:@!?%p\d+ )?(?:ld|st)\.(?:\w+\.)?global\S*)", ptx, re.MULTILINE)
+    return [re.sub(r"%p\d+", "%p", access) for access in found]
+
+
+def branches(ptx: str) -> int:
+    return len(re.findall(r"\bbra\b", ptx))
+
+
+# Accesses
+
+
+def test_a_masked_block_is_read_in_16_bytes_under_a_predicate() -> None:
+    ptx = ptx_of(add, tl.float32, tl.float32, tl.float32, 1024, 1024)
+    load, store = "@%p ld.global.v4.b32", "@%p st.global.v4.b32"
+    assert sorted(accesses(ptx)) == [load] * 4 + [store] * 2
+    assert branches(ptx) == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "n", "expected"),
+    [
+        (tl.float32, 1024, ".v4.b32"),  # four floats
+        (tl.float32, 1023, ".b32"),  # the mask may end anywhere
+        (tl.float16, 1024, ".v4.b32"),  # eight halves
+        (tl.int8, 1024, ".v4.b32"),  # sixteen bytes
+        (tl.float64, 1024, ".v4.b32"),  # two doubles
+        (tl.int8, 1023, ".b8"),
+        (tl.bfloat16, 1023, ".b16"),
+    ],
+    ids=str,
+)
+def test_an_access_is_as_wide_as_mask_and_type_allow(dtype: Any, n: int, expected: str) -> None:
+    ptx = ptx_of(add, dtype, dtype, dtype, n, 4096)
+    assert {access.partition("global")[2] for access in accesses(ptx)} == {expected}
+    assert branches(ptx) == 0
+
+
+@proton.jit
+def copy(
+    x_ptr,
+    out_ptr,
+    n,
+    BLOCK: tl.constexpr,
+    CACHE: tl.constexpr,
+    EVICT: tl.constexpr,
+    WRITE: tl.constexpr,
+    VOLATILE: tl.constexpr,
+):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(
+        x_ptr + offsets,
+        mask=offsets < n,
+        other=1.0,
+        cache_modifier=CACHE,
+        eviction_policy=EVICT,
+        volatile=VOLATILE,
+    )
+    tl.store(out_ptr + offsets, x, mask=offsets < n, cache_modifier=WRITE, eviction_policy=EVICT)
+
+
+@pytest.mark.parametrize(
+    ("cache", "evict", "write", "load", "store"),
+    [
+        ("", "", "", "global", "global"),
+        (".ca", "", ".wb", "global.ca", "global.wb"),
+        (".cg", "", ".cg", "global.cg", "global.cg"),
+        (".cv", "", ".wt", "global.cv", "global.wt"),
+        ("", "", ".cs", "global", "global.cs"),
+        ("", "evict_first", "", "global.L1::evict_first", "global.L1::evict_first"),
+        ("", "evict_last", "", "global.L1::evict_last", "global.L1::evict_last"),
+        (".cg", "evict_last", ".cs", "global.cg", "global.cs"),  # PTX takes one of the two
+    ],
+)
+def test_modifiers_are_those_of_the_source(
+    cache: str, evict: str, write: str, load: str, store: str
+) -> None:
+    ptx = ptx_of(copy, tl.float32, tl.float32, 512, 512, cache, evict, write, False)
+    assert accesses(ptx) == [f"@%p ld.{load}.v4.b32", f"@%p st.{store}.v4.b32"]
+
+
+def test_a_volatile_load_is_one() -> None:
+    ptx = ptx_of(copy, tl.float32, tl.float32, 512, 512, "", "", "", True)
+    assert accesses(ptx)[0].startswith("@%p ld.volatile.global")
+
+
+@proton.jit
+def plain_copy(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets))
+
+
+def test_without_a_mask_there_is_no_predicate_unless_threads_hold_copies() -> None:
+    assert not any("@" in access for access in accesses(ptx_of(plain_copy, *[tl.float32] * 2, 512)))
+    loads, stores = accesses(ptx_of(plain_copy, *[tl.float32] * 2, 64, num_warps=4))
+    assert "@" not in loads
+    assert stores == "@%p st.global.b32", "one of the warps stores"
+
+
+# Arithmetic
+
+
+@proton.jit
+def axpy(a, x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, a * tl.load(x_ptr + offsets) + 1.0)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_multiply_adds_are_fused_where_it_is_allowed(fused: bool) -> None:
+    ptx = ptx_of(axpy, 0.3, tl.float32, tl.float32, 128, num_warps=4, enable_fp_fusion=fused)
+    ops = re.findall(r"\b(fma|mul|add)\.(?:rn\.)?f32", ptx)
+    assert ops == (["fma"] if fused else ["mul", "add"])
+    default = ptx_of(axpy, 0.3, tl.float32, tl.float32, 128, num_warps=4)
+    assert "fma.rn.f32" in default
+
+
+@pytest.mark.parametrize("bound", [32, 40, 64])
+def test_maxnreg_bounds_registers(bound: int) -> None:
+    kernel, arguments = CASES["matmul"]
+    compiled = kernel.warmup(*arguments, target=HOPPER, maxnreg=bound)
+    assert compiled.n_regs <= bound
+    assert f".maxnreg {bound}\n" in compiled.asm["ptx"]
+    assert ".maxnreg" not in ptx_of_case("matmul")
+
+
+# Lines
+
+
+def test_lines_are_those_of_the_source() -> None:
+    ptx = ptx_of_case("add")
+    (number,) = re.findall(r'\.file\s+(\d+) ".*/target_kernels\.py"', ptx)
+    source, first = inspect.getsourcelines(add.fn)
+    lines = {first + n: text for n, text in enumerate(source)}
+    where, found = 0, {}
+    for line in ptx.splitlines():
+        if match := re.match(r"\s*\.loc\s+(\d+) (\d+)", line):
+            assert match[1] == number
+            where = int(match[2])
+        elif match := re.search(r"\b(ld\.global|st\.global|add\.rn|setp)", line):
+            found.setdefault(match[1], set()).add(lines[where].strip())
+    assert found == {
+        "ld.global": {lines[first + 4].strip(), lines[first + 5].strip()},
+        "st.global": {"tl.store(out_ptr + offsets, x + y, mask=mask)"},
+        "add.rn": {"tl.store(out_ptr + offsets, x + y, mask=mask)"},
+        "setp": {"mask = offsets < n"},
+    }
+    assert found["ld.global"] == {
+        "x = tl.load(x_ptr + offsets, mask=mask)",
+        "y = tl.load(y_ptr + offsets, mask=mask)",
+    }
+
+
+def test_the_code_is_not_a_debug_build() -> None:
+    ptx = ptx_of_case("add")
+    assert ", debug" not in ptx
+    assert target_kernels.__file__ in ptx
+
+
+# Threads
+
+
+def test_no_barrier_where_one_warp_does_the_work() -> None:
+    assert "bar.sync" in ptx_of_case("softmax", num_warps=4)
+    alone = ptx_of_case("softmax", num_warps=1)
+    assert "bar.sync" not in alone
+    assert "shfl.sync.bfly" in alone
+    assert "ld.shared" not in alone
+
+
+def test_arithmetic_needs_no_barrier_however_many_warps() -> None:
+    for warps in (1, 4, 16):
+        ptx = ptx_of_case("add", num_warps=warps)
+        assert "bar.sync" not in ptx
+        assert "shared" not in re.sub(r"global_smem", "", ptx)
+
+
+def test_a_transposition_meets_once() -> None:
+    ptx = ptx_of_case("transpose")
+    assert ptx.count("bar.sync") == 1
+    assert re.search(r"st\.shared", ptx)
+    assert re.search(r"ld\.shared", ptx)
+    assert branches(ptx) == 0

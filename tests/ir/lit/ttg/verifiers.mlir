@@ -1,0 +1,74 @@
+// RUN: proton-opt %s --split-input-file --verify-diagnostics
+// Each rule of the ttg verifiers, broken once.
+
+func.func @convert_scalar(%x: f32) {
+  // expected-error@+1 {{'ttg.convert_layout' operand must be a tensor, got f32}}
+  %0 = "ttg.convert_layout"(%x) : (f32) -> f32
+  return
+}
+// -----
+func.func @convert_shape(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'ttg.convert_layout' result must have shape (8,), got (4,)}}
+  %0 = "ttg.convert_layout"(%x) : (tensor<8xf32>) -> tensor<4xf32>
+  return
+}
+// -----
+func.func @convert_element(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'ttg.convert_layout' result must be of f32, got f16}}
+  %0 = "ttg.convert_layout"(%x) : (tensor<8xf32>) -> tensor<8xf16>
+  return
+}
+// -----
+func.func @alloc_result(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'ttg.local_alloc' result must be a !ttg.memdesc, got tensor<8xf32>}}
+  %0 = "ttg.local_alloc"(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+// -----
+func.func @alloc_shape(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'ttg.local_alloc' operand must have shape (4,), got (8,)}}
+  %0 = "ttg.local_alloc"(%x) : (tensor<8xf32>) -> !ttg.memdesc<[4], f32, #ttg.shared<[[1], [2]]>>
+  return
+}
+// -----
+func.func @alloc_element(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'ttg.local_alloc' operand must be of f16, got f32}}
+  %0 = "ttg.local_alloc"(%x) : (tensor<4xf32>) -> !ttg.memdesc<[4], f16, #ttg.shared<[[1], [2]]>>
+  return
+}
+// -----
+!a = !ttg.memdesc<[2, 2], f32, #ttg.shared<[[0, 1], [1, 0]]>>
+func.func @dot_operand(%a: !a, %b: tensor<2x2xf32>, %acc: tensor<2x2xf32>) {
+  // expected-error@+1 {{'ttg.dot' operands lie in shared memory, got tensor<2x2xf32>}}
+  %0 = "ttg.dot"(%a, %b, %acc) : (!a, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return
+}
+// -----
+!a = !ttg.memdesc<[2, 2], f32, #ttg.shared<[[0, 1], [1, 0]]>>
+!b = !ttg.memdesc<[4, 2], f32, #ttg.shared<[[0, 1], [1, 0], [2, 0]]>>
+func.func @dot_inner(%a: !a, %b: !b, %acc: tensor<2x2xf32>) {
+  // expected-error@+1 {{'ttg.dot' shapes must fit, got (2, 2), (4, 2), (2, 2)}}
+  %0 = "ttg.dot"(%a, %b, %acc) : (!a, !b, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return
+}
+// -----
+!a = !ttg.memdesc<[2, 2], f32, #ttg.shared<[[0, 1], [1, 0]]>>
+func.func @dot_accumulator(%a: !a, %acc: tensor<2x4xf32>) {
+  // expected-error@+1 {{'ttg.dot' shapes must fit, got (2, 2), (2, 2), (2, 4)}}
+  %0 = "ttg.dot"(%a, %a, %acc) : (!a, !a, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+// -----
+!a = !ttg.memdesc<[2, 2], f32, #ttg.shared<[[0, 1], [1, 0]]>>
+func.func @dot_result(%a: !a, %acc: tensor<2x2xf32>) {
+  // expected-error@+1 {{'ttg.dot' the result has acc's type}}
+  %0 = "ttg.dot"(%a, %a, %acc) : (!a, !a, tensor<2x2xf32>) -> tensor<2x2xf16>
+  return
+}
+// -----
+!a = !ttg.memdesc<[2], f32, #ttg.shared<[[1]]>>
+func.func @dot_rank(%a: !a, %acc: tensor<2x2xf32>) {
+  // expected-error@+1 {{'ttg.dot' operands must be matrices, got [(2,), (2,)]}}
+  %0 = "ttg.dot"(%a, %a, %acc) : (!a, !a, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return
+}
