@@ -8,7 +8,7 @@ moves data between layouts and into shared memory.
 
 from typing import Any
 
-from proton.dialect.diagnostics import check_block, element_of, is_power_of_two, reject, shape_of
+from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import ext, ir
 from proton.dialect.tt import Pure
 from proton.layout import LinearLayout
@@ -19,7 +19,6 @@ Operand, Result = ext.Operand, ext.Result
 NUM_WARPS = "ttg.num-warps"  # on the module: warps of a program
 SHARED = "ttg.shared"  # on a function: bytes of shared memory, its callees' included
 OFFSET = "ttg.offset"  # on an op: where its shared memory begins
-DIVISIBLE = "ttg.divisible"  # on tt.load and tt.store: elements that one access may take
 
 
 class TTG(ext.Dialect, name="ttg"):
@@ -184,8 +183,3 @@ class DotOp(TTG.Operation, name="dot", traits=[Pure]):
 
 class BarrierOp(TTG.Operation, name="barrier"):
     """`ttg.barrier`: all threads of the program arrive before any goes on."""
-
-
-def check_num_warps(count: int) -> bool:
-    """Whether a program can have so many warps."""
-    return is_power_of_two(count) and count <= 32

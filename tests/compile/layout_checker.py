@@ -85,7 +85,7 @@ def fits(op: Any, tensors: list[Any]) -> bool:
             )
         case "tt.reduce":
             axis = ir.IntegerAttr(op.attributes["axis"]).value
-            sources = [v for v in op.operands]
+            sources = list(op.operands)
             results = [v for v in op.results if is_tensor(v.type)]
             return len({v.type.encoding for v in sources}) == 1 and all(
                 _reduces(places(sources[0]), places(result), axis) for result in results

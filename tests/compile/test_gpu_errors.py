@@ -133,24 +133,6 @@ def test_recursion() -> None:
 
 
 @proton.jit
-def looping(a, b):
-    for _ in range(5):
-        a = a * b + 1.0
-    return a
-
-
-@proton.jit
-def reduces_with_loops(x_ptr):
-    tl.store(x_ptr, tl.reduce(tl.load(x_ptr + tl.arange(0, 32)), 0, looping))
-
-
-def test_a_loop_in_a_combine_function() -> None:
-    error = error_of(lambda: reduces_with_loops.warmup(tl.float32, target=HOPPER))
-    assert "control flow (scf.for) in the combine function" in error.rule
-    assert error.hint == "choose with tl.where"
-
-
-@proton.jit
 def nothing(x_ptr):
     tl.store(x_ptr, 1.0)
 

@@ -1,9 +1,6 @@
 """Every kind of kernel for every architecture, with no GPU: PTX, cubin, what is said of them."""
 
-import functools
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,11 +11,11 @@ from proton.base.errors import PassError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import ARCHITECTURES, GPUTarget
 from proton.compiler import GPUKernel
+from tests.compile import target_kernels
 from tests.compile.cubins import EM_CUDA, read_cubin
 from tests.compile.target_kernels import CASES
 
 CHIPS = {80: "sm_80", 86: "sm_86", 89: "sm_89", 90: "sm_90a", 100: "sm_100a", 120: "sm_120a"}
-PTXAS = shutil.which("ptxas")
 
 
 def compiled(case: str, arch: int = 90, **options: object) -> GPUKernel:
@@ -50,21 +47,6 @@ def test_a_kernel_compiles_for_every_architecture(case: str, arch: int) -> None:
 
 def test_these_are_all_architectures() -> None:
     assert {arch: facts.chip for arch, facts in ARCHITECTURES.items()} == CHIPS
-
-
-@pytest.mark.skipif(PTXAS is None, reason="needs ptxas")
-@pytest.mark.parametrize(
-    ("case", "arch"), [*((case, 90) for case in CASES), *(("softmax", arch) for arch in CHIPS)]
-)
-def test_ptxas_accepts_the_ptx(case: str, arch: int, tmp_path: Path) -> None:
-    source = tmp_path / "kernel.ptx"
-    source.write_text(compiled(case, arch).asm["ptx"])
-    assert PTXAS is not None
-    options = ["-c"] if case in ("talks", "library") else []
-    command = [PTXAS, f"-arch={CHIPS[arch]}", *options, str(source), "-o", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "error" not in done.stderr
 
 
 @pytest.mark.parametrize("warps", [1, 2, 8, 32])
@@ -108,7 +90,7 @@ def test_registers_that_do_not_fit_are_spilled_and_counted() -> None:
     code = read_cubin(bound.asm["cubin"])
     assert free.n_spills == 0
     assert bound.n_regs == code.registers["matmul"] <= 24
-    assert bound.n_spills == code.frames["matmul"] > 0
+    assert bound.n_spills >= code.frames["matmul"] > 0  # stored, and loaded at least once
 
 
 def test_memory_that_a_print_asks_for_is_no_spill() -> None:
@@ -126,31 +108,33 @@ def test_a_function_that_is_kept_is_a_function_of_the_ptx() -> None:
     assert not re.search(r"\.visible \.func", ptx)
 
 
-def test_sass_needs_nvdisasm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    kernel = compiled("add")
-    if shutil.which("nvdisasm") is not None:
-        assert re.search(r"\bLDG\b.*\b128\b", kernel.asm["sass"])
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with (
-        knobs.scope(cuda_home=None),
-        pytest.raises(ProtonError, match=r"SASS needs nvdisasm .* put it on the path, or set CUDA"),
-    ):
-        kernel.asm["sass"]
+def test_sass_is_the_disassembly_of_the_cubin_with_lines_of_the_source() -> None:
+    """Masks of 16 elements of one value leave 128-bit accesses."""
+    kernel = target_kernels.add.warmup(*[tl.float32] * 3, 1024, 512, target=GPUTarget("cuda", 90))
+    sass = kernel.asm["sass"]
+    assert re.search(r"\bLDG\.\S*128\b", sass)
+    assert re.search(r"\bSTG\.\S*128\b", sass)
+    source = Path(target_kernels.__file__)
+    lines = {int(line) for line in re.findall(rf'//## File "{source}", line (\d+)', sass)}
+    text = source.read_text().splitlines()
+    assert any("tl.load(" in text[line - 1] for line in lines)
+    assert any("tl.store(" in text[line - 1] for line in lines)
 
 
-def test_sass_is_what_nvdisasm_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A stand-in that is found below CUDA_HOME, gets the cubin, and may fail."""
-    tool = tmp_path / "bin" / "nvdisasm"
-    tool.parent.mkdir()
+def test_a_tool_that_a_knob_names(tmp_path: Path) -> None:
+    """A stand-in that gets the cubin, and may fail; and one that is not there."""
+    tool = tmp_path / "nvdisasm"
     tool.write_text(
         '#!/bin/sh\nfor last; do :; done\n/usr/bin/head -c 4 "$last" | /usr/bin/tail -c 3\n'
     )
     tool.chmod(0o755)
-    monkeypatch.setenv("PATH", "")
-    with knobs.scope(cuda_home=str(tmp_path)):
-        assert compiled("add").asm["sass"] == "ELF"
+    with knobs.scope(nvdisasm=str(tool)):
+        assert cubin.disassemble(compiled("add").asm["cubin"]) == "ELF"
         tool.write_text("#!/bin/sh\necho no such chip >&2; exit 1\n")
         with pytest.raises(ProtonError, match="nvdisasm failed: no such chip"):
+            cubin.disassemble(b"")
+    with knobs.scope(nvdisasm=str(tmp_path / "absent")):
+        with pytest.raises(ProtonError, match=r"nvdisasm names .*absent, which does not exist"):
             cubin.disassemble(b"")
 
 
@@ -159,36 +143,23 @@ def test_sass_is_what_nvdisasm_says(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_ptx_that_the_assembler_refuses_says_its_words() -> None:
     ptx = ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k() { nonsense; }\n"
-    with pytest.raises(PassError, match=r"(?s)the assembler refused k: .*nonsense"):
-        cubin.assemble(ptx, GPUTarget("cuda", 90), "k", 128, 0)
+    with pytest.raises(PassError, match=r"(?s)ptxas refused k: .*nonsense"):
+        cubin.assemble(ptx, GPUTarget("cuda", 90), "k")
 
 
-def test_fewer_registers_are_asked_for_where_one_more_program_fits() -> None:
-    """65536 registers are enough for 7 programs of 128 threads with 72 registers, 8 with 64."""
-    log = "Function properties for 'k': \ninfo : used {} registers, used 0 barriers, {} stack"
-    asked = []
-
-    def fake(spilled: int, ptx: str, target: GPUTarget, name: str) -> cubin.Cubin:
-        asked.append(ptx)
-        bound = ".minnctapersm" in ptx
-        return cubin._cubin(
-            b"", log.format(64 if bound else 72, spilled if bound else 0), ptx, name
-        )
-
-    for spilled, expected in ((0, 64), (8, 72)):
-        asked.clear()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cubin, "_assemble", functools.partial(fake, spilled))
-            got = cubin.assemble(".maxntid 128\n", GPUTarget("cuda", 90), "k", 128, 0)
-        assert got.registers == expected
-        assert asked[1] == ".maxntid 128\n.minnctapersm 8\n"
-
-
-def test_a_log_without_the_kernel_is_an_error() -> None:
-    with pytest.raises(PassError, match="says nothing about the registers of k"):
-        cubin._cubin(b"", "Function properties for 'other': info : used 8 registers", "", "k")
-    with pytest.raises(PassError, match="serialises tensor-core instructions of k"):
-        cubin._cubin(b"", "warning (C7517): wgmma", "", "k")
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        ("Compiling entry function 'other'", "ptxas says nothing about the registers of k"),
+        ("warning (C7517): wgmma", "ptxas serialises tensor-core instructions of k"),
+    ],
+)
+def test_words_of_the_assembler_that_are_an_error(tmp_path: Path, words: str, rule: str) -> None:
+    tool = tmp_path / "ptxas"
+    tool.write_text(f'#!/bin/sh\nfor last; do :; done\necho "{words}"; : > "$last"\n')
+    tool.chmod(0o755)
+    with knobs.scope(ptxas=str(tool)), pytest.raises(PassError, match=rule):
+        cubin.assemble("", GPUTarget("cuda", 90), "k")
 
 
 def test_a_dtype_stands_for_an_aligned_array_and_numbers_for_themselves() -> None:
