@@ -25,11 +25,13 @@ _HOME = {  # public name -> (module, name there)
     "finalize": ("proton._profiling", "finalize"),
     "Run": ("proton.viewer", "Run"),
     "knobs": ("proton.base.knobs", "knobs"),
+    "GPUTarget": ("proton.base.targets", "GPUTarget"),
     "ProtonError": ("proton.base.errors", "ProtonError"),
     "CompilationError": ("proton.base.errors", "CompilationError"),
     "UnsupportedLanguageConstruct": ("proton.base.errors", "UnsupportedLanguageConstruct"),
     "CompileTimeAssertionFailure": ("proton.base.errors", "CompileTimeAssertionFailure"),
     "LaunchError": ("proton.base.errors", "LaunchError"),
+    "OutOfResources": ("proton.base.errors", "OutOfResources"),
     "ProfileError": ("proton.base.errors", "ProfileError"),
 }
 _MODULES = ("language",)

@@ -1,7 +1,7 @@
 """PTX to machine code by `ptxas`, and machine code back to text by `nvdisasm`.
 
 `ptxas` compiles a whole program, which nvJitLink does not: only then does it weigh registers
-against the programs that fit on an SM (docs/decisions.md, 20).
+against the programs that fit on an SM (docs/decisions.md, 22).
 """
 
 import re

@@ -4,7 +4,7 @@ ttir    what the front end made, simplified           tt, scf, arith, math (../t
 ttgir   tensors with layouts                           + ttg
 llir    the code of one thread                         llvm, nvvm
 ptx     by LLVM's NVPTX, in the MLIR wheel             (ptx.py)
-cubin   by nvJitLink                                   (cubin.py)
+cubin   by ptxas                                       (cubin.py)
 """
 
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
