@@ -3,25 +3,31 @@
 Along the axis, some bits of an element's index are register bits, some lane bits, some warp bits.
 Each thread combines its registers; lanes exchange what they have in a butterfly; then the
 partial results of the warps, a tensor with one index a warp, change their layout so that every
-thread has them all in registers, and it combines those. What is left is the layout without the
-axis.
+thread has some of them in registers, and lanes that would hold copies have the others: registers
+and lanes are combined once more. What is left is the layout without the axis.
 """
 
 import functools
 from dataclasses import dataclass
 
 from proton.layout.conversion import Exchange, exchange
-from proton.layout.linear import Basis, LinearLayout
+from proton.layout.linear import Basis, LinearLayout, log2
 from proton.layout.named import dim
+
+# Registers that a thread reads the partial results into, where lanes can take the rest: one access
+# of 16 bytes. More of them are fewer shuffles, and fewer threads that fit on an SM.
+GATHERED = 4
 
 
 @dataclass(frozen=True)
 class WarpExchange:
-    """The layouts of the warps' partial results before and after: `target` has those of all
-    warps in its lowest register bits."""
+    """The layouts of the warps' partial results before and after: `target` has those of the warps
+    in its lowest `registers` register bits, and in the lane bits `lanes`."""
 
     source: LinearLayout
     target: LinearLayout
+    registers: int
+    lanes: tuple[int, ...]
 
     def plan(self, element_bytes: int) -> Exchange:
         """The exchange through shared memory."""
@@ -39,11 +45,14 @@ class Reduction:
 
 
 @functools.cache
-def plan_reduction(source: LinearLayout, axis: int) -> Reduction:
-    """The plan for a layout whose bases each lie along one dimension; ValueError for others."""
+def plan_reduction(source: LinearLayout, axis: int, ordered: bool = False) -> Reduction:
+    """The plan for a layout whose bases each lie along one dimension; ValueError for others.
+
+    `ordered` keeps all partial results in registers, in the order of the axis: for scans.
+    """
     bits = {name: _along(source, name, axis) for name in ("register", "lane", "warp")}
     warps = bits["warp"]
-    partial = _partials(source, axis, warps) if warps else None
+    partial = _partials(source, axis, warps, ordered) if warps else None
     return Reduction(bits["register"], bits["lane"], warps, partial)
 
 
@@ -57,7 +66,9 @@ def _along(layout: LinearLayout, in_dim: str, axis: int) -> tuple[int, ...]:
     return tuple(bit for _, bit in sorted(found))
 
 
-def _partials(source: LinearLayout, axis: int, warps: tuple[int, ...]) -> WarpExchange:
+def _partials(
+    source: LinearLayout, axis: int, warps: tuple[int, ...], ordered: bool
+) -> WarpExchange:
     """Layouts of the tensor that has one element a warp along the axis."""
     outs = dict(source.outs) | {dim(axis): 1 << len(warps)}
 
@@ -74,8 +85,17 @@ def _partials(source: LinearLayout, axis: int, warps: tuple[int, ...]) -> WarpEx
         for bit, basis in enumerate(source.bases("warp"))
     ]
     everyone = [without(b) for b in source.bases("warp")]
-    gathered = [place(number) for number in range(len(warps))]
+    free = [] if ordered else [bit for bit, basis in enumerate(lanes) if not any(basis)]
+    room = max(0, log2(GATHERED) - len(registers))
+    spread = free[: max(0, len(warps) - room)]
+    count = len(warps) - len(spread)
+    gathered = [place(number) for number in range(count)]
+    held = list(lanes)
+    for number, bit in enumerate(spread, count):
+        held[bit] = place(number)
     block = source.bases("block")
     before = {"register": registers, "lane": lanes, "warp": own, "block": block}
-    after = {"register": gathered + registers, "lane": lanes, "warp": everyone, "block": block}
-    return WarpExchange(LinearLayout.of(before, outs), LinearLayout.of(after, outs))
+    after = {"register": gathered + registers, "lane": held, "warp": everyone, "block": block}
+    return WarpExchange(
+        LinearLayout.of(before, outs), LinearLayout.of(after, outs), count, tuple(spread)
+    )

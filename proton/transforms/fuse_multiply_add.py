@@ -12,12 +12,15 @@ from proton.dialect.mlir import ir
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
 
+FUSED = "ttg.fused"  # on a tt.reduce whose operand is a product: its sum is of multiply-adds
+
 
 @register
 @dataclass(frozen=True)
 class FuseMultiplyAdd(Pass):
     """`a * b + c` becomes `math.fma a, b, c`, and so do `c + a * b`, `a * b - c` and `c - a * b`,
-    for fp32 and fp64 products that are used once."""
+    for fp32 and fp64 products that are used once. A sum of such products is marked `ttg.fused`:
+    each thread adds up its own with multiply-adds."""
 
     name: ClassVar[str] = "fuse-multiply-add"
 
@@ -28,6 +31,16 @@ class FuseMultiplyAdd(Pass):
                 _fuse(op, product, right, negate=("addend" if op.name == "arith.subf" else ""))
             elif (product := _product(right)) is not None:
                 _fuse(op, product, left, negate=("factor" if op.name == "arith.subf" else ""))
+        for op in ops_named(module, "tt.reduce"):
+            if _is_sum(op) and (product := _product(op.operands[0])) is not None:
+                op.attributes[FUSED] = ir.UnitAttr.get()
+                product.move_before(op)
+                product.location = op.location  # the work is the reduction's
+
+
+def _is_sum(op: Any) -> bool:
+    body = [view.operation for view in op.regions[0].blocks[0].operations]
+    return len(op.operands) == 1 and len(body) == 2 and body[0].name == "arith.addf"
 
 
 def _product(value: Any) -> Any:

@@ -13,6 +13,7 @@ from proton.analysis.axis_info import AxisInfos, vector_elements
 from proton.base.errors import PassError
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.dialect import ttg
 from proton.dialect.mlir import ir
 from proton.dialect.tt import PointerType
@@ -101,6 +102,7 @@ class Lowering:
     infos: AxisInfos
     warps: int
     shared_base: Any = None  # of a function that is called: where its shared memory begins
+    scalars: Scalars = field(default_factory=Scalars)
     _tid: Any = None
     _mapped: dict[Any, Any] = field(default_factory=dict)
 

@@ -115,7 +115,7 @@ def _load(ctx: Lowering, site: Site) -> list[Any]:
     access = _Access(site, site.operand_types[0])
     chunks = []
     for start in range(0, v.count_of(pointers), access.count):
-        address = v.extract(pointers, start)
+        address = ctx.scalars.element(pointers, start)
         if mask is None and access.plain:
             chunks.append(v.load(address, access.vector, access.alignment))
             continue
@@ -157,7 +157,7 @@ def _store(ctx: Lowering, site: Site) -> list[Any]:
     type_ = site.operand_types[0]
     owner = ctx.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
     for start in range(0, v.count_of(pointers), access.count):
-        address = v.extract(pointers, start)
+        address = ctx.scalars.element(pointers, start)
         chunk = _chunk(stored, start, access.count)
         predicate = None if mask is None else v.extract(mask, start)
         predicate = both(predicate, owner)

@@ -13,9 +13,11 @@ from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import all_ops
+from proton.dialect.walk import all_ops, defining_op
 from proton.layout import LinearLayout
+from proton.layout.linear import log2
 from proton.layout.reduction import WarpExchange, plan_reduction
+from proton.transforms.fuse_multiply_add import FUSED
 
 # Combining with one of these gives the same whichever side comes first.
 _COMMUTATIVE = frozenset(
@@ -23,6 +25,7 @@ _COMMUTATIVE = frozenset(
     "arith.minnumf arith.maximumf arith.minimumf arith.maxsi arith.minsi arith.maxui "
     "arith.minui".split()
 )
+ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
 Values = list[Any]
 
 
@@ -106,20 +109,52 @@ def _fold_bits(values: Values, bits: list[int], combine: _Combine) -> Values:
     return values
 
 
+def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
+    """Combines a thread's registers along the axis: some accumulators take them in turn, so that
+    what is added up need not all be there at once."""
+    values, product = site.operands, None
+    if FUSED in site.op.attributes:
+        product = defining_op(values[0]).operands
+    groups = _group(v.count_of(values[0]), bits)
+    size = min(len(groups), max(1, ACCUMULATORS // len(groups[0])))
+    first, *others = [
+        [register for group in groups[start : start + size] for register in group]
+        for start in range(0, len(groups), size)
+    ]
+    running = [v.shuffle(value, first) for value in values]
+    for chosen in others:
+        if product is None:
+            running = combine(running, [v.shuffle(value, chosen) for value in values])
+        else:
+            left, right = (v.shuffle(factor, chosen) for factor in product)
+            running = [v.create("math.fma", running[0].type, left, right, running[0])]
+    kept = len(groups[0])
+    return _fold_bits(running, list(range(log2(kept), log2(kept * size))), combine)
+
+
 @lowers("tt.reduce")
 def _reduce(ctx: Lowering, site: Site) -> Values:
     combine = _Combine(ctx, site.op)
     source = layout_of(site.operand_types[0])
     plan = plan_reduction(source, axis_of(site.op))
-    values = _fold_bits(site.operands, list(plan.registers), combine)
-    for bit in plan.lanes:
-        others = [v.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
-        values = _in_order(ctx, values, others, 1 << bit, combine)
+    values = _fold_registers(site, list(plan.registers), combine)
+    values = _butterfly(ctx, values, plan.lanes, combine)
     if plan.exchange is not None:
         values = _gather_warps(ctx, site, values, plan.exchange)
-        values = _fold_bits(values, list(range(len(plan.warps))), combine)
+        values = _fold_bits(values, list(range(plan.exchange.registers)), combine)
+        values = _butterfly(ctx, values, plan.exchange.lanes, combine)
     if not is_tensor(site.result_type):
         return [v.extract(value, 0) for value in values]
+    return values
+
+
+def _butterfly(
+    ctx: Lowering, values: Values, lane_bits: tuple[int, ...], combine: _Combine
+) -> Values:
+    """Combines lanes that differ in these bits; all of them have the result."""
+    for bit in lane_bits:
+        others = [v.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
+        values = _in_order(ctx, values, others, 1 << bit, combine)
     return values
 
 
@@ -161,7 +196,7 @@ def _scan(ctx: Lowering, site: Site) -> Values:
     combine = _Combine(ctx, site.op)
     reverse = bool(site.op.attributes["reverse"].value)
     source = layout_of(site.operand_types[0])
-    plan = plan_reduction(source, axis_of(site.op))
+    plan = plan_reduction(source, axis_of(site.op), ordered=True)
     values, totals = _scan_registers(site.operands, list(plan.registers), reverse, combine)
     prefix: Values | None = None
     has_prefix = None
