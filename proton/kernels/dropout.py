@@ -11,8 +11,9 @@ import numpy as np
 
 import proton
 import proton.language as tl
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
-BLOCK = 4096  # elements of a program
 P, SEED = 0.5, 2011
 
 _ROUNDS = 10
@@ -37,21 +38,24 @@ def dropout_kernel(x_ptr, out_ptr, n, p, scale, seed, QUARTER: tl.constexpr):
         tl.store(out_ptr + offsets, tl.where(chance >= p, x * scale, 0.0), mask=mask)
 
 
+def configuration(x: Array) -> dict[str, int]:
+    """The options of `dropout` that suit x's device."""
+    return {"block": 1024, "num_warps": 4} if arrays.on_gpu(x) else {"block": 4096}
+
+
 def dropout(
-    x: np.ndarray,
-    out: np.ndarray | None = None,
-    p: float = P,
-    seed: int = SEED,
-    block: int = BLOCK,
-    **options: Any,
-) -> np.ndarray:
+    x: Array, out: Array | None = None, p: float = P, seed: int = SEED, **options: Any
+) -> Array:
     """`x` with each element 0 with probability p, and the others divided by 1 - p.
 
-    x is contiguous, p lies in [0, 1). `options` are of the launch (num_warps, ...).
+    x is contiguous, p lies in [0, 1). `options`: `block`, the elements of a program, and those of
+    the launch (num_warps, ...).
     """
-    out = np.empty_like(x) if out is None else out
-    grid = (proton.cdiv(x.size, block),)
-    dropout_kernel[grid](x, out, x.size, p, 1 / (1 - p), seed, QUARTER=block // 4, **options)
+    out = arrays.empty_like(x) if out is None else out
+    options = configuration(x) | options
+    n, block = arrays.size(x), options.pop("block")
+    grid = (proton.cdiv(n, block),)
+    dropout_kernel[grid](x, out, n, p, 1 / (1 - p), seed, QUARTER=block // 4, **options)
     return out
 
 

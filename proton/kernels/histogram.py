@@ -7,8 +7,10 @@ import numpy as np
 
 import proton
 import proton.language as tl
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
-BINS, BLOCK, PROGRAMS = 256, 2048, 64
+BINS = 256
 
 
 @proton.jit
@@ -27,26 +29,28 @@ def histogram_kernel(x_ptr, out_ptr, n, share, bins, BLOCK: tl.constexpr, BINS: 
         tl.atomic_add(out_ptr + at, counts, mask=at < bins)
 
 
-def histogram(
-    x: np.ndarray,
-    out: np.ndarray | None = None,
-    bins: int = BINS,
-    programs: int = PROGRAMS,
-    block: int = BLOCK,
-    **options: Any,
-) -> np.ndarray:
+def configuration(x: Array) -> dict[str, int]:
+    """The options of `histogram` that suit x's device."""
+    if arrays.on_gpu(x):
+        return {"block": 4096, "programs": 4 * arrays.SMS, "num_warps": 8}
+    return {"block": 2048, "programs": 64}
+
+
+def histogram(x: Array, out: Array | None = None, bins: int = BINS, **options: Any) -> Array:
     """int32 counts of a contiguous array's values; those that lie in no bin are not counted.
 
-    `options` are of the launch (num_warps, ...).
+    `options`: `block`, `programs`, and those of the launch (num_warps, ...).
     """
     if out is None:
-        out = np.empty(bins, np.int32)
-    out.fill(0)
-    share = max(1, proton.cdiv(proton.cdiv(x.size, block), programs))
-    histogram_kernel[(proton.cdiv(x.size, share * block),)](
+        out = arrays.empty(x, (bins,), "int32")
+    out[...] = 0
+    options = configuration(x) | options
+    n, block, programs = arrays.size(x), options.pop("block"), options.pop("programs")
+    share = max(1, proton.cdiv(proton.cdiv(n, block), programs))
+    histogram_kernel[(proton.cdiv(n, share * block),)](
         x,
         out,
-        x.size,
+        n,
         share,
         bins,
         BLOCK=block,

@@ -1,13 +1,16 @@
 """Layer normalisation over the rows of a matrix, forward, with what a backward pass needs."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
+from typing import Any
+
 import numpy as np
 
 import proton
 import proton.language as tl
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
 EPSILON = 1e-5
-PROGRAMS = 64  # each a run of neighbouring rows, as for softmax
 
 
 @proton.jit
@@ -47,19 +50,31 @@ def layer_norm_kernel(
             tl.store(rstd_ptr + row, rstd)
 
 
+def configuration(x: Array) -> dict[str, int]:
+    """The options of `layer_norm` that suit x's device; runs of rows as for softmax."""
+    if arrays.on_gpu(x):
+        return {"programs": 8 * arrays.SMS, "num_warps": arrays.warps_of_row(x.shape[1])}
+    return {"programs": 64}
+
+
 def layer_norm(
-    x: np.ndarray,
-    weight: np.ndarray,
-    bias: np.ndarray,
-    out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    x: Array,
+    weight: Array,
+    bias: Array,
+    out: tuple[Array, Array, Array] | None = None,
     epsilon: float = EPSILON,
-    programs: int = PROGRAMS,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(y, mean, 1 / standard deviation) of each row of a contiguous matrix."""
+    **options: Any,
+) -> tuple[Array, Array, Array]:
+    """(y, mean, 1 / standard deviation) of each row of a contiguous matrix.
+
+    `options`: `programs`, and those of the launch (num_warps, ...).
+    """
     rows, columns = x.shape
     if out is None:
-        out = np.empty_like(x), np.empty(rows, np.float32), np.empty(rows, np.float32)
-    share = max(1, proton.cdiv(rows, programs))
+        mean, rstd = (arrays.empty(x, (rows,), "float32") for _ in range(2))
+        out = arrays.empty_like(x), mean, rstd
+    options = configuration(x) | options
+    share = max(1, proton.cdiv(rows, options.pop("programs")))
     layer_norm_kernel[(proton.cdiv(rows, share),)](
         x,
         weight,
@@ -71,6 +86,7 @@ def layer_norm(
         share,
         epsilon,
         BLOCK=proton.next_power_of_2(columns),
+        **options,
     )
     return out
 

@@ -7,9 +7,8 @@ import numpy as np
 
 import proton
 import proton.language as tl
-
-PROGRAMS = 64  # each a run of neighbouring rows, as in the forward pass
-BLOCK_ROWS, BLOCK_COLUMNS = 16, 128  # of the partial sums
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
 
 @proton.jit
@@ -84,24 +83,40 @@ def add_parts_kernel(
         tl.store(dbias_ptr + at, tl.sum(dbias, axis=0), mask=at < columns)
 
 
+def configuration(x: Array) -> dict[str, Any]:
+    """The options of `layer_norm_backward` that suit x's device.
+
+    A program takes a run of neighbouring rows, as in the forward pass; `block` is of the partial
+    sums, of which there are as many as programs.
+    """
+    if arrays.on_gpu(x):
+        warps = arrays.warps_of_row(x.shape[1])
+        return {"programs": 2 * arrays.SMS, "block": (64, 32), "num_warps": warps}
+    return {"programs": 64, "block": (16, 128)}
+
+
 def layer_norm_backward(
-    dy: np.ndarray,
-    x: np.ndarray,
-    weight: np.ndarray,
-    mean: np.ndarray,
-    rstd: np.ndarray,
-    out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
-    programs: int = PROGRAMS,
+    dy: Array,
+    x: Array,
+    weight: Array,
+    mean: Array,
+    rstd: Array,
+    out: tuple[Array, Array, Array] | None = None,
     **options: Any,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[Array, Array, Array]:
     """(dx, dweight, dbias) for the gradient `dy` of the result; dy and x are contiguous matrices,
-    mean and rstd what `layer_norm` returned. `options` are of the launch (num_warps, ...)."""
+    mean and rstd what `layer_norm` returned.
+
+    `options`: `programs`, `block`, and those of the launches (num_warps, ...).
+    """
     rows, columns = x.shape
     if out is None:
-        out = np.empty_like(x), np.empty_like(weight), np.empty_like(weight)
-    share = max(1, proton.cdiv(rows, programs))
+        out = arrays.empty_like(x), arrays.empty_like(weight), arrays.empty_like(weight)
+    options = configuration(x) | options
+    share = max(1, proton.cdiv(rows, options.pop("programs")))
     parts = proton.cdiv(rows, share)
-    dweight_parts, dbias_parts = np.empty((2, parts, columns), np.float32)
+    block_rows, block_columns = options.pop("block")
+    dweight_parts, dbias_parts = arrays.empty(x, (2, parts, columns), "float32")
     layer_norm_backward_kernel[(parts,)](
         dy,
         x,
@@ -118,15 +133,15 @@ def layer_norm_backward(
         BLOCK=proton.next_power_of_2(columns),
         **options,
     )
-    add_parts_kernel[(proton.cdiv(columns, BLOCK_COLUMNS),)](
+    add_parts_kernel[(proton.cdiv(columns, block_columns),)](
         dweight_parts,
         dbias_parts,
         out[1],
         out[2],
         parts,
         columns,
-        BLOCK_ROWS=BLOCK_ROWS,
-        BLOCK_COLUMNS=BLOCK_COLUMNS,
+        BLOCK_ROWS=block_rows,
+        BLOCK_COLUMNS=block_columns,
         **options,
     )
     return out

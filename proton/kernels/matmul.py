@@ -1,12 +1,16 @@
 """The product of two matrices, in blocks."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
+from typing import Any
+
 import numpy as np
 
 import proton
 import proton.language as tl
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
-BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 64, 4
+BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 64, 4  # on the CPU
 
 
 @proton.jit
@@ -53,14 +57,24 @@ def matmul_kernel(
         tl.store(c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn, c, mask=mask)
 
 
-def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """a @ b in fp32; any strides."""
+def configuration(a: Array) -> dict[str, int]:
+    """The options of `matmul` that suit a's device."""
+    if arrays.on_gpu(a):
+        return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP_M": GROUP_M, "num_warps": 4}
+    return {"BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N, "BLOCK_K": BLOCK_K, "GROUP_M": GROUP_M}
+
+
+def matmul(a: Array, b: Array, out: Array | None = None, **options: Any) -> Array:
+    """a @ b in fp32; any strides.
+
+    `options`: the kernel's blocks (BLOCK_M, ...), and those of the launch (num_warps, ...).
+    """
     (m, k), n = a.shape, b.shape[1]
-    out = np.empty((m, n), np.float32) if out is None else out
-    strides = [stride // x.itemsize for x in (a, b, out) for stride in x.strides]
-    grid = (proton.cdiv(m, BLOCK_M) * proton.cdiv(n, BLOCK_N),)
-    blocks = {"BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N, "BLOCK_K": BLOCK_K, "GROUP_M": GROUP_M}
-    matmul_kernel[grid](a, b, out, m, n, k, *strides, **blocks)
+    out = arrays.empty(a, (m, n), "float32") if out is None else out
+    options = configuration(a) | options
+    strides = [arrays.stride(x, axis) for x in (a, b, out) for axis in (0, 1)]
+    grid = (proton.cdiv(m, options["BLOCK_M"]) * proton.cdiv(n, options["BLOCK_N"]),)
+    matmul_kernel[grid](a, b, out, m, n, k, *strides, **options)
     return out
 
 

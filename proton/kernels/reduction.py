@@ -7,8 +7,10 @@ import numpy as np
 
 import proton
 import proton.language as tl
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
-PROGRAMS, BLOCK = 64, 4096  # of the sum of a vector
+BLOCK = 4096  # of a vector
 # Blocks of a matrix by the axis that is summed: long along it, or where memory is contiguous.
 BLOCKS = {0: (32, 128), 1: (4, 1024)}
 
@@ -25,22 +27,23 @@ def sum_kernel(x_ptr, out_ptr, n, share, BLOCK: tl.constexpr):
         tl.store(out_ptr + tl.program_id(0), tl.sum(total, axis=0))
 
 
-def vector_sum(
-    x: np.ndarray,
-    out: np.ndarray | None = None,
-    programs: int = PROGRAMS,
-    block: int = BLOCK,
-    **options: Any,
-) -> np.ndarray:
+def configuration(x: Array) -> dict[str, int]:
+    """The options of `vector_sum` and `matrix_sum` that suit x's device."""
+    return {"programs": 4 * arrays.SMS, "num_warps": 8} if arrays.on_gpu(x) else {"programs": 64}
+
+
+def vector_sum(x: Array, out: Array | None = None, block: int = BLOCK, **options: Any) -> Array:
     """The sum of a contiguous array's elements, in an array of one; the same in every run.
 
-    `options` are of the launch (num_warps, ...).
+    `options`: `programs`, and those of the launches (num_warps, ...).
     """
-    out = np.empty(1, np.float32) if out is None else out
-    share = max(1, proton.cdiv(proton.cdiv(x.size, block), programs))
-    parts = max(1, proton.cdiv(x.size, share * block))
-    partial = np.empty(parts, np.float32)
-    sum_kernel[(parts,)](x, partial, x.size, share, BLOCK=block, **options)
+    out = arrays.empty(x, (1,), "float32") if out is None else out
+    options = configuration(x) | options
+    n, programs = arrays.size(x), options.pop("programs")
+    share = max(1, proton.cdiv(proton.cdiv(n, block), programs))
+    parts = max(1, proton.cdiv(n, share * block))
+    partial = arrays.empty(x, (parts,), "float32")
+    sum_kernel[(parts,)](x, partial, n, share, BLOCK=block, **options)
     last = proton.next_power_of_2(parts)
     sum_kernel[(1,)](partial, out, parts, 1, BLOCK=last, **options)
     return out
@@ -85,29 +88,25 @@ def sum_axis_kernel(
             tl.store(out_ptr + part * rows + row, tl.sum(total, axis=1), mask=row < rows)
 
 
-def matrix_sum(
-    x: np.ndarray,
-    axis: int,
-    out: np.ndarray | None = None,
-    programs: int = PROGRAMS,
-    **options: Any,
-) -> np.ndarray:
+def matrix_sum(x: Array, axis: int, out: Array | None = None, **options: Any) -> Array:
     """The sums of a matrix along axis 0 or 1; its rows are contiguous.
 
     Where the result is short, several programs sum up parts of an element, and a second launch
-    these. `options` are of the launch (num_warps, ...).
+    these. `options`: `programs`, and those of the launches (num_warps, ...).
     """
-    out = np.empty(x.shape[1 - axis], np.float32) if out is None else out
+    kept = x.shape[1 - axis]
+    out = arrays.empty(x, (kept,), "float32") if out is None else out
+    options = configuration(x) | options
     blocks = [proton.cdiv(size, block) for size, block in zip(x.shape, BLOCKS[axis], strict=True)]
-    wanted = max(1, programs // max(1, blocks[1 - axis]))
+    wanted = max(1, options.pop("programs") // max(1, blocks[1 - axis]))
     share = max(1, proton.cdiv(blocks[axis], wanted))
     parts = max(1, proton.cdiv(blocks[axis], share))
-    partial = out if parts == 1 else np.empty((parts, out.size), np.float32)
+    partial = out if parts == 1 else arrays.empty(x, (parts, kept), "float32")
     sum_axis_kernel[(blocks[1 - axis], parts)](
         x,
         partial,
         *x.shape,
-        x.strides[0] // x.itemsize,
+        arrays.stride(x, 0),
         share,
         AXIS=axis,
         BLOCK_ROWS=BLOCKS[axis][0],

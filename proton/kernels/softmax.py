@@ -1,14 +1,14 @@
 """Softmax over the rows of a matrix, in one pass over memory."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
+from typing import Any
+
 import numpy as np
 
 import proton
 import proton.language as tl
-
-# Programs, each a run of neighbouring rows. Every 64th row instead reads memory in jumps: 1.4 times
-# the time (docs/cpu-results.md).
-PROGRAMS = 64
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
 
 @proton.jit
@@ -30,20 +30,36 @@ def softmax_kernel(x_ptr, out_ptr, x_stride, out_stride, rows, columns, share, B
             tl.store(out_ptr + row * out_stride + offsets, powers / total, mask=mask)
 
 
-def softmax(x: np.ndarray, out: np.ndarray | None = None, programs: int = PROGRAMS) -> np.ndarray:
-    """exp(x) / sum(exp(x)) of each row of a matrix whose rows are contiguous."""
+def configuration(x: Array) -> dict[str, int]:
+    """The options of `softmax` that suit x's device.
+
+    A program takes a run of neighbouring rows. Every 64th row instead reads memory in jumps: 1.4
+    times the time on the CPU (docs/cpu-results.md).
+    """
+    if arrays.on_gpu(x):
+        return {"programs": 8 * arrays.SMS, "num_warps": arrays.warps_of_row(x.shape[1])}
+    return {"programs": 64}
+
+
+def softmax(x: Array, out: Array | None = None, **options: Any) -> Array:
+    """exp(x) / sum(exp(x)) of each row of a matrix whose rows are contiguous.
+
+    `options`: `programs`, and those of the launch (num_warps, ...).
+    """
     rows, columns = x.shape
-    out = np.empty((rows, columns), x.dtype) if out is None else out
-    share = max(1, proton.cdiv(rows, programs))
+    out = arrays.empty(x, (rows, columns)) if out is None else out
+    options = configuration(x) | options
+    share = max(1, proton.cdiv(rows, options.pop("programs")))
     softmax_kernel[(proton.cdiv(rows, share),)](
         x,
         out,
-        x.strides[0] // x.itemsize,
-        out.strides[0] // out.itemsize,
+        arrays.stride(x, 0),
+        arrays.stride(out, 0),
         rows,
         columns,
         share,
         BLOCK=proton.next_power_of_2(columns),
+        **options,
     )
     return out
 

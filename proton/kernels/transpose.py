@@ -7,8 +7,8 @@ import numpy as np
 
 import proton
 import proton.language as tl
-
-BLOCK = 32  # rows and columns of a block; both memory accesses go along contiguous rows
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
 
 @proton.jit
@@ -27,17 +27,23 @@ def transpose_kernel(
         tl.store(out_ptr + place, tl.trans(x), mask=mask)
 
 
-def transpose(
-    x: np.ndarray, out: np.ndarray | None = None, block: int = BLOCK, **options: Any
-) -> np.ndarray:
+def configuration(x: Array) -> dict[str, int]:
+    """The options of `transpose` that suit x's device."""
+    return {"block": 64, "num_warps": 8} if arrays.on_gpu(x) else {"block": 32}
+
+
+def transpose(x: Array, out: Array | None = None, **options: Any) -> Array:
     """x.T in memory of its own; the rows of both are contiguous, elements of any type.
 
-    `options` are of the launch (num_warps, ...).
+    `options`: `block`, the rows and columns of a block, along whose rows both memory accesses go;
+    and those of the launch (num_warps, ...).
     """
     rows, columns = x.shape
-    out = np.empty((columns, rows), x.dtype) if out is None else out
+    out = arrays.empty(x, (columns, rows)) if out is None else out
+    options = configuration(x) | options
+    block = options.pop("block")
     grid = (proton.cdiv(columns, block), proton.cdiv(rows, block))
-    strides = [array.strides[0] // array.itemsize for array in (x, out)]
+    strides = [arrays.stride(array, 0) for array in (x, out)]
     transpose_kernel[grid](x, out, rows, columns, *strides, BLOCK=block, **options)
     return out
 

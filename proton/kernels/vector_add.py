@@ -1,12 +1,17 @@
 """The sum of two vectors."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
+from typing import Any
+
 import numpy as np
 
 import proton
 import proton.language as tl
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
-# Of 1024 to 262144 all are as fast (docs/cpu-results.md); a profile is small with few programs.
+# On the CPU all of 1024 to 262144 are as fast (docs/cpu-results.md); a profile is small with few
+# programs.
 BLOCK = 16384
 
 
@@ -24,12 +29,20 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
         tl.store(out_ptr + offsets, total, mask=mask)
 
 
-def vector_add(
-    x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None, block: int = BLOCK
-) -> np.ndarray:
-    """x + y, of two contiguous arrays of one shape."""
-    out = np.empty_like(x) if out is None else out
-    add_kernel[(proton.cdiv(x.size, block),)](x, y, out, x.size, BLOCK=block)
+def configuration(x: Array) -> dict[str, int]:
+    """The options of `vector_add` that suit x's device."""
+    return {"block": 1024, "num_warps": 4} if arrays.on_gpu(x) else {"block": BLOCK}
+
+
+def vector_add(x: Array, y: Array, out: Array | None = None, **options: Any) -> Array:
+    """x + y, of two contiguous arrays of one shape.
+
+    `options`: `block`, and those of the launch (num_warps, ...).
+    """
+    out = arrays.empty_like(x) if out is None else out
+    options = configuration(x) | options
+    n, block = arrays.size(x), options.pop("block")
+    add_kernel[(proton.cdiv(n, block),)](x, y, out, n, BLOCK=block, **options)
     return out
 
 
