@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import inspect
 import secrets
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -16,9 +17,14 @@ from rich.table import Table
 
 import proton
 from proton.kernels import Case
+from proton.kernels.arrays import Array
+from proton.kernels.cases import outputs
 
 Sizes = tuple[int, ...]
+Place = Callable[[np.ndarray], Array]
 REPEATS = 9
+GPU_REPEATS = 30
+FLUSH_BYTES = 256 << 20  # more than the L2 cache of a GPU
 LAUNCHES = 5  # of a profile: the first one meets cold caches
 
 
@@ -28,29 +34,56 @@ def main(case: Case, ugly: list[Sizes], benchmark: list[Sizes]) -> None:
     parser = argparse.ArgumentParser(
         description=caller, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--benchmark", action="store_true", help="compare with numpy and torch")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where it runs")
+    parser.add_argument(
+        "--benchmark", action="store_true", help="compare with numpy and torch; on a GPU with torch"
+    )
     parser.add_argument("--profile", type=Path, metavar="FILE", help="write a trace of launches")
     parser.add_argument("--seed", type=int, default=None, help="of the random inputs")
     options = parser.parse_args()
+    on_gpu = options.device == "cuda"
+    if on_gpu and (missing := missing_for_gpu()):
+        parser.error(f"--device cuda needs {missing}")
+    place, tolerance = np.asarray, case.tolerance
+    if on_gpu:
+        place, tolerance = to_gpu, case.tolerance + case.approximation
     seed = secrets.randbits(32) if options.seed is None else options.seed
     print(f"{case.name}, seed {seed}")
     rng = np.random.default_rng(seed)
-    if not check(case, rng, ugly):
+    if not check(case, rng, ugly, place, tolerance):
         sys.exit(1)
     if options.benchmark:
-        compare(case, rng, benchmark)
+        (compare_on_gpu if on_gpu else compare)(case, rng, benchmark)
     if options.profile:
-        profile(case, rng, benchmark[-1], options.profile)
+        profile(case, rng, benchmark[-1], place, options.profile)
 
 
-def check(case: Case, rng: np.random.Generator, sizes: list[Sizes]) -> bool:
+def missing_for_gpu() -> str:
+    """What a GPU's arrays need and is not here; empty where all is."""
+    if importlib.util.find_spec("torch") is None:
+        return "torch, which is not installed"
+    import torch
+
+    return "" if torch.cuda.is_available() else "an NVIDIA GPU, and torch sees none"
+
+
+def to_gpu(array: np.ndarray) -> Array:
+    """The array as a torch tensor on the current GPU."""
+    import torch
+
+    return torch.from_numpy(array).cuda()
+
+
+def check(
+    case: Case, rng: np.random.Generator, sizes: list[Sizes], place: Place, tolerance: float
+) -> bool:
     """Prints the error at each size; whether all are small enough."""
     errors = []
     for size in sizes:
-        errors.append(case.check(case.inputs(rng, *size)))
-        verdict = "PASS" if errors[-1] <= case.tolerance else "FAIL"
+        errors.append(case.check(case.inputs(rng, *size), place=place))
+        verdict = "PASS" if errors[-1] <= tolerance else "FAIL"
         print(f"  {verdict}  {' x '.join(map(str, size)):20} error {errors[-1]:.1e}")
-    return all(error <= case.tolerance for error in errors)
+    return all(error <= tolerance for error in errors)
 
 
 def compare(case: Case, rng: np.random.Generator, sizes: list[Sizes]) -> None:
@@ -72,8 +105,7 @@ def torch_run(case: Case, inputs: tuple[np.ndarray, ...], out: Any) -> Callable[
     """A call of the torch peer on the same memory."""
     import torch
 
-    results = out if isinstance(out, tuple) else (out,)
-    tensors, targets = ([torch.from_numpy(a) for a in arrays] for arrays in (inputs, results))
+    tensors, targets = ([torch.from_numpy(a) for a in arrays] for arrays in (inputs, outputs(out)))
     return lambda: case.torch(torch, targets, *tensors)
 
 
@@ -87,9 +119,41 @@ def best(action: Callable[[], object]) -> float:
     return min(times)
 
 
-def profile(case: Case, rng: np.random.Generator, size: Sizes, path: Path) -> None:
+def compare_on_gpu(case: Case, rng: np.random.Generator, sizes: list[Sizes]) -> None:
+    """A table of times on the GPU; each is a median, with a cold L2 cache."""
+    import torch
+
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+    table = Table("size", "proton, ms", "torch, ms", title=torch.cuda.get_device_name())
+    for size in sizes:
+        inputs = [to_gpu(array) for array in case.inputs(rng, *size)]
+        out = case.launch(*inputs)
+        targets = [torch.empty_like(tensor) for tensor in outputs(out)]
+        ours = median(lambda i=inputs, o=out: case.launch(*i, out=o), flush)
+        theirs = median(lambda i=inputs, t=targets: case.torch(torch, t, *i), flush)
+        table.add_row(" x ".join(map(str, size)), f"{ours:.4f}", f"{theirs:.4f}")
+    Console().print(table)
+
+
+def median(action: Callable[[], object], flush: Any) -> float:
+    """Milliseconds that an action takes on the GPU, by CUDA events around it."""
+    import torch
+
+    for _ in range(2):
+        action()
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(GPU_REPEATS)]
+    for begin, end in events:
+        flush.zero_()
+        begin.record()
+        action()
+        end.record()
+    torch.cuda.synchronize()
+    return statistics.median(begin.elapsed_time(end) for begin, end in events)
+
+
+def profile(case: Case, rng: np.random.Generator, size: Sizes, place: Place, path: Path) -> None:
     """Writes a run of some launches."""
-    inputs = case.inputs(rng, *size)
+    inputs = [place(array) for array in case.inputs(rng, *size)]
     with proton.profile(case.name) as run:
         out = case.launch(*inputs)
         for _ in range(LAUNCHES - 1):

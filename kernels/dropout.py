@@ -1,6 +1,6 @@
 """Dropout with a seed; the kernel is in proton/kernels/dropout.py.
 
-python kernels/dropout.py [--benchmark] [--profile dropout.pftrace]
+python kernels/dropout.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

@@ -1,6 +1,6 @@
 """Counts the values of a vector of integers; the kernel is in proton/kernels/histogram.py.
 
-python kernels/histogram.py [--benchmark] [--profile histogram.pftrace]
+python kernels/histogram.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

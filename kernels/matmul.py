@@ -1,6 +1,6 @@
 """Multiplies two matrices; the kernel is in proton/kernels/matmul.py.
 
-python kernels/matmul.py [--benchmark] [--profile matmul.pftrace]
+python kernels/matmul.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

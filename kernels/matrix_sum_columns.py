@@ -1,6 +1,6 @@
 """Sums up the columns of a matrix (axis 1); the kernel is in proton/kernels/reduction.py.
 
-python kernels/matrix_sum_columns.py [--benchmark] [--profile matrix_sum_columns.pftrace]
+python kernels/matrix_sum_columns.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

@@ -1,6 +1,6 @@
 """Sums up the rows of a matrix (axis 0); the kernel is in proton/kernels/reduction.py.
 
-python kernels/matrix_sum_rows.py [--benchmark] [--profile matrix_sum_rows.pftrace]
+python kernels/matrix_sum_rows.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

@@ -1,6 +1,6 @@
 """Softmax of each row of a matrix; the kernel is in proton/kernels/softmax.py.
 
-python kernels/softmax.py [--benchmark] [--profile softmax.pftrace]
+python kernels/softmax.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

@@ -1,6 +1,6 @@
 """Transposes a matrix; the kernel is in proton/kernels/transpose.py.
 
-python kernels/transpose.py [--benchmark] [--profile transpose.pftrace]
+python kernels/transpose.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

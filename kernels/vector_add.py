@@ -1,6 +1,6 @@
 """Adds two vectors; the kernel is in proton/kernels/vector_add.py.
 
-python kernels/vector_add.py [--benchmark] [--profile add.pftrace]
+python kernels/vector_add.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

@@ -1,6 +1,6 @@
 """Sums up a vector; the kernel is in proton/kernels/reduction.py.
 
-python kernels/vector_sum.py [--benchmark] [--profile vector_sum.pftrace]
+python kernels/vector_sum.py [--device cuda] [--benchmark] [--profile trace.pftrace]
 """
 
 from _harness import main

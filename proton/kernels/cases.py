@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from proton.kernels import reduction
+from proton.kernels import arrays, reduction
+from proton.kernels.arrays import Array
 from proton.kernels.dropout import dropout
 from proton.kernels.dropout import reference as numpy_dropout
 from proton.kernels.histogram import BINS, histogram
@@ -33,8 +34,9 @@ class Case:
     """A kernel, the same in numpy and in torch, and inputs for all three.
 
     `launch` and `reference` take the inputs and, by name, `out`: what they returned before.
-    `torch` takes the module, the outputs and the inputs. `tolerance` bounds `error`. `prepare`
-    makes the inputs from normally distributed arrays of `shapes`.
+    `torch` takes the module, the outputs and the inputs. `tolerance` bounds `error`; what a GPU
+    approximates may add `approximation` to it (docs/math.md). `prepare` makes the inputs from
+    normally distributed arrays of `shapes`.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Case:
     reference: Callable[..., Any]
     torch: Callable[..., Any]
     tolerance: float
+    approximation: float = 0.0
     prepare: Callable[..., Arrays] | None = None
 
     def inputs(self, rng: np.random.Generator, *sizes: int) -> Arrays:
@@ -50,14 +53,16 @@ class Case:
         arrays = tuple(rng.standard_normal(s, dtype=np.float32) for s in self.shapes(*sizes))
         return arrays if self.prepare is None else self.prepare(*arrays)
 
-    def check(self, inputs: Arrays, out: Any = None) -> float:
-        """Launches, and gives the largest error of any output."""
-        got = outputs(self.launch(*inputs, out=out))
+    def check(
+        self, inputs: Arrays, out: Any = None, place: Callable[[np.ndarray], Array] = np.asarray
+    ) -> float:
+        """Launches on the inputs where `place` puts them; the largest error of any output."""
+        got = outputs(self.launch(*map(place, inputs), out=out))
         want = outputs(self.reference(*inputs))
-        return max(error(g, w) for g, w in zip(got, want, strict=True))
+        return max(error(arrays.to_numpy(g), w) for g, w in zip(got, want, strict=True))
 
 
-def outputs(result: np.ndarray | Arrays) -> Arrays:
+def outputs(result: Array | tuple[Array, ...]) -> tuple[Array, ...]:
     """What a launch or reference returned, as a tuple."""
     return result if isinstance(result, tuple) else (result,)
 
@@ -90,6 +95,7 @@ SOFTMAX = Case(
     reference=numpy_softmax,
     torch=lambda torch, out, x: torch.softmax(x, 1, out=out[0]),
     tolerance=1e-6,
+    approximation=1e-6,  # of exp and of the division
 )
 LAYER_NORM = Case(
     name="layer norm",
@@ -162,7 +168,7 @@ def _matrix_sum(axis: int) -> Case:
         name=f"matrix sum, axis {axis}",
         shapes=lambda rows, columns: [(rows, columns)],
         prepare=lambda x: (np.abs(x),),
-        launch=lambda x, out=None: reduction.matrix_sum(x, axis, out),
+        launch=lambda x, out=None, **options: reduction.matrix_sum(x, axis, out, **options),
         reference=lambda x, out=None: reduction.matrix_reference(x, axis, out),
         torch=lambda torch, out, x: torch.sum(x, dim=axis, out=out[0]),
         tolerance=1e-5,
