@@ -36,7 +36,9 @@ def main(case: Case, ugly: list[Sizes], benchmark: list[Sizes]) -> None:
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where it runs")
     parser.add_argument(
-        "--benchmark", action="store_true", help="compare with numpy and torch; on a GPU with torch"
+        "--benchmark",
+        action="store_true",
+        help="compare times: with numpy and torch, on a GPU with torch",
     )
     parser.add_argument("--profile", type=Path, metavar="FILE", help="write a trace of launches")
     parser.add_argument("--seed", type=int, default=None, help="of the random inputs")
