@@ -166,7 +166,9 @@ def test_gamma_and_bessel_functions(rng: np.random.Generator, dtype: str) -> Non
         parts = [apply(f"{name}(a)", x, out=dtype) for name in (zero, one)]
         second = apply(f"{first}(2, a)", x, out=dtype)
         scale = np.abs(parts[0]) + np.abs(second) + 1
-        assert (np.abs(parts[0] + second - 2 / x * parts[1]) < 256 * EPS[dtype] * scale).all()
+        # CUDA's are within 5e-12 in fp64 (Programming Guide, "Mathematical Functions").
+        bound = max(256 * EPS[dtype], 5e-11) * scale
+        assert (np.abs(parts[0] + second - 2 / x * parts[1]) < bound).all()
     assert abs(apply("j0(a)", np.zeros(1, dtype), out=dtype)[0] - 1) <= EPS[dtype]
 
 
