@@ -14,9 +14,10 @@ compares. `other` is what no stage has: the cache's key, storing. A disk hit is 
 process has not seen, until its machine code is in memory.
 
 A new process compiles vector add with an empty cache; its files are in the system's memory, and
-the byte code of modules is there. `process to cubin` is from the process' creation, `import to
-cubin` in the process, from before the import of the compiler. numpy, which the kernels' files
-use, is imported before that; torch is not, as neither compiler needs it.
+the byte code of all modules is on disk, in a folder of this run. `process to cubin` is from the
+creation of the process, `import to cubin` in the process from before the import of the compiler.
+numpy, which the kernels' files use, is imported before that; torch is not, as neither compiler
+needs it.
 """
 
 import argparse
@@ -106,17 +107,14 @@ class Process:
 
 
 @contextmanager
-def started(compiler: Compiler, cache: str, assembler: str | None) -> Iterator[Process]:
+def started(compiler: Compiler, cache: str, variables: dict[str, str]) -> Iterator[Process]:
     """A process that has imported no compiler yet; it ends with the block."""
-    variables = {"PROTON_CACHE_DIR": cache, "TRITON_CACHE_DIR": cache}
-    variables["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
-    )
-    if assembler:
-        variables |= dict.fromkeys(ASSEMBLER_VARIABLES, assembler)
+    folders = {"PROTON_CACHE_DIR": cache, "TRITON_CACHE_DIR": cache}
+    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+    folders["PYTHONPATH"] = os.pathsep.join(paths)
     with subprocess.Popen(
         [compiler.python, str(ROOT / "benchmarks" / "one_compiler.py"), compiler.name],
-        env=os.environ | variables,
+        env=os.environ | folders | variables,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -136,15 +134,15 @@ def rounds(processes: list[Process], repeats: int, cached: bool) -> Answers:
     return found
 
 
-def cold_starts(compilers: list[Compiler], starts: int, assembler: str | None) -> Answers:
-    """New processes in turn, after one each that does not count (it writes the byte code)."""
+def cold_starts(compilers: list[Compiler], starts: int, variables: dict[str, str]) -> Answers:
+    """New processes in turn, after one each that does not count."""
     whats = ("process to cubin", "import to cubin")
     found: Answers = {what: {compiler.name: [] for compiler in compilers} for what in whats}
     for number in range(starts + 1):
         for compiler in compilers:
             with tempfile.TemporaryDirectory() as cache:
                 begin = time.perf_counter()
-                with started(compiler, cache, assembler) as process:
+                with started(compiler, cache, variables) as process:
                     answer = process.compile(SPECIMENS["vector add 1024"])
                     from_creation = (time.perf_counter() - begin) * 1e3
             if number:
@@ -203,7 +201,12 @@ def main() -> None:
     options = parser.parse_args()
     console = Console(width=120)
     with ExitStack() as stack:
-        twins, cache = (stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(2))
+        twins, cache, bytecode = (
+            stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3)
+        )
+        variables = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
+        if options.ptxas:
+            variables |= dict.fromkeys(ASSEMBLER_VARIABLES, options.ptxas)
         compilers = [Compiler("proton", sys.executable, KERNELS)]
         if has_triton(options.triton_python):
             for file in {kernel["file"] for kernel in SPECIMENS.values()}:
@@ -212,13 +215,13 @@ def main() -> None:
         else:
             console.print(f"{options.triton_python} has no Triton: only Proton is measured")
         processes = [
-            stack.enter_context(started(compiler, cache, options.ptxas)) for compiler in compilers
+            stack.enter_context(started(compiler, cache, variables)) for compiler in compilers
         ]
         about = [process.ask("about") for process in processes]
         console.print(*about, sep="\n", soft_wrap=True)
         warm = rounds(processes, options.repeats, cached=False)
         hits = rounds(processes, options.repeats, cached=True)
-        cold = cold_starts(compilers, options.starts, options.ptxas)
+        cold = cold_starts(compilers, options.starts, variables)
     console.print(stages(warm))
     console.print(comparison("warm compile, total", warm))
     console.print(comparison("vector add, new process, empty cache", cold))
