@@ -32,12 +32,16 @@ class _ToTriton(ast.NodeTransformer):
         return node.body if all(call.startswith("proton.scope(") for call in calls) else node
 
 
+def triton_source(source: str) -> str:
+    """The source of a module of kernels, for Triton."""
+    return ast.unparse(ast.fix_missing_locations(_ToTriton().visit(ast.parse(source))))
+
+
 def triton_twin(module: ModuleType) -> ModuleType:
     """The module of kernels, jitted by Triton."""
-    tree = ast.fix_missing_locations(_ToTriton().visit(ast.parse(inspect.getsource(module))))
     name = f"triton_{module.__name__.rpartition('.')[2]}"
     path = Path(_FOLDER.name) / f"{name}.py"
-    path.write_text(ast.unparse(tree))
+    path.write_text(triton_source(inspect.getsource(module)))
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

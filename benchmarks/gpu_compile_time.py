@@ -1,0 +1,235 @@
+"""How long a kernel takes to compile for an H200: by Proton and, where it is there, by Triton.
+
+    python benchmarks/gpu_compile_time.py [--repeats 15] [--starts 7] [--triton-python FILE]
+                                          [--ptxas FILE] [--json FILE]
+
+Needs no GPU: nothing is loaded or launched. Both compile the same source (peers.py) for the same
+types, from the Python function on, each in a process of its own, and take turns. Shown are
+medians, and least to most. A ratio is Proton's time over Triton's in one round: below 1 Proton
+is faster.
+
+Warm compiles go past the disk cache, and store what they made there. A stage has what its
+compiler calls so: LLVM's optimiser is in Triton's `llir` and in Proton's `ptx`, so only their sum
+compares. `other` is what no stage has: the cache's key, storing. A disk hit is a function that the
+process has not seen, until its machine code is in memory.
+
+A new process compiles vector add with an empty cache; its files are in the system's memory, and
+the byte code of all modules is on disk, in a folder of this run. `process to cubin` is from the
+creation of the process, `import to cubin` in the process from before the import of the compiler.
+numpy, which the kernels' files use, is imported before that; torch is not, as neither compiler
+needs it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from peers import triton_source
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+KERNELS = ROOT / "proton" / "kernels"
+ASSEMBLER_VARIABLES = ("PROTON_PTXAS", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
+STAGES = ("frontend", "ttir", "ttgir", "llir", "ptx", "cubin")
+Answers = dict[str, dict[str, list[dict[str, Any]]]]  # specimen -> compiler -> one a round
+
+
+def specimen(name: str, types: str, block: int, num_warps: int) -> dict[str, Any]:
+    """A kernel whose pointers are aligned and whose sizes 16 divides, but for `share`, the rows
+    of a program. `types` has its parameters, each as name:type."""
+    typed = dict(entry.split(":") for entry in types.split())
+    return {
+        "file": f"{name}.py",
+        "function": f"{name.removeprefix('vector_')}_kernel",
+        "types": typed,
+        "constants": {"BLOCK": block},
+        "divisible": [n for n, type_ in typed.items() if n != "share" and type_ != "fp32"],
+        "num_warps": num_warps,
+    }
+
+
+ADD = "x_ptr:*fp32 y_ptr:*fp32 out_ptr:*fp32 n:i32"
+SOFTMAX = "x_ptr:*fp32 out_ptr:*fp32 x_stride:i32 out_stride:i32 rows:i32 columns:i32 share:i32"
+LAYER_NORM = (
+    "x_ptr:*fp16 weight_ptr:*fp16 bias_ptr:*fp16 y_ptr:*fp16 mean_ptr:*fp32 rstd_ptr:*fp32 "
+    "stride:i32 rows:i32 columns:i32 share:i32 epsilon:fp32"
+)
+SPECIMENS = {
+    "vector add 1024": specimen("vector_add", ADD, 1024, 4),
+    "softmax 1024": specimen("softmax", SOFTMAX, 1024, 4),
+    "softmax 8192": specimen("softmax", SOFTMAX, 8192, 8),
+    "layer norm 1024": specimen("layer_norm", LAYER_NORM, 1024, 4),
+    "layer norm 8192": specimen("layer_norm", LAYER_NORM, 8192, 8),
+}
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler's name in one_compiler.py, the Python that has it, its copies of the kernels."""
+
+    name: str
+    python: str
+    sources: Path
+
+
+@dataclass(frozen=True)
+class Process:
+    """A compiler that runs."""
+
+    compiler: Compiler
+    popen: subprocess.Popen[str]
+
+    def ask(self, request: Any) -> Any:
+        """The answer to a request; ends the program where none comes."""
+        assert self.popen.stdin is not None
+        assert self.popen.stdout is not None
+        print(json.dumps(request), file=self.popen.stdin, flush=True)
+        line = self.popen.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.compiler.name} failed")
+        return json.loads(line)
+
+    def compile(self, kernel: dict[str, Any], cached: bool = False) -> dict[str, Any]:
+        """Times of one compile, or with `cached` of a disk hit."""
+        path = str(self.compiler.sources / kernel["file"])
+        return self.ask(kernel | {"path": path, "cached": cached})
+
+
+@contextmanager
+def started(compiler: Compiler, cache: str, variables: dict[str, str]) -> Iterator[Process]:
+    """A process that has imported no compiler yet; it ends with the block."""
+    folders = {"PROTON_CACHE_DIR": cache, "TRITON_CACHE_DIR": cache}
+    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+    folders["PYTHONPATH"] = os.pathsep.join(paths)
+    with subprocess.Popen(
+        [compiler.python, str(ROOT / "benchmarks" / "one_compiler.py"), compiler.name],
+        env=os.environ | folders | variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as popen:
+        yield Process(compiler, popen)
+
+
+def rounds(processes: list[Process], repeats: int, cached: bool) -> Answers:
+    """All specimens in turn, each by all compilers in turn, after a round that does not count."""
+    found: Answers = {name: {p.compiler.name: [] for p in processes} for name in SPECIMENS}
+    for number in range(repeats + 1):
+        for name, kernel in SPECIMENS.items():
+            for process in processes:
+                answer = process.compile(kernel, cached)
+                if number:
+                    found[name][process.compiler.name].append(answer)
+    return found
+
+
+def cold_starts(compilers: list[Compiler], starts: int, variables: dict[str, str]) -> Answers:
+    """New processes in turn, after one each that does not count."""
+    whats = ("process to cubin", "import to cubin")
+    found: Answers = {what: {compiler.name: [] for compiler in compilers} for what in whats}
+    for number in range(starts + 1):
+        for compiler in compilers:
+            with tempfile.TemporaryDirectory() as cache:
+                begin = time.perf_counter()
+                with started(compiler, cache, variables) as process:
+                    answer = process.compile(SPECIMENS["vector add 1024"])
+                    from_creation = (time.perf_counter() - begin) * 1e3
+            if number:
+                times = (from_creation, answer["ms since request"])
+                for what, ms in zip(whats, times, strict=True):
+                    found[what][compiler.name].append({"ms": ms})
+    return found
+
+
+def spread(values: list[float], digits: int) -> str:
+    """Median, least and most."""
+    median, least, most = (f"{f(values):.{digits}f}" for f in (statistics.median, min, max))
+    return f"{median} ({least}..{most})"
+
+
+def comparison(title: str, answers: Answers) -> Table:
+    """A row for each of what was measured, a column for each compiler, and ratios."""
+    compilers = list(next(iter(answers.values())))
+    table = Table(title, *(f"{name}, ms" for name in compilers))
+    if len(compilers) == 2:
+        table.add_column("ratio")
+    for what, by_compiler in answers.items():
+        times = [[answer["ms"] for answer in found] for found in by_compiler.values()]
+        cells = [spread(values, 1) for values in times]
+        if len(times) == 2:
+            cells.append(spread([ours / theirs for ours, theirs in zip(*times, strict=True)], 2))
+        table.add_row(what, *cells)
+    return table
+
+
+def stages(answers: Answers) -> Table:
+    """Medians of the stages of compiles."""
+    table = Table("warm compile, ms", "compiler", *STAGES, "other")
+    for what, by_compiler in answers.items():
+        for compiler, found in by_compiler.items():
+            parts = [[answer["stages"][stage] for answer in found] for stage in STAGES]
+            parts.append([answer["ms"] - sum(answer["stages"].values()) for answer in found])
+            table.add_row(what, compiler, *(f"{statistics.median(p):.1f}" for p in parts))
+    return table
+
+
+def has_triton(python: str) -> bool:
+    command = [python, "-c", "import triton"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--starts", type=int, default=7, help="new processes")
+    parser.add_argument("--triton-python", default=sys.executable, help="the Python with Triton")
+    parser.add_argument("--ptxas", default=None, help="the assembler of both, not each one's own")
+    parser.add_argument("--json", type=Path, default=None, help="write all times there, too")
+    options = parser.parse_args()
+    console = Console(width=120)
+    with ExitStack() as stack:
+        twins, cache, bytecode = (
+            stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3)
+        )
+        variables = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
+        if options.ptxas:
+            variables |= dict.fromkeys(ASSEMBLER_VARIABLES, options.ptxas)
+        compilers = [Compiler("proton", sys.executable, KERNELS)]
+        if has_triton(options.triton_python):
+            for file in {kernel["file"] for kernel in SPECIMENS.values()}:
+                Path(twins, file).write_text(triton_source((KERNELS / file).read_text()))
+            compilers.append(Compiler("triton", options.triton_python, Path(twins)))
+        else:
+            console.print(f"{options.triton_python} has no Triton: only Proton is measured")
+        processes = [
+            stack.enter_context(started(compiler, cache, variables)) for compiler in compilers
+        ]
+        about = [process.ask("about") for process in processes]
+        console.print(*about, sep="\n", soft_wrap=True)
+        warm = rounds(processes, options.repeats, cached=False)
+        hits = rounds(processes, options.repeats, cached=True)
+        cold = cold_starts(compilers, options.starts, variables)
+    console.print(stages(warm))
+    console.print(comparison("warm compile, total", warm))
+    console.print(comparison("vector add, new process, empty cache", cold))
+    console.print(comparison("disk hit", hits))
+    if options.json:
+        results = {"about": about, "warm": warm, "new process": cold, "disk hit": hits}
+        options.json.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

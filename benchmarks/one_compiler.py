@@ -1,0 +1,141 @@
+"""One compiler in a process of its own, asked by gpu_compile_time.py.
+
+    python benchmarks/one_compiler.py proton|triton
+
+Each line of the input is a request in JSON, `"about"` or a specimen to compile for an H200; each
+line of the output is its answer. The compiler is imported by the first request, and numpy, which
+the files of kernels import, before it.
+"""
+
+import functools
+import importlib.util
+import json
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy  # noqa: F401
+
+CAPABILITY = 90
+
+
+@functools.cache
+def load(path: str) -> Any:
+    """The module in a file."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
+    """ms from the Python function on, and of each stage."""
+    import proton
+    from proton.backends.nvidia.options import GPUOptions
+    from proton.base.targets import GPUTarget
+    from proton.compiler import Specialization, compile_for_gpu
+    from proton.language.types import str_to_ty
+
+    function = getattr(load(specimen["path"]), specimen["function"]).fn
+    proton.knobs.always_compile = not specimen["cached"]
+    begin = time.perf_counter()
+    types = tuple((name, str_to_ty(short)) for name, short in specimen["types"].items())
+    kernel = compile_for_gpu(
+        proton.jit(function),
+        Specialization(types, tuple(specimen["constants"].items()), tuple(specimen["divisible"])),
+        GPUOptions(GPUTarget("cuda", CAPABILITY), num_warps=specimen["num_warps"]),
+    )
+    ms = (time.perf_counter() - begin) * 1e3
+    assert kernel.from_cache == specimen["cached"]
+    return {"ms": ms, "stages": kernel.times}
+
+
+def compile_by_triton(specimen: dict[str, Any]) -> dict[str, Any]:
+    """The same. `frontend` has the making of the cache's key in it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    heard: list[Any] = []
+    function = getattr(load(specimen["path"]), specimen["function"]).fn
+    triton.knobs.compilation.always_compile = not specimen["cached"]
+    triton.knobs.compilation.listener = lambda **event: heard.append(event)
+    begin = time.perf_counter()
+    kernel = triton.jit(function)
+    constants = specimen["constants"]
+    source = ASTSource(
+        kernel,
+        signature=specimen["types"] | dict.fromkeys(constants, "constexpr"),
+        constexprs=constants,
+        attrs={
+            (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
+            for name in specimen["divisible"]
+        },
+    )
+    # Fusion is Triton's default; 3.9 warns where nobody asks for it.
+    options = {"num_warps": specimen["num_warps"], "enable_fp_fusion": True}
+    triton.compile(source, target=GPUTarget("cuda", CAPABILITY, 32), options=options)
+    ms = (time.perf_counter() - begin) * 1e3
+    assert heard[0]["cache_hit"] == specimen["cached"]
+    times = heard[0]["times"]
+    stages = [("frontend", times.ir_initialization), *times.lowering_stages]
+    return {"ms": ms, "stages": {stage: us / 1e3 for stage, us in stages}}
+
+
+def about_proton() -> str:
+    import proton
+    from proton.backends.nvidia import tools
+
+    return f"Proton {proton.__version__}, {described(tools.ptxas())}"
+
+
+def about_triton() -> str:
+    """Names the assemblers that Triton carries, too: a variable or the target chooses."""
+    import triton
+    from triton.backends.nvidia.compiler import get_ptxas
+
+    carried = sorted(Path(triton.__file__).parent.glob("backends/nvidia/bin/ptxas*"))
+    list_ = ", ".join(f"{path.name} {version(path)}" for path in carried) or "none"
+    used = described(get_ptxas(CAPABILITY).path)
+    return f"Triton {triton.__version__}, {used}; it carries {list_}"
+
+
+def described(ptxas: str | Path) -> str:
+    return f"ptxas {version(ptxas)} of {ptxas}"
+
+
+def version(ptxas: str | Path) -> str:
+    """As the program says it."""
+    text = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"V([\d.]+)", text)
+    return found[1] if found else text.strip()
+
+
+COMPILERS: dict[str, tuple[Callable[[], str], Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "proton": (about_proton, compile_by_proton),
+    "triton": (about_triton, compile_by_triton),
+}
+
+
+def main() -> None:
+    about, compile_ = COMPILERS[sys.argv[1]]
+    for line in sys.stdin:
+        begin = time.perf_counter()
+        request = json.loads(line)
+        if request == "about":
+            answer: Any = f"{about()}, Python {platform.python_version()}"
+        else:
+            answer = compile_(request)
+            answer["ms since request"] = (time.perf_counter() - begin) * 1e3
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
