@@ -1,6 +1,6 @@
 """Compiles one kernel source with Proton and with Triton.
 
-Triton has no scopes in its language: its copy of the source is the same text with `with
+Triton has no scopes in its language: its copy of the source is the kernels' text with `with
 proton.scope(...)` taken away around what is in it, and the imports rebound.
 """
 
@@ -17,7 +17,14 @@ _IMPORTS = {"proton": "triton", "proton.language": "triton.language"}
 
 
 class _ToTriton(ast.NodeTransformer):
-    """Rebinds the imports, and unwraps scopes."""
+    """Rebinds the imports, unwraps scopes, and leaves out functions of the host."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
+        return None if (node.module or "").startswith("proton.") else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
+        is_kernel = any(ast.unparse(d).startswith("proton.jit") for d in node.decorator_list)
+        return self.generic_visit(node) if is_kernel else None
 
     def visit_Import(self, node: ast.Import) -> ast.AST:
         for alias in node.names:

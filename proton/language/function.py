@@ -94,11 +94,13 @@ def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
     return ConstexprFunction(fn)
 
 
-def _root_name(node: ast.expr) -> str:
-    """The name at the start of `name.attribute...`; "" for anything else."""
+def _dotted(node: ast.expr) -> str:
+    """The text of `name.attribute...`; "" for anything else."""
+    parts = []
     while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
         node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 class DeviceFunction:
@@ -217,11 +219,12 @@ class DeviceFunction:
     def _reads(self) -> dict[str, ast.expr]:
         """What the body reads of its surroundings, by its text: names and their attributes."""
         return {
-            ast.unparse(node): node
+            text: node
             for node in ast.walk(self.parse())
             if isinstance(node, ast.Name | ast.Attribute)
             and isinstance(node.ctx, ast.Load)
-            and _root_name(node) not in self.bound_names
+            and (text := _dotted(node))
+            and text.partition(".")[0] not in self.bound_names
         }
 
     def watched_globals(

@@ -141,10 +141,25 @@ def test_a_tool_that_a_knob_names(tmp_path: Path) -> None:
 # The assembler
 
 
+def assembled(ptx: str) -> cubin.Cubin:
+    with cubin.Assembler(GPUTarget("cuda", 90), "k") as assembler:
+        assembler.feed(ptx)
+        return assembler.finish()
+
+
+def test_an_assembler_that_dies_before_it_has_read_anything(tmp_path: Path) -> None:
+    tool = tmp_path / "ptxas"
+    tool.write_text("#!/bin/sh\necho no licence; exit 3\n")
+    tool.chmod(0o755)
+    refusal = "ptxas refused k: no licence"
+    with knobs.scope(ptxas=str(tool)), pytest.raises(PassError, match=refusal):
+        assembled("x" * (1 << 20))
+
+
 def test_ptx_that_the_assembler_refuses_says_its_words() -> None:
     ptx = ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k() { nonsense; }\n"
     with pytest.raises(PassError, match=r"(?s)ptxas refused k: .*nonsense"):
-        cubin.assemble(ptx, GPUTarget("cuda", 90), "k")
+        assembled(ptx)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +174,7 @@ def test_words_of_the_assembler_that_are_an_error(tmp_path: Path, words: str, ru
     tool.write_text(f'#!/bin/sh\nfor last; do :; done\necho "{words}"; : > "$last"\n')
     tool.chmod(0o755)
     with knobs.scope(ptxas=str(tool)), pytest.raises(PassError, match=rule):
-        cubin.assemble("", GPUTarget("cuda", 90), "k")
+        assembled("")
 
 
 def test_a_dtype_stands_for_an_aligned_array_and_numbers_for_themselves() -> None:

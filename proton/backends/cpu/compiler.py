@@ -61,10 +61,10 @@ def compile_kernel(
         )
         with stages.timed("translate"):
             text = _translate(module)
+        texts = stages.texts()
     with stages.timed("object"):
         code, optimised = llvm.emit_object(text)
-    stages.texts["llir"] = optimised
-    files = {f"{stage}.mlir": t.encode() for stage, t in stages.texts.items() if stage != "llir"}
+    files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
     files |= {"llir.ll": optimised.encode(), "code.o": code}
     return CompileResult(data, files, stages.times)
 

@@ -1,6 +1,6 @@
 """From a device function and a signature to a cubin for one architecture."""
 
-from proton.backends.nvidia.cubin import assemble
+from proton.backends.nvidia.cubin import Assembler
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
 from proton.backends.nvidia.ptx import emit_ptx
@@ -24,7 +24,7 @@ def compile_kernel(
     `label` names the folder of the dumps: each variant of a kernel has one of its own.
     """
     stages, target = Stages(label), options.target
-    with mlir_context():
+    with mlir_context(), Assembler(target, fn.__name__) as assembler:
         with stages.timed("frontend"):
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         module = stages.run("ttir", module, ttir_passes(None))
@@ -36,8 +36,10 @@ def compile_kernel(
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
             ptx = emit_ptx(module, target)
-    with stages.timed("cubin"):
-        cubin = assemble(ptx, target, fn.__name__)
+        with stages.timed("cubin"):
+            assembler.feed(ptx)
+            texts = stages.texts()  # while the assembler works
+            cubin = assembler.finish()
     data = {
         "name": fn.__name__,
         "target": str(target),
@@ -47,7 +49,7 @@ def compile_kernel(
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,
     }
-    files = {f"{stage}.mlir": text.encode() for stage, text in stages.texts.items()}
+    files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
 

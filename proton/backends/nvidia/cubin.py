@@ -4,6 +4,7 @@
 against the programs that fit on an SM (docs/decisions.md, 22).
 """
 
+import contextlib
 import re
 import subprocess
 import tempfile
@@ -31,27 +32,66 @@ class Cubin:
     log: str
 
 
-def assemble(ptx: str, target: GPUTarget, name: str) -> Cubin:
-    """Assembles PTX for a target; raises PassError with the assembler's words."""
-    with tempfile.TemporaryDirectory(prefix="proton-") as folder:
-        source, result = Path(folder, f"{name}.ptx"), Path(folder, f"{name}.cubin")
-        source.write_text(ptx)
+class Assembler:
+    """A `ptxas` that starts before there is PTX: half of its time is its own start, which passes
+    while the PTX is made. A context: leaving it ends the process, whatever has happened.
+
+    >>> with Assembler(target, "add") as assembler:
+    ...     assembler.feed(ptx)
+    ...     cubin = assembler.finish()
+    """
+
+    def __init__(self, target: GPUTarget, name: str) -> None:
+        self.name = name
+        self.folder = tempfile.TemporaryDirectory(prefix="proton-")
+        self.result = Path(self.folder.name, f"{name}.cubin")
         command = [str(tools.ptxas()), f"-arch={target.facts.chip}", "-v", "-lineinfo"]
-        run = subprocess.run(
-            [*command, str(source), "-o", str(result)], capture_output=True, text=True, check=False
+        self.process = subprocess.Popen(
+            [*command, "/dev/stdin", "-o", str(self.result)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
-        log = run.stderr + run.stdout
-        if run.returncode:
-            raise PassError(f"ptxas refused {name}: {log.strip()}")
-        code = result.read_bytes()
-    for warning in _SERIOUS:
-        if warning in log:
-            raise PassError(f"ptxas serialises tensor-core instructions of {name}: {log}")
-    about = log[log.find(f"Compiling entry function '{name}'") :]
-    registers, spills = _REGISTERS.search(about), _SPILLS.search(about)
-    if registers is None or spills is None:
-        raise PassError(f"ptxas says nothing about the registers of {name}: {log}")
-    return Cubin(code, int(registers[1]), int(spills[1]) + int(spills[2]), log)
+
+    def __enter__(self) -> "Assembler":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._close_input()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self.folder.cleanup()
+
+    def feed(self, ptx: str) -> None:
+        """Hands over the PTX: from here on the assembler works."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has given up: `finish` says why
+            self.process.stdin.write(ptx)
+        self._close_input()
+
+    def _close_input(self) -> None:
+        pipe, self.process.stdin = self.process.stdin, None
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+    def finish(self) -> Cubin:
+        """The machine code; raises PassError with the assembler's words."""
+        log, _ = self.process.communicate()
+        if self.process.returncode:
+            raise PassError(f"ptxas refused {self.name}: {log.strip()}")
+        for warning in _SERIOUS:
+            if warning in log:
+                raise PassError(f"ptxas serialises tensor-core instructions of {self.name}: {log}")
+        about = log[log.find(f"Compiling entry function '{self.name}'") :]
+        registers, spills = _REGISTERS.search(about), _SPILLS.search(about)
+        if registers is None or spills is None:
+            raise PassError(f"ptxas says nothing about the registers of {self.name}: {log}")
+        code = self.result.read_bytes()
+        return Cubin(code, int(registers[1]), int(spills[1]) + int(spills[2]), log)
 
 
 def disassemble(code: bytes) -> str:

@@ -20,7 +20,9 @@ def find(knob: str, relative: str, package: str) -> Path:
         if not Path(override).exists():
             raise ProtonError(f"{knob} names {override}, which does not exist")
         return Path(override)
-    candidates = [Path(folder, relative) for folder in _wheels()]
+    if (found_in_wheel := _in_wheels(relative)) is not None:
+        return found_in_wheel
+    candidates = []
     if knobs.cuda_home is not None:
         candidates.append(Path(knobs.cuda_home) / relative)
     if found := shutil.which(Path(relative).name):
@@ -45,6 +47,12 @@ def _wheels() -> list[Path]:
     if spec is None or spec.submodule_search_locations is None:
         return []
     return [Path(root, "cu13") for root in spec.submodule_search_locations]
+
+
+@functools.cache
+def _in_wheels(relative: str) -> Path | None:
+    files = (Path(folder, relative) for folder in _wheels())
+    return next((file for file in files if file.exists()), None)
 
 
 _version = functools.cache(metadata.version)
