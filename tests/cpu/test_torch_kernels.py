@@ -82,9 +82,10 @@ def test_options_of_launches_on_tensors(rng: np.random.Generator) -> None:
 
 def run(script: str, *arguments: Any, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs one of the scripts in kernels/."""
+    path = os.pathsep.join([str(ROOT), *sys.path])
     return subprocess.run(
         [sys.executable, ROOT / "kernels" / script, *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        env={**os.environ, "PYTHONPATH": path, **variables},
         capture_output=True,
         text=True,
         timeout=300,
