@@ -160,6 +160,7 @@ class _Lowering:
             "units": 1,
             "capacity": self.capacity,
             "payload_slots": self.layout["payload_slots"],
+            "clock_bits": 64,
         }
         for name, value in constants.items():
             width = wire.HEADER[name].itemsize * 8
@@ -205,13 +206,13 @@ class _Lowering:
             slot = arith.RemUIOp(number, constant(self.capacity, _i(64))).result
         offset = arith.MulIOp(slot, constant(self.record_bytes, _i(64))).result
         place = element_pointer(byte_pointer(self.block, self.segment), offset, _i(8))
-        _store(view.start, place, wire.START_OFFSET)
-        _store(view.end, place, wire.END_OFFSET)
+        _store(view.start, place, wire.record_offset("start"))
+        _store(view.end, place, wire.record_offset("end"))
         tag = wire.tag(wire.Kind(view.kind.value), view.scope_id.value)
-        _store(constant(_signed(tag, 32), _i(32)), place, wire.TAG_OFFSET)
-        _store(view.iteration, place, wire.ITERATION_OFFSET)
+        _store(constant(_signed(tag, 32), _i(32)), place, wire.record_offset("tag"))
+        _store(view.iteration, place, wire.record_offset("iteration"))
         for position, value in enumerate(view.payload):
-            _store(value, place, wire.RECORD_BASE_BYTES + 8 * position)
+            _store(value, place, wire.record_offset("payload") + 8 * position)
 
     def _flush(self, op: Any) -> None:
         """Writes, and hands the segment over when this record was its last."""

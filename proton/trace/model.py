@@ -52,8 +52,9 @@ class Kernel:
     strategy: Strategy
     scopes: tuple[Scope, ...]
     emptied: tuple[str, ...] = ()  # paths of scopes in which optimisation left no work
-    units: int = 1
+    units: int = 1  # of a program: warps of a GPU's; 1 on the CPU
     payload_slots: int = 0
+    clock_bits: int = 64  # of the clocks in records: 32 or 64
     options: dict[str, object] = field(default_factory=dict)
 
 
@@ -74,8 +75,9 @@ class Chunk:
 class Launch:
     """One launch and its profile buffer (uint8, grid[0] * grid[1] * grid[2] blocks).
 
-    `host_start` and `host_end` are `time.perf_counter_ns()` around the launch; `path` joins
-    the host scopes that were open, "" for none. `thread` is the host thread's ident.
+    `host_start` and `host_end` are `time.perf_counter_ns()` around the launch, which on a GPU only
+    begins it; `path` joins the host scopes that were open, "" for none. `thread` is the host
+    thread's ident, `device` the GPU's number.
     """
 
     kernel: int  # index into Run.kernels
@@ -87,6 +89,7 @@ class Launch:
     chunks: list[Chunk] = field(default_factory=list)
     path: str = ""
     thread: int = 0
+    device: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +121,24 @@ class Clock:
     edge_cost_ns: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class GPUClock:
+    """How a GPU's global timer becomes host time: pairs (timer, perf_counter_ns) taken around the
+    run, oldest first; `error_ns` is the uncertainty of one pair.
+
+    How cycles of an SM become the timer's ns is in the headers that each program leaves.
+    `slice_cost_cycles` and `edge_cost_cycles` are as in Clock, in cycles of an SM.
+    """
+
+    device: int
+    name: str
+    timer_ns: np.ndarray  # int64
+    host_ns: np.ndarray  # int64
+    error_ns: float = 0.0
+    slice_cost_cycles: float = 0.0
+    edge_cost_cycles: float = 0.0
+
+
 @dataclass(kw_only=True)
 class RawRun:
     """Everything a session recorded. `origin_ns` (perf_counter_ns) is the run's time zero;
@@ -127,6 +148,7 @@ class RawRun:
     origin_ns: int
     origin_unix_ns: int
     clock: Clock
+    gpus: list[GPUClock] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     host: list[HostSlice] = field(default_factory=list)

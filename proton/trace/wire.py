@@ -5,7 +5,7 @@ with linear id p (x fastest, then y, then z). All integers are little-endian. On
 
     header     HEADER_BYTES, `HEADER`
     table      units x u64: records written by each unit, never wrapped, so losses are exact
-    segments   units x capacity records of `record_bytes(payload_slots)`
+    segments   (at the next multiple of 16 bytes) units x capacity records of `record_bytes(payload_slots, clock_bits)`
 
 A record is written once, when its slice ends. Record number k of a unit (k counts from 0)
 lies in slot k mod capacity, so after a wrap the segment holds the newest `capacity` records.
@@ -14,15 +14,19 @@ Under the flush strategy full segments leave the block while the kernel runs, as
 newest `written mod capacity` records (all `capacity` of them when that is 0 and the last
 segment was not flushed; the runtime says which by the chunks it kept).
 
+Clocks of a record have 64 bits, or are the low 32 bits of a GPU's cycle counter; those of the
+header always have 64.
+
 Changing anything here changes `VERSION` and docs/buffer-format.md.
 """
 
 import enum
+import functools
 
 import numpy as np
 
 MAGIC = 0x4E545250  # "PRTN" read as little-endian bytes
-VERSION = 1
+VERSION = 2
 
 
 class State(enum.IntEnum):
@@ -57,16 +61,15 @@ HEADER = np.dtype(
         ("timer_start", "<u8"),  # global timer at init, ns; 0 where the clock needs no timer
         ("clock_end", "<u8"),
         ("timer_end", "<u8"),
+        ("clock_bits", "<u4"),  # of the clocks in records: 32 or 64
     ]
 )
 HEADER_BYTES = 128  # padded to two cache lines; a block starts on a line of its own
 BLOCK_ALIGNMENT = 64
 NO_HARDWARE_ID = 0xFFFFFFFF
 
-# The fixed part of a record: 24 bytes, then payload_slots x 8 bytes, each an i64 or f64 as
-# the scope table of the kernel says.
-RECORD_BASE_BYTES = 24
-START_OFFSET, END_OFFSET, TAG_OFFSET, ITERATION_OFFSET = 0, 8, 16, 20
+CLOCK_BITS = (32, 64)
+RECORD_ALIGNMENT = 16
 NO_ITERATION = 0xFFFFFFFF  # the slice is not in a loop
 
 MAX_SCOPE_ID = (1 << 28) - 1
@@ -84,22 +87,32 @@ def tag(kind: Kind, scope_id: int) -> int:
     return kind << KIND_SHIFT | scope_id
 
 
-def record_bytes(payload_slots: int) -> int:
-    """Bytes of one record."""
-    return RECORD_BASE_BYTES + 8 * payload_slots
+def record_bytes(payload_slots: int, clock_bits: int = 64) -> int:
+    """Bytes of one record: the two clocks, tag and iteration, then the payload."""
+    return record_dtype(payload_slots, clock_bits).itemsize
 
 
-def record_dtype(payload_slots: int) -> np.dtype:
-    """The numpy dtype of one record; `payload` holds raw 8-byte values as u64."""
+@functools.cache
+def record_dtype(payload_slots: int, clock_bits: int = 64) -> np.dtype:
+    """The numpy dtype of one record; `payload` holds raw 8-byte values as u64, each an i64 or f64
+    as the scope table of the kernel says."""
+    clock = f"<u{clock_bits // 8}"
     return np.dtype(
         [
-            ("start", "<u8"),
-            ("end", "<u8"),
+            ("start", clock),
+            ("end", clock),
             ("tag", "<u4"),
             ("iteration", "<u4"),
             ("payload", "<u8", (payload_slots,)),
         ]
     )
+
+
+def record_offset(field: str, clock_bits: int = 64) -> int:
+    """Offset of a field in a record."""
+    fields = record_dtype(0, clock_bits).fields
+    assert fields is not None
+    return fields[field][1]
 
 
 def header_offset(field: str) -> int:
@@ -114,11 +127,11 @@ def table_offset() -> int:
 
 
 def segments_offset(units: int) -> int:
-    """Offset of the first segment in a block."""
-    return HEADER_BYTES + 8 * units
+    """Offset of the first segment in a block: a GPU stores 16 bytes at once, aligned."""
+    return -(-(HEADER_BYTES + 8 * units) // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
 
 
-def block_bytes(units: int, capacity: int, payload_slots: int) -> int:
+def block_bytes(units: int, capacity: int, payload_slots: int, clock_bits: int = 64) -> int:
     """Bytes of one program's block, padded to BLOCK_ALIGNMENT."""
-    end = segments_offset(units) + units * capacity * record_bytes(payload_slots)
+    end = segments_offset(units) + units * capacity * record_bytes(payload_slots, clock_bits)
     return -(-end // BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
