@@ -20,6 +20,7 @@ def start(
     strategy: str = "circular",
     capacity: int = 0,
     placement: str = "schedule",
+    clock_bits: int = 32,
 ) -> None:
     """Starts recording: every launch from here on is instrumented, if it has scopes.
 
@@ -27,10 +28,18 @@ def start(
     the newest, "flush" moves them to host memory and loses none, "counting" only counts.
     `capacity` 0 lets the compiler choose. `placement` "schedule" shows when the work ran;
     "program" keeps records where they are written, and keeps the work of scopes apart at a
-    price. Raises ProfileError when a session is running.
+    price. On a GPU the `capacity` is that of a warp, rounded up to a power of two, and records
+    have `clock_bits` of the SM's cycle counter: 32, which are unambiguous for kernels of up to
+    2^32 cycles (two seconds), or 64. Raises ProfileError when a session is running.
     """
     if not knobs.profile_disable:
-        session.start(name, strategy=strategy, capacity=capacity, placement=placement)
+        session.start(
+            name,
+            strategy=strategy,
+            capacity=capacity,
+            placement=placement,
+            clock_bits=clock_bits,
+        )
 
 
 def finalize() -> Run:

@@ -24,6 +24,8 @@ from proton.trace import wire
 PROFILE_ATTRIBUTE = "proton.profile"  # on the kernel, JSON: see `profile_layout`
 BLOCK_BYTES_ATTRIBUTE = "proton.block_bytes"
 DEFAULT_CAPACITY = 256  # records of a program whose scopes are in loops: 8 KiB with payload
+GPU_CAPACITY = 64  # the same of a warp: there are many
+GLOBAL = 1  # address space of a GPU's memory
 _LOOPS = ("scf.for", "scf.while")
 _RECORDS = ("proton_gpu.circular_record", "proton_gpu.flush_record", "proton_gpu.counting_record")
 
@@ -33,14 +35,18 @@ _RECORDS = ("proton_gpu.circular_record", "proton_gpu.flush_record", "proton_gpu
 class AllocateProfile(Pass):
     """Sizes the profile block of each instrumented kernel and adds its arguments.
 
-    `capacity` 0 means: exactly as many records as a program makes where that is known, else
-    `DEFAULT_CAPACITY`.
+    `capacity` 0 means: exactly as many records as a unit makes where that is known, else
+    `DEFAULT_CAPACITY`. A program has `units` units; with 0 it is on the CPU, where the program is
+    the unit and the code takes the host's thread, too. On a GPU the capacity is rounded up to a
+    power of two.
     """
 
     name: ClassVar[str] = "allocate-profile"
 
     strategy: str = "circular"
     capacity: int = 0
+    units: int = 0
+    clock_bits: int = 64
 
     def run(self, module: Any) -> None:
         for function in kernel_functions(module):
@@ -51,18 +57,26 @@ class AllocateProfile(Pass):
         records = ops_named(function, *_RECORDS)
         scopes = json.loads(function.attributes[TABLE_ATTRIBUTE].value)["scopes"]
         slots = max((len(scope["payload"]) for scope in scopes), default=0)
-        capacity = self.capacity or _auto_capacity(records)
+        on_gpu = self.units > 0
+        default = GPU_CAPACITY if on_gpu else DEFAULT_CAPACITY
+        capacity = self.capacity or _auto_capacity(records, default)
+        if on_gpu:
+            capacity = 1 << (capacity - 1).bit_length()
         if self.strategy == "counting":
             capacity = 0
-        bytes_ = wire.block_bytes(1, capacity, slots)
-        add_argument(function, Argument.PROFILE, pointer_type())
-        add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))
-        if self.strategy == "flush":
-            add_argument(function, Argument.FLUSH, pointer_type())
+        units = max(1, self.units)
+        bytes_ = wire.block_bytes(units, capacity, slots, self.clock_bits)
+        add_argument(function, Argument.PROFILE, pointer_type(GLOBAL if on_gpu else 0))
+        if not on_gpu:
+            add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))
+            if self.strategy == "flush":
+                add_argument(function, Argument.FLUSH, pointer_type())
         layout = json.loads(function.attributes[TABLE_ATTRIBUTE].value) | {
             "strategy": self.strategy,
             "capacity": capacity,
             "payload_slots": slots,
+            "units": units,
+            "clock_bits": self.clock_bits,
             "block_bytes": bytes_,
         }
         i64 = ir.IntegerType.get_signless(64)
@@ -73,7 +87,8 @@ class AllocateProfile(Pass):
 def profile_layout(function: Any) -> dict[str, Any] | None:
     """The layout that `AllocateProfile` chose; None for a kernel without records.
 
-    Keys: strategy, capacity, payload_slots, block_bytes, scopes (the table), emptied.
+    Keys: strategy, capacity, payload_slots, units, clock_bits, block_bytes, scopes (the table),
+    emptied.
     """
     if PROFILE_ATTRIBUTE not in function.attributes:
         return None
@@ -81,8 +96,8 @@ def profile_layout(function: Any) -> dict[str, Any] | None:
     return layout
 
 
-def _auto_capacity(records: list[Any]) -> int:
-    return DEFAULT_CAPACITY if any(_in_loop(op) for op in records) else max(1, len(records))
+def _auto_capacity(records: list[Any], default: int) -> int:
+    return default if any(_in_loop(op) for op in records) else max(1, len(records))
 
 
 def _in_loop(op: Any) -> bool:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from proton.base.errors import CompilationError, SourceSpan
+from proton.base.errors import CompilationError
 from proton.dialect import proton_gpu as pg
 from proton.dialect.mlir import arith, ir
-from proton.dialect.walk import before, kernel_functions, ops_named
+from proton.dialect.walk import before, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
-from proton.transforms.place_records import SCOPES_ATTRIBUTE
+from proton.transforms.place_records import SCOPES_ATTRIBUTE, TILE_INDICES
 
 TABLE_ATTRIBUTE = "proton.table"
 # Ops that cost nothing worth a clock read of its own: they leave edges adjacent.
@@ -222,6 +222,10 @@ class _Instrumenter:
 
 
 def _is_free(op: Any) -> bool:
+    if op.name in TILE_INDICES:
+        return True
+    if any(isinstance(result.type, ir.RankedTensorType) for result in op.results):
+        return False
     return op.name in _FREE or op.name.startswith(_FREE_PREFIXES)
 
 
@@ -253,22 +257,3 @@ def _i32_attr(value: int) -> Any:
 
 def _signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
-
-
-def source_span(location: Any) -> SourceSpan:
-    """The file and line of a location: of the callee, where code was inlined."""
-    if isinstance(location, ir.FileLineColLoc):
-        return SourceSpan(
-            file=location.filename.value
-            if hasattr(location.filename, "value")
-            else str(location.filename),
-            line=location.start_line,
-            column=max(0, location.start_col - 1),
-        )
-    if isinstance(location, ir.NameLoc):
-        return source_span(location.child_loc)
-    if isinstance(location, ir.CallSiteLoc):
-        return source_span(location.callee)
-    if isinstance(location, ir.FusedLoc) and len(location.locations):
-        return source_span(location.locations[0])
-    return SourceSpan(file="", line=0)

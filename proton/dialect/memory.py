@@ -7,9 +7,9 @@ from proton.dialect.mlir import arith, ir, llvm
 DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 
 
-def pointer_type() -> Any:
-    """`!llvm.ptr`"""
-    return ir.Type.parse("!llvm.ptr")
+def pointer_type(space: int = 0) -> Any:
+    """`!llvm.ptr`, or `!llvm.ptr<space>`."""
+    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
 
 
 def element_pointer(base: Any, offset: Any, element: Any) -> Any:

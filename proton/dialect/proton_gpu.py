@@ -33,6 +33,20 @@ class FinalizeOp(ProtonGPU.Operation, name="finalize"):
     segment: Operand[SegmentType]
 
 
+class PinOp(ProtonGPU.Operation, name="pin"):
+    """`proton_gpu.pin %values`: the same values, computed before the clock is read on one side of
+    it and used after it on the other. No instruction comes of it."""
+
+    values: Sequence[Operand[Any]]
+    results_: Sequence[Result[Any]]
+
+    @staticmethod
+    def verify_invariants(op: "PinOp") -> bool:
+        given = [value.type for value in op.operation.operands]
+        kept = [value.type for value in op.operation.results]
+        return given == kept or reject(op, f"results have the types of {given}, got {kept}")
+
+
 class ReadCounterOp(ProtonGPU.Operation, name="read_counter"):
     """`proton_gpu.read_counter`: the clock now; work does not move across it."""
 

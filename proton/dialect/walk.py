@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from proton.base.errors import SourceSpan
 from proton.dialect.mlir import ir
 
 
@@ -55,3 +56,22 @@ def kernel_functions(module: Any) -> list[Any]:
         for op in module.body.operations
         if op.operation.name == "func.func" and "tt.kernel" in op.operation.attributes
     ]
+
+
+def source_span(location: Any) -> SourceSpan:
+    """The file and line of a location: of the callee, where code was inlined."""
+    if isinstance(location, ir.FileLineColLoc):
+        return SourceSpan(
+            file=location.filename.value
+            if hasattr(location.filename, "value")
+            else str(location.filename),
+            line=location.start_line,
+            column=max(0, location.start_col - 1),
+        )
+    if isinstance(location, ir.NameLoc):
+        return source_span(location.child_loc)
+    if isinstance(location, ir.CallSiteLoc):
+        return source_span(location.callee)
+    if isinstance(location, ir.FusedLoc) and len(location.locations):
+        return source_span(location.locations[0])
+    return SourceSpan(file="", line=0)

@@ -231,6 +231,29 @@ def softmax(
 
 
 @DeviceFunction
+def gpu_calibration(out_ptr, n, INNER: constexpr):
+    """The same on a GPU: a loop of multiply-adds, with a scope around each turn or without."""
+    lane = core.arange(0, 128)
+    x = lane.to(float32)
+    y = x
+    with profiling.scope("outer"):
+        for _ in core.range(n):
+            if INNER:
+                with profiling.scope("inner"):
+                    x = _calibration_work(x, y)
+            else:
+                x = _calibration_work(x, y)
+    core.store(out_ptr + lane, x)
+
+
+@DeviceFunction
+def _calibration_work(x, y):
+    for _ in core.static_range(8):
+        x = x * 0.5 + y
+    return x
+
+
+@DeviceFunction
 def calibration(out_ptr, n):
     """What the runtime measures the cost of a scope with: a loop around one that stores."""
     for i in core.range(n):

@@ -9,6 +9,8 @@ import functools
 import sys
 from typing import Any
 
+import numpy as np
+
 from proton.base.errors import LaunchError, ProtonError
 from proton.base.targets import ARCHITECTURES, GPUTarget
 
@@ -145,3 +147,95 @@ def launch_function() -> Any:
     function.argtypes = [ctypes.c_void_p] * 4
     function.restype = ctypes.c_int
     return function
+
+
+# What profiling needs besides
+
+
+def synchronize(device: int) -> None:
+    """Waits for everything on a device; raises what went wrong there."""
+    enter_primary_context(device)
+    _call(_driver().cuCtxSynchronize)
+
+
+def device_name(device: int) -> str:
+    """`NVIDIA H200` and the like."""
+    driver = _driver()
+    name: bytes = _call(driver.cuDeviceGetName, 256, _call(driver.cuDeviceGet, device))
+    return name.split(b"\0")[0].decode()
+
+
+def is_capturing(stream: int) -> bool:
+    """Whether what is queued on a stream goes into a graph."""
+    return bool(int(_call(_driver().cuStreamIsCapturing, stream)))
+
+
+def new_stream() -> int:
+    """A stream of its own, which does not wait for the default one."""
+    driver = _driver()
+    return int(_call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+
+
+@functools.cache
+def memory_pool(device: int) -> Any:
+    """A pool of device memory that keeps what it got."""
+    driver = _driver()
+    properties = driver.CUmemPoolProps()
+    properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.location.id = device
+    pool = _call(driver.cuMemPoolCreate, properties)
+    threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    _call(driver.cuMemPoolSetAttribute, pool, threshold, driver.cuuint64_t((1 << 64) - 1))
+    return pool
+
+
+def allocate(pool: Any, size: int, stream: int) -> int:
+    """Zeroed device memory, from a place in a stream on."""
+    driver = _driver()
+    address = int(_call(driver.cuMemAllocFromPoolAsync, size, pool, stream))
+    _call(driver.cuMemsetD8Async, address, 0, size, stream)
+    return address
+
+
+def release(address: int, stream: int) -> None:
+    """Gives device memory back, from a place in a stream on."""
+    _call(_driver().cuMemFreeAsync, address, stream)
+
+
+def allocate_host(size: int) -> int:
+    """Pinned memory of the host, which the device can reach at the same address."""
+    driver = _driver()
+    flags = driver.CU_MEMHOSTALLOC_PORTABLE | driver.CU_MEMHOSTALLOC_DEVICEMAP
+    return int(_call(driver.cuMemHostAlloc, size, flags))
+
+
+def host_bytes(address: int, size: int) -> np.ndarray:
+    """Pinned memory as an array; the memory must outlive it."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+def release_host(address: int) -> None:
+    """Gives pinned memory back."""
+    _call(_driver().cuMemFreeHost, address)
+
+
+def copy_to_host(host: int, address: int, size: int, stream: int) -> None:
+    """Queues a copy."""
+    _call(_driver().cuMemcpyDtoHAsync, host, address, size, stream)
+
+
+def launch_once(
+    function: int, programs: int, threads: int, stream: int, arguments: list[tuple[int, Any]]
+) -> None:
+    """A launch where its cost does not matter; arguments are (value, ctypes type)."""
+    values = tuple(value for value, _ in arguments), tuple(kind for _, kind in arguments)
+    _call(
+        _driver().cuLaunchKernel, function, programs, 1, 1, threads, 1, 1, 0, stream, values, 0
+    )
+
+
+def programs_per_sm(function: int, threads: int, shared: int) -> int:
+    """How many programs of a kernel an SM holds at once."""
+    query = _driver().cuOccupancyMaxActiveBlocksPerMultiprocessor
+    return int(_call(query, function, threads, shared))

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from proton.backends.nvidia.options import GPUOptions
+from proton.backends.nvidia.options import GPUOptions, Instrumentation
 from proton.base.errors import LaunchError, ProfileError
 from proton.base.knobs import knobs
 from proton.base.targets import WARP_SIZE, GPUTarget
@@ -76,6 +76,7 @@ class _Variant:
 
     kernel: GPUKernel
     launch: Callable[..., None]  # (grid x, y, z, stream, *all values of parameters)
+    function: int  # the driver's handle
 
 
 class GPULauncher:
@@ -95,26 +96,60 @@ class GPULauncher:
         sizes = _checked_grid(grid)
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         device = self._device(described)
-        if sessions.current() is not None:
-            raise ProfileError(
-                f"{self.kernel.__name__} runs on a GPU, where kernels cannot be profiled yet; "
-                "launch it outside of the session, or on numpy arrays"
-            )
         self.kernel.check_globals()
         with compile_lock:
             variant = self._variant(device, described, options)
             self._generate(described)
         self._remember(device, described, values, options, variant)
+        passed = [
+            d.address if d.kind in ("torch", "pointer") else v
+            for d, v in zip(described, values, strict=True)
+        ]
+        session = sessions.current()
+        if session is not None:
+            return self._profiled(session, variant, device, described, options, sizes, passed)
         if all(sizes):
-            passed = [
-                d.address if d.kind in ("torch", "pointer") else v
-                for d, v in zip(described, values, strict=True)
-            ]
             variant.launch(*sizes, cuda.current_stream(device), *passed)
         return variant.kernel
 
+    def _profiled(
+        self,
+        session: sessions.Session,
+        plain: _Variant,
+        device: int,
+        described: list[Given],
+        options: dict[str, Any],
+        sizes: tuple[int, int, int],
+        passed: list[Any],
+    ) -> GPUKernel:
+        """A launch within a session: of the instrumented kernel, if it has scopes."""
+        stream = cuda.current_stream(device)
+        instrumentation = Instrumentation(*session.instrumentation, session.clock_bits)
+        if instrumentation.strategy == "flush":
+            raise ProfileError(
+                "strategy 'flush' is not there on a GPU yet; take 'circular' with a capacity that "
+                "holds what a warp records ('counting' says how much that is)"
+            )
+        with compile_lock:
+            variant = self._variant(device, described, options, instrumentation)
+        recording = None
+        if all(sizes) and variant.kernel.metadata["profile"] is not None:
+            changed = _perturbation(variant, plain)
+            recording = session.begin_gpu_launch(variant.kernel, sizes, device, stream, changed)
+        if recording is None:
+            if all(sizes):
+                plain.launch(*sizes, stream, *passed)
+            return plain.kernel
+        variant.launch(*sizes, stream, *passed, recording.address)
+        session.end_gpu_launch(recording)
+        return variant.kernel
+
     def compile(
-        self, target: GPUTarget, described: list[Given], options: dict[str, Any]
+        self,
+        target: GPUTarget,
+        described: list[Given],
+        options: dict[str, Any],
+        instrumentation: Instrumentation | None = None,
     ) -> GPUKernel:
         """The kernel for arguments like these; needs no GPU."""
         for name in _UNSUPPORTED:
@@ -133,7 +168,9 @@ class GPULauncher:
         return compile_for_gpu(
             self.kernel,  # type: ignore[arg-type]
             Specialization(tuple(types), tuple(constants), tuple(divisible)),
-            GPUOptions(target, **chosen, debug=self.kernel.is_debug()),
+            GPUOptions(
+                target, **chosen, debug=self.kernel.is_debug(), instrumentation=instrumentation
+            ),
         )
 
     def _device(self, described: list[Given]) -> int:
@@ -148,18 +185,28 @@ class GPULauncher:
                 )
         return current
 
-    def _variant(self, device: int, described: list[Given], options: dict[str, Any]) -> _Variant:
+    def _variant(
+        self,
+        device: int,
+        described: list[Given],
+        options: dict[str, Any],
+        instrumentation: Instrumentation | None = None,
+    ) -> _Variant:
         """The machine code for these arguments, compiled and loaded if it is new."""
         arguments = tuple((d.type, d.constant, d.divisible) for d in described)
         chosen = tuple(options.get(name) for name in OPTIONS + _UNSUPPORTED)
-        key = device, arguments, chosen, self.kernel.is_debug()
+        key = device, arguments, chosen, self.kernel.is_debug(), instrumentation
         variant = self._loaded.get(key)
         if variant is None:
-            kernel = self.compile(cuda.target_of(device), described, options)
+            target = cuda.target_of(device)
+            kernel = self.compile(target, described, options, instrumentation)
             self.kernel.watch_globals()
             function = cuda.load(kernel.asm["cubin"], kernel.name, kernel.shared)
             types = [argument.type for argument in described]
-            variant = _Variant(kernel, _variant_launch(kernel, function, device, types))
+            if kernel.metadata["profile"] is not None:
+                types.append("u64")  # the address of the profile buffer
+            launch = _variant_launch(kernel, function, device, types)
+            variant = _Variant(kernel, launch, function)
             self._loaded[key] = variant
         return variant
 
@@ -186,6 +233,23 @@ class GPULauncher:
             self._variants.clear()  # what knobs change is not in the key
             self.launch = _signature_launch(self.kernel, self._variants, kinds)
             self._signature = signature
+
+
+def _perturbation(profiled: _Variant, plain: _Variant) -> dict[str, int]:
+    """What instrumentation did to a kernel: resources with it, and without (`_off`)."""
+    found: dict[str, int] = {}
+    for suffix, variant in (("", profiled), ("_off", plain)):
+        kernel = variant.kernel
+        threads = WARP_SIZE * int(kernel.metadata["num_warps"])
+        found |= {
+            f"registers{suffix}": kernel.n_regs,
+            f"spills{suffix}": kernel.n_spills,
+            f"shared{suffix}": kernel.shared,
+            f"blocks_per_sm{suffix}": cuda.programs_per_sm(
+                variant.function, threads, kernel.shared
+            ),
+        }
+    return found
 
 
 def _checked_grid(grid: Any) -> tuple[int, int, int]:

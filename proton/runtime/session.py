@@ -17,13 +17,16 @@ import numpy as np
 
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
+from proton.compiler import GPUKernel
 from proton.language import profiling
 from proton.runtime.calibration import Calibration, calibrate, clock_pair
+from proton.runtime.gpu_profile import GPURecorder, GPURecording
 from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import (
     Chunk,
     Clock,
+    GPUClock,
     HostSlice,
     Kernel,
     Launch,
@@ -95,10 +98,19 @@ class Session:
     """Records launches and host scopes; `finish` gives the raw run."""
 
     def __init__(
-        self, name: str, strategy: str = "circular", capacity: int = 0, placement: str = "schedule"
+        self,
+        name: str,
+        strategy: str = "circular",
+        capacity: int = 0,
+        placement: str = "schedule",
+        clock_bits: int = 32,
     ) -> None:
         self.name = name
         self.instrumentation = _check_instrumentation(strategy, capacity, placement)
+        if clock_bits not in wire.CLOCK_BITS:
+            raise ProfileError(f"clock_bits must be one of {wire.CLOCK_BITS}, got {clock_bits!r}")
+        self.clock_bits = clock_bits
+        self.gpu: GPURecorder | None = None
         self.arena = Arena()
         self.memory_left: int = knobs.profile_memory
         self.kernels: list[Kernel] = []
@@ -157,6 +169,37 @@ class Session:
                 )
             )
 
+    def begin_gpu_launch(
+        self,
+        kernel: GPUKernel,
+        grid: tuple[int, int, int],
+        device: int,
+        stream: int,
+        options: dict[str, int],
+    ) -> GPURecording | None:
+        """The buffer for a launch of an instrumented kernel, None where memory is used up;
+        `options` says what instrumentation did to the kernel."""
+        profile = kernel.metadata["profile"]
+        size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
+        with self.lock:
+            if self.gpu is None:
+                self.gpu = GPURecorder(self.clock_bits)
+            self.gpu.prepare(device)
+            if size > self.memory_left:
+                self.dropped += 1
+                return None
+            self.memory_left -= size
+            number = self._kernel_number(kernel, profile, options)
+            return self.gpu.begin(
+                number, grid, profile["capacity"], size, self.host.path(), device, stream
+            )
+
+    def end_gpu_launch(self, recording: GPURecording) -> None:
+        """Queues the way of the launch's records to the host."""
+        with self.lock:
+            if self.gpu is not None and not self.finished:
+                self.gpu.end(recording)
+
     def _flush_callback(self, recording: Recording, block_bytes: int) -> Callable[..., None]:
         base = recording.address
 
@@ -171,10 +214,13 @@ class Session:
 
         return _FLUSH(keep)
 
-    def _kernel_number(self, kernel: Any, profile: dict[str, Any]) -> int:
+    def _kernel_number(
+        self, kernel: Any, profile: dict[str, Any], options: dict[str, int] | None = None
+    ) -> int:
         if kernel.key not in self.kernel_numbers:
             self.kernel_numbers[kernel.key] = len(self.kernels)
-            self.kernels.append(_kernel_model(kernel, profile, self.instrumentation[2]))
+            known = {"placement": self.instrumentation[2], **(options or {})}
+            self.kernels.append(_kernel_model(kernel, profile, known))
         return self.kernel_numbers[kernel.key]
 
     def finish(self) -> RawRun:
@@ -184,6 +230,14 @@ class Session:
         with self.lock:
             self.finished = True
             launches = [_compact(launch) for launch in self.launches]
+            machine: dict[str, object] = _machine()
+            gpus: list[GPUClock] = []
+            if self.gpu is not None:
+                arrived, gpus = self.gpu.finish()
+                launches = sorted([*launches, *arrived], key=lambda launch: launch.host_start)
+                self.dropped += self.gpu.lost
+                if self.gpu.error:
+                    machine["cuda_error"] = self.gpu.error
         clock = Clock(
             ticks=np.array([pair.ticks for pair in self.pairs], np.uint64),
             host_ns=np.array([pair.host_ns for pair in self.pairs], np.int64),
@@ -196,11 +250,12 @@ class Session:
             origin_ns=self.origin_ns,
             origin_unix_ns=self.origin_unix_ns,
             clock=clock,
+            gpus=gpus,
             kernels=self.kernels,
             launches=launches,
             host=self.host.slices,
             dropped_launches=self.dropped,
-            machine=_machine(),
+            machine=machine,
         )
 
 
@@ -224,7 +279,7 @@ def _check_instrumentation(strategy: str, capacity: Any, placement: str) -> tupl
     return strategy, capacity, placement
 
 
-def _kernel_model(kernel: Any, profile: dict[str, Any], placement: str) -> Kernel:
+def _kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any]) -> Kernel:
     scopes = [
         Scope(
             name=entry["name"],
@@ -240,13 +295,14 @@ def _kernel_model(kernel: Any, profile: dict[str, Any], placement: str) -> Kerne
     return Kernel(
         name=kernel.name,
         key=kernel.key,
-        target="cpu",
+        target=kernel.metadata.get("target", "cpu"),
         strategy=Strategy(profile["strategy"]),
         scopes=tuple(scopes),
         emptied=tuple(profile["emptied"]),
-        units=1,
+        units=profile["units"],
         payload_slots=profile["payload_slots"],
-        options={"placement": placement},
+        clock_bits=profile["clock_bits"],
+        options=options,
     )
 
 

@@ -2,9 +2,10 @@
 
 From the front end on, an op's membership in scopes travels in its location
 (`loc("scope:outer/inner"(...))`). `PinRecords` takes the front end's records out of the way at
-the start; `PlaceRecords` puts them back when the work has become loops over buffers: it brackets
-each maximal run of ops of a scope in each block, outer scopes first. So no record stands in
-the way of an optimisation, and a slice shows when the work ran:
+the start; `PlaceRecords` puts them back when the work has its final order, which on the CPU is
+one of loops over buffers and on a GPU one of ops on tiles: it brackets each maximal run of ops of
+a scope in each block, outer scopes first. So no record stands in the way of an optimisation, and
+a slice shows when the work ran:
 
     linalg.generic {add, loc load and store}   ->   record start "load + store"
                                                     linalg.generic
@@ -16,9 +17,17 @@ Work that was fused across scopes is one slice with all their names in the order
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.base.errors import CompilationError
 from proton.dialect.mlir import ir
 from proton.dialect.proton import SCOPE_PREFIX, RecordOp
-from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, ops_named
+from proton.dialect.walk import (
+    all_ops,
+    before,
+    defining_op,
+    kernel_functions,
+    ops_named,
+    source_span,
+)
 from proton.passes import Pass, register
 
 SCOPES_ATTRIBUTE = "proton.scopes"  # on the kernel: all scope paths, in source order
@@ -28,6 +37,11 @@ _WORK = frozenset(
     "vector.load vector.store".split()
 )
 _VIEWS = frozenset({"memref.cast", "memref.reinterpret_cast", "memref.subview"})
+# Ops on tiles that say where elements are and not what they are: no instruction, or an index's.
+TILE_INDICES = frozenset(
+    "tt.make_range tt.splat tt.unsplat tt.expand_dims tt.broadcast tt.addptr tt.reshape tt.trans "
+    "tt.get_program_id tt.get_num_programs arith.constant".split()
+)
 
 
 @register
@@ -55,7 +69,11 @@ class PinRecords(Pass):
     placement: str = "schedule"
 
     def run(self, module: Any) -> None:
-        for function in kernel_functions(module):
+        kernels = kernel_functions(module)
+        for op in module.body.operations:
+            if op.operation not in kernels:
+                _refuse_records(op.operation)
+        for function in kernels:
             paths: dict[str, None] = {}
             for op in ops_named(function, "proton.record"):
                 paths.setdefault(op.attributes["scope"].value)
@@ -67,12 +85,25 @@ class PinRecords(Pass):
                 function.attributes[PINNED_ATTRIBUTE] = ir.UnitAttr.get()
 
 
+def _refuse_records(function: Any) -> None:
+    for op in ops_named(function, "proton.record", "proton.mark"):
+        name = op.attributes["mark" if op.name == "proton.mark" else "scope"].value
+        raise CompilationError(
+            f"{name!r} is in a noinline function, where nothing is recorded on a GPU",
+            source_span(op.location),
+            "put the scope around the call, or leave noinline out",
+        )
+
+
 @register
 @dataclass(frozen=True)
 class PlaceRecords(Pass):
-    """Brackets the work of each scope by records, block by block."""
+    """Brackets the work of each scope by records, block by block; `work` says what work is: loops
+    over "buffers", or ops on "tiles"."""
 
     name: ClassVar[str] = "place-records"
+
+    work: str = "buffers"
 
     def run(self, module: Any) -> None:
         for function in kernel_functions(module):
@@ -82,7 +113,8 @@ class PlaceRecords(Pass):
             if not order:
                 continue
             carriers = ops_named(function, "proton.record")
-            placer = _Placer({path: position for position, path in enumerate(order)}, carriers)
+            numbers = {path: position for position, path in enumerate(order)}
+            placer = _Placer(numbers, carriers, WORK[self.work])
             placer.place_block(function.regions[0].blocks[0], "")
             for op in carriers:
                 op.erase()
@@ -162,11 +194,47 @@ def _view_paths(value: Any) -> frozenset[str]:
     return scope_paths(op.location)
 
 
+class BufferWork:
+    """What takes time where the work is loops over buffers."""
+
+    does_work = staticmethod(_does_work)
+    is_glue = staticmethod(_is_glue)
+    paths = staticmethod(work_paths)
+
+
+class TileWork:
+    """What takes time where the work is ops on tiles: those, but for the arithmetic of indices,
+    and floating point of scalars."""
+
+    @staticmethod
+    def does_work(op: Any) -> bool:
+        if op.name in TILE_INDICES or op.name in ("scf.yield", "scf.condition"):
+            return False
+        if op.name.startswith("scf."):
+            return any(TileWork.does_work(inner) for inner in all_ops(op))
+        if not op.name.startswith(("arith.", "math.")):
+            return op.name.startswith(("tt.", "ttg.", "func.call"))
+        types = [value.type for value in [*op.results, *op.operands]]
+        return any(isinstance(t, ir.RankedTensorType | ir.FloatType) for t in types)
+
+    @staticmethod
+    def is_glue(op: Any) -> bool:
+        return False
+
+    @staticmethod
+    def paths(op: Any) -> frozenset[str]:
+        return scope_paths(op.location)
+
+
+Work = type[BufferWork] | type[TileWork]
+WORK: dict[str, Work] = {"buffers": BufferWork, "tiles": TileWork}
+
+
 class _Placer:
     """Places the records of one kernel."""
 
-    def __init__(self, order: dict[str, int], carriers: list[Any]) -> None:
-        self.order = order
+    def __init__(self, order: dict[str, int], carriers: list[Any], work: Work) -> None:
+        self.order, self.work = order, work
         self.carriers = [op for op in carriers if op.attributes["phase"].value == "start"]
 
     def place_block(self, block: Any, context: str) -> None:
@@ -174,10 +242,10 @@ class _Placer:
         items, nested = [], []
         for op in block.operations:
             op = op.operation
-            if not _does_work(op):
+            if not self.work.does_work(op):
                 continue
-            glue = _is_glue(op)
-            paths = work_paths(op)
+            glue = self.work.is_glue(op)
+            paths = self.work.paths(op)
             items.append(_Item(op, _below(paths, context), glue))
             if op.name.startswith("scf.") and not glue:
                 nested.append((op, next(iter(paths)) if len(paths) == 1 else context))

@@ -8,9 +8,10 @@ from proton.backends.stages import CompileResult, Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
 from proton.base.targets import GPUTarget
+from proton.conversion.proton_gpu_to_llvm import profile_layout
 from proton.dialect.context import mlir_context
 from proton.dialect.ttg import SHARED
-from proton.dialect.walk import all_ops
+from proton.dialect.walk import all_ops, kernel_functions
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 
@@ -27,9 +28,11 @@ def compile_kernel(
     with mlir_context(), Assembler(target, fn.__name__) as assembler:
         with stages.timed("frontend"):
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
-        module = stages.run("ttir", module, ttir_passes(None))
-        passes = ttgir_passes(options.num_warps, options.enable_fp_fusion)
+        profiled = options.instrumentation
+        module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
+        passes = ttgir_passes(options.num_warps, options.enable_fp_fusion, profiled)
         module = stages.run("ttgir", module, passes)
+        profile = profile_layout(kernel_functions(module)[0])
         module = stages.run("llir", module, llir_passes(options.maxnreg or 0))
         (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]
         shared = int(kernel.attributes[SHARED].value)
@@ -48,6 +51,7 @@ def compile_kernel(
         "shared": shared,
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,
+        "profile": profile,
     }
     files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}

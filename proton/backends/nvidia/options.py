@@ -8,6 +8,21 @@ from proton.base.targets import MAX_REGISTERS, MAX_WARPS, GPUTarget
 
 
 @dataclass(frozen=True)
+class Instrumentation:
+    """How a kernel is instrumented.
+
+    `capacity` is in records of a warp; 0 lets the compiler choose. `placement` is "schedule"
+    (records bracket the work where it ended up) or "program" (where they were written).
+    `clock_bits` is the width of the clocks in records.
+    """
+
+    strategy: str = "circular"
+    capacity: int = 0
+    placement: str = "schedule"
+    clock_bits: int = 32
+
+
+@dataclass(frozen=True)
 class GPUOptions:
     """What changes the code of a kernel besides its signature; names are Triton's.
 
@@ -22,6 +37,7 @@ class GPUOptions:
     maxnreg: int | None = None
     enable_fp_fusion: bool = True
     debug: bool = False
+    instrumentation: Instrumentation | None = None
 
     def __post_init__(self) -> None:
         warps = self.num_warps

@@ -7,8 +7,11 @@ ptx     by LLVM's NVPTX, in the MLIR wheel             (ptx.py)
 cubin   by ptxas                                       (cubin.py)
 """
 
+from proton.backends.nvidia.options import Instrumentation
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
+from proton.conversion.proton_gpu_to_llvm import AllocateProfile
+from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.conversion.tt_to_ttg import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.passes import Pass, Upstream
@@ -18,14 +21,18 @@ from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.licm import LICM
 from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
+from proton.transforms.pin_edges import PinEdges
+from proton.transforms.place_records import PlaceRecords
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder import Reorder
 from proton.transforms.thread_locality import ThreadLocality
 
 
-def ttgir_passes(num_warps: int, fuse: bool) -> list[Pass]:
+def ttgir_passes(
+    num_warps: int, fuse: bool, instrumentation: Instrumentation | None = None
+) -> list[Pass]:
     """Layouts, and the final order of the work. `fuse` allows fused multiply-adds."""
-    return [
+    passes: list[Pass] = [
         TritonToTritonGPU(num_warps=num_warps),
         Coalesce(),
         RemoveLayoutConversions(),
@@ -37,6 +44,21 @@ def ttgir_passes(num_warps: int, fuse: bool) -> list[Pass]:
         Upstream("canonicalize,cse"),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if fuse else []),
+    ]
+    if instrumentation is None:
+        return passes
+    if instrumentation.placement == "schedule":
+        passes.append(PlaceRecords(work="tiles"))
+    return [
+        *passes,
+        ProtonToProtonGPU(strategy=instrumentation.strategy),
+        PinEdges(),
+        AllocateProfile(
+            strategy=instrumentation.strategy,
+            capacity=instrumentation.capacity,
+            units=num_warps,
+            clock_bits=instrumentation.clock_bits,
+        ),
     ]
 
 

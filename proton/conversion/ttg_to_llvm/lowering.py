@@ -104,7 +104,7 @@ class Lowering:
     shared_base: Any = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
     _tid: Any = None
-    _mapped: dict[Any, Any] = field(default_factory=dict)
+    mapped: dict[Any, Any] = field(default_factory=dict)
 
     # What a thread knows of itself
 
@@ -125,10 +125,10 @@ class Lowering:
     def thread_bits(self, bases: tuple[int, ...]) -> Any:
         """The linear map of the thread's number, lane bits lowest."""
         key = bases
-        if key not in self._mapped:
+        if key not in self.mapped:
             with self._at_entry(), self.function.location:
-                self._mapped[key] = v.xor_of_bits(self._tid, bases)
-        return self._mapped[key]
+                self.mapped[key] = v.xor_of_bits(self._tid, bases)
+        return self.mapped[key]
 
     def thread_part(self, layout: LinearLayout, column: int) -> Any:
         """What lane and warp add to an output of a layout, i32."""
@@ -156,11 +156,11 @@ class Lowering:
         if not mask:
             return None
         key = "owner", mask
-        if key not in self._mapped:
+        if key not in self.mapped:
             with self._at_entry(), self.function.location:
                 bits = v.binary("llvm.and", self._tid, v.i32(mask))
-                self._mapped[key] = v.compare("eq", bits, v.i32(0))
-        return self._mapped[key]
+                self.mapped[key] = v.compare("eq", bits, v.i32(0))
+        return self.mapped[key]
 
     # Shared memory
 

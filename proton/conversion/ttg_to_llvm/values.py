@@ -7,6 +7,7 @@ does together (shuffles) or a program (shared memory, barriers) is here, too.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import ir
 
 GLOBAL, SHARED = 1, 3  # address spaces
@@ -29,9 +30,7 @@ def integer(bits: int) -> Any:
     return ir.IntegerType.get_signless(bits)
 
 
-def pointer(space: int) -> Any:
-    """`!llvm.ptr<space>`."""
-    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+pointer = pointer_type
 
 
 def vector(count: int, element: Any) -> Any:

@@ -1,0 +1,132 @@
+"""Keeps arithmetic between the clock reads it was placed between.
+
+A clock read orders nothing but itself: LLVM moves arithmetic across it. So at each read the
+values that the next stretch of work takes from outside of it, and those that the last stretch made
+for others, pass through `proton_gpu.pin`, which nothing sees through:
+
+    %a = arith.mulf ...                      %a = arith.mulf ...
+                                             %p = proton_gpu.pin %a
+    %t = proton_gpu.read_counter     ->      %t = proton_gpu.read_counter
+                                             %q = proton_gpu.pin %p
+    %b = arith.addf %a, ...                  %b = arith.addf %q, ...
+
+Only data is pinned: floating point, and integers that were loaded or computed from such. What
+indices and masks are made of stays as it was, and with it all that is known of alignment.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import ir
+from proton.dialect.walk import all_ops, before, defining_op, kernel_functions
+from proton.passes import Pass, register
+
+# Ops whose integers are data, whatever they were computed from.
+_SOURCES = (
+    "tt.load tt.reduce tt.scan tt.atomic_rmw tt.atomic_cas tt.histogram tt.gather ttg.dot "
+    "tt.extern_elementwise"
+).split()
+
+
+@register
+@dataclass(frozen=True)
+class PinEdges(Pass):
+    """Pins the data that crosses a clock read, on both of its sides."""
+
+    name: ClassVar[str] = "pin-edges"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            data = _Data()
+            blocks = {op.block for op in all_ops(function) if op.name == "proton_gpu.read_counter"}
+            for block in blocks:
+                _pin_block(block, data)
+
+
+class _Data:
+    """Which values are data."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, bool] = {}
+
+    def __contains__(self, value: Any) -> bool:
+        if value not in self.known:
+            self.known[value] = False  # of a cycle, until it is known better
+            self.known[value] = self._find(value)
+        return self.known[value]
+
+    def _find(self, value: Any) -> bool:
+        element = element_of(value)
+        if isinstance(element, ir.FloatType):
+            return True
+        if not isinstance(element, ir.IntegerType) or element.width == 1:
+            return False
+        op = defining_op(value)
+        if op is None or op.name.startswith("proton"):
+            return False
+        return op.name in _SOURCES or (
+            not op.name.startswith("scf.") and any(operand in self for operand in op.operands)
+        )
+
+
+def _pin_block(block: Any, data: _Data) -> None:
+    """A stretch is what lies between two reads; each op of the block is in one of them."""
+    operations = [view.operation for view in block.operations]
+    reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
+    made: dict[Any, int] = {}
+    uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> stretch -> its uses there
+    stretch = 0
+    for op in operations:
+        stretch += op.name == "proton_gpu.read_counter"
+        for result in op.results:
+            made[result] = stretch
+        for inner in [op, *all_ops(op)]:
+            if inner.name.startswith("proton"):
+                continue
+            for number, operand in enumerate(inner.operands):
+                if operand in data and not _is_inside(operand, op):
+                    uses.setdefault(operand, {}).setdefault(stretch, []).append((inner, number))
+    leaving: dict[int, list[Any]] = {}
+    entering: dict[int, list[Any]] = {}
+    for value, by_stretch in uses.items():
+        origin = made.get(value, -1)
+        if origin >= 0 and any(s > origin for s in by_stretch) and origin < len(reads):
+            leaving.setdefault(origin, []).append(value)
+        for s in by_stretch:
+            if 0 < s != origin:
+                entering.setdefault(s, []).append(value)
+    current: dict[Any, Any] = {}
+    for number, read in enumerate(reads):
+        values = leaving.get(number, [])
+        with before(read):
+            current |= zip(values, _pin(values), strict=True)
+        values = entering.get(number + 1, [])
+        with ir.InsertionPoint.after(read), read.location:
+            pinned = _pin([current.get(value, value) for value in values])
+        for value, new in zip(values, pinned, strict=True):
+            for op, position in uses[value][number + 1]:
+                op.operands[position] = new
+
+
+def _is_inside(value: Any, op: Any) -> bool:
+    """Whether a value is made within an op's regions."""
+    owner = value.owner
+    block = owner if isinstance(owner, ir.Block) else owner.operation.block
+    while block is not None:
+        parent = block.owner
+        if parent is None or parent.operation.name in ("func.func", "builtin.module"):
+            return False
+        if parent.operation == op:
+            return True
+        block = parent.operation.block
+    return False
+
+
+def _pin(values: list[Any]) -> list[Any]:
+    if not values:
+        return []
+    op = ir.Operation.create(
+        "proton_gpu.pin", results=[value.type for value in values], operands=values
+    )
+    return list(op.results)
