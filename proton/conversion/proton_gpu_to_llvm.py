@@ -27,7 +27,7 @@ DEFAULT_CAPACITY = 256  # records of a program whose scopes are in loops: 8 KiB 
 GPU_CAPACITY = 64  # the same of a warp: there are many
 GLOBAL = 1  # address space of a GPU's memory
 _LOOPS = ("scf.for", "scf.while")
-_RECORDS = ("proton_gpu.circular_record", "proton_gpu.flush_record", "proton_gpu.counting_record")
+RECORDS = ("proton_gpu.circular_record", "proton_gpu.flush_record", "proton_gpu.counting_record")
 
 
 @register
@@ -54,7 +54,7 @@ class AllocateProfile(Pass):
                 self._allocate(function)
 
     def _allocate(self, function: Any) -> None:
-        records = ops_named(function, *_RECORDS)
+        records = ops_named(function, *RECORDS)
         scopes = json.loads(function.attributes[TABLE_ATTRIBUTE].value)["scopes"]
         slots = max((len(scope["payload"]) for scope in scopes), default=0)
         on_gpu = self.units > 0
@@ -144,7 +144,7 @@ class _Lowering:
         self.capacity = layout["capacity"]
         self.record_bytes = wire.record_bytes(layout["payload_slots"])
         self.segment = wire.segments_offset(1)
-        records = ops_named(function, *_RECORDS)
+        records = ops_named(function, *RECORDS)
         self.may_wrap = len(records) > self.capacity or any(map(_in_loop, records))
         self.count: Any = None  # address of the number of records so far
         self.rules: dict[str, Callable[[Any], None]] = {

@@ -124,7 +124,8 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
     profile = kernel.metadata["profile"]
     function = cuda.load(kernel.asm["cubin"], kernel.name, kernel.shared)
     stream, size = cuda.new_stream(), profile["block_bytes"]
-    memory = cuda.allocate(cuda.memory_pool(device), size + 4 * _THREADS, stream)
+    queue = cuda.Queue()
+    memory = queue.allocate(cuda.memory_pool(device), size + 4 * _THREADS, stream)
     host = cuda.allocate_host(size)
     dtype = wire.record_dtype(0, clock_bits)
     segment = wire.segments_offset(profile["units"])
@@ -136,7 +137,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
             (memory, ctypes.c_void_p),
         ]
         cuda.launch_once(function, 1, _THREADS, stream, arguments)
-        cuda.copy_to_host(host, memory, size, stream)
+        queue.copy_to_host(host, memory, size, stream)
         cuda.synchronize(device)
         data = cuda.host_bytes(host, size)[segment:]
         records = data[: _CAPACITY * dtype.itemsize].view(dtype)
@@ -146,7 +147,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
         if inner:
             others = np.delete(records, (written - 1) % profile["capacity"])
             inners.append(float(np.median(others["end"] - others["start"])))
-    cuda.release(memory, stream)
+    queue.release(memory, stream)
     cuda.synchronize(device)
     cuda.release_host(host)
     return float(np.median(outers)), float(np.median(inners)) if inners else 0.0

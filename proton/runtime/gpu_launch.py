@@ -17,8 +17,8 @@ import functools
 import inspect
 import struct
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from proton.backends.nvidia.options import GPUOptions, Instrumentation
@@ -77,6 +77,15 @@ class _Variant:
     kernel: GPUKernel
     launch: Callable[..., None]  # (grid x, y, z, stream, *all values of parameters)
     function: int  # the driver's handle
+    twins: dict[Any, "_Twin"] = field(default_factory=dict)  # by the session's key
+
+
+@dataclass
+class _Twin:
+    """The instrumented kernel of a variant, and what instrumentation did to it."""
+
+    variant: _Variant
+    perturbation: dict[str, int]
 
 
 class GPULauncher:
@@ -106,24 +115,25 @@ class GPULauncher:
             for d, v in zip(described, values, strict=True)
         ]
         session = sessions.current()
+        stream = cuda.current_stream(device)
         if session is not None:
-            return self._profiled(session, variant, device, described, options, sizes, passed)
-        if all(sizes):
-            variant.launch(*sizes, cuda.current_stream(device), *passed)
+            if session.key not in variant.twins:
+                self._instrument(session, variant, device, described, options)
+            if all(sizes):
+                return _launch_profiled(variant, session, device, stream, sizes, passed)
+        elif all(sizes):
+            variant.launch(*sizes, stream, *passed)
         return variant.kernel
 
-    def _profiled(
+    def _instrument(
         self,
         session: sessions.Session,
         plain: _Variant,
         device: int,
         described: list[Given],
         options: dict[str, Any],
-        sizes: tuple[int, int, int],
-        passed: list[Any],
-    ) -> GPUKernel:
-        """A launch within a session: of the instrumented kernel, if it has scopes."""
-        stream = cuda.current_stream(device)
+    ) -> None:
+        """Compiles the kernel that is launched in its place while the session runs."""
         instrumentation = Instrumentation(*session.instrumentation, session.clock_bits)
         if instrumentation.strategy == "flush":
             raise ProfileError(
@@ -132,17 +142,7 @@ class GPULauncher:
             )
         with compile_lock:
             variant = self._variant(device, described, options, instrumentation)
-        recording = None
-        if all(sizes) and variant.kernel.metadata["profile"] is not None:
-            changed = _perturbation(variant, plain)
-            recording = session.begin_gpu_launch(variant.kernel, sizes, device, stream, changed)
-        if recording is None:
-            if all(sizes):
-                plain.launch(*sizes, stream, *passed)
-            return plain.kernel
-        variant.launch(*sizes, stream, *passed, recording.address)
-        session.end_gpu_launch(recording)
-        return variant.kernel
+        plain.twins[session.key] = _Twin(variant, _perturbation(variant, plain))
 
     def compile(
         self,
@@ -233,6 +233,27 @@ class GPULauncher:
             self._variants.clear()  # what knobs change is not in the key
             self.launch = _signature_launch(self.kernel, self._variants, kinds)
             self._signature = signature
+
+
+def _launch_profiled(
+    plain: _Variant,
+    session: sessions.Session,
+    device: int,
+    stream: int,
+    sizes: tuple[int, int, int],
+    passed: Sequence[Any],
+) -> GPUKernel:
+    """A launch within a session: of the instrumented kernel, if it has scopes."""
+    twin = plain.twins[session.key]
+    kernel, recording = twin.variant.kernel, None
+    if kernel.metadata["profile"] is not None:
+        recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
+    if recording is None:
+        plain.launch(*sizes, stream, *passed)
+        return plain.kernel
+    twin.variant.launch(*sizes, stream, *passed, recording.address)
+    session.end_gpu_launch(recording)
+    return kernel
 
 
 def _perturbation(profiled: _Variant, plain: _Variant) -> dict[str, int]:
@@ -358,6 +379,11 @@ def launch($grid, {parameters}*$rest, {options}, **$unknown):
         $bad = True
     if $bad and not all($checked($grid)):
         return $variant.kernel
+    $session = $sessions._current
+    if $session is not None:
+        if $session.key not in $variant.twins:
+            return $long_way($grid, {bound}, $rest, $unknown)
+        return $profiled($variant, $session, $device, $stream($device), ($x, $y, $z), ({values},))
     try:
         $variant.launch($x, $y, $z, $stream($device), {values})
     except $StructError:  # a size that is no integer: the check says so
@@ -387,6 +413,7 @@ def _signature_launch(
         "checked": _checked_grid,
         "current_device": cuda.current_device,
         "stream": cuda.current_stream,
+        "profiled": _launch_profiled,
         "long_way": functools.partial(_long_way, kernel),
     }
     device = "$current_device()"
@@ -398,7 +425,6 @@ def _signature_launch(
         device = f"{names[kinds.index('torch')]}.get_device()"
         conditions.append("$device != $current_device()")
     conditions += [
-        "$sessions._current is not None",
         f"$knobs.generation != {knobs.generation}",
         "bool($rest or $unknown)",
     ]

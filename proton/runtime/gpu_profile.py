@@ -48,6 +48,7 @@ class GPURecorder:
 
     def __init__(self, clock_bits: int) -> None:
         self.clock_bits = clock_bits
+        self.queue = cuda.Queue()
         self.devices: dict[int, _Device] = {}
         self.pending: list[GPURecording] = []
         self.arenas: list[int] = []
@@ -72,12 +73,12 @@ class GPURecorder:
         stream: int,
     ) -> GPURecording:
         """A launch with a zeroed profile buffer, whose kernel is queued next."""
-        if cuda.is_capturing(stream):
+        if self.queue.is_capturing(stream):
             raise ProfileError(
                 "a launch that is captured into a CUDA graph is not recorded; capture outside of "
                 "the session"
             )
-        address = cuda.allocate(self.devices[device].pool, size, stream)
+        address = self.queue.allocate(self.devices[device].pool, size, stream)
         now = time.perf_counter_ns()
         launch = Launch(
             kernel=kernel,
@@ -96,8 +97,10 @@ class GPURecorder:
         """Queues the way of the records to the host, behind the kernel."""
         recording.launch.host_end = time.perf_counter_ns()
         recording.host = self._take(recording.size)
-        cuda.copy_to_host(recording.host, recording.address, recording.size, recording.stream)
-        cuda.release(recording.address, recording.stream)
+        self.queue.copy_to_host(
+            recording.host, recording.address, recording.size, recording.stream
+        )
+        self.queue.release(recording.address, recording.stream)
         self.pending.append(recording)
 
     def _take(self, size: int) -> int:

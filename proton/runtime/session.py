@@ -110,6 +110,7 @@ class Session:
         if clock_bits not in wire.CLOCK_BITS:
             raise ProfileError(f"clock_bits must be one of {wire.CLOCK_BITS}, got {clock_bits!r}")
         self.clock_bits = clock_bits
+        self.key = self.instrumentation, clock_bits  # what instrumented code depends on
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
         self.memory_left: int = knobs.profile_memory

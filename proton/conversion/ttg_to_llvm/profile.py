@@ -1,24 +1,31 @@
 """The records of a GPU's program: each warp is a unit, and its first lane writes for it.
 
-A record is stored once, at the end of its slice, in the warp's own ring in global memory; the
-number of records so far lives in a register. No arithmetic is done on a clock value, so nothing
-waits for one; the stores are predicated, so nothing branches. The header and the table are those
-of proton/trace/wire.py.
+A record is stored once, in the warp's own ring in global memory, and not where its slice ends but
+behind the next reading of the clock: until then it is *pending*, in registers. A store keeps the
+registers that it reads for some time, and a clock that is read into one of them waits for it;
+stored later, the record costs a loop of one scope 5 cycles a turn where it costs 36 stored at once
+(docs/decisions.md, 30). No arithmetic is done on a clock value, for that would wait, too. Stores
+are predicated, so nothing branches. The number of records so far lives in a register. The header
+and the table are those of proton/trace/wire.py.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 from proton.base.targets import WARP_SIZE
-from proton.conversion.proton_gpu_to_llvm import profile_layout
+from proton.conversion.proton_gpu_to_llvm import RECORDS, profile_layout
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
 from proton.dialect.mlir import ir
+from proton.dialect.walk import ops_named
 from proton.trace import wire
 
 MOST_PINNED = 16  # words that one piece of inline assembly takes
+COMMENT = "// proton"  # on every instruction that records
+NO_SCOPE = -1  # the tag of a record of nothing
+STORES = "proton.stores"  # on an op where a record may be pending: it is stored there
 
 
 @dataclass
@@ -29,10 +36,23 @@ class _Unit:
     segment: Any  # address of this warp's ring
     table: Any  # address of this warp's number of records
     count: Any  # where that number is meanwhile
+    pending: "_Pending"
     is_writer: Any  # whether this lane writes
     capacity: int
     record_bytes: int
     clock_bits: int
+
+
+@dataclass
+class _Pending:
+    """The record that is not stored yet: variables, which LLVM makes registers of.
+
+    Before there is any, it is a record of nothing, for the slot of the first.
+    """
+
+    place: Any
+    values: list[Any]  # start, end, tag, iteration, payload
+    types: list[Any]
 
 
 def _unit(ctx: Lowering) -> _Unit:
@@ -40,11 +60,16 @@ def _unit(ctx: Lowering) -> _Unit:
     return unit
 
 
+def _assembly(text: str, constraints: str, type_: Any, *operands: Any) -> Any:
+    """An instruction that the kernel would not have without records, and says so in PTX."""
+    return v.assembly(f"{text} {COMMENT}", constraints, type_, *operands, effects=True)
+
+
 def _register(name: str, bits: int) -> Any:
     """A special register that changes while the kernel runs."""
     letter = {32: "r", 64: "l"}[bits]
     text = f"mov.u{bits} $0, %{name};"
-    return v.assembly(text, f"={letter}", v.integer(bits), effects=True)
+    return _assembly(text, f"={letter}", v.integer(bits))
 
 
 def _wide(value: Any) -> Any:
@@ -72,6 +97,8 @@ def _program() -> Any:
 def _init(ctx: Lowering, site: Site) -> list[Any]:
     layout = profile_layout(ctx.function)
     assert layout is not None
+    if layout["strategy"] != "counting":
+        _mark_stores(ctx.function.regions[0].blocks[0], False)
     capacity, bits = layout["capacity"], layout["clock_bits"]
     size = wire.record_bytes(layout["payload_slots"], bits)
     buffer = argument(ctx.function, Argument.PROFILE)
@@ -81,15 +108,18 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     ring = v.binary("llvm.mul", warp, v.constant(capacity * size, i64))
     entry = v.binary("llvm.mul", warp, v.constant(8, i64))
     lane = v.binary("llvm.and", ctx.thread, v.i32(WARP_SIZE - 1))
-    count = v.create(
-        "llvm.alloca", v.pointer(0), v.i32(1), elem_type=ir.TypeAttr.get(v.integer(32))
-    )
-    v.store(count, v.i32(0), 4)
+    count = _variable(v.i32(0))
+    segment = _byte(_byte(block, wire.segments_offset(layout["units"])), ring)
+    clock = v.integer(bits)
+    types = [clock, clock, v.integer(32), v.integer(32), *[i64] * layout["payload_slots"]]
+    nothing = [v.constant(NO_SCOPE if n == 2 else 0, type_) for n, type_ in enumerate(types)]
+    pending = _Pending(_variable(segment), [_variable(value) for value in nothing], types)
     ctx.mapped["profile"] = _Unit(
         block=block,
-        segment=_byte(_byte(block, wire.segments_offset(layout["units"])), ring),
+        segment=segment,
         table=_byte(_byte(block, wire.table_offset()), entry),
         count=count,
+        pending=pending,
         is_writer=v.compare("eq", lane, v.i32(0)),
         capacity=capacity,
         record_bytes=size,
@@ -97,6 +127,14 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     )
     v.when(first_thread(ctx), lambda: _begin(block, layout))
     return [block]
+
+
+def _variable(value: Any) -> Any:
+    """The address of a local variable with a first value."""
+    type_ = ir.TypeAttr.get(value.type)
+    address = v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=type_)
+    v.store(address, value, 4)
+    return address
 
 
 def _begin(block: Any, layout: dict[str, Any]) -> None:
@@ -128,26 +166,19 @@ def _store_field(block: Any, name: str, value: Any) -> None:
     bits = value.type.width
     letter = {16: "h", 32: "r", 64: "l"}[bits]
     place = _byte(block, wire.header_offset(name))
-    v.assembly(
-        f"st.volatile.global.b{bits} [$0], $1;", f"l,{letter}", None, place, value, effects=True
-    )
+    _assembly(f"st.volatile.global.b{bits} [$0], $1;", f"l,{letter}", None, place, value)
 
 
 @lowers("proton_gpu.finalize")
 def _finalize(ctx: Lowering, site: Site) -> list[Any]:
     """Each warp leaves its number of records; the clock at the end is later than all of them."""
     unit = _unit(ctx)
+    if STORES in site.op.attributes:
+        _store_pending(unit)
     number = _wide(v.load(unit.count, v.integer(32), 4))
-    v.assembly(
-        "@$2 st.volatile.global.b64 [$0], $1;",
-        "l,l,b",
-        None,
-        unit.table,
-        number,
-        unit.is_writer,
-        effects=True,
-    )
-    v.barrier()
+    text = "@$2 st.volatile.global.b64 [$0], $1;"
+    _assembly(text, "l,l,b", None, unit.table, number, unit.is_writer)
+    _assembly("bar.sync 0;", "", None)
 
     def end() -> None:
         _store_field(unit.block, "clock_end", _register("clock64", 64))
@@ -161,8 +192,29 @@ def _finalize(ctx: Lowering, site: Site) -> list[Any]:
 
 @lowers("proton_gpu.read_counter")
 def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
-    bits = _unit(ctx).clock_bits
-    return [_register("clock" if bits == 32 else "clock64", bits)]
+    unit = _unit(ctx)
+    now = _register("clock" if unit.clock_bits == 32 else "clock64", unit.clock_bits)
+    if STORES in site.op.attributes:
+        _store_pending(unit)
+    return [now]
+
+
+def _mark_stores(block: Any, pending: bool) -> bool:
+    """Marks the readings that a pending record may come before (and the end), given whether there
+    may be one at the block's beginning; gives whether there may be one at its end."""
+    for op in [view.operation for view in block.operations]:
+        if op.name in RECORDS:
+            pending = True
+        elif op.name in ("proton_gpu.read_counter", "proton_gpu.finalize"):
+            if pending:
+                op.attributes[STORES] = ir.UnitAttr.get()
+            pending = False
+        elif op.name.startswith("scf.") and len(op.regions):
+            is_loop = op.name in ("scf.for", "scf.while")
+            before = pending or (is_loop and bool(ops_named(op, *RECORDS)))
+            ends = [_mark_stores(b, before) for region in op.regions for b in region.blocks]
+            pending = any(ends) or (pending and (is_loop or len(ends) < 2))
+    return pending
 
 
 def _next(unit: _Unit) -> Any:
@@ -183,9 +235,23 @@ def _circular(ctx: Lowering, site: Site) -> list[Any]:
     unit = _unit(ctx)
     slot = v.binary("llvm.and", _next(unit), v.i32(unit.capacity - 1))
     offset = v.binary("llvm.mul", slot, v.i32(unit.record_bytes))
-    place = _byte(unit.segment, _wide(offset))
+    tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
     _, start, end, iteration, *payload = site.operands
-    tag = v.i32(_signed(wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))))
+    values = [start, end, v.i32(_signed(tag)), iteration, *payload]
+    v.store(unit.pending.place, _byte(unit.segment, _wide(offset)), 8)
+    for variable, value in zip(unit.pending.values, values, strict=False):
+        v.store(variable, value, 4)
+    return []
+
+
+def _store_pending(unit: _Unit) -> None:
+    """Stores the pending record: 16 bytes at once where it is as long as that."""
+    pending = unit.pending
+    place = v.load(pending.place, v.pointer(v.GLOBAL), 8)
+    start, end, tag, iteration, *payload = [
+        v.load(variable, type_, 4)
+        for variable, type_ in zip(pending.values, pending.types, strict=True)
+    ]
     if unit.clock_bits == 32 and unit.record_bytes % wire.RECORD_ALIGNMENT == 0:
         _write(unit, place, ".v4.b32", "r", [start, end, tag, iteration])
     elif unit.clock_bits == 32:
@@ -198,7 +264,6 @@ def _circular(ctx: Lowering, site: Site) -> list[Any]:
     first = wire.record_offset("payload", unit.clock_bits)
     for position, value in enumerate(payload):
         _write(unit, _byte(place, first + 8 * position), ".b64", "l", [value])
-    return []
 
 
 def _signed(number: int) -> int:
@@ -210,7 +275,7 @@ def _write(unit: _Unit, place: Any, suffix: str, letter: str, values: list[Any])
     listed = f"{{{listed}}}" if len(values) > 1 else listed
     text = f"@${1 + len(values)} st.global{suffix} [$0], {listed};"
     constraints = f"l{f',{letter}' * len(values)},b"
-    v.assembly(text, constraints, None, place, *values, unit.is_writer, effects=True)
+    _assembly(text, constraints, None, place, *values, unit.is_writer)
 
 
 @lowers("proton_gpu.pin")
