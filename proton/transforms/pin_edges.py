@@ -57,12 +57,13 @@ class _Data:
         return self.known[value]
 
     def _find(self, value: Any) -> bool:
-        element = element_of(value)
+        element, op = element_of(value), defining_op(value)
+        if op is not None and op.name == "arith.constant":
+            return False
         if isinstance(element, ir.FloatType):
             return True
         if not isinstance(element, ir.IntegerType) or element.width == 1:
             return False
-        op = defining_op(value)
         if op is None or op.name.startswith("proton"):
             return False
         return op.name in _SOURCES or (

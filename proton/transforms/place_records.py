@@ -194,6 +194,16 @@ def _view_paths(value: Any) -> frozenset[str]:
     return scope_paths(op.location)
 
 
+def _is_for_records(op: Any) -> bool:
+    """Whether only records use what an op computes: it is payload."""
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    return all(
+        user.name.startswith("proton.")
+        or (user.name.startswith(("arith.", "math.")) and _is_for_records(user))
+        for user in users
+    )
+
+
 class BufferWork:
     """What takes time where the work is loops over buffers."""
 
@@ -215,7 +225,9 @@ class TileWork:
         if not op.name.startswith(("arith.", "math.")):
             return op.name.startswith(("tt.", "ttg.", "func.call"))
         types = [value.type for value in [*op.results, *op.operands]]
-        return any(isinstance(t, ir.RankedTensorType | ir.FloatType) for t in types)
+        if any(isinstance(t, ir.RankedTensorType) for t in types):
+            return True
+        return any(isinstance(t, ir.FloatType) for t in types) and not _is_for_records(op)
 
     @staticmethod
     def is_glue(op: Any) -> bool:

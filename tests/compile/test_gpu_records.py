@@ -1,0 +1,259 @@
+"""What instrumentation adds to a GPU kernel, and that nothing else changes; no GPU is needed."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.backends.nvidia.options import Instrumentation
+from proton.base.errors import CompilationError
+from proton.base.targets import GPUTarget
+from proton.compiler import GPUKernel
+from proton.kernels import CASES, MORE_CASES, Case, arrays
+from proton.runtime.gpu_arguments import given
+from proton.runtime.jit import JITFunction
+from proton.trace import wire
+from tests.cpu.harness import kernels_of
+
+HOPPER = GPUTarget("cuda", 90)
+MARK = "// proton"  # on every instruction that records
+# Instructions whose number and order must not change.
+WORK = re.compile(r"\b((?:ld|st)\.(?:volatile\.)?(?:global|shared)|atom|red|shfl|bar|barrier)\.")
+PROGRAM = Instrumentation(placement="program")
+MODES = {
+    "default": Instrumentation(),
+    "program": PROGRAM,
+    "64 bits": Instrumentation(clock_bits=64),
+    "counting": Instrumentation(strategy="counting"),
+}
+
+
+def compiled(
+    kernel: JITFunction, *args: Any, instrumentation: Instrumentation | None = None, **options: Any
+) -> GPUKernel:
+    """A kernel for an H200; a dtype stands for an aligned array, a numpy array for one of its
+    dtype."""
+    stand_ins = [getattr(tl, a.dtype.name) if isinstance(a, np.ndarray) else a for a in args]
+    bound = kernel._bound(tuple(stand_ins), options)
+    described = [given(p, value) for p, value in zip(kernel.params, bound, strict=True)]
+    return kernel._gpu.compile(HOPPER, described, options, instrumentation)
+
+
+def instructions(ptx: str) -> list[str]:
+    """The work of a kernel: what WORK names, in order, with its width and modifiers."""
+    found = []
+    for line in ptx.splitlines():
+        if MARK not in line and (match := WORK.search(line)):
+            found.append(line[match.start() :].split()[0].rstrip(";"))
+    return found
+
+
+Launched = list[tuple[JITFunction, tuple[Any, ...], dict[str, Any]]]
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
+    """The launches of a wrapper, which takes numpy arrays for those of a GPU."""
+    found: Launched = []
+
+    def getitem(kernel: JITFunction, grid: tuple[int, ...]) -> Callable[..., None]:
+        return lambda *args, **options: found.append((kernel, args, options))
+
+    monkeypatch.setattr(JITFunction, "__getitem__", getitem)
+    monkeypatch.setattr(arrays, "on_gpu", lambda array: True)
+    return found
+
+
+SIZES = {1: (1 << 14,), 2: (256, 1000), 3: (128, 128, 128)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("case", [*CASES, *MORE_CASES], ids=lambda case: case.name)
+def test_the_same_work_remains_where_records_are_taken_away(
+    rng: np.random.Generator, launched: Launched, case: Case, mode: str
+) -> None:
+    rank = next(r for r in SIZES if _takes(case, r))
+    case.launch(*case.inputs(rng, *SIZES[rank]))
+    assert launched
+    for kernel, args, options in launched:
+        off = compiled(kernel, *args, **options)
+        on = compiled(kernel, *args, instrumentation=MODES[mode], **options)
+        assert off.metadata["profile"] is None
+        profile = on.metadata["profile"]
+        assert profile["scopes"]
+        assert profile["emptied"] == []
+        work = instructions(on.asm["ptx"])
+        assert work == instructions(off.asm["ptx"])
+        assert any("global" in line for line in work)
+        assert on.asm["ptx"].count(MARK) > 10
+        assert on.n_spills == off.n_spills == 0
+
+
+def _takes(case: Case, rank: int) -> bool:
+    try:
+        case.shapes(*SIZES[rank])
+    except TypeError:
+        return False
+    return True
+
+
+SOURCE = """
+@proton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    {load}
+        x = tl.load(x_ptr + offs, mask=offs < n)
+        {inner}
+            y = tl.exp(x)
+    {mark}
+    {store}
+        tl.store(out_ptr + offs, y, mask=offs < n)
+"""
+ANNOTATED = {
+    "load": 'with proton.scope("load", n=n * 3):',
+    "inner": 'with proton.scope("inner"):',
+    "mark": 'proton.mark("m", n)',
+    "store": 'with proton.scope("store"):',
+}
+PLAIN = {"load": "if True:", "inner": "if True:", "mark": "pass", "store": "if True:"}
+
+
+def test_without_instrumentation_the_code_is_that_of_the_kernel_without_annotations() -> None:
+    """The machine code but for the debug information, which has the file's name in it."""
+    cubins = [
+        compiled(kernels_of(SOURCE.format(**texts)).kernel, tl.float32, tl.float32, 1000, BLOCK=256)
+        for texts in (ANNOTATED, PLAIN)
+    ]
+    annotated, plain = (_without_places(kernel.asm["sass"]) for kernel in cubins)
+    assert annotated == plain
+    texts = [kernel.asm["ptx"].partition(".file")[0] for kernel in cubins]
+    assert re.sub(r"\.loc.*", "", texts[0]) == re.sub(r"\.loc.*", "", texts[1])
+
+
+def _without_places(sass: str) -> str:
+    return re.sub(r"//## File .*", "", sass)
+
+
+def test_a_kernel_without_scopes_is_the_same_under_a_session() -> None:
+    kernel = kernels_of(SOURCE.format(**PLAIN)).kernel
+    arguments = (kernel, tl.float32, tl.float32, 1000, 256)
+    off, on = compiled(*arguments), compiled(*arguments, instrumentation=Instrumentation())
+    assert on.asm["cubin"] == off.asm["cubin"]
+    assert on.metadata["profile"] is None
+
+
+@proton.jit
+def one_scope(x_ptr, out_ptr):
+    lane = tl.arange(0, 128)
+    x = tl.load(x_ptr + lane) * 3.0
+    with proton.scope("work"):
+        y = (x + 7.0) * (x + 11.0) * (x + 13.0)
+    tl.store(out_ptr + lane, y * 5.0)
+
+
+@pytest.mark.parametrize("mode", ["default", "program", "64 bits"])
+def test_arithmetic_stays_between_the_readings_of_its_scope(mode: str) -> None:
+    """In the machine code: constants tell what is inside and what is not."""
+    kernel = compiled(one_scope, tl.float32, tl.float32, instrumentation=MODES[mode])
+    sass = kernel.asm["sass"]
+    places = {c: sass.index(f", {c} ;") for c in ("7", "11", "13", "3", "5")}
+    clocks = [match.start() for match in re.finditer(r"SR_CLOCKLO", sass)]
+    # At the beginning, around the scope, at the end.
+    _, start, end, _ = clocks
+    assert all(start < places[c] < end for c in ("7", "11", "13"))
+    assert places["3"] < start
+    assert places["5"] > end
+
+
+@proton.jit
+def nested(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    with proton.scope("outer"):
+        for i in range(n):
+            with proton.scope("turn", i=i, first=i * 0.5):
+                x = x * 0.5 + 1.0
+        x = x * 2.0
+    proton.mark("done", n)
+    tl.store(out_ptr + offs, x)
+
+
+def test_the_table_of_scopes_and_the_sizes_of_a_block() -> None:
+    kernel = compiled(
+        nested, tl.float32, tl.float32, 9, BLOCK=256, num_warps=8, instrumentation=Instrumentation()
+    )
+    profile = kernel.metadata["profile"]
+    paths = {scope["path"]: scope for scope in profile["scopes"]}
+    assert set(paths) == {"outer", "outer/turn", "done"}
+    assert [name for name, _ in paths["outer/turn"]["payload"]] == ["i", "first"]
+    assert (profile["units"], profile["clock_bits"], profile["payload_slots"]) == (8, 32, 2)
+    assert profile["capacity"] == 64
+    assert profile["block_bytes"] == wire.block_bytes(8, 64, 2, 32)
+
+
+@pytest.mark.parametrize("given_, expected", [(1, 1), (5, 8), (64, 64), (1000, 1024)])
+def test_a_capacity_is_rounded_up_to_a_power_of_two(given_: int, expected: int) -> None:
+    kernel = compiled(
+        nested,
+        tl.float32,
+        tl.float32,
+        9,
+        BLOCK=256,
+        instrumentation=Instrumentation(capacity=given_),
+    )
+    assert kernel.metadata["profile"]["capacity"] == expected
+
+
+def test_without_loops_the_capacity_is_what_a_warp_records() -> None:
+    kernel = compiled(one_scope, tl.float32, tl.float32, instrumentation=Instrumentation())
+    assert kernel.metadata["profile"]["capacity"] == 1
+
+
+@proton.jit
+def emptied_scope(x_ptr, out_ptr):
+    lane = tl.arange(0, 128)
+    x = tl.load(x_ptr + lane)
+    with proton.scope("nothing"):
+        x * 2.0
+    with proton.scope("store"):
+        tl.store(out_ptr + lane, x)
+
+
+def test_a_scope_without_work_is_reported() -> None:
+    kernel = compiled(emptied_scope, tl.float32, tl.float32, instrumentation=Instrumentation())
+    profile = kernel.metadata["profile"]
+    assert profile["emptied"] == ["nothing"]
+    assert [scope["path"] for scope in profile["scopes"]] == ["store"]
+
+
+@proton.jit(noinline=True)
+def inner_scope(x):
+    with proton.scope("hidden"):
+        x = x * 2.0
+    return x
+
+
+@proton.jit
+def calls_one(x_ptr):
+    lane = tl.arange(0, 128)
+    tl.store(x_ptr + lane, inner_scope(tl.load(x_ptr + lane)))
+
+
+def test_a_scope_in_a_noinline_function_is_refused() -> None:
+    with pytest.raises(CompilationError, match="'hidden' is in a noinline function") as error:
+        compiled(calls_one, tl.float32, instrumentation=Instrumentation())
+    assert "put the scope around the call" in str(error.value)
+    assert compiled(calls_one, tl.float32).metadata["profile"] is None
+
+
+@pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])
+def test_instrumented_code_for_every_architecture(arch: int) -> None:
+    described = [given(p, v) for p, v in zip(one_scope.params, [tl.float32] * 2, strict=True)]
+    target = GPUTarget("cuda", arch)
+    kernel = one_scope._gpu.compile(target, described, {}, Instrumentation())
+    assert kernel.n_regs > 0
+    assert "%clock;" in kernel.asm["ptx"]
