@@ -34,17 +34,16 @@ class FinalizeOp(ProtonGPU.Operation, name="finalize"):
 
 
 class PinOp(ProtonGPU.Operation, name="pin"):
-    """`proton_gpu.pin %values`: the same values, computed before the clock is read on one side of
-    it and used after it on the other. No instruction comes of it."""
+    """`proton_gpu.pin %value`: the same value, computed before the clock is read on one side of it
+    and used after it on the other. No instruction comes of it."""
 
-    values: Sequence[Operand[Any]]
-    results_: Sequence[Result[Any]]
+    value: Operand[Any]
+    result: Result[Any]
 
     @staticmethod
     def verify_invariants(op: "PinOp") -> bool:
-        given = [value.type for value in op.operation.operands]
-        kept = [value.type for value in op.operation.results]
-        return given == kept or reject(op, f"results have the types of {given}, got {kept}")
+        given, kept = op.value.type, op.result.type
+        return given == kept or reject(op, f"result must have type {given}, got {kept}")
 
 
 class ReadCounterOp(ProtonGPU.Operation, name="read_counter"):

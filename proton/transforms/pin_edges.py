@@ -125,9 +125,7 @@ def _is_inside(value: Any, op: Any) -> bool:
 
 
 def _pin(values: list[Any]) -> list[Any]:
-    if not values:
-        return []
-    op = ir.Operation.create(
-        "proton_gpu.pin", results=[value.type for value in values], operands=values
-    )
-    return list(op.results)
+    return [
+        ir.Operation.create("proton_gpu.pin", results=[value.type], operands=[value]).result
+        for value in values
+    ]

@@ -280,7 +280,7 @@ def _write(unit: _Unit, place: Any, suffix: str, letter: str, values: list[Any])
 
 @lowers("proton_gpu.pin")
 def _pin(ctx: Lowering, site: Site) -> list[Any]:
-    return [_pinned(value) for value in site.operands]
+    return [_pinned(site.operands[0])]
 
 
 def _pinned(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 // Offsets of header fields are those of docs/buffer-format.md: magic 0, version 4, state 6,
 // program 8, 12, 16, hardware 20, thread 24, units 28, capacity 32, payload_slots 36,
-// clock_start 40, clock_end 56; the count of records at 128, the records at 136. The magic is
+// clock_start 40, clock_end 56; clock_bits 72; the count of records at 128, the records at 144. The magic is
 // written last: a block that has it has a whole header.
 
 // CHECK-LABEL: func.func @header(
@@ -18,7 +18,7 @@
 // CHECK-NEXT: llvm.store %[[Z]], %[[P]] : i32, !llvm.ptr
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][24]
 // CHECK-NEXT: llvm.store %[[THREAD]], %[[P]] : i32, !llvm.ptr
-// CHECK-NEXT: %[[VERSION:.*]] = arith.constant 1 : i16
+// CHECK-NEXT: %[[VERSION:.*]] = arith.constant 2 : i16
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][4]
 // CHECK-NEXT: llvm.store %[[VERSION]], %[[P]] : i16, !llvm.ptr
 // CHECK-NEXT: %[[STARTED:.*]] = arith.constant 1 : i16
@@ -33,6 +33,9 @@
 // CHECK-NEXT: %[[SLOTS:.*]] = arith.constant 2 : i32
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][36]
 // CHECK-NEXT: llvm.store %[[SLOTS]], %[[P]] : i32, !llvm.ptr
+// CHECK-NEXT: %[[BITS:.*]] = arith.constant 64 : i32
+// CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][72]
+// CHECK-NEXT: llvm.store %[[BITS]], %[[P]] : i32, !llvm.ptr
 // CHECK-NEXT: %[[R:.*]] = llvm.inline_asm has_side_effects "rdtscp", "={ax},={dx},={cx},~{memory},
 // CHECK-NEXT: %[[LOW32:.*]] = llvm.extractvalue %[[R]][0]
 // CHECK-NEXT: %[[LOW:.*]] = arith.extui %[[LOW32]] : i32 to i64
@@ -82,7 +85,7 @@ func.func @header(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) 
 // CHECK-NEXT: llvm.store %[[NEXT]], %[[COUNT]] : i64, !llvm.ptr
 // CHECK-NEXT: %[[BYTES:.*]] = arith.constant 40 : i64
 // CHECK-NEXT: %[[OFFSET:.*]] = arith.muli %[[NUMBER]], %[[BYTES]] : i64
-// CHECK-NEXT: %[[SEGMENT:.*]] = llvm.getelementptr %[[BLOCK]][136] : (!llvm.ptr) -> !llvm.ptr, i8
+// CHECK-NEXT: %[[SEGMENT:.*]] = llvm.getelementptr %[[BLOCK]][144] : (!llvm.ptr) -> !llvm.ptr, i8
 // CHECK-NEXT: %[[PLACE:.*]] = llvm.getelementptr %[[SEGMENT]][%[[OFFSET]]] : (!llvm.ptr, i64) -> !llvm.ptr, i8
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[PLACE]][0] : (!llvm.ptr) -> !llvm.ptr, i8
 // CHECK-NEXT: llvm.store %[[T]], %[[P]] : i64, !llvm.ptr
@@ -163,7 +166,7 @@ func.func @in_a_loop(%i: i32, %n: index, %x: i32, %y: i32, %z: i32, %profile: !l
 // CHECK-NEXT: %[[ONE:.*]] = arith.constant 1 : i64
 // CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[NUMBER]], %[[ONE]] : i64
 // CHECK-NEXT: llvm.store %[[NEXT]], %[[COUNT]] : i64, !llvm.ptr
-// CHECK-NOT: [136]
+// CHECK-NOT: [144]
 // CHECK: [128]
 func.func @counting(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = "{\22scopes\22: [], \22emptied\22: [], \22strategy\22: \22counting\22, \22capacity\22: 0, \22payload_slots\22: 0, \22block_bytes\22: 192}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
@@ -187,7 +190,7 @@ func.func @counting(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32
 // CHECK-NEXT: %[[FULL:.*]] = arith.cmpi eq, %[[USED]], %[[ZERO]] : i64
 // CHECK-NEXT: scf.if %[[FULL]] {
 // CHECK-NEXT: %[[FIRST:.*]] = arith.subi %[[NEXT]], %[[SIZE]] : i64
-// CHECK-NEXT: %[[SEGMENT:.*]] = llvm.getelementptr %[[BLOCK]][136]
+// CHECK-NEXT: %[[SEGMENT:.*]] = llvm.getelementptr %[[BLOCK]][144]
 // CHECK-NEXT: %[[BYTES:.*]] = arith.constant 128 : i64
 // CHECK-NEXT: llvm.call %[[HOST]](%[[BLOCK]], %[[FIRST]], %[[SEGMENT]], %[[BYTES]]) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr, i64) -> ()
 // CHECK-NEXT: }

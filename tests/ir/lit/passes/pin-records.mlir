@@ -59,12 +59,3 @@ func.func @in_a_loop(%n: index) attributes {tt.kernel} {
 func.func @no_scopes() attributes {tt.kernel} {
   return
 }
-
-// CHECK-LABEL: func.func @not_a_kernel
-// CHECK-NEXT: "proton.record"
-// CHECK-NEXT: "proton.record"
-func.func @not_a_kernel() {
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  return
-}

@@ -36,3 +36,9 @@ func.func @payload_type(%s: !proton_gpu.segment, %t: i64, %i: i32, %x: f64) {
   "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 1 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (!proton_gpu.segment, i64, i64, i32, f64) -> ()
   return
 }
+// -----
+func.func @pin(%x: f32) {
+  // expected-error@+1 {{'proton_gpu.pin' result must have type 'f32', got 'i32'}}
+  %0 = "proton_gpu.pin"(%x) : (f32) -> i32
+  return
+}

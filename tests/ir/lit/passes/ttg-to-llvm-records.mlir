@@ -1,0 +1,43 @@
+// RUN: proton-opt --pipeline='ttg-to-llvm' %s | filecheck %s
+// A record is stored behind the next reading of the clock, or at the end; before there is any, it
+// is one of no scope.
+
+module attributes {"ttg.num-warps" = 4 : i32} {
+// CHECK-LABEL: func.func @one_record(
+// CHECK: llvm.inline_asm has_side_effects "mov.u32 $0, %smid; // proton"
+// CHECK: llvm.inline_asm has_side_effects "mov.u64 $0, %globaltimer; // proton"
+// CHECK: llvm.inline_asm has_side_effects "mov.u64 $0, %clock64; // proton"
+// CHECK: %[[START:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r"
+// CHECK-NOT: st.global
+// CHECK: %[[END:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r"
+// CHECK-NOT: st.global
+// CHECK: llvm.store %[[START]], %[[PENDING_START:.*]] {alignment
+// CHECK: llvm.store %[[END]], %[[PENDING_END:.*]] {alignment
+// CHECK: %[[NEXT:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r"
+// CHECK: %[[S:.*]] = llvm.load %[[PENDING_START]]
+// CHECK: %[[E:.*]] = llvm.load %[[PENDING_END]]
+// CHECK: llvm.inline_asm has_side_effects "@$5 st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "l,r,r,r,r,b" %{{.*}}, %[[S]], %[[E]],
+// CHECK-NOT: st.global.v4
+// CHECK: "bar.sync 0; // proton"
+// CHECK: return
+func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"circular\", \"capacity\": 4, \"payload_slots\": 0, \"units\": 4, \"clock_bits\": 32, \"block_bytes\": 448, \"scopes\": [], \"emptied\": []}"} {
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %t0 = "proton_gpu.read_counter"() : () -> i64
+  %t1 = "proton_gpu.read_counter"() : () -> i64
+  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  %t2 = "proton_gpu.read_counter"() : () -> i64
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @counted(
+// CHECK-NOT: st.global.v
+// CHECK: "@$2 st.volatile.global.b64 [$0], $1; // proton"
+func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"counting\", \"capacity\": 0, \"payload_slots\": 0, \"units\": 4, \"clock_bits\": 32, \"block_bytes\": 192, \"scopes\": [], \"emptied\": []}"} {
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %t0 = "proton_gpu.read_counter"() : () -> i64
+  "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32} : (!proton_gpu.segment) -> ()
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+}
