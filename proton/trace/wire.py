@@ -5,7 +5,8 @@ with linear id p (x fastest, then y, then z). All integers are little-endian. On
 
     header     HEADER_BYTES, `HEADER`
     table      units x u64: records written by each unit, never wrapped, so losses are exact
-    segments   (at the next multiple of 16 bytes) units x capacity records of `record_bytes(payload_slots, clock_bits)`
+    segments   units x capacity records of `record_bytes(payload_slots, clock_bits)`, from the
+               next multiple of 16 bytes
 
 A record is written once, when its slice ends. Record number k of a unit (k counts from 0)
 lies in slot k mod capacity, so after a wrap the segment holds the newest `capacity` records.

@@ -48,17 +48,30 @@ class Written:
     hardware: int = 0
     thread: int = 0
     table: list[int] = field(default_factory=list)  # in place of the true counts
+    clock: tuple[int, int] | None = None  # at init and at the end; else of its records
+    timer: tuple[int, int] = (0, 0)
 
 
-def pack_record(record: Record, slots: int) -> bytes:
+LOW = 0xFFFFFFFF
+RECORD_BYTES = {32: 16, 64: 24}
+
+
+def pack_record(record: Record, slots: int, clock_bits: int = 64) -> bytes:
     """The bytes of one record."""
     iteration = 0xFFFFFFFF if record.iteration is None else record.iteration
-    data = struct.pack(
-        "<QQII", record.start, record.end, record.kind << 28 | record.scope, iteration
-    )
+    if clock_bits == 64:
+        data = struct.pack("<QQ", record.start, record.end)
+    else:
+        data = struct.pack("<II", record.start & LOW, record.end & LOW)
+    data += struct.pack("<II", record.kind << 28 | record.scope, iteration)
     for value in record.payload:
         data += struct.pack("<d" if isinstance(value, float) else "<q", value)
-    return data.ljust(24 + 8 * slots, b"\0")
+    return data.ljust(RECORD_BYTES[clock_bits] + 8 * slots, b"\0")
+
+
+def segments_at(units: int) -> int:
+    """Where the segments of a block begin."""
+    return -(-(128 + 8 * units) // 16) * 16
 
 
 def pack_launch(
@@ -71,11 +84,12 @@ def pack_launch(
     path: str = "",
     host: tuple[int, int] = (ORIGIN_NS, ORIGIN_NS + 1000),
     thread: int = 1,
+    device: int = 0,
 ) -> Launch:
     """A launch of the kernel (number 0 of its run) whose buffer holds these programs."""
-    slots, units = kernel.payload_slots, kernel.units
-    record_size = 24 + 8 * slots
-    block = -(-(128 + 8 * units + units * capacity * record_size) // 64) * 64
+    slots, units, bits = kernel.payload_slots, kernel.units, kernel.clock_bits
+    record_size = RECORD_BYTES[bits] + 8 * slots
+    block = -(-(segments_at(units) + units * capacity * record_size) // 64) * 64
     buffer = bytearray(block * len(programs))
     chunks = []
     for number, program in enumerate(programs):
@@ -87,21 +101,25 @@ def pack_launch(
         records = [r for unit in program.units for r in unit]
         first = min((r.start for r in records), default=TICKS_ZERO)
         last = max((r.end for r in records), default=first)
-        struct.pack_into("<IHH", buffer, base, 0x4E545250, 1, program.state)
+        clocks = program.clock or (first, last)
+        struct.pack_into("<IHH", buffer, base, 0x4E545250, 2, program.state)
         struct.pack_into("<III", buffer, base + 8, x, y, z)
         struct.pack_into("<II", buffer, base + 20, program.hardware, program.thread)
         struct.pack_into("<III", buffer, base + 28, units, capacity, slots)
-        struct.pack_into("<QQQQ", buffer, base + 40, first, 0, last, 0)
+        struct.pack_into("<QQ", buffer, base + 40, clocks[0], program.timer[0])
+        if program.state == 2:
+            struct.pack_into("<QQ", buffer, base + 56, clocks[1], program.timer[1])
+        struct.pack_into("<I", buffer, base + 72, bits)
         for unit, written in enumerate(program.units):
             count = program.table[unit] if program.table else len(written)
             struct.pack_into("<Q", buffer, base + 128 + 8 * unit, count)
-            segment = base + 128 + 8 * units + unit * capacity * record_size
+            segment = base + segments_at(units) + unit * capacity * record_size
             flushed = len(written) // capacity * capacity if flush and capacity else 0
             for k, record in enumerate(written if capacity else []):
                 at = segment + k % capacity * record_size
-                buffer[at : at + record_size] = pack_record(record, slots)
+                buffer[at : at + record_size] = pack_record(record, slots, bits)
             for lo in range(0, flushed, max(capacity, 1)):
-                data = b"".join(pack_record(r, slots) for r in written[lo : lo + capacity])
+                data = b"".join(pack_record(r, slots, bits) for r in written[lo : lo + capacity])
                 chunks.append(
                     Chunk(program=number, unit=unit, first=lo, data=np.frombuffer(data, np.uint8))
                 )
@@ -115,6 +133,7 @@ def pack_launch(
         chunks=chunks,
         path=path,
         thread=thread,
+        device=device,
     )
 
 
@@ -154,6 +173,7 @@ def kernel(
     slots: int = 0,
     table: tuple[Scope, ...] | None = None,
     emptied: tuple[str, ...] = (),
+    clock_bits: int = 64,
 ) -> Kernel:
     """A kernel with three scopes unless told otherwise."""
     return Kernel(
@@ -165,6 +185,7 @@ def kernel(
         emptied=emptied,
         units=units,
         payload_slots=slots,
+        clock_bits=clock_bits,
         options={"BLOCK": 128},
     )
 
