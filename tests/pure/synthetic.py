@@ -6,13 +6,14 @@ out by hand from docs/buffer-format.md, so that it shares nothing with the decod
 
 import random
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from proton.trace.model import (
     Chunk,
     Clock,
+    GPUClock,
     HostSlice,
     Kernel,
     Launch,
@@ -174,12 +175,13 @@ def kernel(
     table: tuple[Scope, ...] | None = None,
     emptied: tuple[str, ...] = (),
     clock_bits: int = 64,
+    target: str = "cpu",
 ) -> Kernel:
     """A kernel with three scopes unless told otherwise."""
     return Kernel(
         name=name,
         key=f"{name}-key",
-        target="cpu",
+        target=target,
         strategy=strategy,
         scopes=scopes(3, slots) if table is None else table,
         emptied=emptied,
@@ -292,3 +294,126 @@ def random_run(seed: int, *, crossing: bool = False) -> RawRun:
             )
         now += 200_000
     return run(kernels, launches, host)
+
+
+@dataclass
+class Chip:
+    """A GPU whose clocks are known exactly: its SMs count from anywhere, all at one rate."""
+
+    random_: random.Random
+    device: int = 0
+    sms: int = 4
+    grain: int = 32
+    timer_zero: int = 1_790_000_000_000_000_000  # at the run's origin
+    drift: float = 0.0  # the timer gains so many ns a ns of the host
+    zeros: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.zeros = [self.random_.randrange(1 << 50) for _ in range(self.sms)]
+
+    def timer(self, ns: float) -> int:
+        """The timer at a time since the origin."""
+        return (self.timer_zero + round(ns * (1 + self.drift))) // self.grain * self.grain
+
+    def cycles(self, sm: int, ns: float, rate: float) -> int:
+        """The cycles of an SM at a time since the origin; `rate` is ns a cycle."""
+        return self.zeros[sm] + round(ns / rate)
+
+    def clock(self, *, pairs: tuple[int, ...] = (0, 2_000_000_000), **costs: float) -> GPUClock:
+        """Its timer and the host's clock, read together at these times since the origin."""
+        return GPUClock(
+            device=self.device,
+            name="NVIDIA H200",
+            timer_ns=np.array([self.timer(ns) for ns in pairs], np.int64),
+            host_ns=np.array([ORIGIN_NS + ns for ns in pairs], np.int64),
+            **costs,
+        )
+
+    def program(
+        self,
+        sm: int,
+        begin_ns: float,
+        end_ns: float,
+        rate: float,
+        units: list[list[Record]],
+        *,
+        state: int = 2,
+    ) -> Written:
+        """A program on an SM; its records' clocks are ns since the origin."""
+        return Written(
+            [
+                [
+                    replace(
+                        r,
+                        start=self.cycles(sm, r.start, rate),
+                        end=self.cycles(sm, r.end, rate),
+                    )
+                    for r in unit
+                ]
+                for unit in units
+            ],
+            state=state,
+            hardware=sm,
+            clock=(self.cycles(sm, begin_ns, rate), self.cycles(sm, end_ns, rate)),
+            timer=(self.timer(begin_ns), self.timer(end_ns)),
+        )
+
+
+def in_ns(records: list[Record], begin_ns: int) -> list[Record]:
+    """Records of `nested_records` with their clocks in ns since the origin."""
+    zero = ticks(0)
+    return [
+        replace(r, start=begin_ns + r.start - zero, end=begin_ns + r.end - zero) for r in records
+    ]
+
+
+def gpu_run(seed: int, *, mixed: bool = False, crossing: bool = False) -> RawRun:
+    """A run of two GPUs with warps, losses, killed and missing programs; `mixed` adds the CPU."""
+    random_ = random.Random(seed)
+    raw = random_run(seed, crossing=crossing) if mixed else run([], [])
+    chips = [Chip(random_, device=0), Chip(random_, device=3, grain=1000, drift=2e-5)]
+    raw.gpus = [
+        chip.clock(error_ns=40.0, slice_cost_cycles=18.0, edge_cost_cycles=6.0) for chip in chips
+    ]
+    first = len(raw.kernels)
+    raw.kernels = [
+        *raw.kernels,
+        kernel(name="attend", target="cuda:90", units=4, slots=1, table=scopes(4, 1, 1),
+               clock_bits=32),
+        kernel(Strategy.FLUSH, name="reduce", target="cuda:90", table=scopes(3)),
+    ]  # fmt: skip
+    now = 50_000
+    for turn in range(5):
+        chip, which = chips[turn == 3], turn % 2
+        owner = raw.kernels[first + which]
+        grid = ((3, 2, 1), (5, 1, 1))[which]
+        rate = random_.uniform(0.5, 0.9)
+        programs, last = [], now
+        for number in range(grid[0] * grid[1]):
+            begin = now + random_.randrange(2000)
+            units = [
+                in_ns(nested_records(random_, owner.scopes, random_.randrange(30), 0), begin)
+                for _ in range(owner.units)
+            ]
+            if crossing and units[0]:
+                end = units[0][-1].end
+                units[0] += [Record(end + 10 * i, end + 100 + 10 * i) for i in range(4)]
+            end = max([begin + 20_000, *(r.end for unit in units for r in unit)])
+            state = random_.choice((0, 1, 2, 2, 2)) if turn == 2 else 2
+            programs.append(chip.program(number % chip.sms, begin, end, rate, units, state=state))
+            last = max(last, end)
+        launch = pack_launch(
+            owner,
+            grid,
+            8,
+            programs,
+            flush=which == 1,
+            path="train/step" if turn % 2 else "",
+            host=(ORIGIN_NS + now - 9000, ORIGIN_NS + now - 4000),
+            thread=1 + turn % 2,
+            device=chip.device,
+        )
+        launch.kernel = first + which
+        raw.launches.append(launch)
+        now = last if turn == 1 else last + 30_000
+    return raw

@@ -57,27 +57,24 @@ BLOCK = bytes.fromhex(
 )
 
 # The same with clocks of 32 bits, a program of cycles 0x3_ffff_fff0 to 0x4_0000_0050.
-NARROW_BLOCK = (
-    BLOCK[:40]
-    + bytes.fromhex(
-        "f0ffffff03000000"  # clock at init
-        + "0000000000000000"
-        + "5000000004000000"  # clock at the end
-        + "0000000000000000"
-        + "20000000"  # clocks of 32 bits
-        + "00" * (128 - 76)
-        + "0500000000000000"
-        + "00" * 8
-        + "20000000"  # slot 0 holds record 4: start 0x20
-        + "30000000"  # end 0x30
-        + "01000000"  # tag
-        + "ffffffff"  # in no loop
-        + "f8ffffff"  # slot 1 holds record 3: start 0xfffffff8, before the wrap
-        + "10000000"  # end 0x10, after it
-        + "00000000"
-        + "03000000"
-        + "00" * 16  # up to a multiple of 64 bytes
-    )
+NARROW_BLOCK = BLOCK[:40] + bytes.fromhex(
+    "f0ffffff03000000"  # clock at init
+    + "0000000000000000"
+    + "5000000004000000"  # clock at the end
+    + "0000000000000000"
+    + "20000000"  # clocks of 32 bits
+    + "00" * (128 - 76)
+    + "0500000000000000"
+    + "00" * 8
+    + "20000000"  # slot 0 holds record 4: start 0x20
+    + "30000000"  # end 0x30
+    + "01000000"  # tag
+    + "ffffffff"  # in no loop
+    + "f8ffffff"  # slot 1 holds record 3: start 0xfffffff8, before the wrap
+    + "10000000"  # end 0x10, after it
+    + "00000000"
+    + "03000000"
+    + "00" * 16  # up to a multiple of 64 bytes
 )
 
 
