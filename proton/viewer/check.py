@@ -20,6 +20,7 @@ from proton.trace.wire import (
 from proton.viewer.errors import TraceFormatError
 
 MAX_GRID = (1 << 31) - 1  # CUDA's largest grid dimension
+MAX_DEVICE = (1 << 31) - 1
 KINDS = {"slice": Kind.SLICE, "mark": Kind.MARK}
 PAYLOAD_KINDS = ("int", "float")
 
@@ -55,6 +56,7 @@ def check_launch(kernel: Kernel, launch: Launch, where: str) -> None:
     grid = launch.grid
     sane = all(0 <= n <= MAX_GRID for n in grid)
     require(sane, where, f"grid must be sizes in [0, {MAX_GRID}]", grid)
+    check_device(launch.device, where)
     capacity = launch.capacity
     if kernel.strategy is Strategy.COUNTING:
         require(capacity == 0, where, "capacity must be 0 when only counting", capacity)
@@ -70,6 +72,12 @@ def check_launch(kernel: Kernel, launch: Launch, where: str) -> None:
     programs = grid[0] * grid[1] * grid[2]
     rule = f"buffer must be {programs} blocks of {block} bytes"
     require(buffer.size == programs * block, where, rule, f"{buffer.size} bytes")
+
+
+def check_device(device: int, where: str) -> None:
+    """The number can be a GPU's."""
+    rule = f"device must lie in [0, {MAX_DEVICE}]"
+    require(0 <= device <= MAX_DEVICE, where, rule, device)
 
 
 def check_headers(kernel: Kernel, launch: Launch, header: np.ndarray, where: str) -> None:

@@ -58,9 +58,9 @@ class _Writer:
         self._places: dict[str, int] = {}
         self._threads: set[tuple[int, int]] = set()
         self._quoted: dict[str, str] = {}
-        self._gpus = {launch.device: "" for launch in raw.launches}
-        for device in self._gpus:
-            self._gpus[device] = gpu_name(raw, device)
+        self._warps: dict[tuple[int, int, str], int] = {}
+        devices = {launch.device for launch in raw.launches}
+        self._gpus = {device: gpu_name(raw, device) for device in devices}
 
     def events(self, frame: "pd.DataFrame", marks: "pd.DataFrame") -> Iterator[str]:
         for row in _rows(frame, "dur_ns"):
@@ -106,11 +106,11 @@ class _Writer:
             return self._place("host", thread, f"host {thread_name(thread)}")
         entry = self.raw.launches[launch]
         kernel = self.raw.kernels[entry.kernel]
-        place = thread_name(thread)
-        if device != NONE:
-            place = f"{self._gpus[device]} {sm_name(sm)}"
         name = f"{program_name(kernel, entry, program)} {unit_name(kernel, unit)}".rstrip()
-        return self._place(place, program * MAX_UNITS + unit, name)
+        if device == NONE:
+            return self._place(thread_name(thread), program * MAX_UNITS + unit, name)
+        tid = self._warps.setdefault((device, sm, name), len(self._warps))
+        return self._place(f"{self._gpus[device]} {sm_name(sm)}", tid, name)
 
     def _place(self, place: str, tid: int, name: str) -> tuple[int, int]:
         if place not in self._places:

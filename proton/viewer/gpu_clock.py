@@ -17,13 +17,14 @@ import numpy as np
 
 from proton.trace.model import Clock, GPUClock, RawRun
 from proton.trace.wire import State
-from proton.viewer.check import require
+from proton.viewer.check import check_device, require
 from proton.viewer.clock import MAX_NS, ClockLine, fit, to_ns
 from proton.viewer.decode import Decoded
 
 RATE_ERROR = 0.01  # a launch that tells its rate less well takes the median of those that do
 # Two clocks that both count ns drift apart by less; pairs that tell the drift less well do not.
 MAX_DRIFT = 1e-4
+MAX_GRAIN = 1024  # ns; no timer is coarser, but few values may have a larger divisor
 UNKNOWN_RATE = 1.0  # ns a cycle where nothing tells it; the error is then the launch's length
 
 
@@ -86,6 +87,7 @@ def check_gpus(gpus: Sequence[GPUClock]) -> None:
     require(len(set(devices)) == len(devices), "gpus", "devices must differ", devices)
     for gpu in gpus:
         where = f"clock of GPU {gpu.device}"
+        check_device(gpu.device, where)
         pairs = f"{gpu.timer_ns.size} timers, {gpu.host_ns.size} host times"
         same = gpu.timer_ns.size == gpu.host_ns.size
         require(same, where, "timer_ns and host_ns must pair", pairs)
@@ -183,10 +185,10 @@ def _host_line(raw: RawRun, device: int) -> ClockLine:
 
 
 def _grain(pairs: Sequence[_Pairs]) -> float:
-    """The step of a device's timer: what divides the difference of any two of its values."""
+    """The step of a device's timer: what divides the difference of any two values in headers."""
     first = pairs[0].interval[0]
     values = [p.timer_zero[p.sm] - first + p.timer.astype(np.int64).view(np.uint64) for p in pairs]
-    return float(np.gcd.reduce(np.concatenate(values).view(np.int64)))
+    return float(min(np.gcd.reduce(np.concatenate(values).view(np.int64)), MAX_GRAIN))
 
 
 def _rates(
