@@ -106,7 +106,8 @@ class _Writer:
             return self._place("host", thread, f"host {thread_name(thread)}")
         entry = self.raw.launches[launch]
         kernel = self.raw.kernels[entry.kernel]
-        name = f"{program_name(kernel, entry, program)} {unit_name(kernel, unit)}".rstrip()
+        name, own = program_name(kernel, entry, program), unit_name(kernel, unit)
+        name = f"{name} {own}" if own else name
         if device == NONE:
             return self._place(thread_name(thread), program * MAX_UNITS + unit, name)
         tid = self._warps.setdefault((device, sm, name), len(self._warps))

@@ -68,7 +68,7 @@ class Batch:
     name: np.ndarray
     category: np.ndarray  # 0 for none
     instant: np.ndarray
-    flow: np.ndarray  # 0 for none
+    flow: np.ndarray | None  # 0 for none; None where none has one
     notes: Callable[[np.ndarray], list[Note]]  # of these intervals
     nesting: Nesting
 
@@ -229,7 +229,7 @@ def _loss_batch(records: Records, tree: TrackTree, names: Names, notes: Names) -
         name=np.repeat(names.of([LOST]), tracks.size),
         category=np.full(tracks.size, _category("loss")),
         instant=np.ones(tracks.size, bool),
-        flow=np.zeros(tracks.size, np.int64),
+        flow=None,
         notes=_dict_notes(payloads, notes),
     )
 
@@ -266,7 +266,7 @@ def _record_batch(records: Records, tree: TrackTree, names: Names, notes: Names)
         name=name[records.scope],
         category=category[records.scope],
         instant=records.mark,
-        flow=np.broadcast_to(np.int64(0), records.mark.size),
+        flow=None,
         notes=notes_of,
         nesting=records.nesting,
     )
@@ -291,7 +291,7 @@ def _batch(
     name: np.ndarray,
     category: np.ndarray,
     instant: np.ndarray,
-    flow: np.ndarray,
+    flow: np.ndarray | None,
     notes: Callable[[np.ndarray], list[Note]],
 ) -> Batch:
     return Batch(
@@ -371,7 +371,7 @@ class _Stream:
             name=batch.name[order],
             category=batch.category[order],
             instant=batch.instant[order],
-            flow=batch.flow[order],
+            flow=None if batch.flow is None else batch.flow[order],
             notes=lambda rows: batch.notes(order[rows]),
             nesting=nest(track[order], walk.begin_at[order], walk.end_at[order]),
         )
@@ -422,8 +422,8 @@ def _events(
     category = batch.category[row]
     if category.any():
         parts.append(join(literal(_CATEGORY), varint(category)).only(begin & (category > 0)))
-    flow = batch.flow[row]
-    if flow.any():
+    if batch.flow is not None and batch.flow.any():
+        flow = batch.flow[row]
         parts.append(join(literal(_FLOW), fixed64(flow.view(np.uint64))).only(begin & (flow > 0)))
     parts += [_note(note).only(begin & (note.name > 0)) for note in batch.notes(row)]
     event = message(_EVENT, *parts)

@@ -8,14 +8,13 @@ from proton.trace.model import RawRun
 from proton.viewer.labels import (
     LAUNCHES,
     gpu_name,
-    on_gpu,
     program_name,
     sm_name,
     thread_name,
     unit_name,
 )
 from proton.viewer.protobuf import tag, varint_bytes
-from proton.viewer.records import Records
+from proton.viewer.records import NONE, Records
 
 SEQUENCE = 1  # the one packet sequence that everything is on
 PROCESS_ID = 1  # a RawRun does not know its process id, and a trace needs one
@@ -118,7 +117,7 @@ class TrackTree:
             launch = self._raw.launches[number]
             kernel = self._raw.kernels[launch.kernel]
             name, own = program_name(kernel, launch, program), unit_name(kernel, unit)
-            if on_gpu(kernel):
+            if device != NONE:
                 place = self._shared(sm_name(sm), self._gpu(device), min(1 + sm, MAX_RANK))
                 owner = self._shared(name, place, min(program, MAX_RANK))
                 uuids[row] = self._add(own, owner, unit)
@@ -127,5 +126,5 @@ class TrackTree:
                 rank = FIRST_PLACE + len(places)
                 places[thread] = self._add(thread_name(thread), self.process, rank)
             rank = min(program * kernel.units + unit, MAX_RANK)
-            uuids[row] = self._add(f"{name} {own}".rstrip(), places[thread], rank)
+            uuids[row] = self._add(f"{name} {own}" if own else name, places[thread], rank)
         return uuids

@@ -158,10 +158,12 @@ class Run:
 
     def _gpu_facts(self) -> dict[str, str]:
         """A line a GPU: what ran on it, and how well its clocks are known."""
-        gpu, tracks, facts = self.records.gpu, self.records.tracks, {}
-        for device in gpu.hosts if gpu is not None else ():
-            assert gpu is not None
-            began = self.records.programs.state[tracks.row] != State.UNTOUCHED
+        gpu, tracks = self.records.gpu, self.records.tracks
+        facts: dict[str, str] = {}
+        if gpu is None:
+            return facts
+        began = self.records.programs.state[tracks.row] != State.UNTOUCHED
+        for device in gpu.hosts:
             sms = tracks.sm[began & (tracks.device == device) & (tracks.sm >= 0)]
             clocks = [
                 clock

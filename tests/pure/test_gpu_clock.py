@@ -1,6 +1,8 @@
 """Clocks of GPUs against chips whose SMs, rates and timers are known exactly."""
 
+import contextlib
 import random
+import struct
 from dataclasses import replace
 
 import numpy as np
@@ -223,6 +225,37 @@ def test_a_run_of_both_keeps_the_times_of_the_cpu() -> None:
         inner = gpu[gpu["program"] >= 0] if "program" in gpu else gpu
         assert (inner["warp"] == inner["unit"]).all()
         assert (inner["sm"] >= 0).all()
+
+
+EXTREMES = [0, 1, 1 << 32, (1 << 61) - 1, 1 << 61, 1 << 63, (1 << 64) - 1]
+OFFSETS = {"clock_start": 40, "timer_start": 48, "clock_end": 56, "timer_end": 64}
+
+
+@given(
+    seed=st.integers(0, 20),
+    changes=st.lists(
+        st.tuples(
+            st.integers(0, 4),
+            st.integers(0, 4),
+            st.sampled_from(sorted(OFFSETS)),
+            st.sampled_from(EXTREMES),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_headers_of_any_clocks_give_times_or_are_refused(
+    seed: int, changes: list[tuple[int, int, str, int]]
+) -> None:
+    raw = gpu_run(seed)
+    for number, program, name, value in changes:
+        launch = raw.launches[number]
+        launch.buffer = launch.buffer.copy()
+        block = launch.buffer.size // (launch.grid[0] * launch.grid[1])
+        struct.pack_into("<Q", launch.buffer, program * block + OFFSETS[name], value)
+    with contextlib.suppress(TraceFormatError):
+        whole = Run(raw)
+        whole.frame, whole.marks, whole.losses, whole.summary()
 
 
 def test_slices_of_a_warp_stay_nested() -> None:
