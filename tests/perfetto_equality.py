@@ -7,7 +7,7 @@ from typing import Any
 
 from proton.trace.model import Kernel, Launch
 from proton.viewer import Run
-from proton.viewer.labels import gpu_name, program_name
+from proton.viewer.labels import gpu_name, program_name, sm_name
 from tests.trace_processor import TraceProcessor
 
 SLICES = """
@@ -58,7 +58,7 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
                 track: tuple[str, ...] = f"thread {row['thread']}", unit_of(owner, launch, row)
                 if row["device"] >= 0:
                     program = program_name(owner, launch, row["program"])
-                    sm = f"SM {row['sm']}"
+                    sm = sm_name(row["sm"])
                     track = gpu_name(run.raw, row["device"]), sm, program, f"warp {row['warp']}"
                 category = "fused" if row.get("fused") else None
             else:
