@@ -44,10 +44,12 @@ def synthetic(slices: int, iterations: bool) -> RawRun:
     header["state"] = wire.State.FINISHED
     header["program_x"] = np.arange(programs)
     header["units"], header["capacity"] = 1, CAPACITY
+    header["clock_bits"] = 64
     header["thread"] = np.arange(programs) % 4
     table = np.ndarray((programs,), "<u8", buffer, wire.table_offset(), (block,))
     table[:] = CAPACITY
-    shape, strides = (programs, CAPACITY // 2, 2), (block, 2 * wire.RECORD_BASE_BYTES, 24)
+    size = wire.record_bytes(0)
+    shape, strides = (programs, CAPACITY // 2, 2), (block, 2 * size, size)
     offset = wire.segments_offset(1)
     record = np.ndarray(shape, wire.record_dtype(0), buffer, offset, strides)
     random = np.random.default_rng(1)

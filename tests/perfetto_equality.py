@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from proton.trace.model import Kernel, Launch
 from proton.viewer import Run
-from proton.viewer.labels import program_name
+from proton.viewer.labels import gpu_name, program_name, sm_name
 from tests.trace_processor import TraceProcessor
 
 SLICES = """
@@ -15,20 +16,33 @@ SLICES = """
     from slice s join track t on s.track_id = t.id left join track p on t.parent_id = p.id
     order by s.id
 """
+TRACKS = "select id, name, parent_id from track"
+FLOWS = """
+    select a.category as source, b.category as target, a.name as source_name, b.name as target_name,
+           a.ts as source_ts, b.ts as target_ts
+    from flow join slice a on a.id = flow.slice_out join slice b on b.id = flow.slice_in
+"""
 ARGS = "select arg_set_id, key, int_value, real_value from args where key glob 'debug.*'"
 
 
 def read_back(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The slices of a trace, each with its args, and the importer's complaints."""
+    """The slices of a trace, each with its args and the names of its track and of what that lies
+    below, and the importer's complaints."""
     with TraceProcessor(path) as processor:
         slices = processor.query(SLICES)
         args: dict[int, dict[str, Any]] = {}
         for row in processor.query(ARGS):
             value = row["real_value"] if row["int_value"] is None else row["int_value"]
             args.setdefault(row["arg_set_id"], {})[row["key"].removeprefix("debug.")] = value
+        tracks = {row["id"]: row for row in processor.query(TRACKS)}
         complaints = processor.complaints()
     for row in slices:
         row["args"] = args.get(row["arg_set_id"], {})
+        row["path"] = ()
+        track = row["track"]
+        while track is not None:
+            row["path"] = (tracks[track]["name"], *row["path"])
+            track = tracks[track]["parent_id"]
     return slices, complaints
 
 
@@ -41,11 +55,16 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
             if row["launch"] >= 0 and row["program"] >= 0:
                 launch = run.raw.launches[row["launch"]]
                 owner = run.kernels[launch.kernel]
-                track = program_name(owner, launch, row["program"], row["unit"])
-                place = f"thread {row['thread']}"
+                track: tuple[str, ...] = f"thread {row['thread']}", unit_of(owner, launch, row)
+                if row["device"] >= 0:
+                    program = program_name(owner, launch, row["program"])
+                    sm = sm_name(row["sm"])
+                    track = gpu_name(run.raw, row["device"]), sm, program, f"warp {row['warp']}"
                 category = "fused" if row.get("fused") else None
             else:
-                track, place = f"host thread {row['thread']}", None
+                track = (f"host thread {row['thread']}",)
+                if row["device"] >= 0:
+                    track = gpu_name(run.raw, row["device"]), "launches"
                 category = row["kind"]
             if instant:
                 category = "mark"
@@ -53,18 +72,23 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
             start = row["start_ns"] + run.raw.origin_ns
             if category == "launch":
                 args = {}
-            yield place, track, start, duration, row["name"], category, tuple(args.items())
+            yield track, start, duration, row["name"], category, tuple(args.items())
+
+
+def unit_of(owner: Kernel, launch: Launch, row: dict[str, Any]) -> str:
+    """The track of a unit of the CPU's programs."""
+    program = program_name(owner, launch, row["program"])
+    return f"{program} unit {row['unit']}" if owner.units > 1 else program
 
 
 def found(slices: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     """What the trace holds, in the same shape."""
     for row in slices:
-        if row["category"] in ("run", "loss"):
+        if row["category"] in ("run", "loss", "call"):
             continue
         args = {} if row["category"] == "launch" else row["args"]
         yield (
-            row["place"],
-            row["track_name"],
+            row["path"],
             row["ts"],
             row["dur"],
             row["name"],
@@ -109,5 +133,11 @@ def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     (summary,) = [row for row in slices if row["category"] == "run"]
     assert summary["name"] == whole.name
     assert summary["args"]["records_lost"] == whole.totals.lost
+    calls = [(row["path"], row["ts"], row["dur"]) for row in slices if row["category"] == "call"]
+    assert sorted(calls) == sorted(
+        ((f"host thread {x.thread}",), x.host_start, x.host_end - x.host_start)
+        for x, device in zip(whole.raw.launches, whole.launches["device"], strict=True)
+        if device >= 0
+    )
     launched = [row["args"] for row in slices if row["category"] == "launch"]
     assert sorted(a["written"] for a in launched) == sorted(whole.launches["written"])

@@ -21,7 +21,7 @@ from proton.viewer.check import require
 from proton.viewer.errors import TraceFormatError
 from proton.viewer.files import replacing
 
-SCHEMA = 1
+SCHEMA = 2
 RUN = "run.json"
 LAUNCH_FIELDS = (
     "kernel",
@@ -35,6 +35,7 @@ LAUNCH_FIELDS = (
     "path",  # index into run.json's paths
     "bytes",  # of its part of buffers.npy
     "chunks",  # of its part of chunks.npy
+    "device",
 )
 CHUNK_FIELDS = ("program", "unit", "first", "bytes")  # bytes of its part of chunk_data.npy
 COLUMNS = {
@@ -138,6 +139,7 @@ def _launch_row(launch: Launch, paths: Sequence[str]) -> tuple[int, ...]:
         paths.index(launch.path),
         launch.buffer.size,
         len(launch.chunks),
+        launch.device,
     )
 
 
@@ -215,6 +217,7 @@ def _launches(columns: dict[str, np.ndarray], paths: Sequence[str], where: str) 
                 chunks=[chunks[i] for i in shares[number]],
                 path=paths[row["path"]],
                 thread=row["thread"],
+                device=row["device"],
             )
         )
     return launches

@@ -4,7 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from proton.trace.model import Clock, HostSlice, Kernel, PayloadField, RawRun, Scope, Strategy
+from proton.trace.model import (
+    Clock,
+    GPUClock,
+    HostSlice,
+    Kernel,
+    PayloadField,
+    RawRun,
+    Scope,
+    Strategy,
+)
 from proton.viewer.check import require
 from proton.viewer.schema import Fields, Json, integer, text, texts
 
@@ -19,6 +28,7 @@ def run_to_json(raw: RawRun, schema: int, paths: Sequence[str]) -> dict[str, Jso
         "origin_ns": raw.origin_ns,
         "origin_unix_ns": raw.origin_unix_ns,
         "clock": {name: float(getattr(raw.clock, name)) for name in CLOCK_COSTS},
+        "gpus": [_gpu_to_json(gpu) for gpu in raw.gpus],
         "dropped_launches": raw.dropped_launches,
         "machine": raw.machine,
         "paths": list(paths),
@@ -43,6 +53,10 @@ def run_from_json(
         origin_ns=fields.integer("origin_ns"),
         origin_unix_ns=fields.integer("origin_unix_ns"),
         clock=Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64)),
+        gpus=[
+            _gpu_from_json(value, f"{where}, gpu {number}")
+            for number, value in enumerate(fields.items("gpus"))
+        ],
         dropped_launches=fields.integer("dropped_launches"),
         machine=fields.object("machine"),
         kernels=[
@@ -58,6 +72,37 @@ def run_from_json(
     return run, paths, costs
 
 
+def _gpu_to_json(gpu: GPUClock) -> dict[str, Json]:
+    return {
+        "device": gpu.device,
+        "name": gpu.name,
+        "timer_ns": gpu.timer_ns.tolist(),
+        "host_ns": gpu.host_ns.tolist(),
+        "error_ns": float(gpu.error_ns),
+        "slice_cost_cycles": float(gpu.slice_cost_cycles),
+        "edge_cost_cycles": float(gpu.edge_cost_cycles),
+    }
+
+
+def _gpu_from_json(value: Json, where: str) -> GPUClock:
+    fields = Fields(value, where)
+
+    def times(name: str) -> np.ndarray:
+        return np.array([integer(t, f"{where}, {name}") for t in fields.items(name)], np.int64)
+
+    gpu = GPUClock(
+        device=fields.integer("device"),
+        name=fields.text("name"),
+        timer_ns=times("timer_ns"),
+        host_ns=times("host_ns"),
+        error_ns=fields.number("error_ns"),
+        slice_cost_cycles=fields.number("slice_cost_cycles"),
+        edge_cost_cycles=fields.number("edge_cost_cycles"),
+    )
+    fields.done()
+    return gpu
+
+
 def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
     return {
         "name": kernel.name,
@@ -68,6 +113,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
         "emptied": list(kernel.emptied),
         "units": kernel.units,
         "payload_slots": kernel.payload_slots,
+        "clock_bits": kernel.clock_bits,
         "options": kernel.options,
     }
 
@@ -89,6 +135,7 @@ def _kernel_from_json(value: Json, where: str) -> Kernel:
         emptied=texts(fields.items("emptied"), f"{where}, emptied"),
         units=fields.integer("units"),
         payload_slots=fields.integer("payload_slots"),
+        clock_bits=fields.integer("clock_bits"),
         options=fields.object("options"),
     )
     fields.done()

@@ -4,6 +4,7 @@ import numpy as np
 
 from proton.trace.model import Kernel, Launch, Strategy
 from proton.trace.wire import (
+    CLOCK_BITS,
     KIND_SHIFT,
     MAGIC,
     MAX_CAPACITY,
@@ -19,6 +20,7 @@ from proton.trace.wire import (
 from proton.viewer.errors import TraceFormatError
 
 MAX_GRID = (1 << 31) - 1  # CUDA's largest grid dimension
+MAX_DEVICE = (1 << 31) - 1
 KINDS = {"slice": Kind.SLICE, "mark": Kind.MARK}
 PAYLOAD_KINDS = ("int", "float")
 
@@ -35,6 +37,8 @@ def check_kernel(kernel: Kernel, where: str) -> None:
     require(1 <= units <= MAX_UNITS, where, f"units must lie in [1, {MAX_UNITS}]", units)
     rule = f"payload_slots must lie in [0, {MAX_PAYLOAD_SLOTS}]"
     require(0 <= slots <= MAX_PAYLOAD_SLOTS, where, rule, slots)
+    bits = kernel.clock_bits
+    require(bits in CLOCK_BITS, where, f"clock_bits must be one of {CLOCK_BITS}", bits)
     for number, scope in enumerate(kernel.scopes):
         here = f"{where}, scope {number}"
         require(scope.kind in KINDS, here, f"kind must be one of {tuple(KINDS)}", scope.kind)
@@ -52,6 +56,7 @@ def check_launch(kernel: Kernel, launch: Launch, where: str) -> None:
     grid = launch.grid
     sane = all(0 <= n <= MAX_GRID for n in grid)
     require(sane, where, f"grid must be sizes in [0, {MAX_GRID}]", grid)
+    check_device(launch.device, where)
     capacity = launch.capacity
     if kernel.strategy is Strategy.COUNTING:
         require(capacity == 0, where, "capacity must be 0 when only counting", capacity)
@@ -63,10 +68,16 @@ def check_launch(kernel: Kernel, launch: Launch, where: str) -> None:
     buffer = launch.buffer
     flat = buffer.dtype == np.uint8 and buffer.ndim == 1
     require(flat, where, "buffer must be a row of uint8", f"{buffer.ndim}-d {buffer.dtype}")
-    block = block_bytes(kernel.units, capacity, kernel.payload_slots)
+    block = block_bytes(kernel.units, capacity, kernel.payload_slots, kernel.clock_bits)
     programs = grid[0] * grid[1] * grid[2]
     rule = f"buffer must be {programs} blocks of {block} bytes"
     require(buffer.size == programs * block, where, rule, f"{buffer.size} bytes")
+
+
+def check_device(device: int, where: str) -> None:
+    """The number can be a GPU's."""
+    rule = f"device must lie in [0, {MAX_DEVICE}]"
+    require(0 <= device <= MAX_DEVICE, where, rule, device)
 
 
 def check_headers(kernel: Kernel, launch: Launch, header: np.ndarray, where: str) -> None:
@@ -81,6 +92,7 @@ def check_headers(kernel: Kernel, launch: Launch, header: np.ndarray, where: str
         "units": kernel.units,
         "capacity": launch.capacity,
         "payload_slots": kernel.payload_slots,
+        "clock_bits": kernel.clock_bits,
         "program_x": program % x,
         "program_y": program // x % y,
         "program_z": program // (x * y),
@@ -107,7 +119,8 @@ def check_chunks(
     kernel: Kernel, launch: Launch, written: np.ndarray, finished: np.ndarray, where: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Track, first record and number of records of each chunk, none overlapping another."""
-    size, programs = record_bytes(kernel.payload_slots), written.size // kernel.units
+    size = record_bytes(kernel.payload_slots, kernel.clock_bits)
+    programs = written.size // kernel.units
     flushing = kernel.strategy is Strategy.FLUSH
     require(flushing, where, "only the flush strategy leaves chunks", kernel.strategy.value)
     for number, chunk in enumerate(launch.chunks):

@@ -1,8 +1,9 @@
 """The run as Chrome trace-event JSON, for chrome://tracing and tools that read nothing newer.
 
 The format has two levels, processes and threads: what ran programs (a thread, an SM) becomes a
-process of the trace, and a program a thread in it. A slice is one complete event ("X") with
-microseconds to three decimals, which is exact.
+process of the trace, and a program (on an SM: a warp of one) a thread in it. A slice is one
+complete event ("X") with microseconds to three decimals, which is exact. The host's part of a
+GPU's launch is an event of the category "call", and a flow leads from it to the launch.
 """
 
 import json
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from proton.trace.model import RawRun
 from proton.trace.wire import MAX_UNITS
-from proton.viewer.labels import place_name, program_name
+from proton.viewer.labels import (
+    LAUNCHES,
+    gpu_name,
+    program_name,
+    sm_name,
+    thread_name,
+    unit_name,
+)
 from proton.viewer.records import NONE
 
 if TYPE_CHECKING:
@@ -50,6 +58,9 @@ class _Writer:
         self._places: dict[str, int] = {}
         self._threads: set[tuple[int, int]] = set()
         self._quoted: dict[str, str] = {}
+        self._warps: dict[tuple[int, int, str], int] = {}
+        devices = {launch.device for launch in raw.launches}
+        self._gpus = {device: gpu_name(raw, device) for device in devices}
 
     def events(self, frame: "pd.DataFrame", marks: "pd.DataFrame") -> Iterator[str]:
         for row in _rows(frame, "dur_ns"):
@@ -58,26 +69,51 @@ class _Writer:
             head = f'{{"ph":"X","name":{self._quote(name)},"pid":{pid},"tid":{tid}'
             times = f'"ts":{microseconds(start)},"dur":{microseconds(duration)}'
             yield f"{head},{times}{_args(iteration, payload)}}}"
+            launch, program, _, _, device, _ = place
+            if program == NONE and device != NONE:
+                yield from self._call(launch, name, pid, tid, start)
         for row in _rows(marks):
             *place, name, start, iteration, payload = row
             pid, tid = self._thread(*place)
             head = f'{{"ph":"i","s":"t","name":{self._quote(name)},"pid":{pid},"tid":{tid}'
             yield f'{head},"ts":{microseconds(start)}{_args(iteration, payload)}}}'
 
+    def _call(self, number: int, name: str, pid: int, tid: int, start: int) -> Iterator[str]:
+        """The host's part of a GPU's launch, and the flow from it to the GPU's."""
+        launch, origin = self.raw.launches[number], self.raw.origin_ns
+        called = microseconds(launch.host_start - origin)
+        duration = microseconds(launch.host_end - launch.host_start)
+        host_pid, host_tid = self._place(
+            "host", launch.thread, f"host {thread_name(launch.thread)}"
+        )
+        place = f'"pid":{host_pid},"tid":{host_tid},"ts":{called}'
+        yield f'{{"ph":"X","name":{self._quote(name)},"cat":"call",{place},"dur":{duration}}}'
+        flow = f'"name":"launch","cat":"call","id":{number}'
+        yield f'{{"ph":"s",{flow},{place}}}'
+        at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(start)}'
+        yield f'{{"ph":"f","bp":"e",{flow},{at}}}'
+
     def _quote(self, name: str) -> str:
         return self._quoted.setdefault(name, json.dumps(name))
 
     def _thread(
-        self, launch: int, program: int, thread: int, core: int, unit: int
+        self, launch: int, program: int, unit: int, thread: int, device: int, sm: int
     ) -> tuple[int, int]:
         """The pid and tid of an event, naming both on first use."""
         if program == NONE:
-            place, tid, name = "host", thread, f"host thread {thread}"
-        else:
-            entry = self.raw.launches[launch]
-            kernel = self.raw.kernels[entry.kernel]
-            place, tid = place_name(kernel, thread, core), program * MAX_UNITS + unit
-            name = program_name(kernel, entry, program, unit)
+            if device != NONE:
+                return self._place(self._gpus[device], 0, LAUNCHES)
+            return self._place("host", thread, f"host {thread_name(thread)}")
+        entry = self.raw.launches[launch]
+        kernel = self.raw.kernels[entry.kernel]
+        name, own = program_name(kernel, entry, program), unit_name(kernel, unit)
+        name = f"{name} {own}" if own else name
+        if device == NONE:
+            return self._place(thread_name(thread), program * MAX_UNITS + unit, name)
+        tid = self._warps.setdefault((device, sm, name), len(self._warps))
+        return self._place(f"{self._gpus[device]} {sm_name(sm)}", tid, name)
+
+    def _place(self, place: str, tid: int, name: str) -> tuple[int, int]:
         if place not in self._places:
             self._places[place] = next(self._numbers)
             self.names.append(_name("process_name", self._places[place], 0, place))
@@ -95,8 +131,9 @@ def microseconds(ns: int) -> str:
 
 
 def _rows(table: "pd.DataFrame", *more: str) -> Iterator[tuple[Any, ...]]:
-    names = ("launch", "program", "thread", "core", "unit", "name", "start_ns", "iteration")
-    return zip(*(table[name].tolist() for name in (*names, "payload", *more)), strict=True)
+    place = ("launch", "program", "unit", "thread", "device", "sm")
+    names = (*place, "name", "start_ns", "iteration", "payload", *more)
+    return zip(*(table[name].tolist() for name in names), strict=True)
 
 
 def _args(iteration: int, payload: dict[str, Any] | None) -> str:

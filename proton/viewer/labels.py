@@ -1,19 +1,43 @@
 """What programs and the places they ran on are called, in every output."""
 
-from proton.trace.model import Kernel, Launch
+from proton.trace.model import Kernel, Launch, RawRun
+
+LAUNCHES = "launches"  # of a GPU
 
 
-def program_name(kernel: Kernel, launch: Launch, program: int, unit: int) -> str:
-    """`add 3`; with coordinates where the grid has more than one dimension, and with the unit
-    where programs have several."""
+def on_gpu(kernel: Kernel) -> bool:
+    """Whether a GPU runs the kernel's programs."""
+    return kernel.target.startswith("cuda")
+
+
+def program_name(kernel: Kernel, launch: Launch, program: int) -> str:
+    """`add 3`; with coordinates where the grid has more than one dimension."""
     x, y, z = launch.grid
     if y == z == 1:
         place = str(program)
     else:
         place = f"({program % x}, {program // x % y}, {program // (x * y)})"
-    return f"{kernel.name} {place}" + (f" unit {unit}" if kernel.units > 1 else "")
+    return f"{kernel.name} {place}"
 
 
-def place_name(kernel: Kernel, thread: int, core: int) -> str:
-    """What ran the program: an SM of a GPU, a thread of the host."""
-    return f"SM {core}" if kernel.target.startswith("cuda") else f"thread {thread}"
+def unit_name(kernel: Kernel, unit: int) -> str:
+    """`warp 1` of a GPU's program; elsewhere a name only where programs have several units."""
+    if on_gpu(kernel):
+        return f"warp {unit}"
+    return f"unit {unit}" if kernel.units > 1 else ""
+
+
+def thread_name(thread: int) -> str:
+    """What ran a program of the host."""
+    return f"thread {thread}"
+
+
+def sm_name(sm: int) -> str:
+    """What ran a program of a GPU."""
+    return f"SM {sm}" if sm >= 0 else "SM unknown"
+
+
+def gpu_name(raw: RawRun, device: int) -> str:
+    """`GPU 0 (NVIDIA H200)`."""
+    model = next((gpu.name for gpu in raw.gpus if gpu.device == device), "")
+    return f"GPU {device} ({model})" if model else f"GPU {device}"

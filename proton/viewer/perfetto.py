@@ -1,15 +1,16 @@
-"""The run as a Perfetto trace: process > thread of execution > program.
+"""The run as a Perfetto trace: tracks as perfetto_tracks.py has them.
 
 All packets share one sequence. Its clock is incremental, so a packet's time is the few bytes
 that passed since the one before; a *switch* packet moves both to the next track (its step in
 time may be backwards). Event and annotation names are interned. Times are the run's
-`perf_counter_ns`, so ts = origin_ns + start_ns.
+`perf_counter_ns`, so ts = origin_ns + start_ns. A launch of a GPU is two slices, the host's call
+and the GPU's own, and a flow from one to the other.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
@@ -18,15 +19,17 @@ from proton.trace.model import RawRun
 from proton.viewer.nesting import Nesting, lanes, nest
 from proton.viewer.perfetto_tracks import SEQUENCE, TrackTree, packet_bytes
 from proton.viewer.protobuf import Rows, fixed64, join, literal, message, pack, tag, varint
-from proton.viewer.records import NONE, Records
+from proton.viewer.records import NONE, Records, launch_devices
 from proton.viewer.tables import launches
 
 # Custom clocks of one sequence have ids 64 to 127 (clock_snapshot.proto).
 CLOCK = 64
 BLOCK_EVENTS = 1 << 15  # what 16 byte columns of it and their masks take stays in a core's cache
 CATEGORIES = ("host", "launch", "fused", "mark", "loss", "run")
+CALL = "call"  # only of a GPU's launches: interned where there are some
 LOST = "records lost"
 ITERATION = "iteration"
+COUNTS = ("programs", "partial", "written", "kept", "lost")  # annotations of a launch
 
 _PACKET = tag(pb.Trace, "packet")
 _TIME = tag(pb.TracePacket, "timestamp")
@@ -39,6 +42,7 @@ _DEFAULT_TRACK = tag(pb.TrackEventDefaults, "track_uuid")
 _TYPE = tag(pb.TrackEvent, "type")
 _NAME = tag(pb.TrackEvent, "name_iid")
 _CATEGORY = tag(pb.TrackEvent, "category_iids")
+_FLOW = tag(pb.TrackEvent, "flow_ids")
 _NOTE = tag(pb.TrackEvent, "debug_annotations")
 _NOTE_NAME = tag(pb.DebugAnnotation, "name_iid")
 _NOTE_INT = tag(pb.DebugAnnotation, "int_value")
@@ -64,6 +68,7 @@ class Batch:
     name: np.ndarray
     category: np.ndarray  # 0 for none
     instant: np.ndarray
+    flow: np.ndarray | None  # 0 for none; None where none has one
     notes: Callable[[np.ndarray], list[Note]]  # of these intervals
     nesting: Nesting
 
@@ -83,7 +88,8 @@ class Names:
 def write(raw: RawRun, records: Records, file: BinaryIO) -> None:
     """Writes the trace to a binary file."""
     names, notes = Names(), Names([ITERATION])
-    categories = Names(CATEGORIES)
+    gpu = bool((launch_devices(raw) != NONE).any())
+    categories = Names((*CATEGORIES, CALL) if gpu else CATEGORIES)
     tree = TrackTree(raw, records)
     host = _host_batch(raw, records, tree, names, notes)
     lost = _loss_batch(records, tree, names, notes)
@@ -148,33 +154,63 @@ def _summary(
     return packet_bytes(packet)
 
 
+class _Row(NamedTuple):
+    """One interval of the batch that is made one by one."""
+
+    track: int
+    start: int
+    end: int
+    name: str
+    category: str
+    flow: int
+    payload: dict[str, int | float]
+
+
+def _host_rows(raw: RawRun, records: Records, tree: TrackTree) -> Iterator[_Row]:
+    """Launches and host scopes on the tracks of the host threads, launches of GPUs on theirs.
+
+    A launch comes first because of two equal intervals the later one is the outer.
+    """
+    origin = raw.origin_ns
+    table = launches(raw, records)
+    columns = ("device", "start_ns", "dur_ns", *COUNTS)
+    values = zip(*(table[name].tolist() for name in columns), strict=True)
+    for number, (launch, row) in enumerate(zip(raw.launches, values, strict=True)):
+        device, start, duration, *counts = row
+        payload = dict(zip(COUNTS, counts, strict=True))
+        host, name = tree.host_track(launch.thread), raw.kernels[launch.kernel].name
+        called, returned = launch.host_start - origin, launch.host_end - origin
+        if device == NONE:
+            yield _Row(host, called, returned, name, "launch", 0, payload)
+            continue
+        flow, own = number + 1, tree.launch_track(device)
+        yield _Row(host, called, returned, name, CALL, flow, {})
+        yield _Row(own, start, start + duration, name, "launch", flow, payload)
+    for s in raw.host:
+        track = tree.host_track(s.thread)
+        yield _Row(track, s.start - origin, s.end - origin, s.name, "host", 0, s.payload)
+
+
 def _host_batch(
     raw: RawRun, records: Records, tree: TrackTree, names: Names, notes: Names
 ) -> Batch:
-    """Launches and host scopes, on the tracks of the host threads."""
-    count = len(raw.launches)
-    table = launches(raw, records)
-    # A launch comes first because of two equal intervals the later one is the outer.
-    start = [x.host_start for x in raw.launches] + [s.start for s in raw.host]
-    end = [x.host_end for x in raw.launches] + [s.end for s in raw.host]
-    name = [raw.kernels[x.kernel].name for x in raw.launches] + [s.name for s in raw.host]
-    thread = [x.thread for x in raw.launches] + [s.thread for s in raw.host]
-    columns = ("programs", "partial", "written", "kept", "lost")
-    payloads: list[dict[str, int | float]] = [
-        dict(zip(columns, row, strict=True)) for row in table[list(columns)].values.tolist()
-    ]
-    payloads += [s.payload for s in raw.host]
-    category = np.repeat([_category("launch"), _category("host")], [count, len(raw.host)])
-    track = tree.host_tracks(thread)
-    order = np.argsort(track, kind="stable")
+    """What `_host_rows` gives, by track."""
+    rows = list(_host_rows(raw, records, tree))
+    names.of([row.name for row in rows])
+    rows.sort(key=lambda row: row.track)
+
+    def column(values: Iterable[int]) -> np.ndarray:
+        return np.array(list(values), np.int64)
+
     return _batch(
-        track=track[order],
-        start=np.array(start, np.int64)[order] - raw.origin_ns,
-        end=np.array(end, np.int64)[order] - raw.origin_ns,
-        name=names.of(name)[order],
-        category=category[order],
-        instant=np.zeros(len(name), bool),
-        notes=_dict_notes([payloads[i] for i in order], notes),
+        track=column(row.track for row in rows),
+        start=column(row.start for row in rows),
+        end=column(row.end for row in rows),
+        name=names.of([row.name for row in rows]),
+        category=column(_category(row.category) for row in rows),
+        instant=np.zeros(len(rows), bool),
+        flow=column(row.flow for row in rows),
+        notes=_dict_notes([row.payload for row in rows], notes),
     )
 
 
@@ -193,6 +229,7 @@ def _loss_batch(records: Records, tree: TrackTree, names: Names, notes: Names) -
         name=np.repeat(names.of([LOST]), tracks.size),
         category=np.full(tracks.size, _category("loss")),
         instant=np.ones(tracks.size, bool),
+        flow=None,
         notes=_dict_notes(payloads, notes),
     )
 
@@ -229,14 +266,15 @@ def _record_batch(records: Records, tree: TrackTree, names: Names, notes: Names)
         name=name[records.scope],
         category=category[records.scope],
         instant=records.mark,
+        flow=None,
         notes=notes_of,
         nesting=records.nesting,
     )
 
 
 def _category(name: str) -> int:
-    """The interned id of a category; `_head` interns them in this order."""
-    return CATEGORIES.index(name) + 1
+    """The interned id of a category; `write` interns them in this order."""
+    return (*CATEGORIES, CALL).index(name) + 1
 
 
 def _scope_category(kind: str, fused: bool) -> int:
@@ -253,6 +291,7 @@ def _batch(
     name: np.ndarray,
     category: np.ndarray,
     instant: np.ndarray,
+    flow: np.ndarray | None,
     notes: Callable[[np.ndarray], list[Note]],
 ) -> Batch:
     return Batch(
@@ -262,6 +301,7 @@ def _batch(
         name=name,
         category=category,
         instant=instant,
+        flow=flow,
         notes=notes,
         nesting=nest(track, start, end),
     )
@@ -331,6 +371,7 @@ class _Stream:
             name=batch.name[order],
             category=batch.category[order],
             instant=batch.instant[order],
+            flow=None if batch.flow is None else batch.flow[order],
             notes=lambda rows: batch.notes(order[rows]),
             nesting=nest(track[order], walk.begin_at[order], walk.end_at[order]),
         )
@@ -381,6 +422,9 @@ def _events(
     category = batch.category[row]
     if category.any():
         parts.append(join(literal(_CATEGORY), varint(category)).only(begin & (category > 0)))
+    if batch.flow is not None and batch.flow.any():
+        flow = batch.flow[row]
+        parts.append(join(literal(_FLOW), fixed64(flow.view(np.uint64))).only(begin & (flow > 0)))
     parts += [_note(note).only(begin & (note.name > 0)) for note in batch.notes(row)]
     event = message(_EVENT, *parts)
     time = join(literal(_TIME), varint(step))

@@ -1,19 +1,26 @@
-"""The tree of tracks of a Perfetto trace: process > thread of execution (or SM) > program."""
-
-from collections.abc import Sequence
+"""The tree of tracks of a Perfetto trace: process > thread of execution > program on the CPU,
+process > GPU > SM > program > warp on a GPU, whose launches have a track beside its SMs."""
 
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.trace.model import RawRun
-from proton.viewer.labels import place_name, program_name
+from proton.viewer.labels import (
+    LAUNCHES,
+    gpu_name,
+    program_name,
+    sm_name,
+    thread_name,
+    unit_name,
+)
 from proton.viewer.protobuf import tag, varint_bytes
-from proton.viewer.records import Records
+from proton.viewer.records import NONE, Records
 
 SEQUENCE = 1  # the one packet sequence that everything is on
 PROCESS_ID = 1  # a RawRun does not know its process id, and a trace needs one
 MAX_RANK = (1 << 31) - 1  # sibling_order_rank is an int32
 FIRST_PLACE = 1  # places come after the host threads, whose rank is 0
+FIRST_GPU = 1 << 20  # and GPUs after those
 _PACKET = tag(pb.Trace, "packet")
 
 
@@ -32,9 +39,10 @@ class TrackTree:
         self._packet = pb.TracePacket(trusted_packet_sequence_id=SEQUENCE)
         self._main: dict[int, tuple[str, int, int]] = {}
         self._lanes: dict[tuple[int, int], int] = {}
-        self._hosts: dict[int, int] = {}
+        self._inner: dict[tuple[int, str], int] = {}
+        self._raw = raw
         self.process = self._process(raw.name)
-        self.program_tracks = self._programs(raw, records)
+        self.program_tracks = self._programs(records)
 
     def descriptors(self) -> bytes:
         """The packets of the tracks made since the last call."""
@@ -42,12 +50,13 @@ class TrackTree:
         self._pending.clear()
         return pending
 
-    def host_tracks(self, threads: Sequence[int]) -> np.ndarray:
-        """The track of each of these host threads."""
-        for thread in threads:
-            if thread not in self._hosts:
-                self._hosts[thread] = self._add(f"host thread {thread}", self.process, 0)
-        return np.array([self._hosts[thread] for thread in threads], np.int64)
+    def host_track(self, thread: int) -> int:
+        """The track of a host thread."""
+        return self._shared(f"host {thread_name(thread)}", self.process, 0)
+
+    def launch_track(self, device: int) -> int:
+        """The track of a GPU's launches."""
+        return self._shared(LAUNCHES, self._gpu(device), 0)
 
     def lane_tracks(self, track: np.ndarray, lane: np.ndarray) -> np.ndarray:
         """For each track and lane a track; lane 0 is the track itself, the others are siblings
@@ -84,22 +93,38 @@ class TrackTree:
         self._main[self._count] = name, parent, rank
         return self._count
 
-    def _programs(self, raw: RawRun, records: Records) -> np.ndarray:
+    def _shared(self, name: str, parent: int, rank: int) -> int:
+        """The track of this name below the parent, new where there is none."""
+        key = parent, name
+        if key not in self._inner:
+            self._inner[key] = self._add(name, parent, rank)
+        return self._inner[key]
+
+    def _gpu(self, device: int) -> int:
+        rank = min(FIRST_GPU + device, MAX_RANK)
+        return self._shared(gpu_name(self._raw, device), self.process, rank)
+
+    def _programs(self, records: Records) -> np.ndarray:
         """The track of each row of `records.tracks` that has anything to show; 0 for others."""
         tracks = records.tracks
         uuids = np.zeros(tracks.kept.size, np.int64)
         rows = np.flatnonzero((tracks.kept > 0) | (tracks.lost > 0))
-        places: dict[str, int] = {}
-        columns = (tracks.launch, tracks.program, tracks.unit, tracks.thread, tracks.core)
-        for row, number, program, unit, thread, core in zip(
-            rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
+        places: dict[int, int] = {}  # of host threads
+        columns = (tracks.launch, tracks.program, tracks.unit, tracks.thread, tracks.device)
+        for row, number, program, unit, thread, device, sm in zip(
+            rows.tolist(), *(column[rows].tolist() for column in (*columns, tracks.sm)), strict=True
         ):
-            launch = raw.launches[number]
-            kernel = raw.kernels[launch.kernel]
-            place = place_name(kernel, thread, core)
-            if place not in places:
-                places[place] = self._add(place, self.process, FIRST_PLACE + len(places))
-            name = program_name(kernel, launch, program, unit)
+            launch = self._raw.launches[number]
+            kernel = self._raw.kernels[launch.kernel]
+            name, own = program_name(kernel, launch, program), unit_name(kernel, unit)
+            if device != NONE:
+                place = self._shared(sm_name(sm), self._gpu(device), min(1 + sm, MAX_RANK))
+                owner = self._shared(name, place, min(program, MAX_RANK))
+                uuids[row] = self._add(own, owner, unit)
+                continue
+            if thread not in places:
+                rank = FIRST_PLACE + len(places)
+                places[thread] = self._add(thread_name(thread), self.process, rank)
             rank = min(program * kernel.units + unit, MAX_RANK)
-            uuids[row] = self._add(name, places[place], rank)
+            uuids[row] = self._add(f"{name} {own}" if own else name, places[thread], rank)
         return uuids

@@ -34,7 +34,7 @@ def tag(message: Any, field: str) -> bytes:
     descriptor = message.DESCRIPTOR.fields_by_name[field]
     if descriptor.type in (descriptor.TYPE_MESSAGE, descriptor.TYPE_STRING):
         wire = _DELIMITED
-    elif descriptor.type == descriptor.TYPE_DOUBLE:
+    elif descriptor.type in (descriptor.TYPE_DOUBLE, descriptor.TYPE_FIXED64):
         wire = _FIXED64
     else:
         wire = _VARINT

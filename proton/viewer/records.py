@@ -11,28 +11,42 @@ from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, State
 from proton.viewer.check import check_kernel, require
 from proton.viewer.clock import MAX_NS, ClockLine, check_clock, fit
 from proton.viewer.decode import Decoded, decode
+from proton.viewer.gpu_clock import GPUTimes, check_gpus, gpu_times
+from proton.viewer.labels import on_gpu
 from proton.viewer.nesting import Nesting, nest
 
-NONE = -1  # no iteration, no core, no program
+NONE = -1  # no iteration, core, SM, program, ...
+NARROW_CYCLES = 1 << 32  # what a clock of 32 bits can tell apart
 
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """A row a program of a launch."""
+    """A row a program of a launch.
+
+    `wrapped` says that it ran longer than its records' clocks can tell.
+    """
 
     launch: np.ndarray
     state: np.ndarray
+    wrapped: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tracks:
-    """A row a unit of a program: where it ran, and what became of its records."""
+    """A row a unit of a program: where it ran, and what became of its records.
+
+    `row` is the program's in Programs. `core` is -1 on a GPU, `device`, `sm` and `warp` elsewhere.
+    """
 
     launch: np.ndarray
     program: np.ndarray
+    row: np.ndarray
     unit: np.ndarray
     thread: np.ndarray
     core: np.ndarray
+    device: np.ndarray
+    sm: np.ndarray
+    warp: np.ndarray
     began: np.ndarray  # ticks
     written: np.ndarray
     kept: np.ndarray
@@ -44,7 +58,8 @@ class Records:
     """A row a record, slices and marks alike, grouped by track (a row of `tracks`), oldest first.
 
     `scope` is a row of `scopes`, the scope tables of all kernels one after another;
-    `iteration` is -1 outside loops; `payload` holds raw 8-byte values.
+    `iteration` is -1 outside loops; `payload` holds raw 8-byte values. Ticks of a GPU's programs
+    are cycles of their SMs.
     """
 
     scopes: tuple[Scope, ...]
@@ -57,21 +72,28 @@ class Records:
     start_ticks: np.ndarray
     end_ticks: np.ndarray
     payload: np.ndarray
-    clock: ClockLine | None  # None when there is nothing to convert
-    slice_cost_ns: float
-    edge_cost_ns: float
+    clock: ClockLine | None  # of the CPU; None when there is nothing to convert
+    gpu: GPUTimes | None  # of the GPUs; None when no program of theirs began
+    slice_cost_ns: np.ndarray  # a row a track
+    edge_cost_ns: np.ndarray
 
     @cached_property
     def start_ns(self) -> np.ndarray:
-        return self._ns(self.start_ticks)
+        return self._ns(self.start_ticks, self.track)
 
     @cached_property
     def end_ns(self) -> np.ndarray:
-        return self._ns(self.end_ticks)
+        return self._ns(self.end_ticks, self.track)
 
     @cached_property
     def error_ns(self) -> np.ndarray:
-        return np.zeros(0) if self.clock is None else self.clock.error(self.start_ticks)
+        if self.gpu is None:
+            return self._cpu_error(self.start_ticks)
+        tracks = self.tracks
+        error = self.gpu.error_ns[tracks.row[self.track]]
+        cpu = np.flatnonzero(tracks.device[self.track] == NONE)
+        error[cpu] = self._cpu_error(self.start_ticks[cpu])
+        return error
 
     @cached_property
     def nesting(self) -> Nesting:
@@ -80,14 +102,26 @@ class Records:
     @cached_property
     def overhead_ns(self) -> np.ndarray:
         """What measuring added to each slice: its own edges, and each record inside it."""
-        return self.edge_cost_ns + self.slice_cost_ns * self.nesting.inside
+        track = self.track
+        return self.edge_cost_ns[track] + self.slice_cost_ns[track] * self.nesting.inside
 
     def began_ns(self, tracks: np.ndarray) -> np.ndarray:
         """When the programs of these tracks began."""
-        return self._ns(self.tracks.began[tracks])
+        return self._ns(self.tracks.began[tracks], tracks)
 
-    def _ns(self, ticks: np.ndarray) -> np.ndarray:
-        return np.zeros(0, np.int64) if self.clock is None else self.clock.ns(ticks)
+    def _ns(self, ticks: np.ndarray, track: np.ndarray) -> np.ndarray:
+        if self.gpu is None:
+            return self._cpu_ns(ticks)
+        time = self.gpu.ns(ticks, self.tracks.row[track])
+        cpu = np.flatnonzero(self.tracks.device[track] == NONE)
+        time[cpu] = self._cpu_ns(ticks[cpu])
+        return time
+
+    def _cpu_ns(self, ticks: np.ndarray) -> np.ndarray:
+        return np.zeros(ticks.size, np.int64) if self.clock is None else self.clock.ns(ticks)
+
+    def _cpu_error(self, ticks: np.ndarray) -> np.ndarray:
+        return np.zeros(ticks.size) if self.clock is None else self.clock.error(ticks)
 
 
 def read(raw: RawRun) -> Records:
@@ -100,15 +134,26 @@ def read(raw: RawRun) -> Records:
         require(known, where, f"kernel must be < {len(raw.kernels)}", launch.kernel)
         kernel = raw.kernels[launch.kernel]
         decoded.append(decode(kernel, launch, f"{where} ({kernel.name})"))
-    tracks = _tracks(raw, decoded)
+    programs = np.cumsum([0, *(d.state.size for d in decoded)])
+    tracks = _tracks(raw, decoded, programs)
+    on_gpus = {i: d for i, d in enumerate(decoded) if on_gpu(raw.kernels[raw.launches[i].kernel])}
+    gpu = gpu_times(raw, on_gpus, programs)
+    slice_cost, edge_cost = _costs(raw, tracks, gpu)
     iteration = _join([d.iteration for d in decoded], np.uint32).astype(np.int64)
     first_scope = np.cumsum([0] + [len(kernel.scopes) for kernel in raw.kernels])
-    timed = bool(tracks.kept.any() or tracks.lost.any())
+    timed = bool(((tracks.kept > 0) | (tracks.lost > 0))[tracks.device == NONE].any())
     return Records(
         scopes=tuple(scope for kernel in raw.kernels for scope in kernel.scopes),
         programs=Programs(
             launch=np.repeat(np.arange(len(decoded)), [d.state.size for d in decoded]),
             state=_join([d.state for d in decoded], np.int8),
+            wrapped=_join(
+                [
+                    _wrapped(d, raw.kernels[launch.kernel].clock_bits)
+                    for d, launch in zip(decoded, raw.launches, strict=True)
+                ],
+                bool,
+            ),
         ),
         tracks=tracks,
         track=np.repeat(np.arange(tracks.kept.size), tracks.kept),
@@ -125,14 +170,16 @@ def read(raw: RawRun) -> Records:
         end_ticks=_join([d.end for d in decoded], np.uint64),
         payload=_payload(decoded),
         clock=fit(raw.clock, raw.origin_ns) if timed else None,
-        slice_cost_ns=raw.clock.slice_cost_ns,
-        edge_cost_ns=raw.clock.edge_cost_ns,
+        gpu=gpu,
+        slice_cost_ns=slice_cost,
+        edge_cost_ns=edge_cost,
     )
 
 
 def _check(raw: RawRun) -> None:
     """What concerns the run as a whole."""
     check_clock(raw.clock)
+    check_gpus(raw.gpus)
     for number, kernel in enumerate(raw.kernels):
         check_kernel(kernel, f"kernel {number} ({kernel.name})")
     for name in ("origin_ns", "origin_unix_ns"):
@@ -149,7 +196,29 @@ def _join(columns: Sequence[np.ndarray], dtype: type) -> np.ndarray:
     return np.concatenate([*columns, np.zeros(0, dtype)])
 
 
-def _tracks(raw: RawRun, decoded: Sequence[Decoded]) -> Tracks:
+def _wrapped(d: Decoded, clock_bits: int) -> np.ndarray:
+    """The finished programs that ran longer than clocks of so many bits can tell."""
+    if clock_bits == 64:
+        return np.zeros(d.state.size, bool)
+    return (d.state == State.FINISHED) & (d.clock_end - d.clock_start >= NARROW_CYCLES)
+
+
+def _costs(raw: RawRun, tracks: Tracks, gpu: GPUTimes | None) -> tuple[np.ndarray, np.ndarray]:
+    """What a record costs the slice around it, and its own, in ns on each track."""
+    slice_cost = np.full(tracks.kept.size, raw.clock.slice_cost_ns)
+    edge_cost = np.full(tracks.kept.size, raw.clock.edge_cost_ns)
+    if gpu is None:
+        return slice_cost, edge_cost
+    for clock in raw.gpus:
+        rows = np.flatnonzero(tracks.device == clock.device)
+        slope = gpu.slope[tracks.row[rows]]
+        slice_cost[rows] = clock.slice_cost_cycles * slope
+        edge_cost[rows] = clock.edge_cost_cycles * slope
+    return slice_cost, edge_cost
+
+
+def _tracks(raw: RawRun, decoded: Sequence[Decoded], programs: np.ndarray) -> Tracks:
+    """`programs`: how many there are before each launch."""
     kernels = [raw.kernels[launch.kernel] for launch in raw.launches]
     units = [kernel.units for kernel in kernels]
     numbers = [np.arange(d.written.size) for d in decoded]
@@ -161,13 +230,23 @@ def _tracks(raw: RawRun, decoded: Sequence[Decoded]) -> Tracks:
     def per_track(columns: list[np.ndarray], dtype: type) -> np.ndarray:
         return _join([c.repeat(u) for c, u in zip(columns, units, strict=True)], dtype)
 
-    core = per_track([d.hardware for d in decoded], np.int64)
+    hardware = per_track([d.hardware for d in decoded], np.int64)
+    hardware[hardware == NO_HARDWARE_ID] = NONE
+    device = np.repeat(launch_devices(raw), sizes)
+    gpu = device != NONE
+    launch = np.repeat(np.arange(len(decoded)), sizes)
+    program = _join([n // u for n, u in zip(numbers, units, strict=True)], np.int64)
+    unit = _join([n % u for n, u in zip(numbers, units, strict=True)], np.int64)
     return Tracks(
-        launch=np.repeat(np.arange(len(decoded)), sizes),
-        program=_join([n // u for n, u in zip(numbers, units, strict=True)], np.int64),
-        unit=_join([n % u for n, u in zip(numbers, units, strict=True)], np.int64),
+        launch=launch,
+        program=program,
+        row=programs[launch] + program,
+        unit=unit,
         thread=per_track([d.thread for d in decoded], np.int64),
-        core=np.where(core == NO_HARDWARE_ID, NONE, core),
+        core=np.where(gpu, NONE, hardware),
+        device=device,
+        sm=np.where(gpu, hardware, NONE),
+        warp=np.where(gpu, unit, NONE),
         began=per_track([d.clock_start for d in decoded], np.uint64),
         written=written,
         kept=kept,
@@ -184,6 +263,12 @@ def _payload(decoded: Sequence[Decoded]) -> np.ndarray:
         payload[row : row + d.start.size, : d.payload.shape[1]] = d.payload
         row += d.start.size
     return payload
+
+
+def launch_devices(raw: RawRun) -> np.ndarray:
+    """The GPU of each launch; -1 for the CPU's."""
+    devices = [x.device if on_gpu(raw.kernels[x.kernel]) else NONE for x in raw.launches]
+    return np.array(devices, np.int64)
 
 
 def count_states(programs: Programs, launches: int) -> np.ndarray:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, assert_never, cast
 
 from proton.trace.model import Kernel, RawRun
+from proton.trace.wire import State
 from proton.viewer import archive, chrome, tables
 from proton.viewer.files import replacing
 from proton.viewer.formats import PACKED, Format, format_of
+from proton.viewer.labels import gpu_name
 from proton.viewer.records import Records, read
 from proton.viewer.stats import stats
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 GZIP_LEVEL = 1  # level 6 packs to 3/4 of the size in 4 times the time (1 M slices: 0.8 s)
 JSON_DIGITS = 15  # the most that pandas offers
+# Of a GPU's kernel, in Kernel.options; those without instrumentation end in OFF.
+RESOURCES = ("registers", "spills", "shared", "blocks_per_sm")
+OFF = "_off"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +48,8 @@ class Totals:
 class Summary:
     """What a reader should know first: facts, a table of the scopes, and warnings.
 
-    A warning is one line about the run (losses, killed programs, emptied scopes), however many
-    programs it concerns.
+    A warning is one line about the run (losses, killed programs, emptied scopes, clocks), however
+    many programs it concerns.
     """
 
     facts: dict[str, str]
@@ -88,7 +93,8 @@ class Run:
     def frame(self) -> pd.DataFrame:
         """One row a slice: host scopes, launches, and the scopes of kernels.
 
-        -1 stands for none in `launch`, `program`, `core`, `unit` and `iteration`.
+        -1 stands for none in `launch`, `program`, `core`, `device`, `sm`, `warp`, `unit` and
+        `iteration`.
         """
         return tables.frame(self.raw, self.records)
 
@@ -144,9 +150,51 @@ class Run:
             "slices": str(t.slices),
             "marks": str(t.marks),
             "records": f"{t.written} written, {t.kept} kept",
+            **self._gpu_facts(),
+            **self._kernel_facts(),
             **{key: str(value) for key, value in self.raw.machine.items()},
         }
         return Summary(facts=facts, scopes=self.stats(), warnings=tuple(self._warnings()))
+
+    def _gpu_facts(self) -> dict[str, str]:
+        """A line a GPU: what ran on it, and how well its clocks are known."""
+        gpu, tracks = self.records.gpu, self.records.tracks
+        facts: dict[str, str] = {}
+        if gpu is None:
+            return facts
+        began = self.records.programs.state[tracks.row] != State.UNTOUCHED
+        for device in gpu.hosts:
+            sms = tracks.sm[began & (tracks.device == device) & (tracks.sm >= 0)]
+            clocks = [
+                clock
+                for number, clock in gpu.launches.items()
+                if self.raw.launches[number].device == device
+            ]
+            rates = sorted(1 / clock.rate for clock in clocks if clock.measured)
+            speed = f", {rates[len(rates) // 2]:.2f} GHz" if rates else ""
+            residual = max(clock.residual_ns for clock in clocks)
+            facts[gpu_name(self.raw, device)] = (
+                f"{len(set(sms.tolist()))} SMs used{speed}; clocks of the SMs agree with the timer "
+                f"within {residual:.0f} ns, the timer with the host within "
+                f"{gpu.host_error_ns(device):.0f} ns"
+            )
+        return facts
+
+    def _kernel_facts(self) -> dict[str, str]:
+        """A line a kernel of which the compiler left its resources on a GPU."""
+        facts: dict[str, str] = {}
+        for kernel in self.kernels:
+            parts = []
+            for name in RESOURCES:
+                value, off = kernel.options.get(name), kernel.options.get(name + OFF)
+                if isinstance(value, int):
+                    parts.append(f"{name} {value}" + ("" if off is None else f" ({off})"))
+            if parts:
+                line = f"{', '.join(parts)} (in brackets: without instrumentation)"
+                key = f"kernel {kernel.name}"
+                same = sum(other == key or other.startswith(f"{key} #") for other in facts)
+                facts[f"{key} #{same + 1}" if same else key] = line
+        return facts
 
     def _warnings(self) -> list[str]:
         t, lines = self.totals, []
@@ -158,12 +206,42 @@ class Run:
         untouched = int(self.launches["untouched"].sum())
         if untouched:
             lines.append(f"{untouched} of {t.programs} programs never began")
+        lines += self._clock_warnings()
+        for kernel in self.kernels:
+            fit, off = (kernel.options.get(f"blocks_per_sm{end}") for end in ("", OFF))
+            if isinstance(fit, int) and isinstance(off, int) and fit != off:
+                lines.append(
+                    f"{kernel.name}: {fit} programs fit on an SM, {off} without instrumentation"
+                )
         if t.dropped_launches:
             lines.append(f"{t.dropped_launches} launches left no records: they did not fit")
         if len(self.emptied):
             names = ", ".join(f"{k}: {s}" for k, s in self.emptied.itertuples(index=False))
             lines.append(f"scopes that optimisation left without work: {names}")
         return lines
+
+    def _clock_warnings(self) -> list[str]:
+        """Where times are not to be trusted."""
+        records, lines = self.records, []
+        wrapped = records.programs.launch[records.programs.wrapped]
+        if wrapped.size:
+            lines.append(
+                f"{wrapped.size} programs of {self._names_of(wrapped.tolist())} ran for 2^32 "
+                "cycles or more, which times from 32-bit clocks may miss: use 64-bit clocks"
+            )
+        launches = records.gpu.launches.items() if records.gpu is not None else ()
+        unknown = [number for number, clock in launches if not clock.measured]
+        if unknown:
+            lines.append(
+                f"{len(unknown)} launches of {self._names_of(unknown)} were too short to tell the "
+                "rate of their clocks: error_ns is the length of the launch"
+            )
+        return lines
+
+    def _names_of(self, launches: Sequence[int]) -> str:
+        """The kernels of these launches."""
+        names = (self.kernels[self.raw.launches[number].kernel].name for number in launches)
+        return ", ".join(dict.fromkeys(names))
 
     def save(self, path: str | os.PathLike[str], format: Format | None = None) -> Path:
         """Writes the run, whole or not at all; without a format the suffix picks it.

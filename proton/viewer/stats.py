@@ -11,7 +11,20 @@ from proton.viewer.tables import SCOPE
 if TYPE_CHECKING:
     import pandas as pd
 
-GROUPS = ("scope", "kernel", "program", "thread", "core", "unit", "launch", "name", "kind")
+GROUPS = (
+    "scope",
+    "kernel",
+    "program",
+    "thread",
+    "core",
+    "device",
+    "sm",
+    "warp",
+    "unit",
+    "launch",
+    "name",
+    "kind",
+)
 METRICS = ("corrected_ns", "dur_ns")
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 COLUMNS = ("count", "total", "mean", "std", "min", *PERCENTILES, "max")

@@ -9,7 +9,7 @@ import numpy as np
 
 from proton.trace.model import PayloadField, RawRun, Scope
 from proton.trace.wire import State
-from proton.viewer.records import NONE, Records, count_states
+from proton.viewer.records import NONE, Records, count_states, launch_devices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,9 @@ FRAME_COLUMNS = (
     "program",
     "thread",
     "core",
+    "device",
+    "sm",
+    "warp",
     "unit",
     "scope",
     "name",
@@ -47,7 +50,7 @@ def frame(raw: RawRun, records: Records) -> pd.DataFrame:
     """One row a slice: host scopes, then launches, then the scopes of kernels."""
     import pandas as pd
 
-    parts = [_host_columns(raw), _launch_columns(raw), _slice_columns(raw, records)]
+    parts = [_host_columns(raw), _launch_columns(raw, records), _slice_columns(raw, records)]
     joined: dict[str, object] = {}
     for name in FRAME_COLUMNS:
         columns = [part[name] for part in parts]
@@ -73,7 +76,7 @@ def losses(raw: RawRun, records: Records) -> pd.DataFrame:
 
     tracks = records.tracks
     rows = np.flatnonzero(tracks.lost)
-    names = ("launch", "program", "unit", "written", "kept", "lost")
+    names = ("launch", "program", "device", "sm", "warp", "unit", "written", "kept", "lost")
     columns = {name: getattr(tracks, name)[rows] for name in names}
     table = pd.DataFrame(columns)
     kernel = _Text([k.name for k in raw.kernels], _launch_kernels(raw)[tracks.launch[rows]])
@@ -89,6 +92,7 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
     tracks = records.tracks
     states = count_states(records.programs, count)
     kernels = [raw.kernels[launch.kernel] for launch in raw.launches]
+    start, duration = launch_times(raw, records)
 
     def total(column: np.ndarray) -> np.ndarray:
         before = np.concatenate([[0], np.cumsum(column)])
@@ -101,8 +105,10 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
             "scope": [launch.path for launch in raw.launches],
             "thread": np.array([launch.thread for launch in raw.launches], np.int64),
             "grid": [launch.grid for launch in raw.launches],
-            "start_ns": _since(raw, [launch.host_start for launch in raw.launches]),
-            "dur_ns": np.array([x.host_end - x.host_start for x in raw.launches], np.int64),
+            "device": launch_devices(raw),
+            "host_start_ns": _since(raw, [launch.host_start for launch in raw.launches]),
+            "start_ns": start,
+            "dur_ns": duration,
             "programs": states.sum(axis=1),
             "finished": states[:, State.FINISHED],
             "partial": states[:, State.STARTED],
@@ -114,6 +120,17 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
             "capacity": np.array([launch.capacity for launch in raw.launches], np.int64),
         }
     )
+
+
+def launch_times(raw: RawRun, records: Records) -> tuple[np.ndarray, np.ndarray]:
+    """Start and duration of each launch: its own on a GPU, the call's on the CPU, and where no
+    program of it began."""
+    start = _since(raw, [launch.host_start for launch in raw.launches])
+    end = _since(raw, [launch.host_end for launch in raw.launches])
+    if records.gpu is not None:
+        for number, clock in records.gpu.launches.items():
+            start[number], end[number] = clock.start_ns, clock.end_ns
+    return start, end - start
 
 
 def emptied(raw: RawRun) -> pd.DataFrame:
@@ -182,43 +199,52 @@ def _host_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
         "kernel": _same("", rows),
         "launch": np.full(rows, NONE),
         "thread": np.array([slice_.thread for slice_ in raw.host], np.int64),
+        "device": np.full(rows, NONE),
         "scope": _texts([slice_.path for slice_ in raw.host]),
         "name": _texts([slice_.name for slice_ in raw.host]),
         "start_ns": _since(raw, [slice_.start for slice_ in raw.host]),
+        "error_ns": np.zeros(rows),
         "payload": _objects([slice_.payload or None for slice_ in raw.host]),
         **_host_side(duration),
     }
 
 
-def _launch_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
+def _launch_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Text]:
     rows = len(raw.launches)
     names = [raw.kernels[launch.kernel].name for launch in raw.launches]
     paths = [join_path(x.path, name) for x, name in zip(raw.launches, names, strict=True)]
-    duration = np.array([x.host_end - x.host_start for x in raw.launches], np.int64)
+    start, duration = launch_times(raw, records)
+    error = np.zeros(rows)
+    if records.gpu is not None:
+        for number in records.gpu.launches:
+            error[number] = records.gpu.host_error_ns(raw.launches[number].device)
     return {
         "kind": _same(LAUNCH, rows),
         "kernel": _texts(names),
         "launch": np.arange(rows),
         "thread": np.array([launch.thread for launch in raw.launches], np.int64),
+        "device": launch_devices(raw),
         "scope": _texts(paths),
         "name": _texts(names),
-        "start_ns": _since(raw, [launch.host_start for launch in raw.launches]),
+        "start_ns": start,
+        "error_ns": error,
         "payload": np.full(rows, None, object),
         **_host_side(duration),
     }
 
 
 def _host_side(duration: np.ndarray) -> dict[str, np.ndarray | _Text]:
-    """What slices timed by the host's own clock have in common."""
+    """What host scopes and launches have in common."""
     none = np.full(duration.size, NONE)
     return {
         "program": none,
         "core": none,
+        "sm": none,
+        "warp": none,
         "unit": none,
         "iteration": none,
         "dur_ns": duration,
         "corrected_ns": duration,
-        "error_ns": np.zeros(duration.size),
         "fused": np.zeros(duration.size, bool),
     }
 
@@ -226,12 +252,12 @@ def _host_side(duration: np.ndarray) -> dict[str, np.ndarray | _Text]:
 def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Text]:
     rows = np.flatnonzero(~records.mark)
     duration = records.end_ns[rows] - records.start_ns[rows]
-    corrected = np.rint(duration - records.overhead_ns[rows]).astype(np.int64)
+    corrected = np.maximum(np.rint(duration - records.overhead_ns[rows]), 0)
     fused = np.array([scope.fused for scope in records.scopes], bool)
     return {
         "kind": _same(SCOPE, rows.size),
         "dur_ns": duration,
-        "corrected_ns": np.maximum(corrected, 0),
+        "corrected_ns": corrected.astype(np.int64),
         "fused": fused[records.scope[rows]],
         **_record_columns(raw, records, rows),
     }
@@ -250,6 +276,9 @@ def _record_columns(
         "program": tracks.program[track],
         "thread": tracks.thread[track],
         "core": tracks.core[track],
+        "device": tracks.device[track],
+        "sm": tracks.sm[track],
+        "warp": tracks.warp[track],
         "unit": tracks.unit[track],
         "scope": _Text([scope.path for scope in records.scopes], scope),
         "name": _Text([scope.name for scope in records.scopes], scope),

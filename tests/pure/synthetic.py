@@ -6,13 +6,14 @@ out by hand from docs/buffer-format.md, so that it shares nothing with the decod
 
 import random
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from proton.trace.model import (
     Chunk,
     Clock,
+    GPUClock,
     HostSlice,
     Kernel,
     Launch,
@@ -48,17 +49,30 @@ class Written:
     hardware: int = 0
     thread: int = 0
     table: list[int] = field(default_factory=list)  # in place of the true counts
+    clock: tuple[int, int] | None = None  # at init and at the end; else of its records
+    timer: tuple[int, int] = (0, 0)
 
 
-def pack_record(record: Record, slots: int) -> bytes:
+LOW = 0xFFFFFFFF
+RECORD_BYTES = {32: 16, 64: 24}
+
+
+def pack_record(record: Record, slots: int, clock_bits: int = 64) -> bytes:
     """The bytes of one record."""
     iteration = 0xFFFFFFFF if record.iteration is None else record.iteration
-    data = struct.pack(
-        "<QQII", record.start, record.end, record.kind << 28 | record.scope, iteration
-    )
+    if clock_bits == 64:
+        data = struct.pack("<QQ", record.start, record.end)
+    else:
+        data = struct.pack("<II", record.start & LOW, record.end & LOW)
+    data += struct.pack("<II", record.kind << 28 | record.scope, iteration)
     for value in record.payload:
         data += struct.pack("<d" if isinstance(value, float) else "<q", value)
-    return data.ljust(24 + 8 * slots, b"\0")
+    return data.ljust(RECORD_BYTES[clock_bits] + 8 * slots, b"\0")
+
+
+def segments_at(units: int) -> int:
+    """Where the segments of a block begin."""
+    return -(-(128 + 8 * units) // 16) * 16
 
 
 def pack_launch(
@@ -71,11 +85,12 @@ def pack_launch(
     path: str = "",
     host: tuple[int, int] = (ORIGIN_NS, ORIGIN_NS + 1000),
     thread: int = 1,
+    device: int = 0,
 ) -> Launch:
     """A launch of the kernel (number 0 of its run) whose buffer holds these programs."""
-    slots, units = kernel.payload_slots, kernel.units
-    record_size = 24 + 8 * slots
-    block = -(-(128 + 8 * units + units * capacity * record_size) // 64) * 64
+    slots, units, bits = kernel.payload_slots, kernel.units, kernel.clock_bits
+    record_size = RECORD_BYTES[bits] + 8 * slots
+    block = -(-(segments_at(units) + units * capacity * record_size) // 64) * 64
     buffer = bytearray(block * len(programs))
     chunks = []
     for number, program in enumerate(programs):
@@ -87,21 +102,25 @@ def pack_launch(
         records = [r for unit in program.units for r in unit]
         first = min((r.start for r in records), default=TICKS_ZERO)
         last = max((r.end for r in records), default=first)
-        struct.pack_into("<IHH", buffer, base, 0x4E545250, 1, program.state)
+        clocks = program.clock or (first, last)
+        struct.pack_into("<IHH", buffer, base, 0x4E545250, 2, program.state)
         struct.pack_into("<III", buffer, base + 8, x, y, z)
         struct.pack_into("<II", buffer, base + 20, program.hardware, program.thread)
         struct.pack_into("<III", buffer, base + 28, units, capacity, slots)
-        struct.pack_into("<QQQQ", buffer, base + 40, first, 0, last, 0)
+        struct.pack_into("<QQ", buffer, base + 40, clocks[0], program.timer[0])
+        if program.state == 2:
+            struct.pack_into("<QQ", buffer, base + 56, clocks[1], program.timer[1])
+        struct.pack_into("<I", buffer, base + 72, bits)
         for unit, written in enumerate(program.units):
             count = program.table[unit] if program.table else len(written)
             struct.pack_into("<Q", buffer, base + 128 + 8 * unit, count)
-            segment = base + 128 + 8 * units + unit * capacity * record_size
+            segment = base + segments_at(units) + unit * capacity * record_size
             flushed = len(written) // capacity * capacity if flush and capacity else 0
             for k, record in enumerate(written if capacity else []):
                 at = segment + k % capacity * record_size
-                buffer[at : at + record_size] = pack_record(record, slots)
+                buffer[at : at + record_size] = pack_record(record, slots, bits)
             for lo in range(0, flushed, max(capacity, 1)):
-                data = b"".join(pack_record(r, slots) for r in written[lo : lo + capacity])
+                data = b"".join(pack_record(r, slots, bits) for r in written[lo : lo + capacity])
                 chunks.append(
                     Chunk(program=number, unit=unit, first=lo, data=np.frombuffer(data, np.uint8))
                 )
@@ -115,6 +134,7 @@ def pack_launch(
         chunks=chunks,
         path=path,
         thread=thread,
+        device=device,
     )
 
 
@@ -154,17 +174,20 @@ def kernel(
     slots: int = 0,
     table: tuple[Scope, ...] | None = None,
     emptied: tuple[str, ...] = (),
+    clock_bits: int = 64,
+    target: str = "cpu",
 ) -> Kernel:
     """A kernel with three scopes unless told otherwise."""
     return Kernel(
         name=name,
         key=f"{name}-key",
-        target="cpu",
+        target=target,
         strategy=strategy,
         scopes=scopes(3, slots) if table is None else table,
         emptied=emptied,
         units=units,
         payload_slots=slots,
+        clock_bits=clock_bits,
         options={"BLOCK": 128},
     )
 
@@ -271,3 +294,126 @@ def random_run(seed: int, *, crossing: bool = False) -> RawRun:
             )
         now += 200_000
     return run(kernels, launches, host)
+
+
+@dataclass
+class Chip:
+    """A GPU whose clocks are known exactly: its SMs count from anywhere, all at one rate."""
+
+    random_: random.Random
+    device: int = 0
+    sms: int = 4
+    grain: int = 32
+    timer_zero: int = 1_790_000_000_000_000_000  # at the run's origin
+    drift: float = 0.0  # the timer gains so many ns a ns of the host
+    zeros: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.zeros = [self.random_.randrange(1 << 50) for _ in range(self.sms)]
+
+    def timer(self, ns: float) -> int:
+        """The timer at a time since the origin."""
+        return (self.timer_zero + round(ns * (1 + self.drift))) // self.grain * self.grain
+
+    def cycles(self, sm: int, ns: float, rate: float) -> int:
+        """The cycles of an SM at a time since the origin; `rate` is ns a cycle."""
+        return self.zeros[sm] + round(ns / rate)
+
+    def clock(self, *, pairs: tuple[int, ...] = (0, 2_000_000_000), **costs: float) -> GPUClock:
+        """Its timer and the host's clock, read together at these times since the origin."""
+        return GPUClock(
+            device=self.device,
+            name="NVIDIA H200",
+            timer_ns=np.array([self.timer(ns) for ns in pairs], np.int64),
+            host_ns=np.array([ORIGIN_NS + ns for ns in pairs], np.int64),
+            **costs,
+        )
+
+    def program(
+        self,
+        sm: int,
+        begin_ns: float,
+        end_ns: float,
+        rate: float,
+        units: list[list[Record]],
+        *,
+        state: int = 2,
+    ) -> Written:
+        """A program on an SM; its records' clocks are ns since the origin."""
+        return Written(
+            [
+                [
+                    replace(
+                        r,
+                        start=self.cycles(sm, r.start, rate),
+                        end=self.cycles(sm, r.end, rate),
+                    )
+                    for r in unit
+                ]
+                for unit in units
+            ],
+            state=state,
+            hardware=sm,
+            clock=(self.cycles(sm, begin_ns, rate), self.cycles(sm, end_ns, rate)),
+            timer=(self.timer(begin_ns), self.timer(end_ns)),
+        )
+
+
+def in_ns(records: list[Record], begin_ns: int) -> list[Record]:
+    """Records of `nested_records` with their clocks in ns since the origin."""
+    zero = ticks(0)
+    return [
+        replace(r, start=begin_ns + r.start - zero, end=begin_ns + r.end - zero) for r in records
+    ]
+
+
+def gpu_run(seed: int, *, mixed: bool = False, crossing: bool = False) -> RawRun:
+    """A run of two GPUs with warps, losses, killed and missing programs; `mixed` adds the CPU."""
+    random_ = random.Random(seed)
+    raw = random_run(seed, crossing=crossing) if mixed else run([], [])
+    chips = [Chip(random_, device=0), Chip(random_, device=3, grain=1000, drift=2e-5)]
+    raw.gpus = [
+        chip.clock(error_ns=40.0, slice_cost_cycles=18.0, edge_cost_cycles=6.0) for chip in chips
+    ]
+    first = len(raw.kernels)
+    raw.kernels = [
+        *raw.kernels,
+        kernel(name="attend", target="cuda:90", units=4, slots=1, table=scopes(4, 1, 1),
+               clock_bits=32),
+        kernel(Strategy.FLUSH, name="reduce", target="cuda:90", table=scopes(3)),
+    ]  # fmt: skip
+    now = 50_000
+    for turn in range(5):
+        chip, which = chips[turn == 3], turn % 2
+        owner = raw.kernels[first + which]
+        grid = ((3, 2, 1), (5, 1, 1))[which]
+        rate = random_.uniform(0.5, 0.9)
+        programs, last = [], now
+        for number in range(grid[0] * grid[1]):
+            begin = now + random_.randrange(2000)
+            units = [
+                in_ns(nested_records(random_, owner.scopes, random_.randrange(30), 0), begin)
+                for _ in range(owner.units)
+            ]
+            if crossing and units[0]:
+                end = units[0][-1].end
+                units[0] += [Record(end + 10 * i, end + 100 + 10 * i) for i in range(4)]
+            end = max([begin + 20_000, *(r.end for unit in units for r in unit)])
+            state = random_.choice((0, 1, 2, 2, 2)) if turn == 2 else 2
+            programs.append(chip.program(number % chip.sms, begin, end, rate, units, state=state))
+            last = max(last, end)
+        launch = pack_launch(
+            owner,
+            grid,
+            8,
+            programs,
+            flush=which == 1,
+            path="train/step" if turn % 2 else "",
+            host=(ORIGIN_NS + now - 9000, ORIGIN_NS + now - 4000),
+            thread=1 + turn % 2,
+            device=chip.device,
+        )
+        launch.kernel = first + which
+        raw.launches.append(launch)
+        now = last if turn == 1 else last + 30_000
+    return raw

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from synthetic import Record, Written, kernel, pack_launch, random_run, run
+from synthetic import Record, Written, gpu_run, kernel, pack_launch, random_run, run
 
 from proton.base.errors import ProtonError
 from proton.trace.model import RawRun
@@ -33,7 +33,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("raw", [random_run(3), run([], []), run([kernel()], [])])
+@pytest.mark.parametrize(
+    "raw", [random_run(3), gpu_run(3), gpu_run(4, mixed=True), run([], []), run([kernel()], [])]
+)
 def test_every_field_comes_back(tmp_path: Path, raw: RawRun) -> None:
     path = Run(raw).save(tmp_path / "run.proton")
     assert plain(Run.load(path).raw) == plain(raw)
@@ -71,7 +73,8 @@ def test_a_buffer_of_zeros_does_not_look_like_a_bomb(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return Run(random_run(5)).save(tmp_path_factory.mktemp("saved") / "run.proton").read_bytes()
+    raw = gpu_run(5, mixed=True)
+    return Run(raw).save(tmp_path_factory.mktemp("saved") / "run.proton").read_bytes()
 
 
 def members(data: bytes) -> dict[str, bytes]:
@@ -125,15 +128,15 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         ("buffers.npy", npy(np.zeros((2, 2), np.uint8)), "header must say one dimension"),
         ("buffers.npy", npy(np.zeros(2, np.uint64)), "dtype must be"),
         ("buffers.npy", npy(np.zeros(9, np.uint8))[:-1], "must hold 9 items, 9 bytes, got 8"),
-        ("launches.npy", npy(np.zeros(5, np.int64)), "must be rows of 11"),
-        ("launches.npy", npy(np.full(11, -1)), "a part must be of 0 to"),
+        ("launches.npy", npy(np.zeros(5, np.int64)), "must be rows of 12"),
+        ("launches.npy", npy(np.full(12, -1)), "a part must be of 0 to"),
         ("chunks.npy", npy(np.zeros(0, np.int64)), "parts must sum to"),
         ("clock_ticks.npy", npy(np.zeros(1, np.uint64)), "ticks and host_ns must pair"),
         ("clock_ticks.npy", npy(np.zeros(4, np.uint64)), "the pairs must differ in ticks"),
         ("run.json", b"{", "not JSON"),
         ("run.json", b"[" * 100_000, "not JSON"),
         ("run.json", b"[]", "must be an object, got list"),
-        ("run.json", b'{"schema": 2}', "schema must be 1, got 2"),
+        ("run.json", b'{"schema": 1}', "schema must be 2, got 1"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )
@@ -142,6 +145,13 @@ def test_each_wrong_member_is_refused_with_its_reason(
 ) -> None:
     contents = {**members(saved), member: data}
     assert message in refused(repacked(tmp_path / "bad.proton", contents))
+
+
+def gpu(**change: Any) -> dict[str, Any]:
+    """One entry of run.json's gpus."""
+    costs = {"error_ns": 1.0, "slice_cost_cycles": 1.0, "edge_cost_cycles": 1.0}
+    pairs = {"timer_ns": [10, 20], "host_ns": [10, 20]}
+    return {"device": 0, "name": "H200", **pairs, **costs, **change}
 
 
 @pytest.mark.parametrize(
@@ -155,6 +165,21 @@ def test_each_wrong_member_is_refused_with_its_reason(
         ({"kernels": []}, "launch 0: kernel must be < 0"),
         ({"paths": []}, "path must be < 0"),
         ({"clock": {"error_ns": float("nan")}}, "must be a finite number"),
+        ({"gpus": []}, "clock of GPU 0: a pair (timer, host time) is needed, got 0"),
+        ({"gpus": [{}]}, "gpu 0: field 'device' must be there"),
+        ({"gpus": [gpu()] * 2}, "gpus: devices must differ, got [0, 0]"),
+        ({"gpus": [gpu(more=1)]}, "gpu 0: fields must be known"),
+        ({"gpus": [gpu(device=-1)]}, "clock of GPU -1: device must lie in [0, "),
+        ({"gpus": [gpu(device=1.5)]}, "gpu 0, device: must be an integer, got float"),
+        ({"gpus": [gpu(name=None)]}, "gpu 0, name: must be a string"),
+        ({"gpus": [gpu(timer_ns=7)]}, "gpu 0, timer_ns: must be a list"),
+        ({"gpus": [gpu(timer_ns=[1, "2"])]}, "gpu 0, timer_ns: must be an integer, got str"),
+        ({"gpus": [gpu(timer_ns=[1 << 63, 0])]}, "gpu 0, timer_ns: must fit in 64 bits"),
+        ({"gpus": [gpu(timer_ns=[1])]}, "timer_ns and host_ns must pair, got 1 timers, 2 host"),
+        ({"gpus": [gpu(host_ns=[5, 4])]}, "host_ns must not fall"),
+        ({"gpus": [gpu(host_ns=[-5, 4])]}, "host_ns must be times in ns"),
+        ({"gpus": [gpu(error_ns=float("inf"))]}, "gpu 0, error_ns: must be a finite number"),
+        ({"gpus": [gpu(edge_cost_cycles=-1)]}, "edge_cost_cycles must be finite and not below 0"),
         ({"host": [["a", "a", 1, 5, 4, {}]]}, "start and end must be times in ns, in order"),
     ],
 )
@@ -165,6 +190,33 @@ def test_each_wrong_field_is_refused_with_its_reason(
     document = {**json.loads(contents["run.json"]), **change}
     contents["run.json"] = json.dumps(document).encode()
     assert message in refused(repacked(tmp_path / "bad.proton", contents))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"clock_bits": 16}, "clock_bits must be one of (32, 64), got 16"),
+        ({"clock_bits": 64}, "buffer must be 6 blocks of"),
+        ({"clock_bits": True}, "clock_bits: must be an integer, got bool"),
+    ],
+)
+def test_each_wrong_field_of_a_kernel_is_refused_with_its_reason(
+    tmp_path: Path, saved: bytes, change: dict[str, Any], message: str
+) -> None:
+    contents = members(saved)
+    document = json.loads(contents["run.json"])
+    (narrow,) = [entry for entry in document["kernels"] if entry["clock_bits"] == 32]
+    narrow.update(change)
+    contents["run.json"] = json.dumps(document).encode()
+    assert message in refused(repacked(tmp_path / "bad.proton", contents))
+
+
+def test_a_device_that_no_gpu_has_is_refused(tmp_path: Path, saved: bytes) -> None:
+    contents = members(saved)
+    table = np.load(io.BytesIO(contents["launches.npy"])).reshape(-1, 12).copy()
+    table[3, 11] = -1
+    contents["launches.npy"] = npy(table.ravel())
+    assert "launch 3 (add): device must lie in" in refused(repacked(tmp_path / "bad", contents))
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, saved: bytes) -> None:
@@ -215,7 +267,7 @@ def load(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     try:
         whole = Run.load(path)
-        repr(whole), whole.frame, whole.marks, whole.losses, whole.summary()
+        repr(whole), whole.frame, whole.marks, whole.losses, whole.launches, whole.summary()
     except TraceFormatError:
         return
     whole.save(path.with_suffix(".pftrace"))

@@ -5,8 +5,19 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from synthetic import Record, Written, kernel, pack_launch, random_run, run, scopes, ticks
+from synthetic import (
+    Record,
+    Written,
+    gpu_run,
+    kernel,
+    pack_launch,
+    random_run,
+    run,
+    scopes,
+    ticks,
+)
 
+from proton.trace.model import RawRun
 from proton.viewer import Run
 from proton.viewer.chrome import microseconds
 
@@ -15,11 +26,14 @@ def nanoseconds(us: Decimal) -> int:
     return int(us * 1000)
 
 
-def test_slices_and_marks_come_back(tmp_path: Path) -> None:
-    whole = Run(random_run(31))
+@pytest.mark.parametrize("raw", [random_run(31), gpu_run(31), gpu_run(32, mixed=True)])
+def test_slices_and_marks_come_back(tmp_path: Path, raw: RawRun) -> None:
+    whole = Run(raw)
     text = whole.save(tmp_path / "run.json").read_text()
     events = json.loads(text, parse_float=Decimal)["traceEvents"]
-    slices = [e for e in events if e["ph"] == "X"]
+    calls = [e for e in events if e["ph"] == "X" and "cat" in e]
+    assert len(calls) == (whole.launches["device"] >= 0).sum()
+    slices = [e for e in events if e["ph"] == "X" and "cat" not in e]
     assert [(e["name"], nanoseconds(e["ts"]), nanoseconds(e["dur"])) for e in slices] == list(
         whole.frame[["name", "start_ns", "dur_ns"]].itertuples(index=False, name=None)
     )
@@ -29,7 +43,26 @@ def test_slices_and_marks_come_back(tmp_path: Path) -> None:
     marks = [e for e in events if e["ph"] == "i"]
     assert [nanoseconds(e["ts"]) for e in marks] == whole.marks["start_ns"].tolist()
     threads = {(e["pid"], e["tid"]) for e in events if e.get("name") == "thread_name"}
-    assert {(e["pid"], e["tid"]) for e in slices + marks} == threads
+    assert {(e["pid"], e["tid"]) for e in slices + marks + calls} == threads
+
+
+def test_a_gpu_has_a_process_an_sm_and_its_launches_are_called_by_the_host(tmp_path: Path) -> None:
+    whole = Run(gpu_run(31))
+    text = whole.save(tmp_path / "run.json").read_text()
+    events = json.loads(text, parse_float=Decimal)["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    threads = {(names[e["pid"]], e["args"]["name"]) for e in events if e["name"] == "thread_name"}
+    assert ("GPU 0 (NVIDIA H200)", "launches") in threads
+    assert ("GPU 0 (NVIDIA H200) SM 1", "attend (1, 0, 0) warp 3") in threads
+    assert ("GPU 0 (NVIDIA H200) SM 1", "reduce 1 warp 0") in threads
+    calls = [e for e in events if e["ph"] == "X" and "cat" in e]
+    assert {names[e["pid"]] for e in calls} == {"host"}
+    starts = whole.launches["host_start_ns"].tolist()
+    assert [nanoseconds(e["ts"]) for e in calls] == starts
+    for phase, wanted in (("s", starts), ("f", whole.launches["start_ns"].tolist())):
+        flows = [e for e in events if e["ph"] == phase]
+        assert [e["id"] for e in flows] == list(range(len(starts)))
+        assert [nanoseconds(e["ts"]) for e in flows] == wanted
 
 
 def test_a_run_of_nothing_is_json(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from synthetic import random_run
+from synthetic import gpu_run, random_run
 
 from proton.viewer import Run, cli
 
@@ -48,6 +48,18 @@ def test_summary_says_what_is_there_and_what_is_missing(viewer, saved) -> None:
         assert path in out
     assert f"warning: {whole.totals.lost} of {whole.totals.written} records lost" in out
     assert "without work: add: gone [x]" in out
+
+
+def test_summary_of_a_gpu_says_its_name_sms_clocks_and_resources(viewer, tmp_path) -> None:
+    raw = gpu_run(21)
+    options = {"registers": 40, "registers_off": 32, "blocks_per_sm": 6, "blocks_per_sm_off": 8}
+    raw.kernels[0] = type(raw.kernels[0])(**{**vars(raw.kernels[0]), "options": options})
+    status, out, err = viewer("summary", Run(raw).save(tmp_path / "run.proton"))
+    assert (status, err) == (0, "")
+    assert "GPU 0 (NVIDIA H200)  4 SMs used" in out
+    assert "the timer with the host within 40 ns" in out
+    assert "registers 40 (32), blocks_per_sm 6 (8)" in out
+    assert "warning: attend: 6 programs fit on an SM, 8 without instrumentation" in out
 
 
 def test_list_names_every_scope(viewer, saved) -> None:

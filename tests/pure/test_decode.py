@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import (
+    RECORD_BYTES,
     Record,
     Written,
     clock,
@@ -18,6 +19,7 @@ from synthetic import (
     pack_launch,
     run,
     scopes,
+    segments_at,
     ticks,
 )
 
@@ -28,7 +30,7 @@ from proton.viewer.decode import Decoded, decode
 # One block: units 1, capacity 2, no payload, 5 records written into 2 slots.
 BLOCK = bytes.fromhex(
     "5052544e"  # magic, "PRTN"
-    + "0100"  # version 1
+    + "0200"  # version 2
     + "0200"  # state: finished
     + "00000000 00000000 00000000"  # program x, y, z
     + "07000000"  # hardware: core 7
@@ -40,8 +42,10 @@ BLOCK = bytes.fromhex(
     + "0000000000000000"  # no timer
     + "6400000000000000"  # clock at the end: 100
     + "0000000000000000"
-    + "00" * (128 - 72)  # padding of the header
+    + "40000000"  # clocks of 64 bits
+    + "00" * (128 - 76)  # padding of the header
     + "0500000000000000"  # table: unit 0 wrote 5 records
+    + "00" * 8  # up to a multiple of 16 bytes
     + "5000000000000000"  # slot 0 holds record 4: start 80
     + "5a00000000000000"  # end 90
     + "01000000"  # tag: slice, scope 1
@@ -50,7 +54,27 @@ BLOCK = bytes.fromhex(
     + "4600000000000000"  # end 70
     + "00000000"  # tag: slice, scope 0
     + "03000000"  # iteration 3
-    + "00" * 8  # up to a multiple of 64 bytes
+)
+
+# The same with clocks of 32 bits, a program of cycles 0x3_ffff_fff0 to 0x4_0000_0050.
+NARROW_BLOCK = BLOCK[:40] + bytes.fromhex(
+    "f0ffffff03000000"  # clock at init
+    + "0000000000000000"
+    + "5000000004000000"  # clock at the end
+    + "0000000000000000"
+    + "20000000"  # clocks of 32 bits
+    + "00" * (128 - 76)
+    + "0500000000000000"
+    + "00" * 8
+    + "20000000"  # slot 0 holds record 4: start 0x20
+    + "30000000"  # end 0x30
+    + "01000000"  # tag
+    + "ffffffff"  # in no loop
+    + "f8ffffff"  # slot 1 holds record 3: start 0xfffffff8, before the wrap
+    + "10000000"  # end 0x10, after it
+    + "00000000"
+    + "03000000"
+    + "00" * 16  # up to a multiple of 64 bytes
 )
 
 
@@ -75,23 +99,29 @@ def test_literal_bytes_mean_what_their_comments_say() -> None:
     assert found.iteration.tolist() == [3, 0xFFFFFFFF]
     assert found.hardware.tolist() == [7]
     assert found.thread.tolist() == [12345]
+    narrow = decode(kernel(clock_bits=32), a_launch(NARROW_BLOCK))
+    assert narrow.start.tolist() == [0x3_FFFF_FFF8, 0x4_0000_0020]
+    assert narrow.end.tolist() == [0x4_0000_0010, 0x4_0000_0030]
+    for name in ("written", "kept", "scope", "iteration", "hardware", "thread"):
+        assert getattr(narrow, name).tolist() == getattr(found, name).tolist()
 
 
 @pytest.mark.parametrize(
     ("offset", "data", "message"),
     [
         (0, b"\0", "program 0: magic must be"),
-        (4, b"\x02", "version must be 1, got 2"),
+        (4, b"\x03", "version must be 2, got 3"),
         (6, b"\x03", "state must be at most"),
         (8, b"\x01", "program_x must be 0, got 1"),
         (28, b"\x02", "units must be 1, got 2"),
         (32, b"\x03", "capacity must be 2, got 3"),
         (36, b"\x01", "payload_slots must be 0, got 1"),
         (56, b"\x01", "clock_end must not lie before clock_start, got 1"),
+        (72, b"\x20", "clock_bits must be 64, got 32"),
         (135, b"\xff", "unit 0: records written must be at most"),
-        (136 + 16, b"\x09", "unit 0, kept record 1: scope must be < 3, got 9"),
-        (136 + 19, b"\x10", "kept record 1: kind must be slice"),
-        (136 + 8, b"\x01", "kept record 1: end must not lie before start, got 1"),
+        (144 + 16, b"\x09", "unit 0, kept record 1: scope must be < 3, got 9"),
+        (144 + 19, b"\x10", "kept record 1: kind must be slice"),
+        (144 + 8, b"\x01", "kept record 1: end must not lie before start, got 1"),
     ],
 )
 def test_a_broken_block_is_refused_with_place_rule_and_value(
@@ -118,30 +148,32 @@ def test_a_record_of_a_mark_must_name_a_mark() -> None:
 def reference(owner: Kernel, launch: Launch) -> Iterator[tuple[int, ...]]:
     """Every kept record, read one field at a time."""
     slots, units, capacity = owner.payload_slots, owner.units, launch.capacity
-    size = 24 + 8 * slots
-    block = -(-(128 + 8 * units + units * capacity * size) // 64) * 64
+    bits = owner.clock_bits
+    size = RECORD_BYTES[bits] + 8 * slots
+    block = -(-(segments_at(units) + units * capacity * size) // 64) * 64
     data = launch.buffer.tobytes()
     for program in range(len(data) // block):
         for unit in range(units):
             base = program * block
             (count,) = struct.unpack_from("<Q", data, base + 128 + 8 * unit)
-            segment = base + 128 + 8 * units + unit * capacity * size
+            segment = base + segments_at(units) + unit * capacity * size
             mine = [c for c in launch.chunks if (c.program, c.unit) == (program, unit)]
             for chunk in sorted(mine, key=lambda c: c.first):
                 raw = chunk.data.tobytes()
                 for at in range(0, len(raw), size):
-                    yield (program * units + unit, *one_record(raw, at, slots))
+                    yield (program * units + unit, *one_record(raw, at, slots, bits))
             first = max(0, count - capacity) if capacity else count
             if owner.strategy is Strategy.FLUSH:
                 first = max([0, *(c.first + c.data.size // size for c in mine)])
             for number in range(first, count):
                 at = segment + number % capacity * size
-                yield (program * units + unit, *one_record(data, at, slots))
+                yield (program * units + unit, *one_record(data, at, slots, bits))
 
 
-def one_record(data: bytes, at: int, slots: int) -> tuple[int, ...]:
-    start, end, tag, iteration = struct.unpack_from("<QQII", data, at)
-    payload = struct.unpack_from(f"<{slots}Q", data, at + 24)
+def one_record(data: bytes, at: int, slots: int, bits: int) -> tuple[int, ...]:
+    clocks = "QQ" if bits == 64 else "II"
+    start, end, tag, iteration = struct.unpack_from(f"<{clocks}II", data, at)
+    payload = struct.unpack_from(f"<{slots}Q", data, at + RECORD_BYTES[bits])
     return start, end, tag >> 28, tag & 0xFFFFFFF, iteration, *payload
 
 
@@ -249,7 +281,7 @@ def test_a_killed_program_gives_what_can_be_trusted() -> None:
     launch.buffer = launch.buffer.copy()
     block = launch.buffer.size // 3
     struct.pack_into("<Q", launch.buffer, 40, ticks(8))
-    start = 128 + 8 + 3 * 24
+    start = segments_at(1) + 3 * 24
     struct.pack_into("<QQII", launch.buffer, start, stale.start, stale.end, 0, 0)
     found = decode(owner, launch)
     assert found.state.tolist() == [1, 2, 0]

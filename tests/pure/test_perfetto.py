@@ -9,6 +9,7 @@ from synthetic import (
     ORIGIN_NS,
     Record,
     Written,
+    gpu_run,
     kernel,
     pack_launch,
     random_run,
@@ -18,18 +19,52 @@ from synthetic import (
 )
 
 from proton.viewer import Run
-from tests.perfetto_equality import (
-    assert_trace_equals_tables,
-    read_back,
-)
+from tests.perfetto_equality import FLOWS, assert_trace_equals_tables, read_back
+from tests.trace_processor import TraceProcessor
 
 
 @pytest.mark.parametrize("crossing", [False, True])
-def test_a_random_run_comes_back_exactly(tmp_path: Path, crossing: bool) -> None:
+@pytest.mark.parametrize("where", ["cpu", "gpu", "both"])
+def test_a_random_run_comes_back_exactly(tmp_path: Path, where: str, crossing: bool) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}, crossing {crossing}")
-    whole = Run(random_run(seed, crossing=crossing))
-    assert_trace_equals_tables(whole, tmp_path / "run.pftrace")
+    print(f"seed {seed}, {where}, crossing {crossing}")
+    if where == "cpu":
+        raw = random_run(seed, crossing=crossing)
+    else:
+        raw = gpu_run(seed, mixed=where == "both", crossing=crossing)
+    assert_trace_equals_tables(Run(raw), tmp_path / "run.pftrace")
+
+
+def test_tracks_of_a_gpu_are_in_order_and_flows_lead_to_its_launches(tmp_path: Path) -> None:
+    whole = Run(gpu_run(5))
+    with TraceProcessor(whole.save(tmp_path / "run.pftrace")) as processor:
+        flows = processor.query(FLOWS)
+        tracks = processor.query(
+            "select parent_id, name, extract_arg(source_arg_set_id, 'sibling_order_rank') as rank"
+            " from track where parent_id is not null"
+        )
+    wanted = zip(
+        whole.launches["kernel"],
+        whole.launches["host_start_ns"] + ORIGIN_NS,
+        whole.launches["start_ns"] + ORIGIN_NS,
+        strict=True,
+    )
+    assert sorted(("call", "launch", k, k, a, b) for k, a, b in wanted) == sorted(
+        tuple(row.values()) for row in flows
+    )
+    siblings: dict[int, list[tuple[int, str]]] = {}
+    for row in tracks:
+        siblings.setdefault(row["parent_id"], []).append((row["rank"] or 0, row["name"]))
+    named = {tuple(dict.fromkeys(name for _, name in sorted(rows))) for rows in siblings.values()}
+    assert ("launches", "SM 0", "SM 1", "SM 2", "SM 3") in named
+    assert any(names[:2] == ("attend (0, 0, 0)", "reduce 0") for names in named)
+    assert ("warp 0", "warp 1", "warp 2", "warp 3") in named
+
+
+def test_a_run_of_the_cpu_has_nothing_of_a_gpu(tmp_path: Path) -> None:
+    data = Run(random_run(8)).save(tmp_path / "run.pftrace").read_bytes()
+    assert b"call" not in data
+    assert b"GPU" not in data
 
 
 def test_slices_of_one_instant_nest_and_do_not_close_each_other(tmp_path: Path) -> None:

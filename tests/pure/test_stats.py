@@ -2,16 +2,19 @@
 
 import numpy as np
 import pytest
-from synthetic import random_run
+from synthetic import gpu_run, random_run
 
 from proton.base.errors import ProtonError
 from proton.viewer import Run, stats
 
 
 @pytest.mark.parametrize("metric", ["dur_ns", "corrected_ns"])
-@pytest.mark.parametrize("by", [["scope"], ["kernel", "program"], ["thread"], ["launch", "scope"]])
+@pytest.mark.parametrize(
+    "by",
+    [["scope"], ["kernel", "program"], ["thread"], ["launch", "scope"], ["device", "sm", "warp"]],
+)
 def test_each_group_is_what_numpy_says(by: list[str], metric: str) -> None:
-    frame = Run(random_run(11)).frame
+    frame = Run(gpu_run(11, mixed=True)).frame
     slices = frame[frame["kind"] == "scope"]
     table = stats(frame, by, metric)
     assert table["count"].sum() == len(slices)

@@ -1,0 +1,241 @@
+"""From the cycles of a GPU's SMs to nanoseconds of the host, launch by launch.
+
+Each program leaves pairs (cycles, timer) of its SM: one at init and, unless it was killed, one at
+the end. Within a launch all SMs run at one rate, and each counts from a zero of its own: timer =
+rate * cycles + offset(SM), by least squares. The line through the pairs of the device's GPUClock
+takes the timer to the host's clock.
+
+A time may be off by half the grain of the timer and the largest residual of its SM's pairs. That
+is against other times of the same GPU; against the host the uncertainty of the device's line
+comes on top.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton.trace.model import Clock, GPUClock, RawRun
+from proton.trace.wire import State
+from proton.viewer.check import check_device, require
+from proton.viewer.clock import MAX_NS, ClockLine, fit, to_ns
+from proton.viewer.decode import Decoded
+
+RATE_ERROR = 0.01  # a launch that tells its rate less well takes the median of those that do
+# Two clocks that both count ns drift apart by less; pairs that tell the drift less well do not.
+MAX_DRIFT = 1e-4
+MAX_GRAIN = 1024  # ns; no timer is coarser, but few values may have a larger divisor
+UNKNOWN_RATE = 1.0  # ns a cycle where nothing tells it; the error is then the launch's length
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchClock:
+    """What the pairs of one launch told; `measured` is False where nothing told the rate.
+
+    `start_ns` and `end_ns` are the first and the last timer of its programs on the host's axis.
+    """
+
+    rate: float  # ns a cycle
+    measured: bool
+    residual_ns: float
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPUTimes:
+    """ns = slope * (cycles - zero) + offset, off by at most error_ns: a row a program of the run,
+    empty for those that no GPU ran.
+
+    `launches` has the clocks of the launches of which any program began, `hosts` the lines from
+    timer to host of their devices.
+    """
+
+    zero: np.ndarray
+    slope: np.ndarray
+    offset: np.ndarray
+    error_ns: np.ndarray
+    launches: dict[int, LaunchClock]
+    hosts: dict[int, ClockLine]
+
+    def ns(self, cycles: np.ndarray, program: np.ndarray) -> np.ndarray:
+        """When the SMs of these programs were at these cycles, in ns since the origin."""
+        return to_ns(cycles, self.zero[program], self.slope[program], self.offset[program])
+
+    def host_error_ns(self, device: int) -> float:
+        """How far times of a device may be off against the host, all alike."""
+        line = self.hosts[device]
+        return line.error_ns + float(line.residual_ns.max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pairs:
+    """The pairs of one launch, relative to the first of each SM (`sm` counts from 0)."""
+
+    sm: np.ndarray
+    cycles: np.ndarray
+    timer: np.ndarray
+    program_sm: np.ndarray  # of each program that began
+    cycles_zero: np.ndarray  # of each SM: u64
+    timer_zero: np.ndarray
+    interval: np.ndarray  # the first and the last timer: u64
+
+
+def check_gpus(gpus: Sequence[GPUClock]) -> None:
+    """Each device has one clock, whose pairs are pairs, oldest first."""
+    devices = [gpu.device for gpu in gpus]
+    require(len(set(devices)) == len(devices), "gpus", "devices must differ", devices)
+    for gpu in gpus:
+        where = f"clock of GPU {gpu.device}"
+        check_device(gpu.device, where)
+        pairs = f"{gpu.timer_ns.size} timers, {gpu.host_ns.size} host times"
+        same = gpu.timer_ns.size == gpu.host_ns.size
+        require(same, where, "timer_ns and host_ns must pair", pairs)
+        for name in ("error_ns", "slice_cost_cycles", "edge_cost_cycles"):
+            value = getattr(gpu, name)
+            good = bool(np.isfinite(value)) and 0 <= value < MAX_NS
+            require(good, where, f"{name} must be finite and not below 0", value)
+        for name in ("timer_ns", "host_ns"):
+            column = getattr(gpu, name)
+            times = bool(((column >= 0) & (column < MAX_NS)).all())
+            require(times, where, f"{name} must be times in ns", column)
+            require(bool((column[1:] >= column[:-1]).all()), where, f"{name} must not fall", column)
+
+
+def gpu_times(raw: RawRun, decoded: Mapping[int, Decoded], programs: np.ndarray) -> GPUTimes | None:
+    """The clocks of the GPUs' launches (`decoded`); None where no program of any began.
+
+    `programs` says, for each launch of the run and one more, how many programs come before it.
+    """
+    pairs = {
+        number: _pairs(d, f"launch {number}")
+        for number, d in decoded.items()
+        if (d.state != State.UNTOUCHED).any()
+    }
+    if not pairs:
+        return None
+    device = {number: raw.launches[number].device for number in pairs}
+    hosts = {d: _host_line(raw, d) for d in sorted(set(device.values()))}
+    grain = {d: _grain([pairs[n] for n in pairs if device[n] == d]) for d in hosts}
+    rates = _rates(pairs, device, grain)
+
+    zero = np.zeros(programs[-1], np.uint64)
+    slope, offset, error = np.zeros((3, programs[-1]))
+    launches = {}
+    for number, found in pairs.items():
+        host, rate = hosts[device[number]], rates[number] or UNKNOWN_RATE
+        mean, residual = _offsets(found, rate)
+        off = grain[device[number]] / 2 + residual
+        if not rates[number]:
+            off += _length(decoded[number], found) * rate
+        began = found.timer_zero - np.uint64(host.ticks_zero)
+        sm = found.program_sm
+        rows = programs[number] + np.flatnonzero(decoded[number].state != State.UNTOUCHED)
+        zero[rows] = found.cycles_zero[sm]
+        slope[rows] = rate * host.slope
+        offset[rows] = ((began.view(np.int64) + mean) * host.slope + host.ns_zero)[sm]
+        error[rows] = off[sm]
+        start, end = host.ns(found.interval).tolist()
+        launches[number] = LaunchClock(
+            rate=rate,
+            measured=bool(rates[number]),
+            residual_ns=float(residual.max()),
+            start_ns=start,
+            end_ns=end,
+        )
+    return GPUTimes(
+        zero=zero, slope=slope, offset=offset, error_ns=error, launches=launches, hosts=hosts
+    )
+
+
+def _pairs(d: Decoded, where: str) -> _Pairs:
+    began = np.flatnonzero(d.state != State.UNTOUCHED)
+    ended = np.flatnonzero(d.state == State.FINISHED)
+    timer = np.append(d.timer_start[began], d.timer_end[ended])
+    cycles = np.append(d.clock_start[began], d.clock_end[ended])
+    latest = int(timer.max())
+    require(latest < MAX_NS, where, "the global timer must be a time in ns", latest)
+    hardware = d.hardware[np.append(began, ended)]
+    _, first, sm = np.unique(hardware, return_index=True, return_inverse=True)
+    return _Pairs(
+        sm=sm,
+        cycles=(cycles - cycles[first][sm]).view(np.int64).astype(np.float64),
+        timer=(timer - timer[first][sm]).view(np.int64).astype(np.float64),
+        program_sm=sm[: began.size],
+        cycles_zero=cycles[first],
+        timer_zero=timer[first],
+        interval=np.array([timer.min(), latest], np.uint64),
+    )
+
+
+def _host_line(raw: RawRun, device: int) -> ClockLine:
+    """From a device's timer to ns since the origin.
+
+    Both clocks count ns, so their drift is taken only from pairs that tell it well.
+    """
+    where = f"clock of GPU {device}"
+    gpu = next((gpu for gpu in raw.gpus if gpu.device == device), None)
+    pairs = 0 if gpu is None else gpu.timer_ns.size
+    require(pairs > 0, where, "a pair (timer, host time) is needed", pairs)
+    assert gpu is not None
+    clock = Clock(ticks=gpu.timer_ns.astype(np.uint64), host_ns=gpu.host_ns, error_ns=gpu.error_ns)
+    span = int(gpu.timer_ns[-1] - gpu.timer_ns[0])
+    drifts = span > 0 and 2 * gpu.error_ns <= MAX_DRIFT * span
+    return fit(clock, raw.origin_ns, None if drifts else 1.0)
+
+
+def _grain(pairs: Sequence[_Pairs]) -> float:
+    """The step of a device's timer: what divides the difference of any two values in headers."""
+    first = pairs[0].interval[0]
+    values = [p.timer_zero[p.sm] - first + p.timer.astype(np.int64).view(np.uint64) for p in pairs]
+    return float(min(np.gcd.reduce(np.concatenate(values).view(np.int64)), MAX_GRAIN))
+
+
+def _rates(
+    pairs: Mapping[int, _Pairs], device: Mapping[int, int], grain: Mapping[int, float]
+) -> dict[int, float]:
+    """ns a cycle of each launch; 0 where nothing tells it.
+
+    That is its own slope if that is known within RATE_ERROR, else the median of the device's
+    launches whose slopes are, else its own if there is any.
+    """
+    slopes: dict[int, float] = {}
+    sure: dict[int, list[float]] = {}
+    unsure = []
+    for number, found in pairs.items():
+        cycles = found.cycles - _means(found.cycles, found.sm)[found.sm]
+        timer = found.timer - _means(found.timer, found.sm)[found.sm]
+        spread = float(cycles @ cycles)
+        slopes[number] = max(float(cycles @ timer) / spread, 0.0) if spread > 0 else 0.0
+        noise = grain[device[number]] / 12**0.5  # of a value rounded to the grain
+        if slopes[number] and noise <= RATE_ERROR * slopes[number] * spread**0.5:
+            sure.setdefault(device[number], []).append(slopes[number])
+        else:
+            unsure.append(number)
+    for number in unsure:
+        if device[number] in sure:
+            slopes[number] = float(np.median(sure[device[number]]))
+    return slopes
+
+
+def _offsets(pairs: _Pairs, rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """Of each SM: the timer at its zero (since its first pair), and its largest residual."""
+    apart = pairs.timer - rate * pairs.cycles
+    mean = _means(apart, pairs.sm)
+    residual = np.zeros(mean.size)
+    np.maximum.at(residual, pairs.sm, np.abs(apart - mean[pairs.sm]))
+    return mean, residual
+
+
+def _means(values: np.ndarray, sm: np.ndarray) -> np.ndarray:
+    return np.bincount(sm, values) / np.bincount(sm)
+
+
+def _length(d: Decoded, pairs: _Pairs) -> float:
+    """Cycles from the first pair of an SM to the last that is known of it: a pair or a record."""
+    began = np.flatnonzero(d.state != State.UNTOUCHED)
+    zero = np.zeros(d.state.size, np.uint64)
+    zero[began] = pairs.cycles_zero[pairs.program_sm]
+    program = d.track // max(d.written.size // max(d.state.size, 1), 1)
+    since = (d.end - zero[program]).view(np.int64)
+    return float(max(pairs.cycles.max(), since.max(initial=0)))
