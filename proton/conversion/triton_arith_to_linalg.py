@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.base.errors import CompilationError
 from proton.conversion.triton_extern_to_math import lower_extern
 from proton.conversion.triton_reduce_to_linalg import lower_reduce
 from proton.conversion.triton_scan_to_loops import lower_gather, lower_histogram, lower_scan
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
 from proton.dialect.mlir import arith, ir, tensor
-from proton.dialect.walk import all_ops, before, replace, users
+from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
 
 # Cheap producers are copied to each of their users, so that each copy fuses; this bounds the
@@ -209,6 +210,15 @@ def _erase(op: Any) -> None:
     op.erase()
 
 
+def _refuse_register(op: Any) -> None:
+    name = op.attributes["register"].value
+    raise CompilationError(
+        f"tl.extra.cuda.{name} is a register of a GPU, and the kernel is compiled for the CPU",
+        source_span(op.location),
+        "launch the kernel on arrays of a GPU",
+    )
+
+
 RULES: dict[str, Callable[[Any], None]] = {
     "tt.make_range": _make_range,
     "tt.splat": _splat,
@@ -228,6 +238,7 @@ RULES: dict[str, Callable[[Any], None]] = {
     "tt.fp_to_fp": _fp_to_fp,
     "tt.mulhiui": _mulhiui,
     "tt.debug_barrier": _erase,
+    "tt.special_register": _refuse_register,
     "tt.precise_sqrt": _math("math.sqrt"),
     "tt.precise_divf": _math("arith.divf"),
 }

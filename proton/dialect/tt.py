@@ -29,6 +29,7 @@ MEMORY_SCOPES = ("cta", "gpu", "sys")
 CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 ROUNDINGS = ("rtne", "rtz")
+SPECIAL_REGISTERS = {"globaltimer": 64, "smid": 32}  # name -> bits
 MAX_PRINTED = 8  # values of one print
 MAX_EXTERN = 4  # operands of an external function
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
@@ -489,6 +490,22 @@ class PrintOp(TT.Operation, name="print"):
     def verify_invariants(op: "PrintOp") -> bool:
         count, flags = len(op.operation.operands), len(op.signed)
         return count == flags or reject(op, f"signed must have {count} flags, got {flags}")
+
+
+class SpecialRegisterOp(TT.Operation, name="special_register"):
+    """`tt.special_register {register}`: what a register of a GPU's processor says now."""
+
+    register: ir.StringAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "SpecialRegisterOp") -> bool:
+        name = op.register.value
+        if name not in SPECIAL_REGISTERS:
+            return reject(op, f"register must be one of {tuple(SPECIAL_REGISTERS)}, got {name}")
+        return check_element(
+            op, "result", op.result, ir.IntegerType.get_signless(SPECIAL_REGISTERS[name])
+        )
 
 
 class DebugBarrierOp(TT.Operation, name="debug_barrier"):

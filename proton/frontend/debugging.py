@@ -10,6 +10,7 @@ from proton.frontend.promotion import cast
 from proton.frontend.rules import generator_rule, rule
 from proton.language import core
 from proton.language import types as ty
+from proton.language.extra import cuda
 from proton.language.value import tensor
 
 
@@ -72,3 +73,18 @@ def _assume(cond: Any) -> None:
 @rule(core.debug_barrier)
 def _debug_barrier() -> None:
     tt.DebugBarrierOp()
+
+
+@rule(cuda.globaltimer)
+def _globaltimer() -> tensor:
+    return _special_register("globaltimer", ty.int64)
+
+
+@rule(cuda.smid)
+def _smid() -> tensor:
+    return _special_register("smid", ty.int32)
+
+
+def _special_register(name: str, type_: ty.dtype) -> tensor:
+    result = ir.IntegerType.get_signless(type_.primitive_bitwidth)
+    return tensor(tt.SpecialRegisterOp(ir.StringAttr.get(name), result).result, type_)

@@ -154,3 +154,11 @@ def _assert(ctx: Lowering, site: Site) -> list[Any]:
 
     v.when(failed, fail)
     return []
+
+
+@lowers("tt.special_register")
+def _special_register(ctx: Lowering, site: Site) -> list[Any]:
+    bits = int(site.result_type.width)
+    text = f"mov.u{bits} $0, %{site.text('register')};"
+    letter = {32: "r", 64: "l"}[bits]
+    return [v.assembly(text, f"={letter}", site.result_type, effects=True)]

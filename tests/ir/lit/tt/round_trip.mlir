@@ -97,6 +97,8 @@ func.func @collectives(%x: tensor<4x2xf32>, %i: tensor<4x2xi32>, %v: tensor<8xi3
 func.func @debugging(%x: tensor<4xf32>, %i: i32) {
   // CHECK: "tt.print"(%{{.*}}, %{{.*}}) {hex = true, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, prefix = "x: ", signed = array<i32: 0, 1>} : (tensor<4xf32>, i32) -> ()
   "tt.print"(%x, %i) {hex = true, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>, prefix = "x: ", signed = array<i32: 0, 1>} : (tensor<4xf32>, i32) -> ()
+  // CHECK: "tt.special_register"() {register = "globaltimer"} : () -> i64
+  %timer = "tt.special_register"() {register = "globaltimer"} : () -> i64
   // CHECK: "tt.debug_barrier"() : () -> ()
   "tt.debug_barrier"() : () -> ()
   // CHECK: "tt.extern_elementwise"(%{{.*}}, %{{.*}}) {libname = "libdevice", libpath = "", operandSegmentSizes = array<i32: 1, 1, 0, 0>, pure = true, symbol = "__nv_powf"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
