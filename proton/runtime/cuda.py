@@ -242,8 +242,8 @@ class Queue:
     def is_capturing(self, stream: int) -> bool:
         """Whether what is queued on a stream goes into a graph."""
         self._result.value = 0
-        _check(self._capturing(self._address, stream), "cuStreamIsCapturing")
-        return bool(self._result.value & 0xFFFFFFFF)
+        _check(self._capturing(stream, self._address), "cuStreamIsCapturing")
+        return bool(self._result.value)
 
     def allocate(self, pool: int, size: int, stream: int) -> int:
         """Zeroed device memory, from a place in a stream on."""

@@ -1,0 +1,273 @@
+"""Sessions on a GPU that is not there: memory, copies, launches, and what the run says of them.
+
+The stand-in writes into a profile buffer what a kernel would write, by tests/pure/synthetic.py.
+"""
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.errors import ProfileError
+from proton.runtime import cuda, gpu_profile
+from proton.runtime.gpu_calibration import GPUCalibration, TimerPair
+from proton.trace.wire import block_bytes
+from tests.compile.fake_cuda import STREAM, FakeDriver
+from tests.pure import synthetic
+
+TIMER = 1_790_000_000_000_000_000
+SMS, WARPS, CAPACITY = 3, 4, 64
+
+
+@dataclass
+class ProfilingDriver(FakeDriver):
+    """A driver whose memory is the host's: `events` has what was queued, in order."""
+
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+    buffers: dict[int, Any] = field(default_factory=dict)
+    host: dict[int, Any] = field(default_factory=dict)
+    capturing: bool = False
+    broken: str = ""  # what the driver says when somebody waits for it
+    turns: int = 5
+
+    def install(self, monkeypatch: Any) -> None:
+        super().install(monkeypatch)
+        monkeypatch.setattr(cuda, "Queue", lambda: self)
+        monkeypatch.setattr(cuda, "memory_pool", lambda device: 7)
+        monkeypatch.setattr(cuda, "allocate_host", self._allocate_host)
+        monkeypatch.setattr(cuda, "release_host", lambda address: self.host.pop(address))
+        monkeypatch.setattr(cuda, "synchronize", self._synchronize)
+        monkeypatch.setattr(cuda, "device_name", lambda device: "NVIDIA Nothing")
+        monkeypatch.setattr(cuda, "programs_per_sm", lambda function, threads, shared: 8)
+        monkeypatch.setattr(gpu_profile, "calibrate", lambda device, bits: GPUCalibration(9.0, 2.0))
+        monkeypatch.setattr(gpu_profile, "timer_pair", self._timer_pair)
+
+    def _timer_pair(self, device: int) -> TimerPair:
+        import time
+
+        now = time.perf_counter_ns()
+        return TimerPair(TIMER + now, now, 3000.0)
+
+    def _allocate_host(self, size: int) -> int:
+        block = ctypes.create_string_buffer(size)
+        self.host[ctypes.addressof(block)] = block
+        return ctypes.addressof(block)
+
+    def _synchronize(self, device: int) -> None:
+        if self.broken:
+            raise cuda.CUDAError(self.broken)
+
+    def is_capturing(self, stream: int) -> bool:
+        return self.capturing
+
+    def allocate(self, pool: int, size: int, stream: int) -> int:
+        assert (pool, stream) == (7, STREAM)
+        block = ctypes.create_string_buffer(size)
+        address = ctypes.addressof(block)
+        self.buffers[address] = block
+        self.events.append(("allocate", address, size))
+        return address
+
+    def copy_to_host(self, host: int, address: int, size: int, stream: int) -> None:
+        self.events.append(("copy", address, size))
+        if not self.broken:
+            ctypes.memmove(host, address, size)
+
+    def release(self, address: int, stream: int) -> None:
+        self.events.append(("release", address))
+        del self.buffers[address]
+
+    def _launch(self, config: int, function: int, parameters: int, extra: int | None) -> int:
+        # A launch with records is queued behind the allocation of its buffer, its last argument.
+        is_instrumented = bool(self.events) and self.events[-1][0] == "allocate"
+        self.read = [ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint64][: 2 + is_instrumented]
+        status = super()._launch(config, function, parameters, extra)
+        launch, values = self.launches[-1]
+        instrumented = values[2] if is_instrumented else 0
+        self.events.append(("launch", instrumented))
+        if instrumented and not self.broken:
+            data = written(launch.grid, self.turns)
+            ctypes.memmove(instrumented, data.tobytes(), data.size)
+        return status
+
+
+def written(grid: tuple[int, int, int], turns: int) -> np.ndarray:
+    """What the kernel `rounds` leaves: each warp one slice a turn, 1000 cycles each, 2 a ns."""
+    kernel = synthetic.kernel(
+        units=WARPS, clock_bits=32, target="cuda:90", table=synthetic.scopes(1)
+    )
+    programs = []
+    for number in range(grid[0]):
+        start = (1 << 40) + number * 100
+        units = [
+            [
+                synthetic.Record(start + 1000 * k, start + 1000 * (k + 1), 0, 0, k)
+                for k in range(turns)
+            ]
+            for _ in range(WARPS)
+        ]
+        end = start + 1000 * turns
+        programs.append(
+            synthetic.Written(
+                units,
+                hardware=number % SMS,
+                clock=(start, end),
+                timer=(TIMER + start // 2, TIMER + end // 2),
+            )
+        )
+    return synthetic.pack_launch(kernel, grid, CAPACITY, programs).buffer
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> ProfilingDriver:
+    fake = ProfilingDriver()
+    fake.install(monkeypatch)
+    return fake
+
+
+def kernels() -> tuple[Any, Any]:
+    """A kernel with a scope and one without, which nobody has compiled yet."""
+
+    @proton.jit
+    def rounds(x_ptr, n):
+        lane = tl.arange(0, 128)
+        x = tl.load(x_ptr + lane)
+        for _ in range(n):
+            with proton.scope("round"):
+                x = x * 0.5 + 1.0
+        tl.store(x_ptr + lane, x)
+
+    @proton.jit
+    def plain(x_ptr, n):
+        tl.store(x_ptr, n)
+
+    return rounds, plain
+
+
+def test_a_launch_is_recorded_on_its_own_stream(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    with proton.profile("run") as run, proton.scope("outer"):
+        for _ in range(3):  # the first goes the long way
+            kernel = rounds[7,](x, 5)
+    size = block_bytes(WARPS, CAPACITY, 0, 32) * 7
+    assert [event[0] for event in driver.events] == ["allocate", "launch", "copy", "release"] * 3
+    addresses = [event[1] for event in driver.events]
+    assert all(len(set(addresses[n : n + 4])) == 1 for n in (0, 4, 8))
+    assert {event[2] for event in driver.events if event[0] in ("allocate", "copy")} == {size}
+    assert not driver.buffers
+    assert not driver.host
+    frame = run.frame
+    scopes = frame[frame.kind == "scope"]
+    assert len(scopes) == 3 * 7 * WARPS * 5
+    assert set(scopes.sm) == {0, 1, 2}
+    assert set(scopes.warp) == {0, 1, 2, 3}
+    assert set(scopes.iteration) == set(range(5))
+    assert set(scopes.dur_ns) == {500}
+    assert set(run.launches.scope) == {"outer"}
+    options = run.kernels[0].options
+    assert options["registers"] == kernel.n_regs
+    assert options["blocks_per_sm"] == options["blocks_per_sm_off"] == 8
+    assert (run.kernels[0].target, run.kernels[0].units) == ("cuda:90", WARPS)
+    (clock,) = run.raw.gpus
+    assert (clock.name, clock.slice_cost_cycles, clock.timer_ns.size) == ("NVIDIA Nothing", 9.0, 2)
+
+
+def test_a_kernel_without_scopes_is_launched_as_it_is(driver: ProfilingDriver) -> None:
+    _, plain = kernels()
+    x = driver.array("float32")
+    with proton.profile("run") as run:
+        for _ in range(2):
+            plain[3,](x, 5)
+    assert driver.events == [("launch", 0)] * 2
+    assert run.totals.launches == 0
+
+
+def test_after_the_session_nothing_is_recorded_and_the_next_one_compiles_nothing(
+    driver: ProfilingDriver,
+) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    driver.turns = 2
+    for _ in range(2):
+        with proton.profile("run") as run:
+            rounds[1,](x, 5)
+        assert run.totals.slices == WARPS * 2
+    loaded = len(driver.loaded)
+    assert loaded == 2, "the kernel, and the kernel with records"
+    rounds[1,](x, 5)
+    assert driver.events[-1] == ("launch", 0)
+    assert len(driver.loaded) == loaded
+
+
+def test_each_mode_is_compiled_apart(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x, keys = driver.array("float32"), set()
+    for options in ({}, {"capacity": 64}, {"clock_bits": 64}, {"placement": "program"}):
+        driver.turns = 0 if options else 5
+        with proton.profile("run", **options):
+            keys.add(rounds[0,](x, 5).key)
+            keys.add(rounds[0,](x, 6).key)
+    assert len(keys) == 1, "an empty grid launches nothing"
+    assert not driver.events
+
+
+def test_memory_is_bounded(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    size = block_bytes(WARPS, CAPACITY, 0, 32) * 2
+    with proton.knobs.scope(profile_memory=2 * size + size // 2), proton.profile("run") as run:
+        for _ in range(5):
+            rounds[2,](x, 5)
+    assert [e[0] for e in driver.events].count("launch") == 5
+    assert [e[0] for e in driver.events].count("copy") == 2
+    assert (run.totals.launches, run.totals.dropped_launches) == (2, 3)
+
+
+def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    with proton.profile("run") as run:
+        rounds[2,](x, 5)
+        driver.broken = "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal access)"
+        rounds[2,](x, 5)
+    assert (run.totals.launches, run.totals.dropped_launches) == (1, 1)
+    assert "ILLEGAL_ADDRESS" in str(run.raw.machine["cuda_error"])
+    assert run.totals.slices == 2 * WARPS * 5
+
+
+def test_what_is_not_there_yet_says_so(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    with proton.profile("run", strategy="flush"):
+        with pytest.raises(ProfileError, match="'flush' is not there on a GPU yet"):
+            rounds[1,](x, 5)
+    driver.capturing = True
+    with proton.profile("run"), pytest.raises(ProfileError, match="captured into a CUDA graph"):
+        rounds[1,](x, 5)
+    with pytest.raises(ProfileError, match="clock_bits must be one of"):
+        proton.start("run", clock_bits=48)
+
+
+def test_a_scope_in_a_noinline_function_is_an_error_only_where_it_is_recorded(
+    driver: ProfilingDriver,
+) -> None:
+    @proton.jit(noinline=True)
+    def inner(x):
+        with proton.scope("hidden"):
+            x = x * 2.0
+        return x
+
+    @proton.jit
+    def outer(x_ptr, n):
+        lane = tl.arange(0, 128)
+        tl.store(x_ptr + lane, inner(tl.load(x_ptr + lane)))
+
+    x = driver.array("float32")
+    outer[1,](x, 5)
+    with proton.profile("run"), pytest.raises(proton.CompilationError, match="'hidden'"):
+        outer[1,](x, 5)

@@ -1,0 +1,237 @@
+"""Profiling kernels on a real GPU: what is recorded, when, and what it does not change."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.errors import ProfileError
+from proton.kernels import layer_norm, softmax
+from proton.trace.model import Strategy
+from proton.viewer import Run
+
+
+@proton.jit
+def turns(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    with proton.scope("load"):
+        x = tl.load(x_ptr + offsets)
+    for i in range(n):
+        with proton.scope("turn", i=i, third=i / 3):
+            x = x * 0.5 + 1.0
+    proton.mark("done", n)
+    with proton.scope("store"):
+        tl.store(out_ptr + offsets, x)
+
+
+@proton.jit
+def body(x_ptr, n):
+    lane = tl.arange(0, 128)
+    x = tl.load(x_ptr + lane)
+    for _i in range(n):
+        with proton.scope("body"):
+            x = x * 0.5 + 1.0
+    tl.store(x_ptr + lane, x)
+
+
+@proton.jit
+def spin(out_ptr, ns):
+    with proton.scope("spin"):
+        end = tl.extra.cuda.globaltimer() + ns
+        while tl.extra.cuda.globaltimer() < end:
+            pass
+    tl.store(out_ptr + tl.program_id(0), tl.extra.cuda.smid())
+
+
+@proton.jit
+def ping_pong(ball_ptr, rounds):
+    """Two programs hit a ball to each other: each waits for its turn."""
+    side = tl.program_id(0)
+    for i in range(rounds):
+        while tl.atomic_add(ball_ptr, 0) != 2 * i + side:
+            pass
+        with proton.scope("hit"):
+            tl.atomic_add(ball_ptr, 1)
+
+
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+def slices(run: Any, name: str) -> Any:
+    frame = run.frame
+    return frame[(frame.kind == "scope") & (frame.name == name)]
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("options", [{}, {"placement": "program"}, {"clock_bits": 64}], ids=str)
+def test_every_warp_records_its_slices(warps: int, options: dict[str, Any]) -> None:
+    x = torch().rand(5 * 256, device="cuda")
+    off, on = torch().empty_like(x), torch().empty_like(x)
+    turns[(5,)](x, off, 7, BLOCK=256, num_warps=warps)
+    with proton.profile("turns", **options) as run:
+        turns[(5,)](x, on, 7, BLOCK=256, num_warps=warps)
+    assert (off == on).all(), "results change with records"
+    frame = run.frame
+    inner = frame[frame.kind == "scope"]
+    assert sorted(set(inner.warp)) == list(range(warps))
+    assert len(slices(run, "load")) == len(slices(run, "store")) == 5 * warps
+    turn = slices(run, "turn")
+    for _, group in turn.groupby(["program", "warp"]):
+        assert list(group.iteration) == list(range(7))
+        assert [p["i"] for p in group.payload] == list(range(7))
+        np.testing.assert_allclose([p["third"] for p in group.payload], np.arange(7) / 3, rtol=1e-6)
+        assert (np.diff(group.start_ns) >= 0).all()
+    assert len(run.marks) == 5 * warps
+    assert {p["value"] for p in run.marks.payload} == {7}
+    assert (inner.sm >= 0).all()
+    assert (inner.dur_ns >= 0).all()
+    launch = frame[frame.kind == "launch"].iloc[0]
+    assert (inner.start_ns >= launch.start_ns - 1000).all()
+    assert (inner.start_ns + inner.dur_ns <= launch.start_ns + launch.dur_ns + 1000).all()
+    assert run.totals.lost == 0
+
+
+def test_a_ring_keeps_the_newest_and_counts_the_others() -> None:
+    x = torch().zeros(128, device="cuda")
+    with proton.profile("ring", capacity=64) as run:
+        body[(3,)](x, 10_000)
+    kept = slices(run, "body")
+    for _, group in kept.groupby(["program", "warp"]):
+        assert list(group.iteration) == list(range(10_000 - 64, 10_000))
+    assert len(run.losses) == 3 * 4
+    assert set(run.losses.lost) == {9_936}
+    assert set(run.losses.written) == {10_000}
+
+
+def test_counting_stores_nothing_and_counts_all() -> None:
+    x = torch().zeros(128, device="cuda")
+    with proton.profile("count", strategy="counting") as run:
+        body[(3,)](x, 777)
+    assert run.kernels[0].strategy is Strategy.COUNTING
+    assert run.totals.written == 3 * 4 * 777
+    assert run.totals.slices == run.totals.lost == 0
+
+
+@pytest.mark.parametrize("microseconds", [1, 10, 100, 1000])
+def test_durations_are_those_of_the_global_timer(microseconds: int) -> None:
+    """On every SM, after a first launch that warms the caches."""
+    sms = torch().cuda.get_device_properties(0).multi_processor_count
+    out = torch().zeros(sms, dtype=torch().int32, device="cuda")
+    spin[(sms,)](out, 1000)
+    ns = 1000 * microseconds
+    with proton.profile("spin") as run:
+        for _ in range(5):
+            spin[(sms,)](out, ns)
+    found = slices(run, "spin")
+    assert len(set(found.sm)) > sms // 2
+    # The wait ends at a reading of the timer that is up to a grain and a poll after the time.
+    grain, poll = 32, 64
+    off = np.abs(found.corrected_ns - ns)
+    assert off.median() <= max(0.01 * ns, grain)
+    late = off - (grain + poll)
+    assert (late <= np.maximum(found.error_ns, 0.01 * ns)).mean() >= 0.95
+
+
+def test_events_on_two_sms_are_in_their_order() -> None:
+    ball = torch().zeros(1, dtype=torch().int32, device="cuda")
+    with proton.profile("ping pong", capacity=256) as run:
+        ping_pong[(2,)](ball, 100, num_warps=1)
+    hits = slices(run, "hit").sort_values("start_ns")
+    order = (2 * hits.iteration + hits.program).to_numpy()
+    start, end = hits.start_ns.to_numpy(), (hits.start_ns + hits.dur_ns).to_numpy()
+    error = hits.error_ns.to_numpy()
+    apart = start[1:] - end[:-1] > error[1:] + error[:-1]
+    assert len(order) == 200
+    assert (np.diff(order)[apart] > 0).all()
+
+
+def test_softmax_and_layer_norm_are_the_same_with_records() -> None:
+    x = torch().randn(64, 1000, device="cuda")
+    weight = torch().rand(1000, device="cuda")
+    plain = softmax.softmax(x), *layer_norm.layer_norm(x, weight, weight)
+    with proton.profile("both") as run:
+        recorded = softmax.softmax(x), *layer_norm.layer_norm(x, weight, weight)
+    for a, b in zip(plain, recorded, strict=True):
+        assert (a == b).all()
+    names = set(run.frame.name)
+    assert {"load", "max", "exp", "sum", "store", "mean", "variance", "scale"} <= names
+    for kernel in run.kernels:
+        assert kernel.target.startswith("cuda:")
+        assert kernel.options["spills"] == kernel.options["spills_off"] == 0
+        assert kernel.options["registers"] >= kernel.options["registers_off"]
+
+
+def test_launches_on_several_streams_and_threads() -> None:
+    x = [torch().zeros(128, device="cuda") for _ in range(4)]
+    torch().cuda.synchronize()
+
+    def work(number: int) -> None:
+        stream = torch().cuda.Stream()
+        with torch().cuda.stream(stream):
+            for _ in range(10):
+                body[(2,)](x[number], 50)
+
+    with proton.profile("streams") as run:
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert run.totals.launches == 40
+    assert run.totals.slices == 40 * 2 * 4 * 50
+    assert len(set(run.launches.thread)) == 4
+
+
+def test_kernels_of_the_cpu_and_of_a_gpu_in_one_run(tmp_path: Path) -> None:
+    x, y = np.ones(256, np.float32), torch().ones(256, device="cuda")
+    with proton.profile("both") as run, proton.scope("host"):
+        turns[(1,)](x, np.empty_like(x), 3, BLOCK=256)
+        turns[(1,)](y, torch().empty_like(y), 3, BLOCK=256)
+    assert [kernel.target.partition(":")[0] for kernel in run.kernels] == ["cpu", "cuda"]
+    run.save(tmp_path / "run.proton")
+    run.save(tmp_path / "run.pftrace")
+    again = Run.load(tmp_path / "run.proton")
+    assert again.frame.equals(run.frame)
+
+
+def test_one_kernel_under_several_modes_is_compiled_for_each() -> None:
+    x = torch().zeros(128, device="cuda")
+    kernels = []
+    for options in ({}, {"clock_bits": 64}, {"capacity": 16}, {}):
+        with proton.profile("modes", **options):
+            kernels.append(body[(1,)](x, 5))
+    assert len({kernel.key for kernel in kernels}) == 3
+    assert kernels[0].key == kernels[3].key
+    assert body[(1,)](x, 5).metadata["profile"] is None
+
+
+def test_memory_is_bounded_and_what_does_not_fit_is_counted() -> None:
+    x = torch().zeros(128, device="cuda")
+    with proton.knobs.scope(profile_memory=3 * 4288), proton.profile("small") as run:
+        for _ in range(5):
+            body[(1,)](x, 5)
+    assert run.totals.launches == 3
+    assert run.totals.dropped_launches == 2
+
+
+def test_flush_is_refused() -> None:
+    x = torch().zeros(128, device="cuda")
+    with proton.profile("flush", strategy="flush"), pytest.raises(ProfileError, match="'flush'"):
+        body[(1,)](x, 5)
+
+
+def test_a_launch_that_is_captured_is_refused() -> None:
+    x = torch().zeros(128, device="cuda")
+    body[(1,)](x, 5)
+    graph = torch().cuda.CUDAGraph()
+    with proton.profile("graph") as run:
+        body[(1,)](x, 5)  # prepares the session, which a capture would not allow
+        with pytest.raises(ProfileError, match="CUDA graph"), torch().cuda.graph(graph):
+            body[(1,)](x, 5)
+    torch().cuda.synchronize()
+    assert run.totals.launches == 1
