@@ -27,6 +27,7 @@ from proton.viewer.check import check_chunks, check_headers, check_launch, check
 from proton.viewer.errors import TraceFormatError
 
 WORD = 8
+EARLY = 1 << 16  # cycles by which the warps of a program begin apart, at most
 MAX_WRITTEN = 1 << 62  # a count beyond this cannot be summed in 64 bits, nor happen
 
 
@@ -270,9 +271,16 @@ def _ticks(
     starts = ends - (end - start)
     killed = np.flatnonzero(header["state"][program] == State.STARTED)
     if killed.size:
-        since = header["clock_start"][program[killed]]
+        since = _begun(header, units)[program[killed]]
         starts[killed], ends[killed] = _after(since, start[killed]), _after(since, end[killed])
     return starts, ends
+
+
+def _begun(header: np.ndarray, units: int) -> np.ndarray:
+    """Ticks that no record of a program comes before. The first unit reads the clock at init, and
+    another may have begun a little earlier."""
+    since = header["clock_start"]
+    return since - np.minimum(since, np.uint64(EARLY if units > 1 else 0))
 
 
 def _after(since: np.ndarray, clock: np.ndarray) -> np.ndarray:
@@ -300,7 +308,7 @@ def _salvage(
     a well-formed record that began after the program did and is not in a chunk already. A clock
     of 0 is one that was never stored.
     """
-    since, partial = header["clock_start"], header["state"] == State.STARTED
+    since, partial = _begun(header, kernel.units), header["state"] == State.STARTED
     track = np.flatnonzero(np.repeat(partial, kernel.units))
     count = np.full(track.size, launch.capacity)
     base = _segment_words(kernel, launch, track)

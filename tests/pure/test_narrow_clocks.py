@@ -166,3 +166,24 @@ def test_a_width_that_no_clock_has_is_refused() -> None:
     launch = pack_launch(owner, (1, 1, 1), 4, [Written([[]])])
     with pytest.raises(TraceFormatError, match=r"kernel 0 \(add\): clock_bits must be one of"):
         Run(run([replace(owner, clock_bits=16)], [launch])).frame
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("early, kept", [(0, 2), (500, 2), (1 << 17, 1)])
+def test_a_warp_of_a_killed_program_may_begin_before_the_one_that_reads_the_clock(
+    bits: int, early: int, kept: int
+) -> None:
+    began = 3 * WRAP + 100_000_000
+    owner = kernel(units=2, clock_bits=bits, target="cuda:90")
+    units = [
+        [Record(began + 10, began + 20)],
+        [Record(began - early, began - early + 50)],
+    ]
+    program = Written(units, state=1, clock=(began, 0), table=[0, 0])
+    found = decode(owner, pack_launch(owner, (1, 1, 1), 4, [program]))
+    records = clocks(found)
+    assert (0, began + 10, began + 20) in records
+    if kept == 2:
+        assert (1, began - early, began - early + 50) in records
+    else:
+        assert bits == 32 or len(records) == 1
