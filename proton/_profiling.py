@@ -21,6 +21,7 @@ def start(
     capacity: int = 0,
     placement: str = "schedule",
     clock_bits: int = 32,
+    granularity: str = "warp",
 ) -> None:
     """Starts recording: every launch from here on is instrumented, if it has scopes.
 
@@ -28,9 +29,13 @@ def start(
     the newest, "flush" moves them to host memory and loses none, "counting" only counts.
     `capacity` 0 lets the compiler choose. `placement` "schedule" shows when the work ran;
     "program" keeps records where they are written, and keeps the work of scopes apart at a
-    price. On a GPU the `capacity` is that of a warp, rounded up to a power of two, and records
-    have `clock_bits` of the SM's cycle counter: 32, which are unambiguous for kernels of up to
-    2^32 cycles (two seconds), or 64. Raises ProfileError when a session is running.
+    price.
+
+    On a GPU the unit that records is a warp, or by `granularity` the first of "warp_2", "warp_4",
+    "warp_8", "warp_group" (4 warps), "warp_group_2", "warp_group_4" or "cta"; `capacity` is that
+    of a unit, rounded up to a power of two; and records have `clock_bits` of the SM's cycle
+    counter: 32, which are unambiguous for kernels of up to 2^32 cycles (two seconds), or 64.
+    Raises ProfileError when a session is running.
     """
     if not knobs.profile_disable:
         session.start(
@@ -39,6 +44,7 @@ def start(
             capacity=capacity,
             placement=placement,
             clock_bits=clock_bits,
+            granularity=granularity,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from proton.trace.model import Kernel, Launch
 from proton.viewer import Run
-from proton.viewer.labels import gpu_name, program_name, sm_name
+from proton.viewer.labels import gpu_name, program_name, sm_name, unit_name
 from tests.trace_processor import TraceProcessor
 
 SLICES = """
@@ -59,7 +59,8 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
                 if row["device"] >= 0:
                     program = program_name(owner, launch, row["program"])
                     sm = sm_name(row["sm"])
-                    track = gpu_name(run.raw, row["device"]), sm, program, f"warp {row['warp']}"
+                    unit = unit_name(owner, row["unit"])
+                    track = gpu_name(run.raw, row["device"]), sm, program, unit
                 category = "fused" if row.get("fused") else None
             else:
                 track = (f"host thread {row['thread']}",)

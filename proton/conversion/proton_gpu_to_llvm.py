@@ -37,8 +37,8 @@ class AllocateProfile(Pass):
 
     `capacity` 0 means: exactly as many records as a unit makes where that is known, else
     `DEFAULT_CAPACITY`. A program has `units` units; with 0 it is on the CPU, where the program is
-    the unit and the code takes the host's thread, too. On a GPU the capacity is rounded up to a
-    power of two.
+    the unit and the code takes the host's thread, too. On a GPU a unit has `unit_warps` warps, and
+    the capacity is rounded up to a power of two.
     """
 
     name: ClassVar[str] = "allocate-profile"
@@ -46,6 +46,7 @@ class AllocateProfile(Pass):
     strategy: str = "circular"
     capacity: int = 0
     units: int = 0
+    unit_warps: int = 1
     clock_bits: int = 64
 
     def run(self, module: Any) -> None:
@@ -76,6 +77,7 @@ class AllocateProfile(Pass):
             "capacity": capacity,
             "payload_slots": slots,
             "units": units,
+            "unit_warps": self.unit_warps,
             "clock_bits": self.clock_bits,
             "block_bytes": bytes_,
         }
@@ -87,8 +89,8 @@ class AllocateProfile(Pass):
 def profile_layout(function: Any) -> dict[str, Any] | None:
     """The layout that `AllocateProfile` chose; None for a kernel without records.
 
-    Keys: strategy, capacity, payload_slots, units, clock_bits, block_bytes, scopes (the table),
-    emptied.
+    Keys: strategy, capacity, payload_slots, units, unit_warps, clock_bits, block_bytes, scopes (the
+    table), emptied.
     """
     if PROFILE_ATTRIBUTE not in function.attributes:
         return None

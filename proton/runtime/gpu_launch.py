@@ -134,7 +134,7 @@ class GPULauncher:
         options: dict[str, Any],
     ) -> None:
         """Compiles the kernel that is launched in its place while the session runs."""
-        instrumentation = Instrumentation(*session.instrumentation, session.clock_bits)
+        instrumentation = session.key
         if instrumentation.strategy == "flush":
             raise ProfileError(
                 "strategy 'flush' is not there on a GPU yet; take 'circular' with a capacity that "

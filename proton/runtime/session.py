@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from proton.backends.nvidia.options import GRANULARITIES, Instrumentation
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.compiler import GPUKernel
@@ -104,13 +105,17 @@ class Session:
         capacity: int = 0,
         placement: str = "schedule",
         clock_bits: int = 32,
+        granularity: str = "warp",
     ) -> None:
         self.name = name
         self.instrumentation = _check_instrumentation(strategy, capacity, placement)
         if clock_bits not in wire.CLOCK_BITS:
             raise ProfileError(f"clock_bits must be one of {wire.CLOCK_BITS}, got {clock_bits!r}")
-        self.clock_bits = clock_bits
-        self.key = self.instrumentation, clock_bits  # what instrumented code depends on
+        if granularity not in GRANULARITIES:
+            known = ", ".join(GRANULARITIES)
+            raise ProfileError(f"granularity must be one of {known}, got {granularity!r}")
+        # What instrumented code for a GPU depends on.
+        self.key = Instrumentation(*self.instrumentation, clock_bits, granularity)
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
         self.memory_left: int = knobs.profile_memory
@@ -184,7 +189,7 @@ class Session:
         size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
         with self.lock:
             if self.gpu is None:
-                self.gpu = GPURecorder(self.clock_bits)
+                self.gpu = GPURecorder(self.key.clock_bits)
             self.gpu.prepare(device)
             if size > self.memory_left:
                 self.dropped += 1
@@ -301,6 +306,7 @@ def _kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any])
         scopes=tuple(scopes),
         emptied=tuple(profile["emptied"]),
         units=profile["units"],
+        unit_warps=profile["unit_warps"],
         payload_slots=profile["payload_slots"],
         clock_bits=profile["clock_bits"],
         options=options,

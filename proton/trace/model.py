@@ -53,6 +53,7 @@ class Kernel:
     scopes: tuple[Scope, ...]
     emptied: tuple[str, ...] = ()  # paths of scopes in which optimisation left no work
     units: int = 1  # of a program: warps of a GPU's; 1 on the CPU
+    unit_warps: int = 1  # of a unit on a GPU: the first of them records
     payload_slots: int = 0
     clock_bits: int = 64  # of the clocks in records: 32 or 64
     options: dict[str, object] = field(default_factory=dict)

@@ -113,6 +113,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
         "emptied": list(kernel.emptied),
         "units": kernel.units,
         "payload_slots": kernel.payload_slots,
+        "unit_warps": kernel.unit_warps,
         "clock_bits": kernel.clock_bits,
         "options": kernel.options,
     }
@@ -135,6 +136,7 @@ def _kernel_from_json(value: Json, where: str) -> Kernel:
         emptied=texts(fields.items("emptied"), f"{where}, emptied"),
         units=fields.integer("units"),
         payload_slots=fields.integer("payload_slots"),
+        unit_warps=fields.integer("unit_warps"),
         clock_bits=fields.integer("clock_bits"),
         options=fields.object("options"),
     )

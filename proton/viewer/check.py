@@ -37,6 +37,8 @@ def check_kernel(kernel: Kernel, where: str) -> None:
     require(1 <= units <= MAX_UNITS, where, f"units must lie in [1, {MAX_UNITS}]", units)
     rule = f"payload_slots must lie in [0, {MAX_PAYLOAD_SLOTS}]"
     require(0 <= slots <= MAX_PAYLOAD_SLOTS, where, rule, slots)
+    rule = f"unit_warps must lie in [1, {MAX_UNITS}]"
+    require(1 <= kernel.unit_warps <= MAX_UNITS, where, rule, kernel.unit_warps)
     bits = kernel.clock_bits
     require(bits in CLOCK_BITS, where, f"clock_bits must be one of {CLOCK_BITS}", bits)
     for number, scope in enumerate(kernel.scopes):

@@ -21,9 +21,11 @@ def program_name(kernel: Kernel, launch: Launch, program: int) -> str:
 
 
 def unit_name(kernel: Kernel, unit: int) -> str:
-    """`warp 1` of a GPU's program; elsewhere a name only where programs have several units."""
+    """`warp 1` of a GPU's program, `warps 4-7` of a unit of several; elsewhere a name only where
+    programs have several units."""
     if on_gpu(kernel):
-        return f"warp {unit}"
+        first, count = unit * kernel.unit_warps, kernel.unit_warps
+        return f"warp {first}" if count == 1 else f"warps {first}-{first + count - 1}"
     return f"unit {unit}" if kernel.units > 1 else ""
 
 

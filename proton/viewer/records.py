@@ -246,7 +246,7 @@ def _tracks(raw: RawRun, decoded: Sequence[Decoded], programs: np.ndarray) -> Tr
         core=np.where(gpu, NONE, hardware),
         device=device,
         sm=np.where(gpu, hardware, NONE),
-        warp=np.where(gpu, unit, NONE),
+        warp=np.where(gpu, unit * np.repeat([k.unit_warps for k in kernels], sizes), NONE),
         began=per_track([d.clock_start for d in decoded], np.uint64),
         written=written,
         kept=kept,

@@ -208,6 +208,41 @@ def test_a_capacity_is_rounded_up_to_a_power_of_two(given_: int, expected: int) 
     assert kernel.metadata["profile"]["capacity"] == expected
 
 
+@pytest.mark.parametrize(
+    ("granularity", "num_warps", "units", "unit_warps"),
+    [
+        ("warp", 8, 8, 1),
+        ("warp_2", 8, 4, 2),
+        ("warp_4", 8, 2, 4),
+        ("warp_8", 8, 1, 8),
+        ("warp_8", 4, 1, 4),
+        ("warp_group", 8, 2, 4),
+        ("warp_group_2", 16, 2, 8),
+        ("warp_group_4", 16, 1, 16),
+        ("cta", 8, 1, 8),
+        ("cta", 1, 1, 1),
+    ],
+)
+def test_units_of_several_warps(
+    granularity: str, num_warps: int, units: int, unit_warps: int
+) -> None:
+    mode = Instrumentation(granularity=granularity)
+    kernel = compiled(one_scope, tl.float32, tl.float32, num_warps=num_warps, instrumentation=mode)
+    profile = kernel.metadata["profile"]
+    assert (profile["units"], profile["unit_warps"]) == (units, unit_warps)
+    # The first lane of the first warp of a unit writes: threads whose low bits are 0.
+    mask = 32 * unit_warps - 1
+    ptx = kernel.asm["ptx"]
+    if units > 1:  # elsewhere all of a thread's number are low bits
+        assert re.search(rf"and\.b32 \s*%r\d+, %r\d+, {mask};", ptx)
+    assert kernel.n_spills == 0
+
+
+def test_a_granularity_that_there_is_not() -> None:
+    with pytest.raises(CompilationError, match="granularity must be one of warp, warp_2"):
+        Instrumentation(granularity="thread")
+
+
 def test_without_loops_the_capacity_is_what_a_warp_records() -> None:
     kernel = compiled(one_scope, tl.float32, tl.float32, instrumentation=Instrumentation())
     assert kernel.metadata["profile"]["capacity"] == 1

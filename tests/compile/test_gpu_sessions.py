@@ -251,6 +251,8 @@ def test_what_is_not_there_yet_says_so(driver: ProfilingDriver) -> None:
         rounds[1,](x, 5)
     with pytest.raises(ProfileError, match="clock_bits must be one of"):
         proton.start("run", clock_bits=48)
+    with pytest.raises(ProfileError, match=r"granularity must be one of warp, .*got 'lane'"):
+        proton.start("run", granularity="lane")
 
 
 def test_a_scope_in_a_noinline_function_is_an_error_only_where_it_is_recorded(

@@ -171,6 +171,7 @@ def kernel(
     *,
     name: str = "add",
     units: int = 1,
+    unit_warps: int = 1,
     slots: int = 0,
     table: tuple[Scope, ...] | None = None,
     emptied: tuple[str, ...] = (),
@@ -186,6 +187,7 @@ def kernel(
         scopes=scopes(3, slots) if table is None else table,
         emptied=emptied,
         units=units,
+        unit_warps=unit_warps,
         payload_slots=slots,
         clock_bits=clock_bits,
         options={"BLOCK": 128},
@@ -378,8 +380,8 @@ def gpu_run(seed: int, *, mixed: bool = False, crossing: bool = False) -> RawRun
     first = len(raw.kernels)
     raw.kernels = [
         *raw.kernels,
-        kernel(name="attend", target="cuda:90", units=4, slots=1, table=scopes(4, 1, 1),
-               clock_bits=32),
+        kernel(name="attend", target="cuda:90", units=4, unit_warps=2, slots=1,
+               table=scopes(4, 1, 1), clock_bits=32),
         kernel(Strategy.FLUSH, name="reduce", target="cuda:90", table=scopes(3)),
     ]  # fmt: skip
     now = 50_000

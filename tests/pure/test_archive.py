@@ -197,6 +197,7 @@ def test_each_wrong_field_is_refused_with_its_reason(
     [
         ({"clock_bits": 16}, "clock_bits must be one of (32, 64), got 16"),
         ({"clock_bits": 64}, "buffer must be 6 blocks of"),
+        ({"unit_warps": 0}, "unit_warps must lie in [1, 64], got 0"),
         ({"clock_bits": True}, "clock_bits: must be an integer, got bool"),
     ],
 )

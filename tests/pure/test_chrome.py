@@ -53,7 +53,7 @@ def test_a_gpu_has_a_process_an_sm_and_its_launches_are_called_by_the_host(tmp_p
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     threads = {(names[e["pid"]], e["args"]["name"]) for e in events if e["name"] == "thread_name"}
     assert ("GPU 0 (NVIDIA H200)", "launches") in threads
-    assert ("GPU 0 (NVIDIA H200) SM 1", "attend (1, 0, 0) warp 3") in threads
+    assert ("GPU 0 (NVIDIA H200) SM 1", "attend (1, 0, 0) warps 6-7") in threads
     assert ("GPU 0 (NVIDIA H200) SM 1", "reduce 1 warp 0") in threads
     calls = [e for e in events if e["ph"] == "X" and "cat" in e]
     assert {names[e["pid"]] for e in calls} == {"host"}

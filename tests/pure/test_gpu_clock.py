@@ -223,7 +223,7 @@ def test_a_run_of_both_keeps_the_times_of_the_cpu() -> None:
         if "core" in gpu:
             assert (gpu["core"] == -1).all()
         inner = gpu[gpu["program"] >= 0] if "program" in gpu else gpu
-        assert (inner["warp"] == inner["unit"]).all()
+        assert (inner["warp"] == 2 * inner["unit"]).all()
         assert (inner["sm"] >= 0).all()
 
 

@@ -58,7 +58,7 @@ def test_tracks_of_a_gpu_are_in_order_and_flows_lead_to_its_launches(tmp_path: P
     named = {tuple(dict.fromkeys(name for _, name in sorted(rows))) for rows in siblings.values()}
     assert ("launches", "SM 0", "SM 1", "SM 2", "SM 3") in named
     assert any(names[:2] == ("attend (0, 0, 0)", "reduce 0") for names in named)
-    assert ("warp 0", "warp 1", "warp 2", "warp 3") in named
+    assert ("warps 0-1", "warps 2-3", "warps 4-5", "warps 6-7") in named
 
 
 def test_a_run_of_the_cpu_has_nothing_of_a_gpu(tmp_path: Path) -> None:

@@ -6,6 +6,18 @@ from typing import Any
 from proton.base.errors import CompilationError
 from proton.base.targets import MAX_REGISTERS, MAX_WARPS, GPUTarget
 
+# Warps of a unit that records: of which the first does. 0 is a whole program.
+GRANULARITIES = {
+    "warp": 1,
+    "warp_2": 2,
+    "warp_4": 4,
+    "warp_8": 8,
+    "warp_group": 4,
+    "warp_group_2": 8,
+    "warp_group_4": 16,
+    "cta": 0,
+}
+
 
 @dataclass(frozen=True)
 class Instrumentation:
@@ -13,13 +25,24 @@ class Instrumentation:
 
     `capacity` is in records of a warp; 0 lets the compiler choose. `placement` is "schedule"
     (records bracket the work where it ended up) or "program" (where they were written).
-    `clock_bits` is the width of the clocks in records.
+    `clock_bits` is the width of the clocks in records. `granularity` names the unit that records.
+    Raises CompilationError for a granularity that there is not.
     """
 
     strategy: str = "circular"
     capacity: int = 0
     placement: str = "schedule"
     clock_bits: int = 32
+    granularity: str = "warp"
+
+    def __post_init__(self) -> None:
+        if self.granularity not in GRANULARITIES:
+            known = ", ".join(GRANULARITIES)
+            raise _invalid("granularity", f"one of {known}", self.granularity)
+
+    def unit_warps(self, num_warps: int) -> int:
+        """The warps of a unit, in a program of so many."""
+        return min(num_warps, GRANULARITIES[self.granularity] or num_warps)
 
 
 @dataclass(frozen=True)

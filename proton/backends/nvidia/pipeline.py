@@ -56,7 +56,8 @@ def ttgir_passes(
         AllocateProfile(
             strategy=instrumentation.strategy,
             capacity=instrumentation.capacity,
-            units=num_warps,
+            units=num_warps // instrumentation.unit_warps(num_warps),
+            unit_warps=instrumentation.unit_warps(num_warps),
             clock_bits=instrumentation.clock_bits,
         ),
     ]

@@ -1,6 +1,6 @@
-"""The records of a GPU's program: each warp is a unit, and its first lane writes for it.
+"""The records of a GPU's program: a unit is a warp or several, and its first lane writes for it.
 
-A record is stored once, in the warp's own ring in global memory, and not where its slice ends but
+A record is stored once, in the unit's own ring in global memory, and not where its slice ends but
 behind the next reading of the clock: until then it is *pending*, in registers. A store keeps the
 registers that it reads for some time, and a clock that is read into one of them waits for it;
 stored later, the record costs a loop of one scope 5 cycles a turn where it costs 36 stored at once
@@ -33,8 +33,8 @@ class _Unit:
     """What the records of a function know: made by `proton_gpu.init`."""
 
     block: Any  # address of the program's block
-    segment: Any  # address of this warp's ring
-    table: Any  # address of this warp's number of records
+    segment: Any  # address of this unit's ring
+    table: Any  # address of this unit's number of records
     count: Any  # where that number is meanwhile
     pending: "_Pending"
     is_writer: Any  # whether this lane writes
@@ -104,10 +104,11 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     buffer = argument(ctx.function, Argument.PROFILE)
     i64 = v.integer(64)
     block = _byte(buffer, v.binary("llvm.mul", _program(), v.constant(layout["block_bytes"], i64)))
-    warp = _wide(v.binary("llvm.lshr", ctx.thread, v.i32(WARP_SIZE.bit_length() - 1)))
-    ring = v.binary("llvm.mul", warp, v.constant(capacity * size, i64))
-    entry = v.binary("llvm.mul", warp, v.constant(8, i64))
-    lane = v.binary("llvm.and", ctx.thread, v.i32(WARP_SIZE - 1))
+    threads = WARP_SIZE * layout["unit_warps"]
+    number = _wide(v.binary("llvm.lshr", ctx.thread, v.i32(threads.bit_length() - 1)))
+    ring = v.binary("llvm.mul", number, v.constant(capacity * size, i64))
+    entry = v.binary("llvm.mul", number, v.constant(8, i64))
+    lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
     count = _variable(v.i32(0))
     segment = _byte(_byte(block, wire.segments_offset(layout["units"])), ring)
     clock = v.integer(bits)
@@ -171,7 +172,7 @@ def _store_field(block: Any, name: str, value: Any) -> None:
 
 @lowers("proton_gpu.finalize")
 def _finalize(ctx: Lowering, site: Site) -> list[Any]:
-    """Each warp leaves its number of records; the clock at the end is later than all of them."""
+    """Each unit leaves its number of records; the clock at the end is later than all of them."""
     unit = _unit(ctx)
     if STORES in site.op.attributes:
         _store_pending(unit)

@@ -10,20 +10,20 @@
 // CHECK-LABEL: func.func @one_record(
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32) attributes {proton.abi = ["program_x", "profile", "thread"]
 // CHECK-SAME: proton.block_bytes = 192 : i64
-// CHECK-SAME: \22strategy\22: \22circular\22, \22capacity\22: 1, \22payload_slots\22: 0, \22units\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
+// CHECK-SAME: \22strategy\22: \22circular\22, \22capacity\22: 1, \22payload_slots\22: 0, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
 
 // 16 * 24 + 144 = 528 -> 576
 
 // SIXTEEN-LABEL: func.func @one_record(
 // SIXTEEN-SAME: proton.block_bytes = 576 : i64
-// SIXTEEN-SAME: \22capacity\22: 16, \22payload_slots\22: 0, \22units\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 576}"
+// SIXTEEN-SAME: \22capacity\22: 16, \22payload_slots\22: 0, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 576}"
 
 // 144 -> 192
 
 // COUNTING-LABEL: func.func @one_record(
 // COUNTING-SAME: proton.abi = ["program_x", "profile", "thread"]
 // COUNTING-SAME: proton.block_bytes = 192 : i64
-// COUNTING-SAME: \22strategy\22: \22counting\22, \22capacity\22: 0, \22payload_slots\22: 0, \22units\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
+// COUNTING-SAME: \22strategy\22: \22counting\22, \22capacity\22: 0, \22payload_slots\22: 0, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
 
 // 4 * 24 + 144 = 240 -> 256, and the host's function is an argument
 
@@ -32,7 +32,7 @@
 // GPU-LABEL: func.func @one_record(
 // GPU-SAME: !llvm.ptr<1>) attributes {proton.abi = ["program_x", "profile"]
 // GPU-SAME: proton.block_bytes = 704 : i64
-// GPU-SAME: \22capacity\22: 8, \22payload_slots\22: 0, \22units\22: 4, \22clock_bits\22: 32, \22block_bytes\22: 704}"
+// GPU-SAME: \22capacity\22: 8, \22payload_slots\22: 0, \22units\22: 4, \22unit_warps\22: 1, \22clock_bits\22: 32, \22block_bytes\22: 704}"
 
 // FLUSH-LABEL: func.func @one_record(
 // FLUSH-SAME: %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr) attributes {proton.abi = ["program_x", "profile", "thread", "flush"]
@@ -51,14 +51,14 @@ func.func @one_record(%p: !llvm.ptr, %x: i32) attributes {tt.kernel, proton.abi 
 
 // CHECK-LABEL: func.func @payload(
 // CHECK-SAME: proton.block_bytes = 256 : i64
-// CHECK-SAME: \22emptied\22: [\22gone\22], \22strategy\22: \22circular\22, \22capacity\22: 2, \22payload_slots\22: 2, \22units\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 256}"
+// CHECK-SAME: \22emptied\22: [\22gone\22], \22strategy\22: \22circular\22, \22capacity\22: 2, \22payload_slots\22: 2, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 256}"
 
 // 16 * 40 + 136 = 776 -> 832
 
 // SIXTEEN-LABEL: func.func @payload(
 // SIXTEEN-SAME: proton.block_bytes = 832 : i64
 // COUNTING-LABEL: func.func @payload(
-// COUNTING-SAME: \22capacity\22: 0, \22payload_slots\22: 2, \22units\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
+// COUNTING-SAME: \22capacity\22: 0, \22payload_slots\22: 2, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
 func.func @payload(%n: i64) attributes {tt.kernel, proton.table = "{\22scopes\22: [{\22payload\22: []}, {\22payload\22: [[\22n\22, \22int\22], [\22m\22, \22int\22]]}], \22emptied\22: [\22gone\22]}"} {
   %c = arith.constant 0 : i32
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment

@@ -20,7 +20,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-NOT: st.global.v4
 // CHECK: "bar.sync 0; // proton"
 // CHECK: return
-func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"circular\", \"capacity\": 4, \"payload_slots\": 0, \"units\": 4, \"clock_bits\": 32, \"block_bytes\": 448, \"scopes\": [], \"emptied\": []}"} {
+func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"circular\", \"capacity\": 4, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 448, \"scopes\": [], \"emptied\": []}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64
@@ -33,7 +33,7 @@ func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, pr
 // CHECK-LABEL: func.func @counted(
 // CHECK-NOT: st.global.v
 // CHECK: "@$2 st.volatile.global.b64 [$0], $1; // proton"
-func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"counting\", \"capacity\": 0, \"payload_slots\": 0, \"units\": 4, \"clock_bits\": 32, \"block_bytes\": 192, \"scopes\": [], \"emptied\": []}"} {
+func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"counting\", \"capacity\": 0, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 192, \"scopes\": [], \"emptied\": []}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32} : (!proton_gpu.segment) -> ()
