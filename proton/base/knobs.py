@@ -80,6 +80,12 @@ KNOBS: dict[str, Knob] = {
     "profile_memory": Knob(
         "PROTON_PROFILE_MEMORY", int, 1 << 30, "bytes of records one run may keep in memory"
     ),
+    "profile_flush_memory": Knob(
+        "PROTON_PROFILE_FLUSH_MEMORY",
+        int,
+        32 << 20,
+        "bytes of records that one GPU launch may leave under strategy flush",
+    ),
     "profile_disable": Knob(
         "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"
     ),

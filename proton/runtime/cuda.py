@@ -234,6 +234,7 @@ class Queue:
         self._capturing = function("cuStreamIsCapturing", pointer, pointer)
         self._allocate = function("cuMemAllocFromPoolAsync", pointer, size, pointer, pointer)
         self._fill = function("cuMemsetD8Async", pointer, ctypes.c_ubyte, size, pointer)
+        self._fill_words = function("cuMemsetD32Async", pointer, ctypes.c_uint, size, pointer)
         self._copy = function("cuMemcpyDtoHAsync_v2", pointer, pointer, size, pointer)
         self._free = function("cuMemFreeAsync", pointer, pointer)
         self._result = ctypes.c_uint64()
@@ -251,6 +252,10 @@ class Queue:
         address = self._result.value
         _check(self._fill(address, 0, size, stream), "cuMemsetD8Async")
         return address
+
+    def set_word(self, address: int, value: int, stream: int) -> None:
+        """Queues the storing of one u32."""
+        _check(self._fill_words(address, value, 1, stream), "cuMemsetD32Async")
 
     def copy_to_host(self, host: int, address: int, size: int, stream: int) -> None:
         """Queues a copy."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from proton.backends.nvidia.options import GPUOptions, Instrumentation
-from proton.base.errors import LaunchError, ProfileError
+from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.compiler import GPUKernel, Specialization, compile_for_gpu, compile_lock
@@ -134,14 +134,8 @@ class GPULauncher:
         options: dict[str, Any],
     ) -> None:
         """Compiles the kernel that is launched in its place while the session runs."""
-        instrumentation = session.key
-        if instrumentation.strategy == "flush":
-            raise ProfileError(
-                "strategy 'flush' is not there on a GPU yet; take 'circular' with a capacity that "
-                "holds what a warp records ('counting' says how much that is)"
-            )
         with compile_lock:
-            variant = self._variant(device, described, options, instrumentation)
+            variant = self._variant(device, described, options, session.key)
         plain.twins[session.key] = _Twin(variant, _perturbation(variant, plain))
 
     def compile(

@@ -21,7 +21,7 @@ from proton.base.knobs import knobs
 from proton.compiler import GPUKernel
 from proton.language import profiling
 from proton.runtime.calibration import Calibration, calibrate, clock_pair
-from proton.runtime.gpu_profile import GPURecorder, GPURecording
+from proton.runtime.gpu_profile import GPURecorder, GPURecording, heap_of
 from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import (
@@ -187,17 +187,18 @@ class Session:
         `options` says what instrumentation did to the kernel."""
         profile = kernel.metadata["profile"]
         size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
+        heap = heap_of(profile)
         with self.lock:
             if self.gpu is None:
                 self.gpu = GPURecorder(self.key.clock_bits)
             self.gpu.prepare(device)
-            if size > self.memory_left:
+            if size + heap.size > self.memory_left:
                 self.dropped += 1
                 return None
-            self.memory_left -= size
+            self.memory_left -= size + heap.size
             number = self._kernel_number(kernel, profile, options)
             return self.gpu.begin(
-                number, grid, profile["capacity"], size, self.host.path(), device, stream
+                number, grid, profile["capacity"], size, heap, self.host.path(), device, stream
             )
 
     def end_gpu_launch(self, recording: GPURecording) -> None:

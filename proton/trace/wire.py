@@ -15,6 +15,17 @@ Under the flush strategy full segments leave the block while the kernel runs, as
 newest `written mod capacity` records (all `capacity` of them when that is 0 and the last
 segment was not flushed; the runtime says which by the chunks it kept).
 
+On a GPU that strategy takes its segments from a heap behind the blocks: a head of u32 chunks
+taken so far and u32 chunks there are, padded to 16 bytes, then chunks of
+
+    program    u32, its linear id
+    unit       u32
+    first      u64, the number of its first record
+    records    capacity of them
+
+A unit takes a chunk for each `capacity` records; where there is none left it writes into its own
+segment, over and over. The runtime makes of them what the first paragraphs say.
+
 Clocks of a record have 64 bits, or are the low 32 bits of a GPU's cycle counter; those of the
 header always have 64.
 
@@ -109,17 +120,20 @@ def record_dtype(payload_slots: int, clock_bits: int = 64) -> np.dtype:
     )
 
 
+def offset_of(dtype: np.dtype, field: str) -> int:
+    """Offset of a field of a structured dtype."""
+    assert dtype.fields is not None
+    return dtype.fields[field][1]
+
+
 def record_offset(field: str, clock_bits: int = 64) -> int:
     """Offset of a field in a record."""
-    fields = record_dtype(0, clock_bits).fields
-    assert fields is not None
-    return fields[field][1]
+    return offset_of(record_dtype(0, clock_bits), field)
 
 
 def header_offset(field: str) -> int:
     """Offset of a header field in a block."""
-    assert HEADER.fields is not None
-    return HEADER.fields[field][1]
+    return offset_of(HEADER, field)
 
 
 def table_offset() -> int:
@@ -130,6 +144,16 @@ def table_offset() -> int:
 def segments_offset(units: int) -> int:
     """Offset of the first segment in a block: a GPU stores 16 bytes at once, aligned."""
     return -(-(HEADER_BYTES + 8 * units) // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
+
+
+HEAP_HEAD = np.dtype([("taken", "<u4"), ("chunks", "<u4"), ("padding", "<u8")])
+CHUNK_HEAD = np.dtype([("program", "<u4"), ("unit", "<u4"), ("first", "<u8")])
+
+
+def chunk_bytes(capacity: int, payload_slots: int, clock_bits: int) -> int:
+    """Bytes of one chunk of a heap, padded to RECORD_ALIGNMENT."""
+    end = CHUNK_HEAD.itemsize + capacity * record_bytes(payload_slots, clock_bits)
+    return -(-end // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
 
 
 def block_bytes(units: int, capacity: int, payload_slots: int, clock_bits: int = 64) -> int:

@@ -29,6 +29,7 @@ MODES = {
     "program": PROGRAM,
     "64 bits": Instrumentation(clock_bits=64),
     "counting": Instrumentation(strategy="counting"),
+    "flush": Instrumentation(strategy="flush", capacity=16),
 }
 
 
@@ -155,7 +156,7 @@ def one_scope(x_ptr, out_ptr):
     tl.store(out_ptr + lane, y * 5.0)
 
 
-@pytest.mark.parametrize("mode", ["default", "program", "64 bits"])
+@pytest.mark.parametrize("mode", ["default", "program", "64 bits", "flush"])
 def test_arithmetic_stays_between_the_readings_of_its_scope(mode: str) -> None:
     """In the machine code: constants tell what is inside and what is not."""
     kernel = compiled(one_scope, tl.float32, tl.float32, instrumentation=MODES[mode])

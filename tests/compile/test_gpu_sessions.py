@@ -33,6 +33,7 @@ class ProfilingDriver(FakeDriver):
     capturing: bool = False
     broken: str = ""  # what the driver says when somebody waits for it
     turns: int = 5
+    chunks: int = 0  # that the host says the heap has
 
     def install(self, monkeypatch: Any) -> None:
         super().install(monkeypatch)
@@ -72,6 +73,10 @@ class ProfilingDriver(FakeDriver):
         self.events.append(("allocate", address, size))
         return address
 
+    def set_word(self, address: int, value: int, stream: int) -> None:
+        self.events.append(("chunks", value))
+        self.chunks = value
+
     def copy_to_host(self, host: int, address: int, size: int, stream: int) -> None:
         self.events.append(("copy", address, size))
         if not self.broken:
@@ -83,7 +88,7 @@ class ProfilingDriver(FakeDriver):
 
     def _launch(self, config: int, function: int, parameters: int, extra: int | None) -> int:
         # A launch with records is queued behind the allocation of its buffer, its last argument.
-        is_instrumented = bool(self.events) and self.events[-1][0] == "allocate"
+        is_instrumented = bool(self.events) and self.events[-1][0] in ("allocate", "chunks")
         self.read = [ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint64][: 2 + is_instrumented]
         status = super()._launch(config, function, parameters, extra)
         launch, values = self.launches[-1]
@@ -91,6 +96,8 @@ class ProfilingDriver(FakeDriver):
         self.events.append(("launch", instrumented))
         if instrumented and not self.broken:
             data = written(launch.grid, self.turns)
+            if self.chunks:
+                data = flushed(launch.grid, self.turns, self.chunks)
             ctypes.memmove(instrumented, data.tobytes(), data.size)
         return status
 
@@ -120,6 +127,48 @@ def written(grid: tuple[int, int, int], turns: int) -> np.ndarray:
             )
         )
     return synthetic.pack_launch(kernel, grid, CAPACITY, programs).buffer
+
+
+FLUSH_CAPACITY = 8
+CHUNK_BYTES = 16 + 16 * FLUSH_CAPACITY
+
+
+def flushed(grid: tuple[int, int, int], turns: int, chunks: int) -> np.ndarray:
+    """The same under strategy flush, by the protocol of proton/trace/wire.py: units take turns,
+    each takes a chunk for its first record of eight, or else its own segment."""
+    kernel = synthetic.kernel(
+        units=WARPS, clock_bits=32, target="cuda:90", table=synthetic.scopes(1)
+    )
+    programs = []
+    for number in range(grid[0]):
+        start = (1 << 40) + number * 100
+        clocks = start, start + 1000 * turns
+        timers = TIMER + clocks[0] // 2, TIMER + clocks[1] // 2
+        empty = [[] for _ in range(WARPS)]
+        programs.append(synthetic.Written(empty, clock=clocks, timer=timers, table=[turns] * WARPS))
+    blocks = synthetic.pack_launch(kernel, grid, FLUSH_CAPACITY, programs).buffer.copy()
+    heap = np.zeros(16 + chunks * CHUNK_BYTES, np.uint8)
+    block, taken, places = blocks.size // grid[0], 0, {}
+    for turn in range(turns):
+        for program in range(grid[0]):
+            for unit in range(WARPS):
+                slot = turn % FLUSH_CAPACITY
+                if slot == 0:
+                    segment = synthetic.segments_at(WARPS) + unit * FLUSH_CAPACITY * 16
+                    places[program, unit] = blocks, program * block + segment
+                    if taken < chunks:
+                        at = 16 + taken * CHUNK_BYTES
+                        head = np.array([program, unit, turn, 0], "<u4").view(np.uint8)
+                        heap[at : at + 16] = head
+                        places[program, unit] = heap, at + 16
+                    taken += 1
+                begin = (1 << 40) + program * 100 + 1000 * turn
+                record = synthetic.Record(begin, begin + 1000, 0, 0, turn)
+                memory, base = places[program, unit]
+                data = np.frombuffer(synthetic.pack_record(record, 0, 32), np.uint8)
+                memory[base + 16 * slot : base + 16 * slot + 16] = data
+    heap[:8] = np.array([taken, chunks], "<u4").view(np.uint8)
+    return np.concatenate([blocks, heap])
 
 
 @pytest.fixture
@@ -243,9 +292,6 @@ def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) ->
 def test_what_is_not_there_yet_says_so(driver: ProfilingDriver) -> None:
     rounds, _ = kernels()
     x = driver.array("float32")
-    with proton.profile("run", strategy="flush"):
-        with pytest.raises(ProfileError, match="'flush' is not there on a GPU yet"):
-            rounds[1,](x, 5)
     driver.capturing = True
     with proton.profile("run"), pytest.raises(ProfileError, match="captured into a CUDA graph"):
         rounds[1,](x, 5)
@@ -253,6 +299,44 @@ def test_what_is_not_there_yet_says_so(driver: ProfilingDriver) -> None:
         proton.start("run", clock_bits=48)
     with pytest.raises(ProfileError, match=r"granularity must be one of warp, .*got 'lane'"):
         proton.start("run", granularity="lane")
+
+
+@pytest.mark.parametrize("turns", [1, 7, 8, 9, 16, 100])
+@pytest.mark.parametrize("grid", [1, 3])
+def test_flush_loses_nothing_while_the_heap_lasts(
+    driver: ProfilingDriver, turns: int, grid: int
+) -> None:
+    rounds, _ = kernels()
+    x, driver.turns = driver.array("float32"), turns
+    with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
+        rounds[grid,](x, 5)
+    assert [e[0] for e in driver.events] == ["allocate", "chunks", "launch", "copy", "release"]
+    frame = run.frame
+    scopes = frame[frame.kind == "scope"]
+    assert len(scopes) == grid * WARPS * turns
+    for _, group in scopes.groupby(["program", "warp"]):
+        assert list(group.iteration) == list(range(turns))
+    assert run.totals.lost == 0
+
+
+@pytest.mark.parametrize("chunks", [1, 4, 9])
+def test_what_a_heap_had_no_room_for_is_counted(driver: ProfilingDriver, chunks: int) -> None:
+    """Each unit needs four chunks for 27 records; the last three are in its segment."""
+    rounds, _ = kernels()
+    x, driver.turns = driver.array("float32"), 27
+    room = chunks * CHUNK_BYTES
+    with proton.knobs.scope(profile_flush_memory=room):
+        with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
+            rounds[1,](x, 5)
+    assert driver.chunks == chunks
+    assert run.totals.written == WARPS * 27
+    # Units take chunks in turn, so the first `chunks` are of records 0 to 7, then 8 to 15, ...
+    kept = 8 * min(chunks, 3 * WARPS) + 3 * WARPS
+    assert run.totals.kept == kept
+    assert run.totals.lost == WARPS * 27 - kept
+    frame = run.frame
+    last = frame[(frame.kind == "scope") & (frame.iteration >= 24)]
+    assert len(last) == 3 * WARPS
 
 
 def test_a_scope_in_a_noinline_function_is_an_error_only_where_it_is_recorded(

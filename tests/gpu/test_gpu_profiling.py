@@ -219,10 +219,25 @@ def test_memory_is_bounded_and_what_does_not_fit_is_counted() -> None:
     assert run.totals.dropped_launches == 2
 
 
-def test_flush_is_refused() -> None:
+def test_flush_keeps_all_in_order() -> None:
     x = torch().zeros(128, device="cuda")
-    with proton.profile("flush", strategy="flush"), pytest.raises(ProfileError, match="'flush'"):
-        body[(1,)](x, 5)
+    with proton.profile("flush", strategy="flush", capacity=64) as run:
+        body[(3,)](x, 10_000)
+    for _, group in slices(run, "body").groupby(["program", "warp"]):
+        assert list(group.iteration) == list(range(10_000))
+    assert run.totals.slices == 3 * 4 * 10_000
+    assert run.totals.lost == 0
+
+
+def test_flush_counts_what_its_memory_had_no_room_for() -> None:
+    x = torch().zeros(128, device="cuda")
+    with proton.knobs.scope(profile_flush_memory=20 * 1040):
+        with proton.profile("flush", strategy="flush", capacity=64) as run:
+            body[(1,)](x, 1000)
+    assert run.totals.written == 4 * 1000
+    # 20 chunks of 64, and what each warp's segment has at the end: 1000 mod 64 records.
+    assert run.totals.kept == 20 * 64 + 4 * (1000 % 64)
+    assert run.totals.lost == run.totals.written - run.totals.kept
 
 
 def test_a_launch_that_is_captured_is_refused() -> None:

@@ -34,6 +34,11 @@ class _Unit:
 
     block: Any  # address of the program's block
     segment: Any  # address of this unit's ring
+    heap: Any  # address of what is behind the blocks, under strategy flush
+    chunk: Any  # under strategy flush: where the address of the records' present place is
+    program: Any  # linear number, i64
+    number: Any  # of this unit, i64
+    chunk_bytes: int
     table: Any  # address of this unit's number of records
     count: Any  # where that number is meanwhile
     pending: "_Pending"
@@ -93,6 +98,12 @@ def _program() -> Any:
     return v.add(v.binary("llvm.mul", row, size[0]), place[0])
 
 
+def _programs() -> Any:
+    """How many programs there are, i64."""
+    sizes = [_wide(v.create(f"nvvm.read.ptx.sreg.nctaid.{a}", v.integer(32))) for a in "xyz"]
+    return v.binary("llvm.mul", v.binary("llvm.mul", sizes[0], sizes[1]), sizes[2])
+
+
 @lowers("proton_gpu.init")
 def _init(ctx: Lowering, site: Site) -> list[Any]:
     layout = profile_layout(ctx.function)
@@ -103,13 +114,16 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     size = wire.record_bytes(layout["payload_slots"], bits)
     buffer = argument(ctx.function, Argument.PROFILE)
     i64 = v.integer(64)
-    block = _byte(buffer, v.binary("llvm.mul", _program(), v.constant(layout["block_bytes"], i64)))
+    program, stride = _program(), v.constant(layout["block_bytes"], i64)
+    block = _byte(buffer, v.binary("llvm.mul", program, stride))
     threads = WARP_SIZE * layout["unit_warps"]
     number = _wide(v.binary("llvm.lshr", ctx.thread, v.i32(threads.bit_length() - 1)))
     ring = v.binary("llvm.mul", number, v.constant(capacity * size, i64))
     entry = v.binary("llvm.mul", number, v.constant(8, i64))
     lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
-    count = _variable(v.i32(0))
+    count, heap = _variable(v.i32(0)), None
+    if layout["strategy"] == "flush":
+        heap = _byte(buffer, v.binary("llvm.mul", _programs(), stride))
     segment = _byte(_byte(block, wire.segments_offset(layout["units"])), ring)
     clock = v.integer(bits)
     types = [clock, clock, v.integer(32), v.integer(32), *[i64] * layout["payload_slots"]]
@@ -118,6 +132,11 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     ctx.mapped["profile"] = _Unit(
         block=block,
         segment=segment,
+        heap=heap,
+        chunk=None if heap is None else _variable(segment),
+        program=program,
+        number=number,
+        chunk_bytes=wire.chunk_bytes(capacity, layout["payload_slots"], bits),
         table=_byte(_byte(block, wire.table_offset()), entry),
         count=count,
         pending=pending,
@@ -139,35 +158,32 @@ def _variable(value: Any) -> Any:
 
 
 def _begin(block: Any, layout: dict[str, Any]) -> None:
-    """The header; its magic comes last: a block that has it has a whole header."""
-    fields: dict[str, Any] = {
-        f"program_{axis}": v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32))
-        for axis in "xyz"
-    }
-    fields["hardware"] = _register("smid", 32)
-    numbers = {
-        "version": wire.VERSION,
-        "state": wire.State.STARTED,
-        "units": layout["units"],
-        "capacity": layout["capacity"],
-        "payload_slots": layout["payload_slots"],
-        "clock_bits": layout["clock_bits"],
-    }
-    for name, number in numbers.items():
-        fields[name] = v.constant(int(number), v.integer(8 * wire.HEADER[name].itemsize))
-    fields["timer_start"] = _register("globaltimer", 64)
-    fields["clock_start"] = _register("clock64", 64)
-    fields["magic"] = v.i32(wire.MAGIC)
-    for name, value in fields.items():
-        _store_field(block, name, value)
+    """The header, in as few stores as its fields allow; its magic comes last: a block that has it
+    has a whole header."""
+    place = [v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32)) for axis in "xyz"]
+    sm = _register("smid", 32)
+    timer, clock = _register("globaltimer", 64), _register("clock64", 64)
+    version_and_state = v.i32(wire.VERSION | int(wire.State.STARTED) << 16)
+    units, capacity, slots, bits = (
+        v.i32(layout[name]) for name in ("units", "capacity", "payload_slots", "clock_bits")
+    )
+    _store_fields(block, "program_z", [place[2], sm, v.i32(0), units])
+    _store_fields(block, "capacity", [capacity, slots])
+    _store_fields(block, "clock_bits", [bits])
+    _store_fields(block, "clock_start", [clock])
+    _store_fields(block, "timer_start", [timer])
+    _store_fields(block, "magic", [v.i32(wire.MAGIC), version_and_state, place[0], place[1]])
 
 
-def _store_field(block: Any, name: str, value: Any) -> None:
-    """Volatile: neither dropped nor moved behind what a later one says."""
-    bits = value.type.width
+def _store_fields(block: Any, first: str, values: list[Any]) -> None:
+    """Stores consecutive fields at once."""
+    bits = values[0].type.width
     letter = {16: "h", 32: "r", 64: "l"}[bits]
-    place = _byte(block, wire.header_offset(name))
-    _assembly(f"st.volatile.global.b{bits} [$0], $1;", f"l,{letter}", None, place, value)
+    listed = ", ".join(f"${1 + n}" for n in range(len(values)))
+    listed, suffix = (f"{{{listed}}}", f".v{len(values)}") if len(values) > 1 else (listed, "")
+    constraints = f"l{f',{letter}' * len(values)}"
+    place = _byte(block, wire.header_offset(first))
+    _assembly(f"st.global{suffix}.b{bits} [$0], {listed};", constraints, None, place, *values)
 
 
 @lowers("proton_gpu.finalize")
@@ -177,15 +193,15 @@ def _finalize(ctx: Lowering, site: Site) -> list[Any]:
     if STORES in site.op.attributes:
         _store_pending(unit)
     number = _wide(v.load(unit.count, v.integer(32), 4))
-    text = "@$2 st.volatile.global.b64 [$0], $1;"
+    text = "@$2 st.global.b64 [$0], $1;"
     _assembly(text, "l,l,b", None, unit.table, number, unit.is_writer)
     _assembly("bar.sync 0;", "", None)
 
     def end() -> None:
-        _store_field(unit.block, "clock_end", _register("clock64", 64))
-        _store_field(unit.block, "timer_end", _register("globaltimer", 64))
+        _store_fields(unit.block, "clock_end", [_register("clock64", 64)])
+        _store_fields(unit.block, "timer_end", [_register("globaltimer", 64)])
         state = v.constant(int(wire.State.FINISHED), v.integer(16))
-        _store_field(unit.block, "state", state)
+        _store_fields(unit.block, "state", [state])
 
     v.when(first_thread(ctx), end)
     return []
@@ -235,11 +251,45 @@ def _counting(ctx: Lowering, site: Site) -> list[Any]:
 def _circular(ctx: Lowering, site: Site) -> list[Any]:
     unit = _unit(ctx)
     slot = v.binary("llvm.and", _next(unit), v.i32(unit.capacity - 1))
+    return _pend(unit, site, unit.segment, slot)
+
+
+@lowers("proton_gpu.flush_record")
+def _flush(ctx: Lowering, site: Site) -> list[Any]:
+    """The first record of each `capacity` takes a chunk of the heap for all of them."""
+    unit = _unit(ctx)
+    record = _next(unit)
+    slot = v.binary("llvm.and", record, v.i32(unit.capacity - 1))
+    is_first = v.compare("eq", slot, v.i32(0))
+    begins = v.binary("llvm.and", is_first, unit.is_writer)
+    v.when(begins, lambda: _take_chunk(unit, record))
+    return _pend(unit, site, v.load(unit.chunk, v.pointer(v.GLOBAL), 8), slot)
+
+
+def _take_chunk(unit: _Unit, record: Any) -> None:
+    """A chunk of the heap, with its head; the unit's own segment where none is left."""
+    text = "atom.global.add.u32 $0, [$1], 1;"
+    taken = _assembly(text, "=r,l", v.integer(32), unit.heap)
+    place = _byte(unit.heap, wire.offset_of(wire.HEAP_HEAD, "chunks"))
+    chunks = _assembly("ld.global.b32 $0, [$1];", "=r,l", v.integer(32), place)
+    fits = v.compare("ult", taken, chunks)
+    offset = v.binary("llvm.mul", _wide(taken), v.constant(unit.chunk_bytes, v.integer(64)))
+    chunk = _byte(_byte(unit.heap, wire.HEAP_HEAD.itemsize), offset)
+    head = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
+    _assembly("@$3 st.global.v2.b32 [$0], {$1, $2};", "l,r,r,b", None, chunk, *head, fits)
+    first = _byte(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
+    _assembly("@$2 st.global.b64 [$0], $1;", "l,l,b", None, first, _wide(record), fits)
+    records = _byte(chunk, wire.CHUNK_HEAD.itemsize)
+    v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
+
+
+def _pend(unit: _Unit, site: Site, base: Any, slot: Any) -> list[Any]:
+    """Keeps a record for the slot of a segment until it is stored."""
     offset = v.binary("llvm.mul", slot, v.i32(unit.record_bytes))
     tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
     _, start, end, iteration, *payload = site.operands
     values = [start, end, v.i32(_signed(tag)), iteration, *payload]
-    v.store(unit.pending.place, _byte(unit.segment, _wide(offset)), 8)
+    v.store(unit.pending.place, _byte(base, _wide(offset)), 8)
     for variable, value in zip(unit.pending.values, values, strict=False):
         v.store(variable, value, 4)
     return []

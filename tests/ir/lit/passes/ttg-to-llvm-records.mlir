@@ -7,6 +7,9 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK: llvm.inline_asm has_side_effects "mov.u32 $0, %smid; // proton"
 // CHECK: llvm.inline_asm has_side_effects "mov.u64 $0, %globaltimer; // proton"
 // CHECK: llvm.inline_asm has_side_effects "mov.u64 $0, %clock64; // proton"
+// CHECK: "st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "l,r,r,r,r"
+// CHECK: "st.global.v2.b32 [$0], {$1, $2}; // proton", "l,r,r"
+// CHECK: "st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "l,r,r,r,r"
 // CHECK: %[[START:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r"
 // CHECK-NOT: st.global
 // CHECK: %[[END:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r"
@@ -31,8 +34,8 @@ func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, pr
 }
 
 // CHECK-LABEL: func.func @counted(
-// CHECK-NOT: st.global.v
-// CHECK: "@$2 st.volatile.global.b64 [$0], $1; // proton"
+// CHECK-NOT: "@$5 st.global
+// CHECK: "@$2 st.global.b64 [$0], $1; // proton"
 func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"counting\", \"capacity\": 0, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 192, \"scopes\": [], \"emptied\": []}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
