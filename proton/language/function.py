@@ -271,9 +271,10 @@ class DeviceFunction:
         raise KeyError(ast.unparse(node))
 
     def source_key(self, _open: "frozenset[DeviceFunction]" = frozenset()) -> str:
-        """Hash of this function's source and of everything it can reach."""
+        """Hash of this function's source, its line, and everything it can reach. Compiled code
+        holds line numbers: in line information, scopes and assertions."""
         digest = hashlib.sha256(self.src.encode())
-        digest.update(f"noinline={self.noinline}".encode())
+        digest.update(f"line={self._read_source()[1]} noinline={self.noinline}".encode())
         functions, values = self.dependencies()
         digest.update(repr(sorted(values.items(), key=lambda item: item[0])).encode())
         for name, function in sorted(functions.items()):

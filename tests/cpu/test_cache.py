@@ -85,6 +85,18 @@ def test_a_second_process_loads_the_kernel_without_mlir(cache_dir: Path, tmp_pat
     assert [entry.name for entry in entries(cache_dir)] == [first["key"]]
 
 
+def test_the_line_of_a_kernel_is_part_of_the_key(cache_dir: Path, tmp_path: Path) -> None:
+    """Compiled code holds line numbers."""
+    path = script(tmp_path)
+    first = run(path)
+    path.write_text("# another line" + path.read_text())
+    assert run(path)["key"] == first["key"]
+    path.write_text("\n" + path.read_text())
+    moved = run(path)
+    assert moved["key"] != first["key"]
+    assert not moved["from_cache"]
+
+
 def test_the_place_of_the_file_is_not_part_of_the_key(cache_dir: Path, tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
