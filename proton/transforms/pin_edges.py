@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import ir
-from proton.dialect.walk import all_ops, before, defining_op, kernel_functions
+from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, ops_named
 from proton.passes import Pass, register
 
 # Ops whose integers are data, whatever they were computed from.
@@ -38,9 +38,12 @@ class PinEdges(Pass):
 
     def run(self, module: Any) -> None:
         for function in kernel_functions(module):
-            data = _Data()
-            blocks = {op.block for op in all_ops(function) if op.name == "proton_gpu.read_counter"}
-            for block in blocks:
+            data, blocks = _Data(), list[Any]()
+            for read in ops_named(function, "proton_gpu.read_counter"):
+                if read.block not in blocks:
+                    blocks.append(read.block)
+            # Outer ones first: what they pin is what inner ones take from outside.
+            for block in sorted(blocks, key=_depth):
                 _pin_block(block, data)
 
 
@@ -69,6 +72,14 @@ class _Data:
         return op.name in _SOURCES or (
             not op.name.startswith("scf.") and any(operand in self for operand in op.operands)
         )
+
+
+def _depth(block: Any) -> int:
+    """How many ops are around a block."""
+    depth, parent = 0, block.owner
+    while parent is not None and parent.operation.name != "func.func":
+        depth, parent = depth + 1, parent.operation.parent
+    return depth
 
 
 def _pin_block(block: Any, data: _Data) -> None:

@@ -51,3 +51,28 @@ func.func @loaded(%p: !tt.ptr<i32>, %n: i32) -> i32 attributes {tt.kernel} {
   }
   return %r : i32
 }
+
+// A loop's scope takes from outside what the scope around the loop has pinned.
+
+// CHECK-LABEL: func.func @nested(
+// CHECK: "proton_gpu.read_counter"
+// CHECK-NEXT: %[[OUTER:.*]] = "proton_gpu.pin"(%arg0) : (f32) -> f32
+// CHECK: scf.for
+// CHECK: "proton_gpu.read_counter"
+// CHECK-NEXT: "proton_gpu.pin"
+// CHECK-NEXT: %[[INNER:.*]] = "proton_gpu.pin"(%[[OUTER]]) : (f32) -> f32
+// CHECK: arith.mulf %{{.*}}, %[[INNER]]
+func.func @nested(%x: f32, %n: i32) -> f32 attributes {tt.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %one = arith.constant 1.0 : f32
+  %0 = "proton_gpu.read_counter"() : () -> i64
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = %one) -> (f32) : i32 {
+    %1 = "proton_gpu.read_counter"() : () -> i64
+    %m = arith.mulf %v, %x : f32
+    %2 = "proton_gpu.read_counter"() : () -> i64
+    scf.yield %m : f32
+  }
+  %3 = "proton_gpu.read_counter"() : () -> i64
+  return %r : f32
+}
