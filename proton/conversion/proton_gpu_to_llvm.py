@@ -50,17 +50,19 @@ class AllocateProfile(Pass):
     clock_bits: int = 64
 
     def run(self, module: Any) -> None:
+        called = bool(ops_named(module, "proton_gpu.attach"))
         for function in kernel_functions(module):
             if ops_named(function, "proton_gpu.init"):
-                self._allocate(function)
+                self._allocate(function, called)
 
-    def _allocate(self, function: Any) -> None:
+    def _allocate(self, function: Any, called: bool) -> None:
+        """`called`: whether functions that the kernel calls record, any number of times."""
         records = ops_named(function, *RECORDS)
         scopes = json.loads(function.attributes[TABLE_ATTRIBUTE].value)["scopes"]
         slots = max((len(scope["payload"]) for scope in scopes), default=0)
         on_gpu = self.units > 0
         default = GPU_CAPACITY if on_gpu else DEFAULT_CAPACITY
-        capacity = self.capacity or _auto_capacity(records, default)
+        capacity = self.capacity or (default if called else _auto_capacity(records, default))
         if on_gpu:
             capacity = 1 << (capacity - 1).bit_length()
         if self.strategy == "counting":

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from proton.base.errors import CompilationError
 from proton.dialect import proton_gpu as pg
 from proton.dialect.mlir import arith, ir
-from proton.dialect.walk import before, kernel_functions, ops_named, source_span
+from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
 from proton.transforms.place_records import SCOPES_ATTRIBUTE, TILE_INDICES
@@ -98,9 +98,29 @@ class ProtonToProtonGPU(Pass):
 
     def run(self, module: Any) -> None:
         strategy = STRATEGIES[self.strategy]
-        for function in kernel_functions(module):
-            if ops_named(function, "proton.record", "proton.mark"):
-                _Instrumenter(function, strategy).run()
+        kernels = kernel_functions(module)
+        called = [f for f in functions(module) if f not in kernels and _is_annotated(f)]
+        for kernel in kernels:
+            if called or _is_annotated(kernel):
+                _instrument(kernel, called, strategy)
+
+
+def _is_annotated(function: Any) -> bool:
+    return bool(ops_named(function, "proton.record", "proton.mark"))
+
+
+def _instrument(kernel: Any, called: list[Any], strategy: Strategy) -> None:
+    """A kernel and the functions that it calls, which record as it does, into its segment."""
+    table, wanted, seen = _Table(), list[str](), set[str]()
+    for function in (kernel, *called):
+        instrumenter = _Instrumenter(function, strategy, table)
+        instrumenter.run()
+        seen |= instrumenter.seen
+        if SCOPES_ATTRIBUTE in function.attributes:
+            wanted += [name.value for name in function.attributes[SCOPES_ATTRIBUTE]]
+    emptied = [path for path in dict.fromkeys(wanted) if path not in seen]
+    found = {"scopes": table.entries, "emptied": emptied}
+    kernel.attributes[TABLE_ATTRIBUTE] = ir.StringAttr.get(json.dumps(found))
 
 
 @dataclass
@@ -148,28 +168,22 @@ class _Table:
 
 
 class _Instrumenter:
-    def __init__(self, function: Any, strategy: Strategy) -> None:
-        self.function, self.strategy = function, strategy
-        self.table = _Table()
+    def __init__(self, function: Any, strategy: Strategy, table: _Table) -> None:
+        self.function, self.strategy, self.table = function, strategy, table
         self.segment: Any = None
         self.seen: set[str] = set()
 
     def run(self) -> None:
         entry = self.function.regions[0].blocks[0]
+        is_kernel = "tt.kernel" in self.function.attributes
         with ir.InsertionPoint.at_block_begin(entry), self.function.location:
-            self.segment = pg.InitOp(pg.SegmentType.get()).result
+            op = pg.InitOp if is_kernel else pg.AttachOp
+            self.segment = op(pg.SegmentType.get()).result
         self._walk(entry, lambda: arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result)
-        terminator = list(entry.operations)[-1]
-        with before(terminator):
-            pg.FinalizeOp(self.segment)
-        wanted: list[str] = []
-        if SCOPES_ATTRIBUTE in self.function.attributes:
-            wanted = [name.value for name in self.function.attributes[SCOPES_ATTRIBUTE]]
-        table = {
-            "scopes": self.table.entries,
-            "emptied": [path for path in wanted if path not in self.seen],
-        }
-        self.function.attributes[TABLE_ATTRIBUTE] = ir.StringAttr.get(json.dumps(table))
+        if is_kernel:
+            terminator = list(entry.operations)[-1]
+            with before(terminator):
+                pg.FinalizeOp(self.segment)
 
     def _walk(self, block: Any, iteration: Callable[[], Any]) -> None:
         """Rewrites a block's records; `iteration` emits the enclosing loop's count."""

@@ -27,6 +27,12 @@ class InitOp(ProtonGPU.Operation, name="init"):
     result: Result[SegmentType]
 
 
+class AttachOp(ProtonGPU.Operation, name="attach"):
+    """`proton_gpu.attach`: in a function that a kernel calls, the segment of its caller."""
+
+    result: Result[SegmentType]
+
+
 class FinalizeOp(ProtonGPU.Operation, name="finalize"):
     """`proton_gpu.finalize %segment`: closes the header and writes the table."""
 

@@ -49,6 +49,15 @@ def defining_op(value: Any) -> Any:
     return value.owner.operation if isinstance(value, ir.OpResult) else None
 
 
+def functions(module: Any) -> list[Any]:
+    """The functions of a module that have a body: kernels, and what they call."""
+    return [
+        op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
+    ]
+
+
 def kernel_functions(module: Any) -> list[Any]:
     """The functions of a module that are kernels."""
     return [

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import ir
-from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, ops_named
+from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 
 # Ops whose integers are data, whatever they were computed from.
@@ -37,7 +37,7 @@ class PinEdges(Pass):
     name: ClassVar[str] = "pin-edges"
 
     def run(self, module: Any) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             data, blocks = _Data(), list[Any]()
             for read in ops_named(function, "proton_gpu.read_counter"):
                 if read.block not in blocks:

@@ -17,21 +17,13 @@ Work that was fused across scopes is one slice with all their names in the order
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.base.errors import CompilationError
 from proton.dialect.mlir import ir
 from proton.dialect.proton import SCOPE_PREFIX, RecordOp
-from proton.dialect.walk import (
-    all_ops,
-    before,
-    defining_op,
-    kernel_functions,
-    ops_named,
-    source_span,
-)
+from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 
-SCOPES_ATTRIBUTE = "proton.scopes"  # on the kernel: all scope paths, in source order
-PINNED_ATTRIBUTE = "proton.pinned"  # on the kernel: nothing moves across records
+SCOPES_ATTRIBUTE = "proton.scopes"  # on a function: all scope paths, in source order
+PINNED_ATTRIBUTE = "proton.pinned"  # on a function: nothing moves across records
 _WORK = frozenset(
     "memref.load memref.store memref.copy llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg "
     "vector.load vector.store".split()
@@ -59,7 +51,7 @@ class StripRecords(Pass):
 @register
 @dataclass(frozen=True)
 class PinRecords(Pass):
-    """Notes the scopes on the kernel; with placement "schedule" also removes their records.
+    """Notes the scopes on each function; with placement "schedule" also removes their records.
 
     Records with payload stay as carriers of their values until `place-records`.
     """
@@ -69,11 +61,10 @@ class PinRecords(Pass):
     placement: str = "schedule"
 
     def run(self, module: Any) -> None:
-        kernels = kernel_functions(module)
-        for op in module.body.operations:
-            if op.operation not in kernels:
-                _refuse_records(op.operation)
-        for function in kernels:
+        for function in functions(module):
+            is_kernel = "tt.kernel" in function.attributes
+            if not is_kernel and not ops_named(function, "proton.record", "proton.mark"):
+                continue
             paths: dict[str, None] = {}
             for op in ops_named(function, "proton.record"):
                 paths.setdefault(op.attributes["scope"].value)
@@ -83,16 +74,6 @@ class PinRecords(Pass):
             function.attributes[SCOPES_ATTRIBUTE] = ir.ArrayAttr.get(names)
             if self.placement == "program":
                 function.attributes[PINNED_ATTRIBUTE] = ir.UnitAttr.get()
-
-
-def _refuse_records(function: Any) -> None:
-    for op in ops_named(function, "proton.record", "proton.mark"):
-        name = op.attributes["mark" if op.name == "proton.mark" else "scope"].value
-        raise CompilationError(
-            f"{name!r} is in a noinline function, where nothing is recorded on a GPU",
-            source_span(op.location),
-            "put the scope around the call, or leave noinline out",
-        )
 
 
 @register
@@ -106,7 +87,7 @@ class PlaceRecords(Pass):
     work: str = "buffers"
 
     def run(self, module: Any) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             if SCOPES_ATTRIBUTE not in function.attributes:
                 continue
             order = [name.value for name in function.attributes[SCOPES_ATTRIBUTE]]
@@ -243,7 +224,7 @@ WORK: dict[str, Work] = {"buffers": BufferWork, "tiles": TileWork}
 
 
 class _Placer:
-    """Places the records of one kernel."""
+    """Places the records of one function."""
 
     def __init__(self, order: dict[str, int], carriers: list[Any], work: Work) -> None:
         self.order, self.work = order, work

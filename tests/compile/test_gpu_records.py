@@ -276,23 +276,51 @@ def test_a_scope_without_work_is_reported() -> None:
 
 
 @proton.jit(noinline=True)
-def inner_scope(x):
-    with proton.scope("hidden"):
-        x = x * 2.0
+def innermost(x, n):
+    for i in range(n):
+        with proton.scope("turn", i=i):
+            x = x * 0.5 + tl.sum(x, 0)
+    return x
+
+
+@proton.jit(noinline=True)
+def between(x, n):
+    return innermost(x, n) * 2.0
+
+
+@proton.jit(noinline=True)
+def with_scope(x):
+    with proton.scope("scaled"):
+        x = x * 3.0 - tl.max(x, 0)
     return x
 
 
 @proton.jit
-def calls_one(x_ptr):
-    lane = tl.arange(0, 128)
-    tl.store(x_ptr + lane, inner_scope(tl.load(x_ptr + lane)))
+def calls(x_ptr, n):
+    lane = tl.arange(0, 256)
+    with proton.scope("load"):
+        x = tl.load(x_ptr + lane)
+    with proton.scope("calls"):
+        x = between(with_scope(x), n)
+    tl.store(x_ptr + lane, with_scope(x))
 
 
-def test_a_scope_in_a_noinline_function_is_refused() -> None:
-    with pytest.raises(CompilationError, match="'hidden' is in a noinline function") as error:
-        compiled(calls_one, tl.float32, instrumentation=Instrumentation())
-    assert "put the scope around the call" in str(error.value)
-    assert compiled(calls_one, tl.float32).metadata["profile"] is None
+@pytest.mark.parametrize("mode", MODES)
+def test_functions_that_are_called_record_where_their_caller_does(mode: str) -> None:
+    off = compiled(calls, tl.float32, 9)
+    on = compiled(calls, tl.float32, 9, instrumentation=MODES[mode])
+    ptx, profile = on.asm["ptx"], on.metadata["profile"]
+    paths = [scope["path"] for scope in profile["scopes"]]
+    assert sorted(paths) == ["calls", "load", "scaled", "turn"]
+    assert profile["emptied"] == []
+    if mode != "counting":
+        assert profile["capacity"] == (MODES[mode].capacity or 64), "calls may be any number"
+    assert instructions(ptx) == instructions(off.asm["ptx"])
+    bodies = dict(re.findall(r"\.func [^{]*?(\w+)\([^{]*\{(.*?)\n\}", ptx, re.DOTALL))
+    clock = "%clock64;" if mode == "64 bits" else "%clock;"
+    for name, body in bodies.items():
+        assert (clock in body) == (not name.startswith("between")), name
+    assert {name.split("_")[0] for name in bodies} >= {"innermost", "between", "with"}
 
 
 @pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])

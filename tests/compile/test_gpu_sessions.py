@@ -337,23 +337,3 @@ def test_what_a_heap_had_no_room_for_is_counted(driver: ProfilingDriver, chunks:
     frame = run.frame
     last = frame[(frame.kind == "scope") & (frame.iteration >= 24)]
     assert len(last) == 3 * WARPS
-
-
-def test_a_scope_in_a_noinline_function_is_an_error_only_where_it_is_recorded(
-    driver: ProfilingDriver,
-) -> None:
-    @proton.jit(noinline=True)
-    def inner(x):
-        with proton.scope("hidden"):
-            x = x * 2.0
-        return x
-
-    @proton.jit
-    def outer(x_ptr, n):
-        lane = tl.arange(0, 128)
-        tl.store(x_ptr + lane, inner(tl.load(x_ptr + lane)))
-
-    x = driver.array("float32")
-    outer[1,](x, 5)
-    with proton.profile("run"), pytest.raises(proton.CompilationError, match="'hidden'"):
-        outer[1,](x, 5)

@@ -58,6 +58,29 @@ def ping_pong(ball_ptr, rounds):
             tl.atomic_add(ball_ptr, 1)
 
 
+@proton.jit(noinline=True)
+def innermost(x, n):
+    for i in range(n):
+        with proton.scope("turn", i=i):
+            x = x * 0.5 + tl.sum(x, 0)
+    return x
+
+
+@proton.jit(noinline=True)
+def scaled(x):
+    with proton.scope("scaled"):
+        x = x * 3.0 - tl.max(x, 0)
+    return x
+
+
+@proton.jit
+def calls(x_ptr, out_ptr, n):
+    lane = tl.arange(0, 256)
+    with proton.scope("calls"):
+        x = innermost(scaled(tl.load(x_ptr + lane)), n)
+    tl.store(out_ptr + lane, scaled(x))
+
+
 def torch() -> Any:
     return pytest.importorskip("torch")
 
@@ -94,6 +117,24 @@ def test_every_warp_records_its_slices(warps: int, options: dict[str, Any]) -> N
     assert (inner.start_ns >= launch.start_ns - 1000).all()
     assert (inner.start_ns + inner.dur_ns <= launch.start_ns + launch.dur_ns + 1000).all()
     assert run.totals.lost == 0
+
+
+@pytest.mark.parametrize("strategy", ["circular", "flush"])
+def test_functions_that_are_called_record_where_their_caller_does(strategy: str) -> None:
+    x = torch().rand(256, device="cuda") * 1e-3
+    off, on = torch().empty_like(x), torch().empty_like(x)
+    calls[(3,)](x, off, 5)
+    with proton.profile("calls", strategy=strategy) as run:
+        calls[(3,)](x, on, 5)
+    assert (off == on).all()
+    for _, group in slices(run, "turn").groupby(["program", "warp"]):
+        assert list(group.iteration) == [p["i"] for p in group.payload] == list(range(5))
+    assert len(slices(run, "scaled")) == 3 * 4 * 2
+    around = slices(run, "calls").set_index(["program", "warp"])
+    for _, inner in slices(run, "turn").iterrows():
+        outer = around.loc[(inner.program, inner.warp)]
+        assert outer.start_ns <= inner.start_ns
+        assert inner.start_ns + inner.dur_ns <= outer.start_ns + outer.dur_ns
 
 
 def test_a_ring_keeps_the_newest_and_counts_the_others() -> None:

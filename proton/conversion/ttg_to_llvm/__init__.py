@@ -18,6 +18,7 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering
 from proton.dialect.mlir import ir
+from proton.dialect.walk import functions, ops_named
 from proton.passes import Pass, register
 
 
@@ -33,14 +34,11 @@ class TTGToLLVM(Pass):
 
     def run(self, module: Any) -> None:
         infos = AxisInfos(module)
-        functions = [
-            op.operation
-            for op in module.body.operations
-            if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
-        ]
+        defined = functions(module)
+        called_record = bool(ops_named(module, "proton_gpu.attach"))
         _declare_shared(module)
-        for function in functions:
-            lowering(module, function, infos).run()
+        for function in defined:
+            lowering(module, function, infos, called_record).run()
             _describe_arguments(function)
 
 

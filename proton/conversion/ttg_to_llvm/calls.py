@@ -1,4 +1,5 @@
-"""Calls between device functions: each gets the address of its own shared memory, last."""
+"""Calls between device functions: each gets the address of its own shared memory, last, and what
+records need where functions that are called record."""
 
 from typing import Any
 
@@ -10,10 +11,11 @@ from proton.dialect.mlir import ir
 @lowers("func.call")
 def _call(ctx: Lowering, site: Site) -> list[Any]:
     offset = site.number(ttg.OFFSET) if ttg.OFFSET in site.op.attributes else 0
+    state = ctx.mapped["state"] if ctx.called_record else ()
     op = ir.Operation.create(
         "func.call",
         results=[llvm_type(result.type) for result in site.op.results],
-        operands=[*site.operands, ctx.shared(offset)],
+        operands=[*site.operands, ctx.shared(offset), *state],
         attributes={"callee": site.op.attributes["callee"]},
     )
     return list(op.results)

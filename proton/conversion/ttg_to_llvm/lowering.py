@@ -101,6 +101,7 @@ class Lowering:
     function: Any
     infos: AxisInfos
     warps: int
+    called_record: bool = False  # functions that are called record: they get where, behind all else
     shared_base: Any = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
     _tid: Any = None
@@ -213,6 +214,12 @@ class Lowering:
             argument.set_type(llvm_type(argument.type))
         if "tt.kernel" not in self.function.attributes:
             self.shared_base = block.add_argument(v.pointer(v.SHARED), self.function.location)
+            if self.called_record:
+                spaces = v.GLOBAL, 0  # the profile buffer, and the variables of the kernel
+                self.mapped["state"] = tuple(
+                    block.add_argument(v.pointer(space), self.function.location)
+                    for space in spaces
+                )
         type_ = ir.TypeAttr(self.function.attributes["function_type"]).value
         inputs = [argument.type for argument in block.arguments]
         results = [llvm_type(result) for result in type_.results]
@@ -321,6 +328,6 @@ def retype(op: Any) -> None:
                 argument.set_type(llvm_type(argument.type))
 
 
-def lowering(module: Any, function: Any, infos: AxisInfos) -> Lowering:
+def lowering(module: Any, function: Any, infos: AxisInfos, called_record: bool) -> Lowering:
     """The lowering of a function of a module."""
-    return Lowering(module, function, infos, num_warps(module))
+    return Lowering(module, function, infos, num_warps(module), called_record)

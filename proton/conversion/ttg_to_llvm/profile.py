@@ -19,7 +19,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
 from proton.dialect.mlir import ir
-from proton.dialect.walk import ops_named
+from proton.dialect.walk import functions, ops_named
 from proton.trace import wire
 
 MOST_PINNED = 16  # words that one piece of inline assembly takes
@@ -35,7 +35,7 @@ class _Unit:
     block: Any  # address of the program's block
     segment: Any  # address of this unit's ring
     heap: Any  # address of what is behind the blocks, under strategy flush
-    chunk: Any  # under strategy flush: where the address of the records' present place is
+    chunk: Any  # where the address of the present chunk is, under strategy flush
     program: Any  # linear number, i64
     number: Any  # of this unit, i64
     chunk_bytes: int
@@ -106,13 +106,56 @@ def _programs() -> Any:
 
 @lowers("proton_gpu.init")
 def _init(ctx: Lowering, site: Site) -> list[Any]:
-    layout = profile_layout(ctx.function)
-    assert layout is not None
+    layout = _layout(ctx)
+    types = _variable_types(layout)
+    struct = ir.TypeAttr.get(v.struct(types))
+    state = v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=struct)
+    buffer = argument(ctx.function, Argument.PROFILE)
+    unit = _attached(ctx, layout, buffer, state)
+    nothing = [v.constant(0, type_) for type_ in unit.pending.types]
+    nothing[2] = v.i32(NO_SCOPE)
+    firsts = [v.i32(0), unit.segment, *nothing, unit.segment]
+    variables = [unit.count, unit.pending.place, *unit.pending.values, unit.chunk]
+    for variable, first in zip(variables, firsts, strict=True):
+        v.store(variable, first, 4)
     if layout["strategy"] != "counting":
-        _mark_stores(ctx.function.regions[0].blocks[0], False)
+        _mark_stores(ctx, ctx.function.regions[0].blocks[0], False)
+    v.when(first_thread(ctx), lambda: _begin(unit.block, layout))
+    return [unit.block]
+
+
+@lowers("proton_gpu.attach")
+def _attach(ctx: Lowering, site: Site) -> list[Any]:
+    """In a function that is called: a record of the caller may be pending."""
+    layout = _layout(ctx)
+    unit = _attached(ctx, layout, *ctx.mapped["state"])
+    if layout["strategy"] != "counting":
+        _mark_stores(ctx, ctx.function.regions[0].blocks[0], True)
+    return [unit.block]
+
+
+def _layout(ctx: Lowering) -> dict[str, Any]:
+    """The layout of the function, or of the kernel that calls it."""
+    candidates = (profile_layout(f) for f in (ctx.function, *functions(ctx.module)))
+    return next(layout for layout in candidates if layout is not None)
+
+
+def _record_types(layout: dict[str, Any]) -> list[Any]:
+    """Of start, end, tag, iteration, payload."""
+    clock, payload = v.integer(layout["clock_bits"]), v.integer(64)
+    return [clock, clock, v.integer(32), v.integer(32), *[payload] * layout["payload_slots"]]
+
+
+def _variable_types(layout: dict[str, Any]) -> list[Any]:
+    """Of the number of records, the pending record's place and values, the chunk's address."""
+    place = v.pointer(v.GLOBAL)
+    return [v.integer(32), place, *_record_types(layout), place]
+
+
+def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) -> _Unit:
+    """What the records of a function know, given the buffer and the kernel's variables."""
     capacity, bits = layout["capacity"], layout["clock_bits"]
     size = wire.record_bytes(layout["payload_slots"], bits)
-    buffer = argument(ctx.function, Argument.PROFILE)
     i64 = v.integer(64)
     program, stride = _program(), v.constant(layout["block_bytes"], i64)
     block = _byte(buffer, v.binary("llvm.mul", program, stride))
@@ -121,40 +164,39 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     ring = v.binary("llvm.mul", number, v.constant(capacity * size, i64))
     entry = v.binary("llvm.mul", number, v.constant(8, i64))
     lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
-    count, heap = _variable(v.i32(0)), None
+    heap = None
     if layout["strategy"] == "flush":
         heap = _byte(buffer, v.binary("llvm.mul", _programs(), stride))
-    segment = _byte(_byte(block, wire.segments_offset(layout["units"])), ring)
-    clock = v.integer(bits)
-    types = [clock, clock, v.integer(32), v.integer(32), *[i64] * layout["payload_slots"]]
-    nothing = [v.constant(NO_SCOPE if n == 2 else 0, type_) for n, type_ in enumerate(types)]
-    pending = _Pending(_variable(segment), [_variable(value) for value in nothing], types)
-    ctx.mapped["profile"] = _Unit(
+    types = _variable_types(layout)
+    struct = ir.TypeAttr.get(v.struct(types))
+    count, place, *values, chunk = [
+        v.create(
+            "llvm.getelementptr",
+            v.pointer(0),
+            state,
+            rawConstantIndices=ir.DenseI32ArrayAttr.get([0, number_]),
+            elem_type=struct,
+        )
+        for number_ in range(len(types))
+    ]
+    ctx.mapped["state"] = buffer, state
+    unit = ctx.mapped["profile"] = _Unit(
         block=block,
-        segment=segment,
+        segment=_byte(_byte(block, wire.segments_offset(layout["units"])), ring),
         heap=heap,
-        chunk=None if heap is None else _variable(segment),
+        chunk=chunk,
         program=program,
         number=number,
         chunk_bytes=wire.chunk_bytes(capacity, layout["payload_slots"], bits),
         table=_byte(_byte(block, wire.table_offset()), entry),
         count=count,
-        pending=pending,
+        pending=_Pending(place, values, _record_types(layout)),
         is_writer=v.compare("eq", lane, v.i32(0)),
         capacity=capacity,
         record_bytes=size,
         clock_bits=bits,
     )
-    v.when(first_thread(ctx), lambda: _begin(block, layout))
-    return [block]
-
-
-def _variable(value: Any) -> Any:
-    """The address of a local variable with a first value."""
-    type_ = ir.TypeAttr.get(value.type)
-    address = v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=type_)
-    v.store(address, value, 4)
-    return address
+    return unit
 
 
 def _begin(block: Any, layout: dict[str, Any]) -> None:
@@ -216,11 +258,12 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
     return [now]
 
 
-def _mark_stores(block: Any, pending: bool) -> bool:
+def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
     """Marks the readings that a pending record may come before (and the end), given whether there
     may be one at the block's beginning; gives whether there may be one at its end."""
+    recording = (*RECORDS, "func.call") if ctx.called_record else RECORDS
     for op in [view.operation for view in block.operations]:
-        if op.name in RECORDS:
+        if op.name in recording:
             pending = True
         elif op.name in ("proton_gpu.read_counter", "proton_gpu.finalize"):
             if pending:
@@ -228,8 +271,8 @@ def _mark_stores(block: Any, pending: bool) -> bool:
             pending = False
         elif op.name.startswith("scf.") and len(op.regions):
             is_loop = op.name in ("scf.for", "scf.while")
-            before = pending or (is_loop and bool(ops_named(op, *RECORDS)))
-            ends = [_mark_stores(b, before) for region in op.regions for b in region.blocks]
+            before = pending or (is_loop and bool(ops_named(op, *recording)))
+            ends = [_mark_stores(ctx, b, before) for region in op.regions for b in region.blocks]
             pending = any(ends) or (pending and (is_loop or len(ends) < 2))
     return pending
 

@@ -59,3 +59,21 @@ func.func @in_a_loop(%n: index) attributes {tt.kernel} {
 func.func @no_scopes() attributes {tt.kernel} {
   return
 }
+
+// What a kernel calls has its own scopes; without any it stays as it is.
+
+// CHECK-LABEL: func.func @called
+// SCHEDULE-SAME: attributes {proton.scopes = ["a"]}
+// SCHEDULE-NEXT: return
+// PROGRAM-SAME: attributes {proton.pinned, proton.scopes = ["a"]}
+// PROGRAM-NEXT: "proton.record"
+func.func @called() {
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @called_without_scopes() {
+func.func @called_without_scopes() {
+  return
+}

@@ -18,6 +18,8 @@ func.func @proton_gpu(%i: i32, %x: i64) {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   // CHECK: %[[T:.*]] = "proton_gpu.read_counter"() : () -> i64
   %t = "proton_gpu.read_counter"() : () -> i64
+  // CHECK: "proton_gpu.attach"() : () -> !proton_gpu.segment
+  %attached = "proton_gpu.attach"() : () -> !proton_gpu.segment
   // CHECK: "proton_gpu.pin"(%[[T]]) : (i64) -> i64
   %q = "proton_gpu.pin"(%t) : (i64) -> i64
   // CHECK: "proton_gpu.circular_record"(%[[S]], %[[T]], %[[T]], %{{.*}}, %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>, scope_id = 3 : i32}
