@@ -245,8 +245,12 @@ def _launch_profiled(
     if recording is None:
         plain.launch(*sizes, stream, *passed)
         return plain.kernel
-    twin.variant.launch(*sizes, stream, *passed, recording.address)
-    session.end_gpu_launch(recording)
+    launched = False
+    try:
+        twin.variant.launch(*sizes, stream, *passed, recording.address)
+        launched = True
+    finally:
+        session.end_gpu_launch(recording, launched)
     return kernel
 
 

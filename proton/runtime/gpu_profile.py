@@ -138,6 +138,10 @@ class GPURecorder:
         self.queue.release(recording.address, recording.stream)
         self.pending.append(recording)
 
+    def abandon(self, recording: GPURecording) -> None:
+        """Gives the memory of a launch back whose records nobody wants."""
+        self.queue.release(recording.address, recording.stream)
+
     def _take(self, size: int) -> int:
         """Pinned memory of an arena."""
         if self.used + size > PINNED_BYTES or not self.arenas:

@@ -189,6 +189,8 @@ class Session:
         size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
         heap = heap_of(profile)
         with self.lock:
+            if self.finished:
+                return None
             if self.gpu is None:
                 self.gpu = GPURecorder(self.key.clock_bits)
             self.gpu.prepare(device)
@@ -201,11 +203,15 @@ class Session:
                 number, grid, profile["capacity"], size, heap, self.host.path(), device, stream
             )
 
-    def end_gpu_launch(self, recording: GPURecording) -> None:
-        """Queues the way of the launch's records to the host."""
+    def end_gpu_launch(self, recording: GPURecording, launched: bool) -> None:
+        """Queues the way of the launch's records to the host; one that failed, or that the session
+        did not wait for, is no part of the run."""
         with self.lock:
-            if self.gpu is not None and not self.finished:
+            assert self.gpu is not None
+            if launched and not self.finished:
                 self.gpu.end(recording)
+            else:
+                self.gpu.abandon(recording)
 
     def _flush_callback(self, recording: Recording, block_bytes: int) -> Callable[..., None]:
         base = recording.address

@@ -4,6 +4,8 @@ The stand-in writes into a profile buffer what a kernel would write, by tests/pu
 """
 
 import ctypes
+import types
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +36,7 @@ class ProfilingDriver(FakeDriver):
     broken: str = ""  # what the driver says when somebody waits for it
     turns: int = 5
     chunks: int = 0  # that the host says the heap has
+    before_launch: Callable[[], Any] = lambda: None
 
     def install(self, monkeypatch: Any) -> None:
         super().install(monkeypatch)
@@ -87,6 +90,7 @@ class ProfilingDriver(FakeDriver):
         del self.buffers[address]
 
     def _launch(self, config: int, function: int, parameters: int, extra: int | None) -> int:
+        self.before_launch()
         # A launch with records is queued behind the allocation of its buffer, its last argument.
         is_instrumented = bool(self.events) and self.events[-1][0] in ("allocate", "chunks")
         self.read = [ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint64][: 2 + is_instrumented]
@@ -287,6 +291,39 @@ def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) ->
     assert (run.totals.launches, run.totals.dropped_launches) == (1, 1)
     assert "ILLEGAL_ADDRESS" in str(run.raw.machine["cuda_error"])
     assert run.totals.slices == 2 * WARPS * 5
+
+
+def test_a_launch_that_fails_leaves_no_memory_behind(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cuda.bindings import driver as real
+
+    words = types.SimpleNamespace(
+        CUresult=real.CUresult, cuGetErrorString=lambda code: (0, b"too much of something")
+    )
+    monkeypatch.setattr(cuda, "_driver", lambda: words)
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    with proton.profile("run") as run:
+        rounds[2,](x, 5)
+        driver.status = 701
+        with pytest.raises(cuda.CUDAError, match="LAUNCH_OUT_OF_RESOURCES"):
+            rounds[2,](x, 5)
+        driver.status = 0
+        rounds[2,](x, 5)
+    assert not driver.buffers
+    assert (run.totals.launches, run.totals.dropped_launches) == (2, 0)
+
+
+def test_a_launch_that_outlives_its_session_is_no_part_of_the_run(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x, runs = driver.array("float32"), []
+    proton.start("run")
+    rounds[2,](x, 5)
+    driver.before_launch = lambda: runs.append(proton.finalize())
+    rounds[2,](x, 5)
+    assert not driver.buffers
+    assert runs[0].totals.launches == 1
 
 
 def test_what_is_not_there_yet_says_so(driver: ProfilingDriver) -> None:
