@@ -1,4 +1,5 @@
-"""Allocate and lower: where a CPU program's records go, and the code that writes them.
+"""Allocate and lower: where a program's records go, and on the CPU the code that writes them
+(a GPU's is in ttg_to_llvm/profile.py).
 
 `AllocateProfile` decides the layout of a program's block (proton/trace/wire.py) and adds the
 arguments; nothing else changes. `ProtonGPUToLLVM` writes each op as plain stores: the count of

@@ -22,7 +22,7 @@ class Argument(enum.Enum):
     GRID_Z = "grid_z"
     STATUS = "status"  # !llvm.ptr to an i64: the number of a failed assertion
     SCRATCH = "scratch"  # !llvm.ptr to local buffers that are too large for the stack
-    PROFILE = "profile"  # !llvm.ptr to this program's block of the profile buffer
+    PROFILE = "profile"  # !llvm.ptr to the program's block of the profile buffer; on a GPU to all
     FLUSH = "flush"  # !llvm.ptr to the host function that takes full segments
     THREAD = "thread"  # i32: which host thread runs the program; only in profiled kernels
 

@@ -29,16 +29,21 @@ def segments(count: int, most: int = MAX_REDUCED) -> Any:
     return ir.DenseI32ArrayAttr.get([1] * count + [0] * (most - count))
 
 
+def _add_optional(body: dict[str, Any], **kinds: Any) -> None:
+    """Declares in a class's body `name0`, `name1`, ...: optional operands or results."""
+    annotations = body.setdefault("__annotations__", {})
+    for position in range(MAX_REDUCED):
+        for name, kind in kinds.items():
+            annotations[f"{name}{position}"] = kind[Any] | None
+            body[f"{name}{position}"] = None
+
+
 class ReduceOp(TT.Operation, name="reduce", traits=[Pure]):
     """`tt.reduce %src0, %src1, ... {axis}` with a region that combines two elements of each."""
 
     axis: ir.IntegerAttr
     combine: Region
-    for _position in range(MAX_REDUCED):
-        __annotations__[f"src{_position}"] = Operand[Any] | None
-        __annotations__[f"result{_position}"] = Result[Any] | None
-        locals()[f"src{_position}"] = locals()[f"result{_position}"] = None
-    del _position
+    _add_optional(locals(), src=Operand, result=Result)
 
     @staticmethod
     def verify_invariants(op: "ReduceOp") -> bool:
@@ -51,11 +56,7 @@ class ReduceOp(TT.Operation, name="reduce", traits=[Pure]):
 class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerminatorTrait]):
     """`tt.reduce_return %value0, %value1, ...`: ends the region of a reduce."""
 
-    __annotations__ = {}
-    for _position in range(MAX_REDUCED):
-        __annotations__[f"value{_position}"] = Operand[Any] | None
-        locals()[f"value{_position}"] = None
-    del _position
+    _add_optional(locals(), value=Operand)
 
 
 class ScanOp(TT.Operation, name="scan", traits=[Pure]):
@@ -66,11 +67,7 @@ class ScanOp(TT.Operation, name="scan", traits=[Pure]):
     axis: ir.IntegerAttr
     reverse: ir.IntegerAttr
     combine: Region
-    for _position in range(MAX_REDUCED):
-        __annotations__[f"src{_position}"] = Operand[Any] | None
-        __annotations__[f"result{_position}"] = Result[Any] | None
-        locals()[f"src{_position}"] = locals()[f"result{_position}"] = None
-    del _position
+    _add_optional(locals(), src=Operand, result=Result)
 
     @staticmethod
     def verify_invariants(op: "ScanOp") -> bool:
@@ -82,11 +79,7 @@ class ScanOp(TT.Operation, name="scan", traits=[Pure]):
 class ScanReturnOp(TT.Operation, name="scan_return", traits=[Pure, ir.IsTerminatorTrait]):
     """`tt.scan_return %value0, %value1, ...`: ends the region of a scan."""
 
-    __annotations__ = {}
-    for _position in range(MAX_REDUCED):
-        __annotations__[f"value{_position}"] = Operand[Any] | None
-        locals()[f"value{_position}"] = None
-    del _position
+    _add_optional(locals(), value=Operand)
 
 
 def _verify_sources(op: Any) -> bool:

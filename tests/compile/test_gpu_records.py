@@ -296,19 +296,19 @@ def with_scope(x):
 
 
 @proton.jit
-def calls(x_ptr, n):
+def calls(x_ptr, out_ptr, n):
     lane = tl.arange(0, 256)
     with proton.scope("load"):
         x = tl.load(x_ptr + lane)
     with proton.scope("calls"):
         x = between(with_scope(x), n)
-    tl.store(x_ptr + lane, with_scope(x))
+    tl.store(out_ptr + lane, with_scope(x))
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_functions_that_are_called_record_where_their_caller_does(mode: str) -> None:
-    off = compiled(calls, tl.float32, 9)
-    on = compiled(calls, tl.float32, 9, instrumentation=MODES[mode])
+    off = compiled(calls, tl.float32, tl.float32, 9)
+    on = compiled(calls, tl.float32, tl.float32, 9, instrumentation=MODES[mode])
     ptx, profile = on.asm["ptx"], on.metadata["profile"]
     paths = [scope["path"] for scope in profile["scopes"]]
     assert sorted(paths) == ["calls", "load", "scaled", "turn"]

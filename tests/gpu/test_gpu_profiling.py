@@ -13,6 +13,7 @@ from proton.base.errors import ProfileError
 from proton.kernels import layer_norm, softmax
 from proton.trace.model import Strategy
 from proton.viewer import Run
+from tests.compile.test_gpu_records import calls
 
 
 @proton.jit
@@ -56,29 +57,6 @@ def ping_pong(ball_ptr, rounds):
             pass
         with proton.scope("hit"):
             tl.atomic_add(ball_ptr, 1)
-
-
-@proton.jit(noinline=True)
-def innermost(x, n):
-    for i in range(n):
-        with proton.scope("turn", i=i):
-            x = x * 0.5 + tl.sum(x, 0)
-    return x
-
-
-@proton.jit(noinline=True)
-def scaled(x):
-    with proton.scope("scaled"):
-        x = x * 3.0 - tl.max(x, 0)
-    return x
-
-
-@proton.jit
-def calls(x_ptr, out_ptr, n):
-    lane = tl.arange(0, 256)
-    with proton.scope("calls"):
-        x = innermost(scaled(tl.load(x_ptr + lane)), n)
-    tl.store(out_ptr + lane, scaled(x))
 
 
 def torch() -> Any:

@@ -8,8 +8,6 @@ from proton.dialect.mlir import ir
 if TYPE_CHECKING:
     from proton.conversion.ttg_to_llvm.lowering import Lowering
 
-PREFIX = "__nv_"
-
 
 def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> None:
     """Declares an external function once in a module."""
