@@ -21,6 +21,7 @@ from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import ir
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
+from proton.transforms.loops import is_invariant
 
 # Ops whose integers are data, whatever they were computed from.
 _SOURCES = (
@@ -97,7 +98,7 @@ def _pin_block(block: Any, data: _Data) -> None:
             if inner.name.startswith("proton"):
                 continue
             for number, operand in enumerate(inner.operands):
-                if operand in data and not _is_inside(operand, op):
+                if operand in data and is_invariant(operand, op):
                     uses.setdefault(operand, {}).setdefault(stretch, []).append((inner, number))
     leaving: dict[int, list[Any]] = {}
     entering: dict[int, list[Any]] = {}
@@ -119,20 +120,6 @@ def _pin_block(block: Any, data: _Data) -> None:
         for value, new in zip(values, pinned, strict=True):
             for op, position in uses[value][number + 1]:
                 op.operands[position] = new
-
-
-def _is_inside(value: Any, op: Any) -> bool:
-    """Whether a value is made within an op's regions."""
-    owner = value.owner
-    block = owner if isinstance(owner, ir.Block) else owner.operation.block
-    while block is not None:
-        parent = block.owner
-        if parent is None or parent.operation.name in ("func.func", "builtin.module"):
-            return False
-        if parent.operation == op:
-            return True
-        block = parent.operation.block
-    return False
 
 
 def _pin(values: list[Any]) -> list[Any]:
