@@ -34,6 +34,7 @@ _OTHER_TYPES = {
     "float8_e5m2": ty.float8e5,
     "float8_e4m3fn": ty.float8e4nv,
 }
+ELEMENT_TYPES = _NUMPY_TYPES | _OTHER_TYPES  # by name: what arrays of any library may hold
 CTYPES: dict[str, Any] = {
     "int1": ctypes.c_bool,
     "int8": ctypes.c_int8,
@@ -131,7 +132,7 @@ def _array_memory(name: str, array: np.ndarray) -> Memory:
     if element is None:
         raise LaunchError(
             f"argument {name} has dtype {array.dtype}, which kernels cannot point to; there are "
-            f"{', '.join(_NUMPY_TYPES | _OTHER_TYPES)} in native byte order"
+            f"{', '.join(ELEMENT_TYPES)} in native byte order"
         )
     address, read_only = array.__array_interface__["data"]
     owner = array
@@ -152,7 +153,7 @@ def _torch_memory(name: str, tensor: Any) -> Memory:
     if device is None or device.type != "cpu":
         raise LaunchError(f"argument {name} is on {device}, which is not supported")
     dtype = str(tensor.dtype).removeprefix("torch.")
-    element = _NUMPY_TYPES.get(dtype) or _OTHER_TYPES.get(dtype)
+    element = ELEMENT_TYPES.get(dtype)
     if element is None:
         raise LaunchError(f"argument {name} has dtype {tensor.dtype}, which is not supported")
     storage = tensor.untyped_storage()

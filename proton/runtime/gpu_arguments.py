@@ -13,25 +13,13 @@ import numpy as np
 from proton.base.errors import LaunchError
 from proton.language import types as ty
 from proton.runtime import cuda
-from proton.runtime.arguments import Constant, Memory, Parameter, TensorWrapper
-
-TORCH_TYPES = {
-    "bool": ty.int1,
-    "int8": ty.int8,
-    "int16": ty.int16,
-    "int32": ty.int32,
-    "int64": ty.int64,
-    "uint8": ty.uint8,
-    "uint16": ty.uint16,
-    "uint32": ty.uint32,
-    "uint64": ty.uint64,
-    "float8_e5m2": ty.float8e5,
-    "float8_e4m3fn": ty.float8e4nv,
-    "float16": ty.float16,
-    "bfloat16": ty.bfloat16,
-    "float32": ty.float32,
-    "float64": ty.float64,
-}
+from proton.runtime.arguments import (
+    ELEMENT_TYPES,
+    Constant,
+    Memory,
+    Parameter,
+    TensorWrapper,
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +82,7 @@ def _stand_in(parameter: Parameter, value: Any) -> Given:
 
 
 def _torch_type(name: str, dtype: Any) -> ty.dtype:
-    element = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
+    element = ELEMENT_TYPES.get(str(dtype).removeprefix("torch."))
     if element is None:
         raise LaunchError(f"argument {name} has dtype {dtype}, which is not supported")
     return element
@@ -155,7 +143,7 @@ def _interface_memory(name: str, value: Any) -> tuple[int, ty.dtype, int]:
             f"argument {name} is no array on a GPU: its __cuda_array_interface__ is not what it "
             f"must be ({type(problem).__name__}: {problem})"
         ) from None
-    element = TORCH_TYPES.get(dtype.name)
+    element = ELEMENT_TYPES.get(dtype.name)
     if element is None or not dtype.isnative:
         raise LaunchError(f"argument {name} has dtype {dtype}, which kernels cannot point to")
     if not address:
