@@ -2,10 +2,13 @@
 
     python benchmarks/gpu_profiling.py [--json FILE]
 
-Kernel times are of Nsight Compute (`ncu --clock-control none`), which runs this file again; medians
-of 10 launches. The loop kernel has 132 programs of 4 warps that go round 2000 times with one scope
-in the body; its cost of a slice is in cycles of 1.98 GHz. Host times are of launches in a row.
-Fidelity is of kernels that wait for the global timer on every SM.
+Kernel times are of Nsight Compute (`ncu --clock-control none`), which runs this file again, once for
+Proton and once for each mode of Triton's; medians of 10 launches, of 5 for Triton's Proton. The loop
+kernel has 132 programs of 4 warps that go round 2000 times with one scope in the body; its cost of
+a slice is in cycles of 1.98 GHz. Host times are of launches in a row.
+
+Fidelity is of kernels of one warp on every SM that begin at a tick of the global timer and wait
+until it has gone on by so much; what it says then is the true duration.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import csv
 import importlib.util
 import io
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -21,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -35,6 +39,9 @@ from proton.kernels.softmax import softmax_kernel
 
 PROGRAMS, TURNS, REPEATS = 132, 2000, 10
 GHZ = 1.98
+WAITS = (1, 10, 100, 1000)  # us
+TICK = 32  # ns of the H200's global timer
+PATIENCE = 100  # seconds for a process of this file
 ROWS, COLUMNS = 16384, 8192
 
 TRITON = """
@@ -56,6 +63,20 @@ def triton_loop(x_ptr, n):
             x = x * 0.5 + y
         pl.exit_scope("body")
     tl.store(x_ptr + place, x)
+
+
+@triton.jit
+def triton_spin(out_ptr, ns):
+    first = tl.extra.cuda.globaltimer()
+    begin = first
+    while begin == first:
+        begin = tl.extra.cuda.globaltimer()
+    now = begin
+    pl.enter_scope("spin")
+    while now - begin < ns:
+        now = tl.extra.cuda.globaltimer()
+    pl.exit_scope("spin")
+    tl.store(out_ptr + tl.program_id(0), now - begin)
 """
 
 
@@ -72,12 +93,16 @@ def proton_loop(x_ptr, n):
 
 
 @proton.jit
-def spin(out_ptr, ns):
+def proton_spin(out_ptr, ns):
+    first = tl.extra.cuda.globaltimer()
+    begin = first
+    while begin == first:
+        begin = tl.extra.cuda.globaltimer()
+    now = begin
     with proton.scope("spin"):
-        end = tl.extra.cuda.globaltimer() + ns
-        while tl.extra.cuda.globaltimer() < end:
-            pass
-    tl.store(out_ptr + tl.program_id(0), tl.extra.cuda.smid())
+        while now - begin < ns:
+            now = tl.extra.cuda.globaltimer()
+    tl.store(out_ptr + tl.program_id(0), now - begin)
 
 
 Launch = Callable[[], Any]
@@ -117,10 +142,18 @@ OURS: dict[str, dict[str, Any]] = {
     "program": {"placement": "program"},
     "counting": {"strategy": "counting"},
 }
-THEIRS = ("off", "default", "clock32", "clock32, global buffer")
+THEIRS: dict[str, dict[str, Any]] = {
+    "off": {},
+    "default": {},
+    "clock32": {"optimizations": "clock32"},
+    "clock32, global buffer": {
+        "optimizations": "clock32", "buffer_type": "global", "buffer_size": 1 << 22
+    },
+}  # fmt: skip
+THEIR_REPEATS = 5
 
 
-def inner() -> None:
+def inner_ours() -> None:
     """What runs under Nsight Compute: each mode of each kernel, REPEATS times, in order."""
     for launch in launches().values():
         for mode, options in OURS.items():
@@ -129,75 +162,111 @@ def inner() -> None:
             else:
                 with proton.profile(mode, **options):
                     times(REPEATS, launch)
-    triton_loops()
 
 
-def triton_loops() -> None:
+def triton_kernels(folder: str) -> Any:
+    """The module of Triton's kernels, which it wants to read from a file."""
+    path = Path(folder) / "triton_kernels.py"
+    path.write_text(TRITON)
+    spec = importlib.util.spec_from_file_location("triton_kernels", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def inner_triton(mode_name: str) -> NoReturn:
+    """The same of Triton's Proton, in one mode. It ends before Triton writes its trace, which takes
+    a minute."""
     import triton.profiler as profiler
     from triton.profiler import mode
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "triton_loop_module.py"
-        path.write_text(TRITON)
-        spec = importlib.util.spec_from_file_location("triton_loop_module", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = triton_kernels(folder)
         x = torch.rand(PROGRAMS * 128, device="cuda")
+        if mode_name != "off":
+            chosen = mode.Default(**THEIRS[mode_name])
+            profiler.start(f"{folder}/trace", data="trace", backend="instrumentation", mode=chosen)
+        times(THEIR_REPEATS, lambda: module.triton_loop[(PROGRAMS,)](x, TURNS, num_warps=4))
+    sys.stdout.flush()
+    os._exit(0)
 
-        def launch() -> None:
-            module.triton_loop[(PROGRAMS,)](x, TURNS, num_warps=4)
 
-        modes = {
-            "default": mode.Default(),
-            "clock32": mode.Default(optimizations="clock32"),
-            "clock32, global buffer": mode.Default(
-                optimizations="clock32", buffer_type="global", buffer_size=1 << 22
-            ),
-        }
-        times(REPEATS, launch)
-        for name in THEIRS[1:]:
-            profiler.start(f"{folder}/trace", data="trace", backend="instrumentation",
-                           mode=modes[name])  # fmt: skip
-            times(REPEATS, launch)
+def inner_triton_fidelity() -> None:
+    """Prints, for each wait, the true durations in ns and those of Triton's trace."""
+    import triton.profiler as profiler
+    from triton.profiler import mode
+
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        module = triton_kernels(folder)
+        out = torch.zeros(PROGRAMS, dtype=torch.int64, device="cuda")
+        module.triton_spin[(PROGRAMS,)](out, 1000, num_warps=1)
+        for microseconds in WAITS:
+            path = f"{folder}/trace{microseconds}"
+            profiler.start(path, data="trace", backend="instrumentation", mode=mode.Default())
+            module.triton_spin[(PROGRAMS,)](out, 1000 * microseconds, num_warps=1)
+            torch.cuda.synchronize()
             profiler.finalize()
+            files = sorted(Path(folder).glob(f"trace{microseconds}.*"))
+            events = json.loads(files[0].read_text())["traceEvents"]
+            durations = [1e3 * event["dur"] for event in events if event.get("name") == "spin"]
+            found.append({"true": out.tolist(), "traced": durations})
+    print(json.dumps(found))
 
 
-def under_ncu() -> dict[str, list[float]]:
+def this_program(*arguments: str, before: tuple[str, ...] = ()) -> str:
+    """What another process of this file prints."""
+    command = [*before, sys.executable, __file__, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    if done.returncode:
+        print(done.stdout[-2000:], done.stderr[-2000:], sep="\n")
+    return done.stdout
+
+
+def under_ncu(*arguments: str) -> dict[str, list[float]]:
     """us of each launch by kernel, in order."""
     ncu = shutil.which("ncu")
     if ncu is None:
         raise SystemExit("Nsight Compute (ncu) is not on the path")
-    command = [ncu, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--csv"]
-    command += ["-k", "regex:proton_loop|softmax_kernel|layer_norm_kernel|triton_loop"]
-    command += [sys.executable, __file__, "--inner"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    rows = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    command = (ncu, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--csv")
+    names = "regex:proton_loop|softmax_kernel|layer_norm_kernel|triton_loop"
+    printed = this_program(*arguments, before=(*command, "-k", names))
+    rows = [line for line in printed.splitlines() if line.startswith('"')]
     found: dict[str, list[float]] = {}
     for row in csv.DictReader(io.StringIO("\n".join(rows))):
         scale = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "nsecond": 1e-3, "usecond": 1.0}
         value = float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]]
         found.setdefault(row["Kernel Name"].partition("(")[0], []).append(value)
-    if done.returncode:
-        print(done.stdout[-3000:], done.stderr[-3000:], sep="\n")
     return found
 
 
-def overhead_table(found: dict[str, list[float]]) -> tuple[Table, list[dict[str, Any]]]:
+def medians() -> dict[str, dict[str, float]]:
+    """us of each mode of each kernel."""
+    found = {
+        kernel: {
+            mode: statistics.median(values[n * REPEATS : (n + 1) * REPEATS])
+            for n, mode in enumerate(OURS)
+        }
+        for kernel, values in under_ncu("--inner", "ours").items()
+    }
+    theirs = {mode: under_ncu("--inner", mode).get("triton_loop") for mode in THEIRS}
+    found["triton_loop"] = {
+        mode: statistics.median(values) for mode, values in theirs.items() if values
+    }
+    return found
+
+
+def overhead_table() -> tuple[Table, list[dict[str, Any]]]:
     """Each mode of each kernel against the kernel without records."""
     table = Table("kernel", "mode", "us", "+ %", "cycles a slice", title="kernel time")
     rows = []
-    for kernel, values in found.items():
-        modes = THEIRS if kernel == "triton_loop" else tuple(OURS)
-        medians = [
-            statistics.median(values[n * REPEATS : (n + 1) * REPEATS])
-            for n in range(len(values) // REPEATS)
-        ]
-        for mode, us in zip(modes, medians, strict=False):
-            extra = us - medians[0]
+    for kernel, modes in medians().items():
+        for mode, us in modes.items():
+            extra = us - modes["off"]
             cycles = extra * 1e3 * GHZ / TURNS if "loop" in kernel else float("nan")
-            row = {"kernel": kernel, "mode": mode, "us": us, "percent": 100 * extra / medians[0]}
+            row = {"kernel": kernel, "mode": mode, "us": us, "percent": 100 * extra / modes["off"]}
             rows.append(row | {"cycles": cycles})
             table.add_row(kernel, mode, f"{us:.2f}", f"{row['percent']:.2f}", f"{cycles:.1f}")
     return table, rows
@@ -228,26 +297,42 @@ def host_table() -> Table:
 
 def fidelity_table() -> Table:
     """Durations of waits for the global timer, on every SM."""
-    sms = torch.cuda.get_device_properties(0).multi_processor_count
-    out = torch.zeros(sms, dtype=torch.int32, device="cuda")
-    spin[(sms,)](out, 1000)
-    table = Table("wait, us", "median off, ns", "worst, ns", "median off, %", "error bar, ns",
-                  "within 1 % or the bar", title="fidelity")  # fmt: skip
-    for microseconds in (1, 10, 100, 1000):
-        with proton.profile("spin") as run:
-            for _ in range(10):
-                spin[(sms,)](out, 1000 * microseconds)
-        frame = run.frame
-        found = frame[frame.name == "spin"]
-        found = found[found.kind == "scope"]
-        off = np.abs(found.corrected_ns - 1000 * microseconds)
-        bar = np.maximum(found.error_ns, 10 * microseconds)
-        table.add_row(
-            str(microseconds), f"{off.median():.0f}", f"{off.max():.0f}",
-            f"{off.median() / 10 / microseconds:.2f}", f"{found.error_ns.median():.0f}",
-            f"{100 * (off <= bar).mean():.1f} %",
-        )  # fmt: skip
+    table = Table("wait, us", "profiler", "median off, ns", "worst, ns", "median off, %",
+                  "error bar, ns", "within 1 % or a tick", "within the bar",
+                  title="fidelity")  # fmt: skip
+    theirs = json.loads(this_program("--inner", "triton-fidelity").splitlines()[-1])
+    for microseconds, other in zip(WAITS, theirs, strict=True):
+        true, traced, bar = our_durations(microseconds)
+        their_bar = np.full(len(other["traced"]), np.nan)
+        # Triton's trace does not say which program a slice is of.
+        their_true = np.full(len(other["traced"]), np.median(other["true"]))
+        for profiler, columns in (
+            ("Proton", (true, traced, bar)),
+            ("Triton's", (their_true, np.array(other["traced"]), their_bar)),
+        ):
+            truth, said, error = columns
+            off = np.abs(said - truth)
+            near = off <= np.maximum(TICK, 0.01 * truth)
+            table.add_row(
+                str(microseconds), profiler, f"{np.median(off):.0f}", f"{off.max():.0f}",
+                f"{100 * np.median(off / truth):.2f}", f"{np.median(error):.0f}",
+                f"{100 * near.mean():.1f} %", f"{100 * (off <= error).mean():.1f} %",
+            )  # fmt: skip
     return table
+
+
+def our_durations(microseconds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(true, corrected, error bar) of the slices of 10 launches, in ns."""
+    sms = torch.cuda.get_device_properties(0).multi_processor_count
+    out = torch.zeros(REPEATS, sms, dtype=torch.int64, device="cuda")
+    proton_spin[(sms,)](out[0], 1000, num_warps=1)
+    with proton.profile("spin") as run:
+        for row in out:
+            proton_spin[(sms,)](row, 1000 * microseconds, num_warps=1)
+    frame = run.frame
+    found = frame[(frame.kind == "scope") & (frame.name == "spin")]
+    true = out.cpu().numpy()[found.launch, found.program]
+    return true, found.corrected_ns.to_numpy(), found.error_ns.to_numpy()
 
 
 def main() -> None:
@@ -255,15 +340,21 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", type=Path, default=None, help="write kernel times there, too")
-    parser.add_argument("--inner", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--inner", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.inner:
-        inner()
-        return
-    console = Console(width=110)
-    console.print(fidelity_table())
+    match options.inner:
+        case None:
+            pass
+        case "ours":
+            return inner_ours()
+        case "triton-fidelity":
+            return inner_triton_fidelity()
+        case mode:
+            inner_triton(mode)
+    console = Console(width=130)
     console.print(host_table())
-    table, rows = overhead_table(under_ncu())
+    console.print(fidelity_table())
+    table, rows = overhead_table()
     console.print(table)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))

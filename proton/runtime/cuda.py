@@ -4,9 +4,11 @@ Launches go to `cuLaunchKernelEx` through ctypes: it takes one prepared block of
 `cuLaunchKernel` takes eleven arguments to convert. Everything else is `cuda.bindings`.
 """
 
+import contextlib
 import ctypes
 import functools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -111,12 +113,26 @@ def load(cubin: bytes, name: str, shared: int) -> int:
     """The handle of a kernel in the current context. Its code stays loaded for good: a launch
     may be under way whenever its last user goes."""
     driver = _driver()
-    module = _call(driver.cuModuleLoadData, cubin)
+    with capture_aside():
+        module = _call(driver.cuModuleLoadData, cubin)
     function = _call(driver.cuModuleGetFunction, module, name.encode())
     if shared > STATIC_SHARED:
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         _call(driver.cuFuncSetAttribute, function, attribute, shared)
     return int(function)
+
+
+@contextlib.contextmanager
+def capture_aside() -> Iterator[None]:
+    """Allows what a thread that captures a CUDA graph may not do otherwise: to load code, and to
+    take memory, which do not go into the graph."""
+    driver = _driver()
+    relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    before = _call(driver.cuThreadExchangeStreamCaptureMode, relaxed)
+    try:
+        yield
+    finally:
+        _call(driver.cuThreadExchangeStreamCaptureMode, before)
 
 
 def pointer_device(address: int) -> int | None:
@@ -169,6 +185,45 @@ def new_stream() -> int:
     """A stream of its own, which does not wait for the default one."""
     driver = _driver()
     return int(_call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+
+
+def device_in_use() -> int | None:
+    """The device of this thread's context; None where nobody has made one yet."""
+    if "cuda.bindings.driver" not in sys.modules and "torch" not in sys.modules:
+        return None
+    try:
+        driver = _driver()
+        status, context = driver.cuCtxGetCurrent()
+    except (ImportError, RuntimeError):
+        return None
+    return None if int(status) or not int(context) else int(_call(driver.cuCtxGetDevice))
+
+
+@functools.cache
+def _side_stream(device: int) -> int:
+    return new_stream()
+
+
+def allocate_device(size: int) -> int:
+    """Zeros on the current device, also while a graph is captured."""
+    driver = _driver()
+    address = int(_call(driver.cuMemAlloc, size))
+    stream = _side_stream(current_device())
+    _call(driver.cuMemsetD8Async, address, 0, size, stream)
+    _call(driver.cuStreamSynchronize, stream)
+    return address
+
+
+def release_device(address: int) -> None:
+    """Gives memory of `allocate_device` back."""
+    _call(_driver().cuMemFree, address)
+
+
+def read_device(address: int, size: int) -> np.ndarray:
+    """Bytes of a device, once everything there has run."""
+    data = np.empty(size, np.uint8)
+    _call(_driver().cuMemcpyDtoH, data.ctypes.data, address, size)
+    return data
 
 
 @functools.cache
@@ -250,8 +305,12 @@ class Queue:
         """Zeroed device memory, from a place in a stream on."""
         _check(self._allocate(self._address, size, pool, stream), "cuMemAllocFromPoolAsync")
         address = self._result.value
-        _check(self._fill(address, 0, size, stream), "cuMemsetD8Async")
+        self.clear(address, size, stream)
         return address
+
+    def clear(self, address: int, size: int, stream: int) -> None:
+        """Queues the storing of zeros."""
+        _check(self._fill(address, 0, size, stream), "cuMemsetD8Async")
 
     def set_word(self, address: int, value: int, stream: int) -> None:
         """Queues the storing of one u32."""

@@ -1,10 +1,11 @@
 """Launches on a GPU while a session records: their buffers, and the copies that drain them.
 
-Everything that a launch needs is queued on its own stream, and nobody waits: memory from a pool,
-zeros, the kernel, a copy into pinned host memory, the memory's return to the pool. The session
-looks at the copies when it ends. Pinned memory is taken in pieces of an arena, so that a launch
-costs no allocation while the arena lasts; the session's limit of memory holds for it, too, and a
-launch beyond it runs without records and is counted.
+Everything that a launch needs is queued on its own stream, and nobody waits: a profile buffer, the
+kernel, a copy into pinned host memory. Buffers are pieces of an arena of zeros on the device, and
+of a pinned one for the copies, so that a launch costs no allocation while the arenas last; a launch
+beyond that takes its buffer from a pool and gives it back behind the copy. The session looks at the
+copies when it ends. Its limit of memory holds for all of this, and a launch beyond it runs without
+records and is counted. Launches that are captured into a CUDA graph are in gpu_graph.py.
 """
 
 import time
@@ -17,11 +18,12 @@ from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.runtime import cuda
 from proton.runtime.gpu_calibration import GPUCalibration, TimerPair, calibrate, timer_pair
+from proton.runtime.gpu_graph import CapturedLaunch, capture
 from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
 
-PINNED_BYTES = 64 << 20
+ARENA_BYTES = 64 << 20  # of the device, and of each pinned arena
 
 
 @dataclass(frozen=True)
@@ -48,31 +50,73 @@ def heap_of(profile: dict[str, Any]) -> Heap:
     return Heap(max(1, knobs.profile_flush_memory // size), size, record)
 
 
-@dataclass
+@dataclass(slots=True)
 class GPURecording:
     """A launch and its profile buffer, blocks and heap; `host` is the pinned memory that the
-    records go to."""
+    records go to, `release` whether the buffer goes back to the pool, and `captured` is there if
+    the launch goes into a graph."""
 
-    launch: Launch
-    address: int
+    kernel: int
+    grid: tuple[int, int, int]
+    capacity: int
+    path: str
+    device: int
+    stream: int
     size: int  # of the blocks
     heap: Heap
-    stream: int
+    thread: int
+    host_start: int
+    host_end: int = 0
+    address: int = 0
     host: int = 0
+    release: bool = False
+    captured: CapturedLaunch | None = None
 
     @property
     def bytes(self) -> int:
         return self.size + self.heap.size
 
+    @property
+    def taken(self) -> int:
+        """Bytes of the session's memory."""
+        return self.bytes if self.captured is None else self.captured.bytes
+
+    def launch(self, data: np.ndarray, start: int = 0) -> Launch:
+        """What the run says of it, given the bytes of the whole buffer; `start` is when it was
+        launched where that is not when it was captured."""
+        launch = Launch(
+            kernel=self.kernel,
+            grid=self.grid,
+            capacity=self.capacity,
+            host_start=start or self.host_start,
+            host_end=start or self.host_end,
+            buffer=data[: self.size].copy(),
+            path=self.path,
+            thread=self.thread,
+            device=self.device,
+        )
+        _take_chunks(self.heap, launch, data[self.size :])
+        return launch
+
 
 class _Device:
-    """What a session has of one GPU: its memory pool, and what its clocks said at first."""
+    """What a session has of one GPU: its memory, and what its clocks said at first."""
 
     def __init__(self, device: int, clock_bits: int) -> None:
         self.device = device
         self.pool = cuda.memory_pool(device)
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
+        self.arena = cuda.allocate_device(ARENA_BYTES)
+        self.used = 0
         self.pairs: list[TimerPair] = [timer_pair(device)]
+
+    def take(self, size: int) -> int:
+        """Zeros of the arena, for good; 0 where it has no room."""
+        if self.used + size > ARENA_BYTES:
+            return 0
+        address = self.arena + self.used
+        self.used += _aligned(size)
+        return address
 
 
 class GPURecorder:
@@ -88,11 +132,18 @@ class GPURecorder:
         self.lost = 0  # launches whose records did not arrive
         self.error = ""  # what the driver said when the session ended
 
-    def prepare(self, device: int) -> None:
-        """Before the first launch on a device: clocks, calibration, the first arena."""
-        if device not in self.devices:
-            self.devices[device] = _Device(device, self.clock_bits)
-            self._take(0)
+    def prepare(self, device: int, stream: int = 0) -> None:
+        """Before the first launch on a device: clocks, calibration, the first arenas."""
+        if device in self.devices:
+            return
+        if stream and self.queue.is_capturing(stream):
+            raise ProfileError(
+                f"the first launch of this session on GPU {device} would be captured into a CUDA "
+                "graph, and the session has to measure the clocks of the GPU before; start the "
+                "session where CUDA is in use already, or launch a kernel in it before the capture"
+            )
+        self.devices[device] = _Device(device, self.clock_bits)
+        self._take(0)
 
     def begin(
         self,
@@ -104,51 +155,53 @@ class GPURecorder:
         path: str,
         device: int,
         stream: int,
+        memory_left: int,
     ) -> GPURecording:
-        """A launch with a zeroed profile buffer, whose kernel is queued next."""
+        """A launch with a zeroed profile buffer, whose kernel is queued next; what it takes of the
+        memory that the session has left is at least its `bytes`."""
+        found = GPURecording(
+            kernel, grid, capacity, path, device, stream, size, heap, host_thread(), 0
+        )
         if self.queue.is_capturing(stream):
-            raise ProfileError(
-                "a launch that is captured into a CUDA graph is not recorded; capture outside of "
-                "the session"
-            )
-        address = self.queue.allocate(self.devices[device].pool, size + heap.size, stream)
+            found.captured = capture(self.queue, device, stream, found.bytes, memory_left)
+            found.address = found.captured.buffer
+        else:
+            found.address = self.devices[device].take(found.bytes)
+            if not found.address:
+                pool = self.devices[device].pool
+                found.address = self.queue.allocate(pool, found.bytes, stream)
+                found.release = True
         if heap.chunks:
             chunks = wire.offset_of(wire.HEAP_HEAD, "chunks")
-            self.queue.set_word(address + size + chunks, heap.chunks, stream)
-        now = time.perf_counter_ns()
-        launch = Launch(
-            kernel=kernel,
-            grid=grid,
-            capacity=capacity,
-            host_start=now,
-            host_end=now,
-            buffer=np.zeros(0, np.uint8),
-            path=path,
-            thread=host_thread(),
-            device=device,
-        )
-        return GPURecording(launch, address, size, heap, stream)
+            self.queue.set_word(found.address + size + chunks, heap.chunks, stream)
+        found.host_start = time.perf_counter_ns()
+        return found
 
     def end(self, recording: GPURecording) -> None:
         """Queues the way of the records to the host, behind the kernel."""
-        recording.launch.host_end = time.perf_counter_ns()
+        recording.host_end = time.perf_counter_ns()
+        self.pending.append(recording)
+        if recording.captured is not None:
+            recording.captured.keep(recording.stream)
+            return
         size = recording.bytes
         recording.host = self._take(size)
         self.queue.copy_to_host(recording.host, recording.address, size, recording.stream)
-        self.queue.release(recording.address, recording.stream)
-        self.pending.append(recording)
+        if recording.release:
+            self.queue.release(recording.address, recording.stream)
 
     def abandon(self, recording: GPURecording) -> None:
         """Gives the memory of a launch back whose records nobody wants."""
-        self.queue.release(recording.address, recording.stream)
+        if recording.release:
+            self.queue.release(recording.address, recording.stream)
 
     def _take(self, size: int) -> int:
         """Pinned memory of an arena."""
-        if self.used + size > PINNED_BYTES or not self.arenas:
-            self.arenas.append(cuda.allocate_host(max(PINNED_BYTES, size)))
+        if self.used + size > ARENA_BYTES or not self.arenas:
+            self.arenas.append(cuda.allocate_host(max(ARENA_BYTES, size)))
             self.used = 0
         address = self.arenas[-1] + self.used
-        self.used += -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
+        self.used += _aligned(size)
         return address
 
     def finish(self) -> tuple[list[Launch], list[GPUClock]]:
@@ -157,33 +210,55 @@ class GPURecorder:
         After an error of a kernel the driver copies nothing more: those launches are not among
         them, and `error` says what it said.
         """
-        clocks = []
+        clocks = {}
         for device in self.devices.values():
             try:
                 cuda.synchronize(device.device)
                 device.pairs.append(timer_pair(device.device))
             except cuda.CUDAError as problem:
                 self.error = str(problem)
-            clocks.append(_clock(device))
+            clocks[device.device] = _clock(device)
         launches = []
         for recording in self.pending:
+            if recording.captured is not None:
+                launches += self._replays(recording, clocks[recording.device])
+                continue
             data = cuda.host_bytes(recording.host, recording.bytes)
             if self.error and not data[: recording.size].any():
                 self.lost += 1
-                continue
-            recording.launch.buffer = data[: recording.size].copy()
-            _take_chunks(recording, data[recording.size :])
-            launches.append(recording.launch)
+            else:
+                launches.append(recording.launch(data))
         if not self.error:
             for arena in self.arenas:
                 cuda.release_host(arena)
-        return launches, clocks
+            for device in self.devices.values():
+                cuda.release_device(device.arena)
+        return launches, list(clocks.values())
+
+    def _replays(self, recording: GPURecording, clock: GPUClock) -> list[Launch]:
+        """The replays of a launch that went into a graph, in their order."""
+        assert recording.captured is not None
+        if self.error:  # nothing can be read from the device any more
+            self.lost += 1
+            return []
+        count, buffers = recording.captured.replays()
+        self.lost += count - len(buffers)
+        behind = int(clock.host_ns[0] - clock.timer_ns[0])
+        timer = wire.header_offset("timer_start")
+        launches = []
+        for data in buffers:
+            began = int(data[timer : timer + 8].view("<i8")[0])
+            launches.append(recording.launch(data, began + behind))
+        return launches
 
 
-def _take_chunks(recording: GPURecording, data: np.ndarray) -> None:
+def _aligned(size: int) -> int:
+    return -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
+
+
+def _take_chunks(heap: Heap, launch: Launch, data: np.ndarray) -> None:
     """Makes chunks of a heap, as the flush strategy leaves them: those that are full. What a
     chunk that is not full holds is what is left in the unit's segment."""
-    heap, launch = recording.heap, recording.launch
     if not heap.chunks:
         return
     taken = min(int(data[:4].view("<u4")[0]), heap.chunks)

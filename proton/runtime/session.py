@@ -20,6 +20,7 @@ from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.compiler import GPUKernel
 from proton.language import profiling
+from proton.runtime import cuda
 from proton.runtime.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.gpu_profile import GPURecorder, GPURecording, heap_of
 from proton.runtime.grid import host_thread
@@ -128,6 +129,10 @@ class Session:
         self.finished = False
         self.calibration: Calibration = calibrate()
         self.arena.take(1)
+        device = cuda.device_in_use()
+        if device is not None:
+            self.gpu = GPURecorder(self.key.clock_bits)
+            self.gpu.prepare(device)
         self.pairs = [clock_pair()]
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
 
@@ -193,15 +198,24 @@ class Session:
                 return None
             if self.gpu is None:
                 self.gpu = GPURecorder(self.key.clock_bits)
-            self.gpu.prepare(device)
+            self.gpu.prepare(device, stream)
             if size + heap.size > self.memory_left:
                 self.dropped += 1
                 return None
-            self.memory_left -= size + heap.size
             number = self._kernel_number(kernel, profile, options)
-            return self.gpu.begin(
-                number, grid, profile["capacity"], size, heap, self.host.path(), device, stream
+            recording = self.gpu.begin(
+                number,
+                grid,
+                profile["capacity"],
+                size,
+                heap,
+                self.host.path(),
+                device,
+                stream,
+                self.memory_left,
             )
+            self.memory_left -= recording.taken
+            return recording
 
     def end_gpu_launch(self, recording: GPURecording, launched: bool) -> None:
         """Queues the way of the launch's records to the host; one that failed, or that the session

@@ -5,6 +5,7 @@ The stand-in writes into a profile buffer what a kernel would write, by tests/pu
 
 import contextlib
 import ctypes
+import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import ProfileError
-from proton.runtime import cuda, gpu_profile
+from proton.runtime import cuda, gpu_graph, gpu_profile
 from proton.runtime.gpu_calibration import GPUCalibration, TimerPair
 from proton.trace.wire import block_bytes
 from tests.compile.fake_cuda import STREAM, FakeDriver
@@ -24,6 +25,7 @@ from tests.pure import synthetic
 
 TIMER = 1_790_000_000_000_000_000
 SMS, WARPS, CAPACITY = 3, 4, 64
+KEEP, COUNT = 1, 2
 
 
 @dataclass
@@ -38,6 +40,9 @@ class ProfilingDriver(FakeDriver):
     turns: int = 5
     chunks: int = 0  # that the host says the heap has
     before_launch: Callable[[], Any] = lambda: None
+    in_use: int | None = None
+    arenas: dict[int, Any] = field(default_factory=dict)
+    graph: list[Callable[[], None]] = field(default_factory=list)  # what was captured
 
     def install(self, monkeypatch: Any) -> None:
         super().install(monkeypatch)
@@ -47,6 +52,14 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(cuda, "release_host", lambda address: self.host.pop(address))
         monkeypatch.setattr(cuda, "synchronize", self._synchronize)
         monkeypatch.setattr(cuda, "device_name", lambda device: "NVIDIA Nothing")
+        monkeypatch.setattr(cuda, "device_in_use", lambda: self.in_use)
+        monkeypatch.setattr(cuda, "allocate_device", self._allocate_device)
+        monkeypatch.setattr(cuda, "release_device", lambda address: self.arenas.pop(address))
+        monkeypatch.setattr(cuda, "read_device", self._read_device)
+        monkeypatch.setattr(cuda, "capture_aside", contextlib.nullcontext)
+        monkeypatch.setattr(cuda, "launch_once", self._launch_once)
+        monkeypatch.setattr(gpu_profile, "ARENA_BYTES", 0)  # all from the pool
+        monkeypatch.setattr(gpu_graph, "_functions", lambda device: (KEEP, COUNT))
         monkeypatch.setattr(cuda, "programs_per_sm", lambda function, threads, shared: 8)
         monkeypatch.setattr(gpu_profile, "calibrate", lambda device, bits: GPUCalibration(9.0, 2.0))
         monkeypatch.setattr(gpu_profile, "timer_pair", self._timer_pair)
@@ -61,6 +74,37 @@ class ProfilingDriver(FakeDriver):
         block = ctypes.create_string_buffer(size)
         self.host[ctypes.addressof(block)] = block
         return ctypes.addressof(block)
+
+    def _allocate_device(self, size: int) -> int:
+        block = ctypes.create_string_buffer(max(1, size))
+        self.arenas[ctypes.addressof(block)] = block
+        return ctypes.addressof(block)
+
+    def _read_device(self, address: int, size: int) -> np.ndarray:
+        return np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
+
+    def clear(self, address: int, size: int, stream: int) -> None:
+        assert self.capturing
+        self.graph.append(lambda: ctypes.memset(address, 0, size))
+
+    def _launch_once(
+        self, function: int, programs: int, threads: int, stream: int, arguments: list[Any]
+    ) -> None:
+        """What the kernels of gpu_graph.py do."""
+        assert self.capturing
+        assert stream == STREAM
+        values = [value for value, _ in arguments]
+
+        def keep() -> None:
+            buffer, log, size, slots = values
+            number = ctypes.c_uint32.from_address(log).value
+            if number < slots:
+                ctypes.memmove(log + gpu_graph.HEAD_BYTES + number * size, buffer, size)
+
+        def count() -> None:
+            ctypes.c_uint32.from_address(values[0]).value += 1
+
+        self.graph.append({KEEP: keep, COUNT: count}[function])
 
     def _synchronize(self, device: int) -> None:
         if self.broken:
@@ -92,8 +136,10 @@ class ProfilingDriver(FakeDriver):
 
     def _launch(self, config: int, function: int, parameters: int, extra: int | None) -> int:
         self.before_launch()
-        # A launch with records is queued behind the allocation of its buffer, its last argument.
+        # A launch with records is queued behind the allocation of its buffer, its last argument,
+        # unless that is in an arena.
         is_instrumented = bool(self.events) and self.events[-1][0] in ("allocate", "chunks")
+        is_instrumented |= self.capturing or gpu_profile.ARENA_BYTES > 0
         self.read = [ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint64][: 2 + is_instrumented]
         status = super()._launch(config, function, parameters, extra)
         launch, values = self.launches[-1]
@@ -103,8 +149,14 @@ class ProfilingDriver(FakeDriver):
             data = written(launch.grid, self.turns)
             if self.chunks:
                 data = flushed(launch.grid, self.turns, self.chunks)
-            room = len(self.buffers[instrumented])  # other layouts than this one may have less
-            ctypes.memmove(instrumented, data.tobytes(), min(room, data.size))
+            room = data.size  # other layouts than this one may have less
+            if instrumented in self.buffers:
+                room = min(room, len(self.buffers[instrumented]))
+            if self.capturing:
+                later = data.tobytes()
+                self.graph.append(lambda: ctypes.memmove(instrumented, later, room))
+            else:
+                ctypes.memmove(instrumented, data.tobytes(), room)
         return status
 
 
@@ -295,6 +347,60 @@ def test_memory_is_bounded(driver: ProfilingDriver) -> None:
     assert [e[0] for e in driver.events].count("launch") == 5
     assert [e[0] for e in driver.events].count("copy") == 2
     assert (run.totals.launches, run.totals.dropped_launches) == (2, 3)
+
+
+def test_buffers_are_of_an_arena_while_it_lasts(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    size = block_bytes(WARPS, CAPACITY, 0, 32)
+    gpu_profile.ARENA_BYTES = 3 * size + size // 2  # the fixture puts it back
+    driver.in_use = 0
+    with proton.profile("run") as run:
+        assert len(driver.arenas) == 1, "where CUDA is in use, a session prepares at once"
+        for grid in (1, 2, 1, 1):
+            rounds[grid,](x, 5)
+    (arena,) = {e[1] for e in driver.events if e[0] == "copy" and e[2] == 2 * size}
+    places = [e[1] - arena for e in driver.events if e[0] == "copy"]
+    assert places[:2] == [-size, 0]
+    names = [event[0] for event in driver.events]
+    assert names[:4] == ["launch", "copy"] * 2
+    assert names[4:] == ["allocate", "launch", "copy", "release"] * 2
+    assert (run.totals.launches, run.totals.slices) == (4, 5 * WARPS * 5)
+    assert not driver.arenas
+    assert not driver.buffers
+    assert not driver.host
+
+
+@pytest.mark.parametrize("replays", [0, 1, 3, 5])
+def test_replays_of_a_graph_are_kept_apart(driver: ProfilingDriver, replays: int) -> None:
+    """Also where its log has room for three only."""
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    size = block_bytes(WARPS, CAPACITY, 0, 32) * 2
+    driver.in_use = 0
+    with proton.knobs.scope(profile_memory=5 * size - 1), proton.profile("run") as run:
+        driver.capturing = True
+        rounds[2,](x, 5)
+        driver.capturing = False
+        for number in range(replays):
+            for node in driver.graph:
+                node()
+            driver.graph[1] = functools.partial(
+                ctypes.memmove,
+                next(iter(reversed(driver.arenas))) + gpu_graph.HEAD_BYTES + 3 * size,
+                written((2, 1, 1), number).tobytes(),
+                size,
+            )
+        rounds[2,](x, 5)  # too little is left
+    assert [event[0] for event in driver.events] == ["launch", "launch"]
+    kept = min(replays, 3)
+    assert run.totals.launches == kept
+    assert run.totals.dropped_launches == replays - kept + 1
+    turns = [5, 0, 1][:kept]
+    scopes = run.frame[run.frame.kind == "scope"]
+    found = [int((scopes.launch == number).sum()) for number in range(kept)]
+    assert found == [2 * WARPS * count for count in turns]
+    assert len(driver.arenas) == 1, "the graph may be replayed again"
 
 
 def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) -> None:
