@@ -1,13 +1,16 @@
 """From the cycles of a GPU's SMs to nanoseconds of the host, launch by launch.
 
 Each program leaves pairs (cycles, timer) of its SM: one at init and, unless it was killed, one at
-the end. Within a launch all SMs run at one rate, and each counts from a zero of its own: timer =
-rate * cycles + offset(SM), by least squares. The line through the pairs of the device's GPUClock
-takes the timer to the host's clock.
+the end. Within a launch each SM counts at a rate and from a zero of its own: timer = rate(SM) *
+cycles + offset(SM), by least squares. The rates lie so close together that a short launch, whose
+pairs tell one SM's rate poorly, does better with the slope of all of them: each SM takes a mean of
+its own slope and the launch's, weighted by their precision. The line through the pairs of the
+device's GPUClock takes the timer to the host's clock.
 
-A time may be off by half the grain of the timer and the largest residual of its SM's pairs. That
-is against other times of the same GPU; against the host the uncertainty of the device's line
-comes on top.
+At a pair, and so between two, the line of an SM is off by at most half the grain of the timer and
+the SM's largest residual; a duration, the difference of two such times, by at most twice that,
+which is what is stated. That is against other times of the same GPU; against the host the
+uncertainty of the device's line comes on top.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +27,9 @@ from proton.viewer.decode import Decoded
 RATE_ERROR = 0.01  # a launch that tells its rate less well takes the median of those that do
 # Two clocks that both count ns drift apart by less; pairs that tell the drift less well do not.
 MAX_DRIFT = 1e-4
+# The standard deviation of the rates of a launch's SMs, as a part of their mean: those of different
+# GPCs were 1e-4 to 2e-4 apart on an H200 (132 SMs at once, each waiting 1000 us of the timer).
+RATE_SPREAD = 2e-4
 MAX_GRAIN = 1024  # ns; no timer is coarser, but few values may have a larger divisor
 UNKNOWN_RATE = 1.0  # ns a cycle where nothing tells it; the error is then the launch's length
 
@@ -32,20 +38,21 @@ UNKNOWN_RATE = 1.0  # ns a cycle where nothing tells it; the error is then the l
 class LaunchClock:
     """What the pairs of one launch told; `measured` is False where nothing told the rate.
 
-    `start_ns` and `end_ns` are the first and the last timer of its programs on the host's axis.
+    `rate` is what its SMs have in common, `error_ns` the largest of its programs. `start_ns` and
+    `end_ns` are the first and the last timer of its programs on the host's axis.
     """
 
     rate: float  # ns a cycle
     measured: bool
-    residual_ns: float
+    error_ns: float
     start_ns: int
     end_ns: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class GPUTimes:
-    """ns = slope * (cycles - zero) + offset, off by at most error_ns: a row a program of the run,
-    empty for those that no GPU ran.
+    """ns = slope * (cycles - zero) + offset: a row a program of the run, empty for those that no
+    GPU ran. No time is off by more than error_ns, nor is the difference of two of one SM.
 
     `launches` has the clocks of the launches of which any program began, `hosts` the lines from
     timer to host of their devices.
@@ -78,6 +85,9 @@ class _Pairs:
     program_sm: np.ndarray  # of each program that began
     cycles_zero: np.ndarray  # of each SM: u64
     timer_zero: np.ndarray
+    # Of each SM, around the means of its pairs; products / squares is its own slope.
+    squares: np.ndarray  # the sum of cycles * cycles
+    products: np.ndarray  # the sum of cycles * timer
     interval: np.ndarray  # the first and the last timer: u64
 
 
@@ -123,23 +133,27 @@ def gpu_times(raw: RawRun, decoded: Mapping[int, Decoded], programs: np.ndarray)
     slope, offset, error = np.zeros((3, programs[-1]))
     launches = {}
     for number, found in pairs.items():
-        host, rate = hosts[device[number]], rates[number] or UNKNOWN_RATE
+        host, measured = hosts[device[number]], bool(rates[number])
+        if measured:
+            rate = _sm_rates(found, rates[number], grain[device[number]])
+        else:
+            rate = np.full(found.squares.size, UNKNOWN_RATE)
         mean, residual = _offsets(found, rate)
-        off = grain[device[number]] / 2 + residual
-        if not rates[number]:
-            off += _length(decoded[number], found) * rate
+        off = grain[device[number]] + 2 * residual
+        if not measured:
+            off += _length(decoded[number], found) * UNKNOWN_RATE
         began = found.timer_zero - np.uint64(host.ticks_zero)
         sm = found.program_sm
         rows = programs[number] + np.flatnonzero(decoded[number].state != State.UNTOUCHED)
         zero[rows] = found.cycles_zero[sm]
-        slope[rows] = rate * host.slope
+        slope[rows] = rate[sm] * host.slope
         offset[rows] = ((began.view(np.int64) + mean) * host.slope + host.ns_zero)[sm]
         error[rows] = off[sm]
         start, end = host.ns(found.interval).tolist()
         launches[number] = LaunchClock(
-            rate=rate,
-            measured=bool(rates[number]),
-            residual_ns=float(residual.max()),
+            rate=rates[number] or UNKNOWN_RATE,
+            measured=measured,
+            error_ns=float(off.max()),
             start_ns=start,
             end_ns=end,
         )
@@ -157,10 +171,15 @@ def _pairs(d: Decoded, where: str) -> _Pairs:
     require(latest < MAX_NS, where, "the global timer must be a time in ns", latest)
     hardware = d.hardware[np.append(began, ended)]
     _, first, sm = np.unique(hardware, return_index=True, return_inverse=True)
+    cycles_since = (cycles - cycles[first][sm]).view(np.int64).astype(np.float64)
+    timer_since = (timer - timer[first][sm]).view(np.int64).astype(np.float64)
+    centred = cycles_since - _means(cycles_since, sm)[sm]
     return _Pairs(
         sm=sm,
-        cycles=(cycles - cycles[first][sm]).view(np.int64).astype(np.float64),
-        timer=(timer - timer[first][sm]).view(np.int64).astype(np.float64),
+        cycles=cycles_since,
+        timer=timer_since,
+        squares=np.bincount(sm, centred * centred),
+        products=np.bincount(sm, centred * (timer_since - _means(timer_since, sm)[sm])),
         program_sm=sm[: began.size],
         cycles_zero=cycles[first],
         timer_zero=timer[first],
@@ -194,7 +213,7 @@ def _grain(pairs: Sequence[_Pairs]) -> float:
 def _rates(
     pairs: Mapping[int, _Pairs], device: Mapping[int, int], grain: Mapping[int, float]
 ) -> dict[int, float]:
-    """ns a cycle of each launch; 0 where nothing tells it.
+    """ns a cycle of each launch, all its SMs together; 0 where nothing tells it.
 
     That is its own slope if that is known within RATE_ERROR, else the median of the device's
     launches whose slopes are, else its own if there is any.
@@ -203,12 +222,10 @@ def _rates(
     sure: dict[int, list[float]] = {}
     unsure = []
     for number, found in pairs.items():
-        cycles = found.cycles - _means(found.cycles, found.sm)[found.sm]
-        timer = found.timer - _means(found.timer, found.sm)[found.sm]
-        spread = float(cycles @ cycles)
-        slopes[number] = max(float(cycles @ timer) / spread, 0.0) if spread > 0 else 0.0
-        noise = grain[device[number]] / 12**0.5  # of a value rounded to the grain
-        if slopes[number] and noise <= RATE_ERROR * slopes[number] * spread**0.5:
+        squares = float(found.squares.sum())
+        slopes[number] = max(float(found.products.sum()) / squares, 0.0) if squares > 0 else 0.0
+        noise = _noise(grain[device[number]])
+        if slopes[number] and noise <= RATE_ERROR * slopes[number] * squares**0.5:
             sure.setdefault(device[number], []).append(slopes[number])
         else:
             unsure.append(number)
@@ -218,9 +235,26 @@ def _rates(
     return slopes
 
 
-def _offsets(pairs: _Pairs, rate: float) -> tuple[np.ndarray, np.ndarray]:
+def _sm_rates(pairs: _Pairs, common: float, grain: float) -> np.ndarray:
+    """ns a cycle of each SM: the mean, weighted by precision, of its own slope, whose variance is
+    noise**2 / squares, and of the launch's, from which the SM's rate deviates by RATE_SPREAD.
+
+    Written so that an SM of one pair, which has no slope, needs no case of its own.
+    """
+    between = (RATE_SPREAD * common) ** 2
+    weight = between / (between * pairs.squares + _noise(grain) ** 2)
+    rate = common + weight * (pairs.products - common * pairs.squares)
+    return np.where(rate > 0, rate, common)  # timers of a broken header may run backwards
+
+
+def _noise(grain: float) -> float:
+    """The standard deviation of a value rounded to the grain."""
+    return grain / 12**0.5
+
+
+def _offsets(pairs: _Pairs, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of each SM: the timer at its zero (since its first pair), and its largest residual."""
-    apart = pairs.timer - rate * pairs.cycles
+    apart = pairs.timer - rate[pairs.sm] * pairs.cycles
     mean = _means(apart, pairs.sm)
     residual = np.zeros(mean.size)
     np.maximum.at(residual, pairs.sm, np.abs(apart - mean[pairs.sm]))

@@ -172,10 +172,10 @@ class Run:
             ]
             rates = sorted(1 / clock.rate for clock in clocks if clock.measured)
             speed = f", {rates[len(rates) // 2]:.2f} GHz" if rates else ""
-            residual = max(clock.residual_ns for clock in clocks)
+            error = max(clock.error_ns for clock in clocks)
             facts[gpu_name(self.raw, device)] = (
-                f"{len(set(sms.tolist()))} SMs used{speed}; clocks of the SMs agree with the timer "
-                f"within {residual:.0f} ns, the timer with the host within "
+                f"{len(set(sms.tolist()))} SMs used{speed}; clocks of the SMs agree within "
+                f"{error:.0f} ns, the timer with the host within "
                 f"{gpu.host_error_ns(device):.0f} ns"
             )
         return facts

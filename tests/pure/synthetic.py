@@ -300,7 +300,7 @@ def random_run(seed: int, *, crossing: bool = False) -> RawRun:
 
 @dataclass
 class Chip:
-    """A GPU whose clocks are known exactly: its SMs count from anywhere, all at one rate."""
+    """A GPU whose clocks are known exactly: its SMs count from anywhere, at the rates one says."""
 
     random_: random.Random
     device: int = 0
