@@ -2,10 +2,10 @@
 
     python benchmarks/gpu_profiling.py [--json FILE]
 
-Kernel times are of Nsight Compute (`ncu --clock-control none`), which runs this file again, once for
-Proton and once for each mode of Triton's; medians of 10 launches, of 5 for Triton's Proton. The loop
-kernel has 132 programs of 4 warps that go round 2000 times with one scope in the body; its cost of
-a slice is in cycles of 1.98 GHz. Host times are of launches in a row.
+Kernel times are of Nsight Compute (`ncu --clock-control none`), which runs this file again, once
+for Proton and once for each mode of Triton's; medians of 10 launches, of 5 for Triton's Proton. The
+loop kernel has 132 programs of 4 warps that go round 2000 times with one scope in the body; its
+cost of a slice is in cycles of 1.98 GHz. Host times are of launches in a row.
 
 Fidelity is of kernels of one warp on every SM that begin at a tick of the global timer and wait
 until it has gone on by so much; what it says then is the true duration.
@@ -139,6 +139,7 @@ OURS: dict[str, dict[str, Any]] = {
     "off": {},
     "default": {"capacity": 0},
     "64-bit clock": {"clock_bits": 64},
+    "global buffer": {"buffer": "global"},
     "program": {"placement": "program"},
     "counting": {"strategy": "counting"},
 }

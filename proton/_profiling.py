@@ -22,6 +22,7 @@ def start(
     placement: str = "schedule",
     clock_bits: int = 32,
     granularity: str = "warp",
+    buffer: str = "auto",
 ) -> None:
     """Starts recording: every launch from here on is instrumented, if it has scopes.
 
@@ -34,7 +35,10 @@ def start(
     On a GPU the unit that records is a warp, or by `granularity` the first of "warp_2", "warp_4",
     "warp_8", "warp_group" (4 warps), "warp_group_2", "warp_group_4" or "cta"; `capacity` is that
     of a unit, rounded up to a power of two; and records have `clock_bits` of the SM's cycle
-    counter: 32, which are unambiguous for kernels of up to 2^32 cycles (two seconds), or 64.
+    counter: 32, which are unambiguous for kernels of up to 2^32 cycles (two seconds), or 64. The
+    rings of strategy "circular" lie in `buffer` "shared" or "global" memory while the kernel runs;
+    with "auto" in shared memory where a kernel has scopes in loops and that leaves as many programs
+    on an SM as there were.
     Raises ProfileError when a session is running.
     """
     if not knobs.profile_disable:
@@ -45,6 +49,7 @@ def start(
             placement=placement,
             clock_bits=clock_bits,
             granularity=granularity,
+            buffer=buffer,
         )
 
 

@@ -12,22 +12,35 @@ class Architecture:
 
     chip: str  # as ptxas and LLVM name it; "a" is the feature set of that one chip
     ptx: int  # the first PTX version that knows the chip, or what its instructions need
-    # The most shared memory of a program (CUDA Programming Guide, "Technical Specifications per
-    # Compute Capability").
-    shared_bytes: int
+    # CUDA Programming Guide, "Technical Specifications per Compute Capability".
+    shared_bytes: int  # of a program at most
+    sm_shared_bytes: int
+    sm_threads: int
+    sm_programs: int
+
+    def programs_per_sm(self, threads: int, shared: int) -> int:
+        """How many programs of so many threads and bytes of shared memory an SM holds at once,
+        where registers do not limit them."""
+        taken = shared + RESERVED_SHARED
+        taken = -(-taken // SHARED_UNIT) * SHARED_UNIT
+        return min(self.sm_programs, self.sm_threads // threads, self.sm_shared_bytes // taken)
 
 
+RESERVED_SHARED = 1024  # bytes that each program takes besides its own
+SHARED_UNIT = 128  # bytes in which shared memory is given out
 ARCHITECTURES = {
-    80: Architecture("sm_80", 84, 163 * 1024),
-    86: Architecture("sm_86", 84, 99 * 1024),
-    89: Architecture("sm_89", 84, 99 * 1024),
-    90: Architecture("sm_90a", 84, 227 * 1024),
-    100: Architecture("sm_100a", 86, 227 * 1024),
-    120: Architecture("sm_120a", 87, 99 * 1024),
+    80: Architecture("sm_80", 84, 163 * 1024, 164 * 1024, 2048, 32),
+    86: Architecture("sm_86", 84, 99 * 1024, 100 * 1024, 1536, 16),
+    89: Architecture("sm_89", 84, 99 * 1024, 100 * 1024, 1536, 24),
+    90: Architecture("sm_90a", 84, 227 * 1024, 228 * 1024, 2048, 32),
+    100: Architecture("sm_100a", 86, 227 * 1024, 228 * 1024, 2048, 32),
+    120: Architecture("sm_120a", 87, 99 * 1024, 100 * 1024, 1536, 24),
 }
 WARP_SIZE = 32
 MAX_WARPS = 32
 MAX_REGISTERS = 255  # of one thread
+SM_REGISTERS = 64 * 1024
+REGISTER_UNIT = 8  # registers of a thread are given out in such pieces
 
 
 @dataclass(frozen=True)

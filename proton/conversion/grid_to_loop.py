@@ -10,7 +10,7 @@ function that takes full segments (`proton.dialect.abi`).
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.conversion.proton_gpu_to_llvm import BLOCK_BYTES_ATTRIBUTE
+from proton.conversion.allocate_profile import BLOCK_BYTES_ATTRIBUTE
 from proton.dialect.abi import Argument, added_arguments
 from proton.dialect.emit import call_c, constant, loop
 from proton.dialect.memory import element_pointer, pointer_type

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.targets import WARP_SIZE
+from proton.conversion.allocate_profile import PROFILE_ATTRIBUTE
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import num_warps
 from proton.passes import Pass, register
@@ -43,7 +44,7 @@ class LLVMToGPUModule(Pass):
         attributes = function.attributes
         is_kernel = "tt.kernel" in attributes
         for name in list(attributes):
-            if name.startswith(("tt.", "proton.")):
+            if name.startswith(("tt.", "proton.")) and name != PROFILE_ATTRIBUTE:
                 del attributes[name]
         if is_kernel:
             attributes["nvvm.kernel"] = ir.UnitAttr.get()

@@ -1,116 +1,22 @@
-"""Allocate and lower: where a program's records go, and on the CPU the code that writes them
-(a GPU's is in ttg_to_llvm/profile.py).
+"""Lower: the code that writes records on the CPU (a GPU's is in ttg_to_llvm/profile.py).
 
-`AllocateProfile` decides the layout of a program's block (proton/trace/wire.py) and adds the
-arguments; nothing else changes. `ProtonGPUToLLVM` writes each op as plain stores: the count of
-records lives in a local variable that LLVM keeps in a register. The clock is the time stamp
-counter, read by inline assembly that clobbers memory, so that no memory access of the work
-moves across it.
+Each op becomes plain stores: the count of records lives in a local variable that LLVM keeps in a
+register. The clock is the time stamp counter, read by inline assembly that clobbers memory, so that
+no memory access of the work moves across it.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.conversion.proton_to_proton_gpu import TABLE_ATTRIBUTE
-from proton.dialect.abi import Argument, add_argument, argument
+from proton.conversion.allocate_profile import RECORDS, in_loop, profile_layout
+from proton.dialect.abi import Argument, argument
 from proton.dialect.emit import constant, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
 from proton.dialect.mlir import arith, ir, llvm
 from proton.dialect.walk import all_ops, before, kernel_functions, ops_named
 from proton.passes import Pass, register
 from proton.trace import wire
-
-PROFILE_ATTRIBUTE = "proton.profile"  # on the kernel, JSON: see `profile_layout`
-BLOCK_BYTES_ATTRIBUTE = "proton.block_bytes"
-DEFAULT_CAPACITY = 256  # records of a program whose scopes are in loops: 8 KiB with payload
-GPU_CAPACITY = 64  # the same of a warp: there are many
-GLOBAL = 1  # address space of a GPU's memory
-_LOOPS = ("scf.for", "scf.while")
-RECORDS = ("proton_gpu.circular_record", "proton_gpu.flush_record", "proton_gpu.counting_record")
-
-
-@register
-@dataclass(frozen=True)
-class AllocateProfile(Pass):
-    """Sizes the profile block of each instrumented kernel and adds its arguments.
-
-    `capacity` 0 means: exactly as many records as a unit makes where that is known, else
-    `DEFAULT_CAPACITY`. A program has `units` units; with 0 it is on the CPU, where the program is
-    the unit and the code takes the host's thread, too. On a GPU a unit has `unit_warps` warps, and
-    the capacity is rounded up to a power of two.
-    """
-
-    name: ClassVar[str] = "allocate-profile"
-
-    strategy: str = "circular"
-    capacity: int = 0
-    units: int = 0
-    unit_warps: int = 1
-    clock_bits: int = 64
-
-    def run(self, module: Any) -> None:
-        called = bool(ops_named(module, "proton_gpu.attach"))
-        for function in kernel_functions(module):
-            if ops_named(function, "proton_gpu.init"):
-                self._allocate(function, called)
-
-    def _allocate(self, function: Any, called: bool) -> None:
-        """`called`: whether functions that the kernel calls record, any number of times."""
-        records = ops_named(function, *RECORDS)
-        scopes = json.loads(function.attributes[TABLE_ATTRIBUTE].value)["scopes"]
-        slots = max((len(scope["payload"]) for scope in scopes), default=0)
-        on_gpu = self.units > 0
-        default = GPU_CAPACITY if on_gpu else DEFAULT_CAPACITY
-        capacity = self.capacity or (default if called else _auto_capacity(records, default))
-        if on_gpu:
-            capacity = 1 << (capacity - 1).bit_length()
-        if self.strategy == "counting":
-            capacity = 0
-        units = max(1, self.units)
-        bytes_ = wire.block_bytes(units, capacity, slots, self.clock_bits)
-        add_argument(function, Argument.PROFILE, pointer_type(GLOBAL if on_gpu else 0))
-        if not on_gpu:
-            add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))
-            if self.strategy == "flush":
-                add_argument(function, Argument.FLUSH, pointer_type())
-        layout = json.loads(function.attributes[TABLE_ATTRIBUTE].value) | {
-            "strategy": self.strategy,
-            "capacity": capacity,
-            "payload_slots": slots,
-            "units": units,
-            "unit_warps": self.unit_warps,
-            "clock_bits": self.clock_bits,
-            "block_bytes": bytes_,
-        }
-        i64 = ir.IntegerType.get_signless(64)
-        function.attributes[PROFILE_ATTRIBUTE] = ir.StringAttr.get(json.dumps(layout))
-        function.attributes[BLOCK_BYTES_ATTRIBUTE] = ir.IntegerAttr.get(i64, bytes_)
-
-
-def profile_layout(function: Any) -> dict[str, Any] | None:
-    """The layout that `AllocateProfile` chose; None for a kernel without records.
-
-    Keys: strategy, capacity, payload_slots, units, unit_warps, clock_bits, block_bytes, scopes (the
-    table), emptied.
-    """
-    if PROFILE_ATTRIBUTE not in function.attributes:
-        return None
-    layout: dict[str, Any] = json.loads(function.attributes[PROFILE_ATTRIBUTE].value)
-    return layout
-
-
-def _auto_capacity(records: list[Any], default: int) -> int:
-    return default if any(_in_loop(op) for op in records) else max(1, len(records))
-
-
-def _in_loop(op: Any) -> bool:
-    while op is not None and op.name != "func.func":
-        if op.name in _LOOPS:
-            return True
-        op = op.parent.operation if op.parent is not None else None
-    return False
 
 
 @register
@@ -150,7 +56,7 @@ class _Lowering:
         self.record_bytes = wire.record_bytes(layout["payload_slots"])
         self.segment = wire.segments_offset(1)
         records = ops_named(function, *RECORDS)
-        self.may_wrap = len(records) > self.capacity or any(map(_in_loop, records))
+        self.may_wrap = len(records) > self.capacity or any(map(in_loop, records))
         self.count: Any = None  # address of the number of records so far
         self.rules: dict[str, Callable[[Any], None]] = {
             "proton_gpu.init": self._init,

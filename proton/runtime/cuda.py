@@ -258,13 +258,17 @@ def release_host(address: int) -> None:
 
 
 def launch_once(
-    function: int, programs: int, threads: int, stream: int, arguments: list[tuple[int, Any]]
+    function: int,
+    programs: int,
+    threads: int,
+    stream: int,
+    arguments: list[tuple[int, Any]],
+    shared: int = 0,
 ) -> None:
     """A launch where its cost does not matter; arguments are (value, ctypes type)."""
     values = tuple(value for value, _ in arguments), tuple(kind for _, kind in arguments)
-    _call(
-        _driver().cuLaunchKernel, function, programs, 1, 1, threads, 1, 1, 0, stream, values, 0
-    )
+    size = programs, 1, 1, threads, 1, 1, shared
+    _call(_driver().cuLaunchKernel, function, *size, stream, values, 0)
 
 
 def programs_per_sm(function: int, threads: int, shared: int) -> int:

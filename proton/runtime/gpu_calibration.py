@@ -136,7 +136,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
             (ITERATIONS, ctypes.c_int32),
             (memory, ctypes.c_void_p),
         ]
-        cuda.launch_once(function, 1, _THREADS, stream, arguments)
+        cuda.launch_once(function, 1, _THREADS, stream, arguments, kernel.shared)
         queue.copy_to_host(host, memory, size, stream)
         cuda.synchronize(device)
         data = cuda.host_bytes(host, size)[segment:]

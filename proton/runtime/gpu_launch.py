@@ -24,7 +24,13 @@ from typing import Any, Protocol
 from proton.backends.nvidia.options import GPUOptions, Instrumentation
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import WARP_SIZE, GPUTarget
+from proton.base.targets import (
+    MAX_REGISTERS,
+    REGISTER_UNIT,
+    SM_REGISTERS,
+    WARP_SIZE,
+    GPUTarget,
+)
 from proton.compiler import GPUKernel, Specialization, compile_for_gpu, compile_lock
 from proton.language import types as ty
 from proton.runtime import cuda
@@ -36,6 +42,7 @@ from proton.runtime.grid import grid_sizes
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
+MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of residency
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _CONFIG = "IIIIIIIxxxxQQIxxxx"  # CUlaunchConfig: grid, block, shared bytes, stream, no attributes
@@ -133,10 +140,24 @@ class GPULauncher:
         described: list[Given],
         options: dict[str, Any],
     ) -> None:
-        """Compiles the kernel that is launched in its place while the session runs."""
+        """Compiles the kernel that is launched in its place while the session runs.
+
+        Where its registers cost residency, and the kernel does with so few that they do not, and
+        hardly spills, it gets those.
+        """
         with compile_lock:
             variant = self._variant(device, described, options, session.key)
-        plain.twins[session.key] = _Twin(variant, _perturbation(variant, plain))
+            found = _perturbation(variant, plain)
+            most = _most_registers(plain.kernel, found["blocks_per_sm_off"])
+            if found["blocks_per_sm"] < found["blocks_per_sm_off"] and most < variant.kernel.n_regs:
+                fewer = options | {"maxnreg": most}
+                other = self._variant(device, described, fewer, session.key)
+                instead = _perturbation(other, plain)
+                spills = instead["spills"] - instead["spills_off"]
+                is_resident = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
+                if is_resident and spills <= MOST_SPILLS:
+                    variant, found = other, instead
+        plain.twins[session.key] = _Twin(variant, found)
 
     def compile(
         self,
@@ -271,6 +292,13 @@ def _perturbation(profiled: _Variant, plain: _Variant) -> dict[str, int]:
     return found
 
 
+def _most_registers(kernel: GPUKernel, programs: int) -> int:
+    """The most registers of a thread with which so many programs fit on an SM."""
+    threads = WARP_SIZE * int(kernel.metadata["num_warps"])
+    most = SM_REGISTERS // (max(1, programs) * threads)
+    return min(MAX_REGISTERS, most - most % REGISTER_UNIT)
+
+
 def _checked_grid(grid: Any) -> tuple[int, int, int]:
     sizes = grid_sizes(grid)
     for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
@@ -381,7 +409,7 @@ def launch($grid, {parameters}*$rest, {options}, **$unknown):
     if $session is not None:
         if $session.key not in $variant.twins:
             return $long_way($grid, {bound}, $rest, $unknown)
-        return $profiled($variant, $session, $device, $stream($device), ($x, $y, $z), ({values},))
+        return $profiled($variant, $session, $device, $stream($device), ($x, $y, $z), ({listed}))
     try:
         $variant.launch($x, $y, $z, $stream($device), {values})
     except $StructError:  # a size that is no integer: the check says so
@@ -442,6 +470,7 @@ def _signature_launch(
         conditions=" or ".join(conditions),
         bound=f"{{{bound}}}",
         values=", ".join(value for *_, value, _ in reads),
+        listed="".join(f"{value}, " for *_, value, _ in reads),
     )
     prefix = "_"  # of our names: one that no parameter begins with
     while any(name.startswith(prefix) for name in names):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from proton.backends.nvidia.options import GRANULARITIES, Instrumentation
+from proton.backends.nvidia.options import BUFFERS, GRANULARITIES, Instrumentation
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.compiler import GPUKernel
@@ -107,6 +107,7 @@ class Session:
         placement: str = "schedule",
         clock_bits: int = 32,
         granularity: str = "warp",
+        buffer: str = "auto",
     ) -> None:
         self.name = name
         self.instrumentation = _check_instrumentation(strategy, capacity, placement)
@@ -115,8 +116,12 @@ class Session:
         if granularity not in GRANULARITIES:
             known = ", ".join(GRANULARITIES)
             raise ProfileError(f"granularity must be one of {known}, got {granularity!r}")
+        if buffer not in BUFFERS:
+            raise ProfileError(f"buffer must be one of {', '.join(BUFFERS)}, got {buffer!r}")
+        if buffer == "shared" and strategy != "circular":
+            raise ProfileError(f'strategy {strategy!r} has no buffer in shared memory; use "auto"')
         # What instrumented code for a GPU depends on.
-        self.key = Instrumentation(*self.instrumentation, clock_bits, granularity)
+        self.key = Instrumentation(*self.instrumentation, clock_bits, granularity, buffer)
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
         self.memory_left: int = knobs.profile_memory

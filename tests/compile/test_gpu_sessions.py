@@ -24,7 +24,7 @@ from tests.compile.fake_cuda import STREAM, FakeDriver
 from tests.pure import synthetic
 
 TIMER = 1_790_000_000_000_000_000
-SMS, WARPS, CAPACITY = 3, 4, 64
+SMS, WARPS, CAPACITY = 3, 4, 128  # as many records as shared memory has room for
 KEEP, COUNT = 1, 2
 
 
@@ -37,6 +37,7 @@ class ProfilingDriver(FakeDriver):
     host: dict[int, Any] = field(default_factory=dict)
     capturing: bool = False
     broken: str = ""  # what the driver says when somebody waits for it
+    arguments: int = 2  # of the kernel
     turns: int = 5
     chunks: int = 0  # that the host says the heap has
     before_launch: Callable[[], Any] = lambda: None
@@ -140,10 +141,11 @@ class ProfilingDriver(FakeDriver):
         # unless that is in an arena.
         is_instrumented = bool(self.events) and self.events[-1][0] in ("allocate", "chunks")
         is_instrumented |= self.capturing or gpu_profile.ARENA_BYTES > 0
-        self.read = [ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint64][: 2 + is_instrumented]
+        kinds = [ctypes.c_uint64, ctypes.c_int32][: self.arguments]
+        self.read = kinds + [ctypes.c_uint64] * is_instrumented
         status = super()._launch(config, function, parameters, extra)
         launch, values = self.launches[-1]
-        instrumented = values[2] if is_instrumented else 0
+        instrumented = values[-1] if is_instrumented else 0
         self.events.append(("launch", instrumented))
         if instrumented and not self.broken:
             data = written(launch.grid, self.turns)
@@ -292,6 +294,21 @@ def test_a_kernel_without_scopes_is_launched_as_it_is(driver: ProfilingDriver) -
             plain[3,](x, 5)
     assert driver.events == [("launch", 0)] * 2
     assert run.totals.launches == 0
+
+
+def test_a_kernel_without_arguments(driver: ProfilingDriver) -> None:
+    @proton.jit
+    def nothing():
+        proton.mark("here")
+
+    with proton.knobs.scope(backend="cuda"):
+        driver.arguments = 0
+        for _ in range(2):  # the second goes the short way
+            nothing[3,]()
+        with contextlib.suppress(proton.ProtonError), proton.profile("run"):
+            for _ in range(2):
+                nothing[3,]()
+    assert len(driver.launches) == 4
 
 
 def test_after_the_session_nothing_is_recorded_and_the_next_one_compiles_nothing(

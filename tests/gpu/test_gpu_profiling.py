@@ -104,6 +104,50 @@ def test_every_warp_records_its_slices(warps: int, options: dict[str, Any]) -> N
     assert run.totals.lost == 0
 
 
+@pytest.mark.parametrize("granularity", ["warp_2", "warp_group", "cta"])
+@pytest.mark.parametrize("buffer", ["shared", "global"])
+def test_a_unit_of_several_warps_has_one_ring(granularity: str, buffer: str) -> None:
+    x, warps = torch().zeros(128, device="cuda"), {"warp_2": 2, "warp_group": 4, "cta": 8}
+    with proton.profile("units", capacity=64, granularity=granularity, buffer=buffer) as run:
+        body[(3,)](x, 100, num_warps=8)
+    groups = slices(run, "body").groupby(["program", "unit"])
+    assert len(groups) == 3 * 8 // warps[granularity]
+    for _, group in groups:
+        assert list(group.iteration) == list(range(36, 100))
+
+
+@proton.jit
+def nested(x_ptr, n):
+    """Slices that end at one reading of the clock, in and out of loops."""
+    lane = tl.arange(0, 128)
+    for i in range(n):
+        with proton.scope("outer", i=i):
+            x = tl.load(x_ptr + lane)
+            with proton.scope("middle"):
+                y = x * 2.0
+                with proton.scope("inner"):
+                    x = tl.exp(y)
+        proton.mark("turn", i)
+        tl.store(x_ptr + lane, x)
+    proton.mark("end", n)
+    proton.mark("very end", n)
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "flush", "capacity": 4}, {"clock_bits": 64}])
+def test_records_that_share_a_reading_are_all_kept(options: dict[str, Any]) -> None:
+    x = torch().zeros(128, device="cuda")
+    with proton.profile("nested", **options) as run:
+        nested[(2,)](x, 7)
+    for name in ("outer", "middle", "inner"):
+        for _, group in slices(run, name).groupby(["program", "warp"]):
+            assert list(group.iteration) == list(range(7))
+    ends = slices(run, "outer").groupby(["program", "warp", "iteration"]).agg("first")
+    inner = slices(run, "inner").groupby(["program", "warp", "iteration"]).agg("first")
+    assert (ends.start_ns + ends.dur_ns == inner.start_ns + inner.dur_ns).all()
+    assert dict(run.marks.name.astype(str).value_counts()) == {"turn": 56, "end": 8, "very end": 8}
+    assert run.totals.lost == 0
+
+
 @pytest.mark.parametrize("strategy", ["circular", "flush"])
 def test_functions_that_are_called_record_where_their_caller_does(strategy: str) -> None:
     x = torch().rand(256, device="cuda") * 1e-3
@@ -122,9 +166,20 @@ def test_functions_that_are_called_record_where_their_caller_does(strategy: str)
         assert inner.start_ns + inner.dur_ns <= outer.start_ns + outer.dur_ns
 
 
-def test_a_ring_keeps_the_newest_and_counts_the_others() -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"buffer": "shared"},
+        {"buffer": "global"},
+        {"clock_bits": 64},
+        {"clock_bits": 64, "buffer": "global"},
+        {"granularity": "warp"},
+    ],
+    ids=str,
+)
+def test_a_ring_keeps_the_newest_and_counts_the_others(options: dict[str, Any]) -> None:
     x = torch().zeros(128, device="cuda")
-    with proton.profile("ring", capacity=64) as run:
+    with proton.profile("ring", capacity=64, **options) as run:
         body[(3,)](x, 10_000)
     kept = slices(run, "body")
     for _, group in kept.groupby(["program", "warp"]):
@@ -236,7 +291,7 @@ def test_one_kernel_under_several_modes_is_compiled_for_each() -> None:
 
 def test_memory_is_bounded_and_what_does_not_fit_is_counted() -> None:
     x = torch().zeros(128, device="cuda")
-    with proton.knobs.scope(profile_memory=3 * 4288), proton.profile("small") as run:
+    with proton.knobs.scope(profile_memory=3 * 4288), proton.profile("small", capacity=64) as run:
         for _ in range(5):
             body[(1,)](x, 5)
     assert run.totals.launches == 3
@@ -272,11 +327,12 @@ def test_every_replay_of_a_graph_is_kept_apart(options: dict[str, Any]) -> None:
     with torch().cuda.graph(plain):
         body[(2,)](x, 300)
         body[(3,)](x, 5)
-    with proton.profile("graph", **options) as run:
+    memory = proton.knobs.scope(profile_flush_memory=1 << 20)
+    with memory, proton.profile("graph", **options) as run:
         with torch().cuda.graph(profiled):
             body[(2,)](y, 300)
             body[(3,)](y, 5)
-        body[(1,)](y, 1)
+        body[(1,)](y, 2)
         for _ in range(4):
             profiled.replay()
     for _ in range(4):
@@ -289,19 +345,20 @@ def test_every_replay_of_a_graph_is_kept_apart(options: dict[str, Any]) -> None:
     assert list(launches.start_ns) == sorted(launches.start_ns)
     assert list(programs[1:]) == [2, 3] * 4
     turns = run.frame[run.frame.kind == "scope"].groupby(["launch", "program", "warp"])
-    kept = 300 if options else 64
+    kept = 300 if options else 128
     for (launch, _, _), group in turns:
-        last = {1: 1, 2: 300, 3: 5}[programs[launch]]
+        last = {1: 2, 2: 300, 3: 5}[programs[launch]]
         assert list(group.iteration) == list(range(max(0, last - kept), last))
         assert (np.diff(group.start_ns) > 0).all()
-    assert run.totals.lost == (0 if options else 4 * 2 * 4 * (300 - 64))
+    assert run.totals.lost == (0 if options else 4 * 2 * 4 * (300 - 128))
 
 
 def test_replays_beyond_the_log_are_counted() -> None:
     x, graph = torch().zeros(128, device="cuda"), torch().cuda.CUDAGraph()
     body[(1,)](x, 5)
     # A launch takes 4288 bytes: one in the buffer, two in the log.
-    with proton.knobs.scope(profile_memory=3 * 4288 + 100), proton.profile("small") as run:
+    memory = proton.knobs.scope(profile_memory=3 * 4288 + 100)
+    with memory, proton.profile("small", capacity=64) as run:
         with torch().cuda.graph(graph):
             body[(1,)](x, 5)
         for _ in range(5):

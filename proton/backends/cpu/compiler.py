@@ -11,8 +11,8 @@ from proton.backends.cpu.pipeline import llvm_passes, memref_passes, ttsir_passe
 from proton.backends.stages import CompileResult, Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
+from proton.conversion.allocate_profile import profile_layout
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
-from proton.conversion.proton_gpu_to_llvm import profile_layout
 from proton.conversion.triton_pointers_to_llvm import STATUS_ATTRIBUTE
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import translate_to_llvm_ir

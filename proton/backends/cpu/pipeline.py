@@ -8,13 +8,14 @@
 
 from dataclasses import dataclass
 
+from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.expand_float8 import ExpandFloat8
 from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
 from proton.conversion.guard_division import GuardDivision
 from proton.conversion.linalg_matmul_to_vector import LinalgMatmulToVector
 from proton.conversion.memref_copy_to_linalg import MemrefCopyToLinalg
-from proton.conversion.proton_gpu_to_llvm import AllocateProfile, ProtonGPUToLLVM
+from proton.conversion.proton_gpu_to_llvm import ProtonGPUToLLVM
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.conversion.structured_to_memref import StructuredToMemref
 from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg

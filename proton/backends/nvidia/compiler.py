@@ -8,10 +8,10 @@ from proton.backends.stages import CompileResult, Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
 from proton.base.targets import GPUTarget
-from proton.conversion.proton_gpu_to_llvm import profile_layout
+from proton.conversion.allocate_profile import profile_layout
 from proton.dialect.context import mlir_context
 from proton.dialect.ttg import SHARED
-from proton.dialect.walk import all_ops, kernel_functions
+from proton.dialect.walk import all_ops
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 
@@ -32,9 +32,9 @@ def compile_kernel(
         module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
         passes = ttgir_passes(options.num_warps, options.enable_fp_fusion, profiled)
         module = stages.run("ttgir", module, passes)
-        profile = profile_layout(kernel_functions(module)[0])
-        module = stages.run("llir", module, llir_passes(options.maxnreg or 0))
+        module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]
+        profile = profile_layout(kernel)
         shared = int(kernel.attributes[SHARED].value)
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):

@@ -17,6 +17,7 @@ GRANULARITIES = {
     "warp_group_4": 16,
     "cta": 0,
 }
+BUFFERS = ("auto", "shared", "global")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,9 @@ class Instrumentation:
     `capacity` is in records of a warp; 0 lets the compiler choose. `placement` is "schedule"
     (records bracket the work where it ended up) or "program" (where they were written).
     `clock_bits` is the width of the clocks in records. `granularity` names the unit that records.
-    Raises CompilationError for a granularity that there is not.
+    `buffer` says where the rings of strategy circular lie while the kernel runs: in "shared" or
+    "global" memory, or in shared memory where that costs no residency ("auto").
+    Raises CompilationError for a granularity or a buffer that there is not.
     """
 
     strategy: str = "circular"
@@ -34,8 +37,13 @@ class Instrumentation:
     placement: str = "schedule"
     clock_bits: int = 32
     granularity: str = "warp"
+    buffer: str = "auto"
 
     def __post_init__(self) -> None:
+        if self.buffer not in BUFFERS:
+            raise _invalid("buffer", f"one of {', '.join(BUFFERS)}", self.buffer)
+        if self.buffer == "shared" and self.strategy != "circular":
+            raise _invalid("buffer", f'"auto" or "global" under strategy {self.strategy}', "shared")
         if self.granularity not in GRANULARITIES:
             known = ", ".join(GRANULARITIES)
             raise _invalid("granularity", f"one of {known}", self.granularity)

@@ -7,13 +7,14 @@ ptx     by LLVM's NVPTX, in the MLIR wheel             (ptx.py)
 cubin   by ptxas                                       (cubin.py)
 """
 
-from proton.backends.nvidia.options import Instrumentation
+from proton.backends.nvidia.options import GPUOptions, Instrumentation
+from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
-from proton.conversion.proton_gpu_to_llvm import AllocateProfile
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.conversion.tt_to_ttg import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
+from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
 from proton.transforms.coalesce import Coalesce
 from proton.transforms.combine_select_if import CombineSelectIf
@@ -49,29 +50,34 @@ def ttgir_passes(
         return passes
     if instrumentation.placement == "schedule":
         passes.append(PlaceRecords(work="tiles"))
+    return [*passes, ProtonToProtonGPU(strategy=instrumentation.strategy), PinEdges()]
+
+
+def llir_passes(options: GPUOptions) -> list[Pass]:
+    """Shared memory, the places of records, and barriers, then everything to the llvm dialect."""
+    passes: list[Pass] = [AllocateSharedMemory()]
+    instrumentation = options.instrumentation
+    if instrumentation is not None:
+        unit_warps = instrumentation.unit_warps(options.num_warps)
+        passes.append(
+            AllocateProfile(
+                strategy=instrumentation.strategy,
+                capacity=instrumentation.capacity,
+                units=options.num_warps // unit_warps,
+                unit_warps=unit_warps,
+                clock_bits=instrumentation.clock_bits,
+                arch=options.target.arch,
+                buffer=instrumentation.buffer,
+            )
+        )
     return [
         *passes,
-        ProtonToProtonGPU(strategy=instrumentation.strategy),
-        PinEdges(),
-        AllocateProfile(
-            strategy=instrumentation.strategy,
-            capacity=instrumentation.capacity,
-            units=num_warps // instrumentation.unit_warps(num_warps),
-            unit_warps=instrumentation.unit_warps(num_warps),
-            clock_bits=instrumentation.clock_bits,
-        ),
-    ]
-
-
-def llir_passes(max_registers: int) -> list[Pass]:
-    """Shared memory and barriers, then everything to the llvm dialect."""
-    return [
-        AllocateSharedMemory(),
         Membar(),
         TTGToLLVM(),
         Upstream(
             "convert-scf-to-cf,convert-arith-to-llvm,convert-math-to-llvm,convert-func-to-llvm,"
             "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
         ),
-        LLVMToGPUModule(max_registers=max_registers),
+        *([UnrollRecordedLoops()] if instrumentation is not None else []),
+        LLVMToGPUModule(max_registers=options.maxnreg or 0),
     ]

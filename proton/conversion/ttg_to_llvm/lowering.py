@@ -167,11 +167,13 @@ class Lowering:
 
     def shared(self, offset: int) -> Any:
         """The address of a byte of the function's shared memory."""
-        base = self.shared_base
-        if base is None:
-            symbol = ir.FlatSymbolRefAttr.get(SHARED_SYMBOL)
-            base = v.create("llvm.mlir.addressof", v.pointer(v.SHARED), global_name=symbol)
+        base = self.program_shared() if self.shared_base is None else self.shared_base
         return v.offset_pointer(base, v.i32(offset), v.integer(8)) if offset else base
+
+    def program_shared(self) -> Any:
+        """The address where the program's shared memory begins."""
+        symbol = ir.FlatSymbolRefAttr.get(SHARED_SYMBOL)
+        return v.create("llvm.mlir.addressof", v.pointer(v.SHARED), global_name=symbol)
 
     def scratch(self, site: Site) -> int:
         """Where an op's scratch memory begins; a PassError where none was allocated."""

@@ -1,19 +1,21 @@
 """The records of a GPU's program: a unit is a warp or several, and its first lane writes for it.
 
-A record is stored once, in the unit's own ring in global memory, and not where its slice ends but
-behind the next reading of the clock: until then it is *pending*, in registers. A store keeps the
-registers that it reads for some time, and a clock that is read into one of them waits for it;
-stored later, the record costs a loop of one scope 5 cycles a turn where it costs 36 stored at once
-(docs/decisions.md, 30). No arithmetic is done on a clock value, for that would wait, too. Stores
-are predicated, so nothing branches. The number of records so far lives in a register. The header
-and the table are those of proton/trace/wire.py.
+A record is stored once, in the unit's own ring, and not where its slice ends but behind the next
+reading of the clock: until then it is *pending*, in registers. A store keeps the registers that it
+reads for some time, and a clock that is read into one of them waits for it; stored later, the
+record costs a loop of one scope 5 cycles a turn where it costs 36 stored at once, and 3 where the
+ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value, for
+that would wait, too, and the offset of a record is computed where it is made, so that its store
+does not wait for that. Stores are predicated, so nothing branches. The number of records so far, the pending one among them, lives in
+a register. Rings in shared memory are copied to where they belong at the end. The header and the
+table are those of proton/trace/wire.py.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 from proton.base.targets import WARP_SIZE
-from proton.conversion.proton_gpu_to_llvm import RECORDS, profile_layout
+from proton.conversion.allocate_profile import RECORDS, profile_layout
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
@@ -32,20 +34,31 @@ STORES = "proton.stores"  # on an op where a record may be pending: it is stored
 class _Unit:
     """What the records of a function know: made by `proton_gpu.init`."""
 
+    layout: dict[str, Any]
     block: Any  # address of the program's block
-    segment: Any  # address of this unit's ring
+    segment: Any  # address of this unit's ring in the block
+    ring: Any  # address of this unit's ring in shared memory; None where it has none
     heap: Any  # address of what is behind the blocks, under strategy flush
     chunk: Any  # where the address of the present chunk is, under strategy flush
     program: Any  # linear number, i64
     number: Any  # of this unit, i64
-    chunk_bytes: int
     table: Any  # address of this unit's number of records
     count: Any  # where that number is meanwhile
     pending: "_Pending"
+    lane: Any  # in the unit
     is_writer: Any  # whether this lane writes
-    capacity: int
-    record_bytes: int
-    clock_bits: int
+
+    @property
+    def capacity(self) -> int:
+        return int(self.layout["capacity"])
+
+    @property
+    def clock_bits(self) -> int:
+        return int(self.layout["clock_bits"])
+
+    @property
+    def record_bytes(self) -> int:
+        return wire.record_bytes(self.layout["payload_slots"], self.clock_bits)
 
 
 @dataclass
@@ -55,7 +68,7 @@ class _Pending:
     Before there is any, it is a record of nothing, for the slot of the first.
     """
 
-    place: Any
+    offset: Any  # in the ring or chunk
     values: list[Any]  # start, end, tag, iteration, payload
     types: list[Any]
 
@@ -114,8 +127,8 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     unit = _attached(ctx, layout, buffer, state)
     nothing = [v.constant(0, type_) for type_ in unit.pending.types]
     nothing[2] = v.i32(NO_SCOPE)
-    firsts = [v.i32(0), unit.segment, *nothing, unit.segment]
-    variables = [unit.count, unit.pending.place, *unit.pending.values, unit.chunk]
+    firsts = [v.i32(0), v.i32(0), *nothing, unit.segment]
+    variables = [unit.count, unit.pending.offset, *unit.pending.values, unit.chunk]
     for variable, first in zip(variables, firsts, strict=True):
         v.store(variable, first, 4)
     if layout["strategy"] != "counting":
@@ -147,29 +160,33 @@ def _record_types(layout: dict[str, Any]) -> list[Any]:
 
 
 def _variable_types(layout: dict[str, Any]) -> list[Any]:
-    """Of the number of records, the pending record's place and values, the chunk's address."""
-    place = v.pointer(v.GLOBAL)
-    return [v.integer(32), place, *_record_types(layout), place]
+    """Of the number of records, the pending record's offset and values, the chunk's address."""
+    return [v.integer(32), v.integer(32), *_record_types(layout), v.pointer(v.GLOBAL)]
 
 
 def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) -> _Unit:
     """What the records of a function know, given the buffer and the kernel's variables."""
-    capacity, bits = layout["capacity"], layout["clock_bits"]
-    size = wire.record_bytes(layout["payload_slots"], bits)
+    segment_bytes = layout["capacity"] * wire.record_bytes(
+        layout["payload_slots"], layout["clock_bits"]
+    )
     i64 = v.integer(64)
     program, stride = _program(), v.constant(layout["block_bytes"], i64)
     block = _byte(buffer, v.binary("llvm.mul", program, stride))
     threads = WARP_SIZE * layout["unit_warps"]
-    number = _wide(v.binary("llvm.lshr", ctx.thread, v.i32(threads.bit_length() - 1)))
-    ring = v.binary("llvm.mul", number, v.constant(capacity * size, i64))
+    unit_number = v.binary("llvm.lshr", ctx.thread, v.i32(threads.bit_length() - 1))
+    number = _wide(unit_number)
+    place = v.binary("llvm.mul", number, v.constant(segment_bytes, i64))
     entry = v.binary("llvm.mul", number, v.constant(8, i64))
     lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
-    heap = None
+    ring = heap = None
+    if layout["ring"] is not None:
+        offset = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
+        ring = _byte(_byte(ctx.program_shared(), v.i32(layout["ring"])), offset)
     if layout["strategy"] == "flush":
         heap = _byte(buffer, v.binary("llvm.mul", _programs(), stride))
     types = _variable_types(layout)
     struct = ir.TypeAttr.get(v.struct(types))
-    count, place, *values, chunk = [
+    count, offset, *values, chunk = [
         v.create(
             "llvm.getelementptr",
             v.pointer(0),
@@ -181,20 +198,19 @@ def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) ->
     ]
     ctx.mapped["state"] = buffer, state
     unit = ctx.mapped["profile"] = _Unit(
+        layout=layout,
         block=block,
-        segment=_byte(_byte(block, wire.segments_offset(layout["units"])), ring),
+        segment=_byte(_byte(block, wire.segments_offset(layout["units"])), place),
+        ring=ring,
         heap=heap,
         chunk=chunk,
         program=program,
         number=number,
-        chunk_bytes=wire.chunk_bytes(capacity, layout["payload_slots"], bits),
         table=_byte(_byte(block, wire.table_offset()), entry),
         count=count,
-        pending=_Pending(place, values, _record_types(layout)),
+        pending=_Pending(offset, values, _record_types(layout)),
+        lane=lane,
         is_writer=v.compare("eq", lane, v.i32(0)),
-        capacity=capacity,
-        record_bytes=size,
-        clock_bits=bits,
     )
     return unit
 
@@ -234,19 +250,47 @@ def _finalize(ctx: Lowering, site: Site) -> list[Any]:
     unit = _unit(ctx)
     if STORES in site.op.attributes:
         _store_pending(unit)
-    number = _wide(v.load(unit.count, v.integer(32), 4))
+    number = v.load(unit.count, v.integer(32), 4)
     text = "@$2 st.global.b64 [$0], $1;"
-    _assembly(text, "l,l,b", None, unit.table, number, unit.is_writer)
+    _assembly(text, "l,l,b", None, unit.table, _wide(number), unit.is_writer)
+    if unit.ring is not None:
+        _copy_ring(unit, number)
     _assembly("bar.sync 0;", "", None)
 
     def end() -> None:
-        _store_fields(unit.block, "clock_end", [_register("clock64", 64)])
-        _store_fields(unit.block, "timer_end", [_register("globaltimer", 64)])
+        # Both pairs are read in one order, so that the time between does not count as time.
+        timer, clock = _register("globaltimer", 64), _register("clock64", 64)
+        _store_fields(unit.block, "clock_end", [clock])
+        _store_fields(unit.block, "timer_end", [timer])
         state = v.constant(int(wire.State.FINISHED), v.integer(16))
         _store_fields(unit.block, "state", [state])
 
     v.when(first_thread(ctx), end)
     return []
+
+
+def _copy_ring(unit: _Unit, number: Any) -> None:
+    """What the ring holds goes to the unit's segment: the unit's first warp copies it, 16 bytes a
+    lane."""
+    records = v.create("llvm.intr.umin", number.type, number, v.i32(unit.capacity))
+    size = v.binary("llvm.mul", records, v.i32(unit.record_bytes))
+    if unit.layout["unit_warps"] > 1:
+        in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
+        size = v.select(in_first, size, v.i32(0))
+    _assembly("bar.warp.sync -1;", "", None)
+
+    def copy(offset: Any) -> None:
+        words = v.struct([v.integer(32)] * 4)
+        text = "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];"
+        found = _assembly(text, "=r,=r,=r,=r,r", words, _byte(unit.ring, offset))
+        values = [v.member(found, n, v.integer(32)) for n in range(4)]
+        text = "st.global.v4.b32 [$0], {$1, $2, $3, $4};"
+        place = _byte(unit.segment, _wide(offset))
+        _assembly(text, "l,r,r,r,r", None, place, *values)
+
+    bytes_ = wire.RECORD_ALIGNMENT
+    first = v.binary("llvm.mul", unit.lane, v.i32(bytes_))
+    v.repeat(first, size, v.i32(bytes_ * WARP_SIZE), copy)
 
 
 @lowers("proton_gpu.read_counter")
@@ -259,11 +303,14 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
 
 
 def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
-    """Marks the readings that a pending record may come before (and the end), given whether there
-    may be one at the block's beginning; gives whether there may be one at its end."""
+    """Marks what a pending record may come before, and which stores it: readings, records (several
+    may share a reading), and the end. `pending` says whether there may be one at the block's
+    beginning; gives whether there may be one at its end."""
     recording = (*RECORDS, "func.call") if ctx.called_record else RECORDS
     for op in [view.operation for view in block.operations]:
         if op.name in recording:
+            if pending and op.name in RECORDS:
+                op.attributes[STORES] = ir.UnitAttr.get()
             pending = True
         elif op.name in ("proton_gpu.read_counter", "proton_gpu.finalize"):
             if pending:
@@ -284,6 +331,10 @@ def _next(unit: _Unit) -> Any:
     return number
 
 
+def _slot(unit: _Unit, number: Any) -> Any:
+    return v.binary("llvm.and", number, v.i32(unit.capacity - 1))
+
+
 @lowers("proton_gpu.counting_record")
 def _counting(ctx: Lowering, site: Site) -> list[Any]:
     _next(_unit(ctx))
@@ -293,20 +344,25 @@ def _counting(ctx: Lowering, site: Site) -> list[Any]:
 @lowers("proton_gpu.circular_record")
 def _circular(ctx: Lowering, site: Site) -> list[Any]:
     unit = _unit(ctx)
-    slot = v.binary("llvm.and", _next(unit), v.i32(unit.capacity - 1))
-    return _pend(unit, site, unit.segment, slot)
+    if STORES in site.op.attributes:
+        _store_pending(unit)
+    _pend(unit, site, _slot(unit, _next(unit)))
+    return []
 
 
 @lowers("proton_gpu.flush_record")
 def _flush(ctx: Lowering, site: Site) -> list[Any]:
     """The first record of each `capacity` takes a chunk of the heap for all of them."""
     unit = _unit(ctx)
+    if STORES in site.op.attributes:
+        _store_pending(unit)
     record = _next(unit)
-    slot = v.binary("llvm.and", record, v.i32(unit.capacity - 1))
+    slot = _slot(unit, record)
     is_first = v.compare("eq", slot, v.i32(0))
     begins = v.binary("llvm.and", is_first, unit.is_writer)
     v.when(begins, lambda: _take_chunk(unit, record))
-    return _pend(unit, site, v.load(unit.chunk, v.pointer(v.GLOBAL), 8), slot)
+    _pend(unit, site, slot)
+    return []
 
 
 def _take_chunk(unit: _Unit, record: Any) -> None:
@@ -316,7 +372,9 @@ def _take_chunk(unit: _Unit, record: Any) -> None:
     place = _byte(unit.heap, wire.offset_of(wire.HEAP_HEAD, "chunks"))
     chunks = _assembly("ld.global.b32 $0, [$1];", "=r,l", v.integer(32), place)
     fits = v.compare("ult", taken, chunks)
-    offset = v.binary("llvm.mul", _wide(taken), v.constant(unit.chunk_bytes, v.integer(64)))
+    layout = unit.layout
+    size = wire.chunk_bytes(unit.capacity, layout["payload_slots"], unit.clock_bits)
+    offset = v.binary("llvm.mul", _wide(taken), v.constant(size, v.integer(64)))
     chunk = _byte(_byte(unit.heap, wire.HEAP_HEAD.itemsize), offset)
     head = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
     _assembly("@$3 st.global.v2.b32 [$0], {$1, $2};", "l,r,r,b", None, chunk, *head, fits)
@@ -326,22 +384,27 @@ def _take_chunk(unit: _Unit, record: Any) -> None:
     v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
 
 
-def _pend(unit: _Unit, site: Site, base: Any, slot: Any) -> list[Any]:
-    """Keeps a record for the slot of a segment until it is stored."""
+def _pend(unit: _Unit, site: Site, slot: Any) -> None:
+    """Keeps a record for a slot until it is stored."""
     offset = v.binary("llvm.mul", slot, v.i32(unit.record_bytes))
+    v.store(unit.pending.offset, offset, 4)
     tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
     _, start, end, iteration, *payload = site.operands
     values = [start, end, v.i32(_signed(tag)), iteration, *payload]
-    v.store(unit.pending.place, _byte(base, _wide(offset)), 8)
     for variable, value in zip(unit.pending.values, values, strict=False):
         v.store(variable, value, 4)
-    return []
 
 
 def _store_pending(unit: _Unit) -> None:
     """Stores the pending record: 16 bytes at once where it is as long as that."""
     pending = unit.pending
-    place = v.load(pending.place, v.pointer(v.GLOBAL), 8)
+    offset = v.load(pending.offset, v.integer(32), 4)
+    if unit.ring is not None:
+        place = _byte(unit.ring, offset)
+    elif unit.heap is not None:
+        place = _byte(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), _wide(offset))
+    else:
+        place = _byte(unit.segment, _wide(offset))
     start, end, tag, iteration, *payload = [
         v.load(variable, type_, 4)
         for variable, type_ in zip(pending.values, pending.types, strict=True)
@@ -367,8 +430,9 @@ def _signed(number: int) -> int:
 def _write(unit: _Unit, place: Any, suffix: str, letter: str, values: list[Any]) -> None:
     listed = ", ".join(f"${1 + n}" for n in range(len(values)))
     listed = f"{{{listed}}}" if len(values) > 1 else listed
-    text = f"@${1 + len(values)} st.global{suffix} [$0], {listed};"
-    constraints = f"l{f',{letter}' * len(values)},b"
+    space, address = ("shared", "r") if unit.ring is not None else ("global", "l")
+    text = f"@${1 + len(values)} st.{space}{suffix} [$0], {listed};"
+    constraints = f"{address}{f',{letter}' * len(values)},b"
     _assembly(text, constraints, None, place, *values, unit.is_writer)
 
 

@@ -314,6 +314,14 @@ def count_of_type(type_: Any) -> int:
     return int(type_.shape[0])
 
 
+def repeat(first: Any, end: Any, step: Any, emit: Callable[[Any], None]) -> None:
+    """Emits a loop over i32: `emit` gets its variable."""
+    op = ir.Operation.create("scf.for", operands=[first, end, step], regions=1)
+    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], [integer(32)])):
+        emit(op.regions[0].blocks[0].arguments[0])
+        ir.Operation.create("scf.yield")
+
+
 def when(condition: Any, emit: Callable[[], None]) -> None:
     """Emits under a condition; None is true."""
     if condition is None:

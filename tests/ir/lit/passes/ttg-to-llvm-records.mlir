@@ -23,7 +23,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-NOT: st.global.v4
 // CHECK: "bar.sync 0; // proton"
 // CHECK: return
-func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"circular\", \"capacity\": 4, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 448, \"scopes\": [], \"emptied\": []}"} {
+func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"circular\", \"capacity\": 4, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 448, \"scopes\": [], \"emptied\": [], \"ring\": null}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64
@@ -36,10 +36,46 @@ func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, pr
 // CHECK-LABEL: func.func @counted(
 // CHECK-NOT: "@$5 st.global
 // CHECK: "@$2 st.global.b64 [$0], $1; // proton"
-func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"counting\", \"capacity\": 0, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 192, \"scopes\": [], \"emptied\": []}"} {
+func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"counting\", \"capacity\": 0, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 192, \"scopes\": [], \"emptied\": [], \"ring\": null}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32} : (!proton_gpu.segment) -> ()
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// Two records that end at one reading: the first is stored when the second is made.
+// CHECK-LABEL: func.func @one_reading(
+// CHECK: %clock; // proton
+// CHECK: %clock; // proton
+// CHECK: "@$5 st.global.v4.b32
+// CHECK: "@$5 st.global.v4.b32
+// CHECK-NOT: "@$5 st.global
+// CHECK: "bar.sync 0; // proton"
+func.func @one_reading(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"circular\", \"capacity\": 4, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 448, \"scopes\": [], \"emptied\": [], \"ring\": null}"} {
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %t0 = "proton_gpu.read_counter"() : () -> i64
+  %t1 = "proton_gpu.read_counter"() : () -> i64
+  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 1 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
+  return
+}
+
+// A ring in shared memory is copied to the block at the end.
+// CHECK-LABEL: func.func @ring(
+// CHECK: "@$5 st.shared.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "r,r,r,r,r,b"
+// CHECK: "@$2 st.global.b64 [$0], $1; // proton"
+// CHECK: "bar.warp.sync -1; // proton"
+// CHECK: scf.for
+// CHECK: "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4]; // proton"
+// CHECK: "st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "l,r,r,r,r"
+// CHECK: "bar.sync 0; // proton"
+func.func @ring(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"circular\", \"capacity\": 4, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 448, \"scopes\": [], \"emptied\": [], \"ring\": 64}"} {
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %t0 = "proton_gpu.read_counter"() : () -> i64
+  %t1 = "proton_gpu.read_counter"() : () -> i64
+  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }

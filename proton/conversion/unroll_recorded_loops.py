@@ -1,0 +1,77 @@
+"""Unrolls short loops with records, so that their ends cost little.
+
+At the end of a turn everything waits for the last store and for the compare. LLVM unrolls a short
+loop whose count it does not know as often as its size allows, and records make it longer, so it
+would be unrolled less than without them: a loop of eight multiply-adds and one scope cost 14 cycles
+a turn unrolled twice, 10 unrolled four times (as without records), 7 unrolled eight times
+(docs/decisions.md, 36). So this pass asks for that, by the size of the work alone.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.mlir import ir
+from proton.passes import Pass, register
+
+SIZE = 150  # instructions of an unrolled loop: twice of what LLVM allows for NVPTX
+MOST = 8  # turns
+# What records and pins are made of, or becomes no instruction.
+_NOTHING = frozenset(
+    "llvm.inline_asm llvm.mlir.constant llvm.bitcast llvm.insertelement llvm.extractelement "
+    "llvm.extractvalue llvm.getelementptr".split()
+)
+
+
+@register
+@dataclass(frozen=True)
+class UnrollRecordedLoops(Pass):
+    """Sets the `loop_annotation` of the branches that close innermost loops with records."""
+
+    name: ClassVar[str] = "unroll-recorded-loops"
+
+    def run(self, module: Any) -> None:
+        for view in module.body.operations:
+            function = view.operation
+            if function.name == "llvm.func" and len(function.regions[0].blocks):
+                _annotate(list(function.regions[0].blocks))
+
+
+def _annotate(blocks: list[Any]) -> None:
+    """A loop's blocks are those from where a branch goes back to, to where it comes from."""
+    numbers = {block: number for number, block in enumerate(blocks)}
+    terminators = [list(block.operations)[-1].operation for block in blocks]
+    loops = [
+        (numbers[successor], end)
+        for end, terminator in enumerate(terminators)
+        for successor in terminator.successors
+        if numbers[successor] <= end
+    ]
+    for first, end in loops:
+        is_innermost = not any(
+            first <= f and e <= end and (f, e) != (first, end) for f, e in loops
+        )
+        if not is_innermost or terminators[end].name != "llvm.br":
+            continue
+        ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
+        turns = _turns(sum(map(_is_work, ops)))
+        if any(map(_records, ops)) and turns > 1:
+            text = f"#llvm.loop_annotation<unroll = <count = {turns} : i32>>"
+            terminators[end].attributes["loop_annotation"] = ir.Attribute.parse(text)
+
+
+def _turns(size: int) -> int:
+    turns = 1
+    while 2 * turns <= MOST and 2 * turns * size <= SIZE:
+        turns *= 2
+    return turns
+
+
+def _is_work(op: Any) -> bool:
+    if op.name in ("llvm.load", "llvm.store"):
+        address = op.operands[op.name == "llvm.store"]
+        return address.type != ir.Type.parse("!llvm.ptr")  # a variable becomes a register
+    return op.name not in _NOTHING
+
+
+def _records(op: Any) -> bool:
+    return op.name == "llvm.inline_asm" and "// proton" in op.attributes["asm_string"].value

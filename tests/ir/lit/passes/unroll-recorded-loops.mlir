@@ -1,0 +1,95 @@
+// RUN: proton-opt --pipeline='unroll-recorded-loops' %s | filecheck %s
+// Short innermost loops with records are unrolled; a variable of the records is no work.
+
+// CHECK: #loop_unroll = #llvm.loop_unroll<count = 8 : i32>
+// CHECK: #loop_unroll1 = #llvm.loop_unroll<count = 4 : i32>
+// CHECK: #loop_annotation = #llvm.loop_annotation<unroll = #loop_unroll>
+// CHECK: #loop_annotation1 = #llvm.loop_annotation<unroll = #loop_unroll1>
+
+// CHECK-LABEL: llvm.func @short(
+// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #loop_annotation}
+llvm.func @short(%n: i32, %p: !llvm.ptr<1>) {
+  %0 = llvm.mlir.constant(0 : i32) : i32
+  %1 = llvm.mlir.constant(1 : i32) : i32
+  %v = llvm.alloca %1 x i32 : (i32) -> !llvm.ptr
+  llvm.br ^bb1(%0 : i32)
+^bb1(%i: i32):
+  %more = llvm.icmp "slt" %i, %n : i32
+  llvm.cond_br %more, ^bb2, ^bb3
+^bb2:
+  %t = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r" : () -> i32
+  llvm.store %t, %v : i32, !llvm.ptr
+  llvm.store %i, %p : i32, !llvm.ptr<1>
+  %next = llvm.add %i, %1 : i32
+  llvm.br ^bb1(%next : i32)
+^bb3:
+  llvm.return
+}
+
+// Without records a loop is LLVM's affair, and so is the outer one of two.
+
+// CHECK-LABEL: llvm.func @outer_and_plain(
+// CHECK-NOT: loop_annotation
+// CHECK: llvm.return
+llvm.func @outer_and_plain(%n: i32, %p: !llvm.ptr<1>) {
+  %0 = llvm.mlir.constant(0 : i32) : i32
+  %1 = llvm.mlir.constant(1 : i32) : i32
+  llvm.br ^bb1(%0 : i32)
+^bb1(%i: i32):
+  %more = llvm.icmp "slt" %i, %n : i32
+  llvm.cond_br %more, ^bb2, ^bb6
+^bb2:
+  %t = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r" : () -> i32
+  llvm.br ^bb3(%0 : i32)
+^bb3(%j: i32):
+  %again = llvm.icmp "slt" %j, %n : i32
+  llvm.cond_br %again, ^bb4, ^bb5
+^bb4:
+  llvm.store %j, %p : i32, !llvm.ptr<1>
+  %following = llvm.add %j, %1 : i32
+  llvm.br ^bb3(%following : i32)
+^bb5:
+  %next = llvm.add %i, %1 : i32
+  llvm.br ^bb1(%next : i32)
+^bb6:
+  llvm.return
+}
+
+// Twenty stores and five instructions of the loop: 25 * 4 = 100, 25 * 8 = 200.
+
+// CHECK-LABEL: llvm.func @longer(
+// CHECK: llvm.br ^bb1(%{{.*}} : i32) {loop_annotation = #loop_annotation1}
+llvm.func @longer(%n: i32, %p: !llvm.ptr<1>) {
+  %0 = llvm.mlir.constant(0 : i32) : i32
+  %1 = llvm.mlir.constant(1 : i32) : i32
+  llvm.br ^bb1(%0 : i32)
+^bb1(%i: i32):
+  %more = llvm.icmp "slt" %i, %n : i32
+  llvm.cond_br %more, ^bb2, ^bb3
+^bb2:
+  %t = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // proton", "=r" : () -> i32
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  llvm.store volatile %i, %p : i32, !llvm.ptr<1>
+  %next = llvm.add %i, %1 : i32
+  llvm.br ^bb1(%next : i32)
+^bb3:
+  llvm.return
+}
