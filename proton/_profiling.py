@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ def start(
     clock_bits: int = 32,
     granularity: str = "warp",
     buffer: str = "auto",
+    sample_warps: Sequence[int] = (),
+    sample_programs: int = 1,
 ) -> None:
     """Starts recording: every launch from here on is instrumented, if it has scopes.
 
@@ -38,7 +40,8 @@ def start(
     counter: 32, which are unambiguous for kernels of up to 2^32 cycles (two seconds), or 64. The
     rings of strategy "circular" lie in `buffer` "shared" or "global" memory while the kernel runs;
     with "auto" in shared memory where a kernel has scopes in loops and that leaves as many programs
-    on an SM as there were.
+    on an SM as there were. Of the warps of a program those in `sample_warps` record (none named:
+    all), and of the programs each `sample_programs`-th.
     Raises ProfileError when a session is running.
     """
     if not knobs.profile_disable:
@@ -50,6 +53,8 @@ def start(
             clock_bits=clock_bits,
             granularity=granularity,
             buffer=buffer,
+            sample_warps=sample_warps,
+            sample_programs=sample_programs,
         )
 
 

@@ -42,7 +42,8 @@ class AllocateProfile(Pass):
     `units` units; with 0 it is on the CPU, where the program is the unit and the code takes the
     host's thread, too. On a GPU of compute capability `arch` / 10 a unit has `unit_warps` warps, the
     capacity is rounded up to a power of two, and `buffer` says where rings lie; it needs the
-    attributes of `allocate-shared-memory`.
+    attributes of `allocate-shared-memory`. `sampled_units` has a bit for each unit that records (0:
+    all do), and of the programs each `sample_programs`-th does.
     """
 
     name: ClassVar[str] = "allocate-profile"
@@ -54,6 +55,8 @@ class AllocateProfile(Pass):
     clock_bits: int = 64
     arch: int = 0
     buffer: str = "global"
+    sampled_units: int = 0
+    sample_programs: int = 1
 
     def run(self, module: Any) -> None:
         called = bool(ops_named(module, "proton_gpu.attach"))
@@ -83,11 +86,15 @@ class AllocateProfile(Pass):
         capacity = self._ring_capacity(known, slots, used)
         if not capacity:
             capacity = _power_of_two(self.capacity or known or GPU_CAPACITY)
-            return self._layout(capacity, slots) | {"ring": None}
+            return self._layout(capacity, slots) | {"ring": None} | self._sampling()
         ring = _aligned(used)
         end = ring + self.units * capacity * self._record_bytes(slots)
         function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), end)
-        return self._layout(capacity, slots) | {"ring": ring}
+        return self._layout(capacity, slots) | {"ring": ring} | self._sampling()
+
+    def _sampling(self) -> dict[str, int]:
+        units = self.sampled_units or (1 << self.units) - 1
+        return {"sampled_units": units, "sample_programs": self.sample_programs}
 
     def _ring_capacity(self, known: int, slots: int, used: int) -> int:
         """Records of a ring in shared memory; 0 where rings lie in global memory.
@@ -144,7 +151,8 @@ def profile_layout(function: Any) -> dict[str, Any] | None:
     """The layout that `AllocateProfile` chose; None for a kernel without records.
 
     Keys: strategy, capacity, payload_slots, units, unit_warps, clock_bits, block_bytes, scopes (the
-    table), emptied, and on a GPU ring (bytes from the beginning of shared memory, or None).
+    table), emptied, and on a GPU ring (bytes from the beginning of shared memory, or None),
+    sampled_units (a bit for each that records), sample_programs.
     """
     if PROFILE_ATTRIBUTE not in function.attributes:
         return None

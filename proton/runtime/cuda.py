@@ -16,6 +16,7 @@ import numpy as np
 from proton.base.errors import LaunchError, ProtonError
 from proton.base.targets import ARCHITECTURES, GPUTarget
 
+_EVENT_FLAGS = 1 | 2  # CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
 STATIC_SHARED = 48 * 1024  # bytes; a kernel must opt in to more
 
 
@@ -296,6 +297,10 @@ class Queue:
         self._fill_words = function("cuMemsetD32Async", pointer, ctypes.c_uint, size, pointer)
         self._copy = function("cuMemcpyDtoHAsync_v2", pointer, pointer, size, pointer)
         self._free = function("cuMemFreeAsync", pointer, pointer)
+        self._new_event = function("cuEventCreate", pointer, ctypes.c_uint)
+        self._record = function("cuEventRecord", pointer, pointer)
+        self._wait = function("cuEventSynchronize", pointer)
+        self._release_event = function("cuEventDestroy_v2", pointer)
         self._result = ctypes.c_uint64()
         self._address = ctypes.addressof(self._result)
 
@@ -327,6 +332,24 @@ class Queue:
     def release(self, address: int, stream: int) -> None:
         """Gives device memory back, from a place in a stream on."""
         _check(self._free(address, stream), "cuMemFreeAsync")
+
+
+    def new_event(self) -> int:
+        """An event that tells no time, and whose waiting thread sleeps."""
+        _check(self._new_event(self._address, _EVENT_FLAGS), "cuEventCreate")
+        return self._result.value
+
+    def record(self, event: int, stream: int) -> None:
+        """Queues an event."""
+        _check(self._record(event, stream), "cuEventRecord")
+
+    def wait(self, event: int) -> None:
+        """Waits for what was queued before an event; other threads go on."""
+        _check(self._wait(event), "cuEventSynchronize")
+
+    def release_event(self, event: int) -> None:
+        """Gives an event back."""
+        _check(self._release_event(event), "cuEventDestroy")
 
 
 def _check(status: int, doing: str) -> None:

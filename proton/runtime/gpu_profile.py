@@ -1,11 +1,11 @@
 """Launches on a GPU while a session records: their buffers, and the copies that drain them.
 
 Everything that a launch needs is queued on its own stream, and nobody waits: a profile buffer, the
-kernel, a copy into pinned host memory. Buffers are pieces of an arena of zeros on the device, and
-of a pinned one for the copies, so that a launch costs no allocation while the arenas last; a launch
-beyond that takes its buffer from a pool and gives it back behind the copy. The session looks at the
-copies when it ends. Its limit of memory holds for all of this, and a launch beyond it runs without
-records and is counted. Launches that are captured into a CUDA graph are in gpu_graph.py.
+kernel, a copy into pinned host memory. Buffers are pieces of a ring (gpu_buffers.py), so that a
+launch costs no allocation; where the ring is full a launch takes its buffer from a pool and gives it
+back behind the copy. The session's limit of memory holds for all that is kept, and a launch beyond
+it runs without records and is counted. Launches that are captured into a CUDA graph are in
+gpu_graph.py.
 """
 
 import time
@@ -17,13 +17,14 @@ import numpy as np
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.runtime import cuda
+from proton.runtime.gpu_buffers import RING_BYTES, Piece, Ring
 from proton.runtime.gpu_calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.gpu_graph import CapturedLaunch, capture
 from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
 
-ARENA_BYTES = 64 << 20  # of the device, and of each pinned arena
+PINNED_BYTES = 64 << 20  # for launches that found no place in the ring
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,8 @@ def heap_of(profile: dict[str, Any]) -> Heap:
 
 @dataclass(slots=True)
 class GPURecording:
-    """A launch and its profile buffer, blocks and heap; `host` is the pinned memory that the
-    records go to, `release` whether the buffer goes back to the pool, and `captured` is there if
-    the launch goes into a graph."""
+    """A launch and its profile buffer, blocks and heap. The buffer is a `piece` of the ring, or it is
+    of the pool and goes to the pinned memory `host`, or the launch is `captured` into a graph."""
 
     kernel: int
     grid: tuple[int, int, int]
@@ -69,7 +69,7 @@ class GPURecording:
     host_end: int = 0
     address: int = 0
     host: int = 0
-    release: bool = False
+    piece: Piece | None = None
     captured: CapturedLaunch | None = None
 
     @property
@@ -102,21 +102,12 @@ class GPURecording:
 class _Device:
     """What a session has of one GPU: its memory, and what its clocks said at first."""
 
-    def __init__(self, device: int, clock_bits: int) -> None:
+    def __init__(self, device: int, clock_bits: int, queue: cuda.Queue) -> None:
         self.device = device
         self.pool = cuda.memory_pool(device)
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
-        self.arena = cuda.allocate_device(ARENA_BYTES)
-        self.used = 0
+        self.ring = Ring(device, queue, RING_BYTES)
         self.pairs: list[TimerPair] = [timer_pair(device)]
-
-    def take(self, size: int) -> int:
-        """Zeros of the arena, for good; 0 where it has no room."""
-        if self.used + size > ARENA_BYTES:
-            return 0
-        address = self.arena + self.used
-        self.used += _aligned(size)
-        return address
 
 
 class GPURecorder:
@@ -133,7 +124,7 @@ class GPURecorder:
         self.error = ""  # what the driver said when the session ended
 
     def prepare(self, device: int, stream: int = 0) -> None:
-        """Before the first launch on a device: clocks, calibration, the first arenas."""
+        """Before the first launch on a device: clocks, calibration, the ring."""
         if device in self.devices:
             return
         if stream and self.queue.is_capturing(stream):
@@ -142,8 +133,7 @@ class GPURecorder:
                 "graph, and the session has to measure the clocks of the GPU before; start the "
                 "session where CUDA is in use already, or launch a kernel in it before the capture"
             )
-        self.devices[device] = _Device(device, self.clock_bits)
-        self._take(0)
+        self.devices[device] = _Device(device, self.clock_bits, self.queue)
 
     def begin(
         self,
@@ -166,42 +156,52 @@ class GPURecorder:
             found.captured = capture(self.queue, device, stream, found.bytes, memory_left)
             found.address = found.captured.buffer
         else:
-            found.address = self.devices[device].take(found.bytes)
-            if not found.address:
-                pool = self.devices[device].pool
-                found.address = self.queue.allocate(pool, found.bytes, stream)
-                found.release = True
+            self._place(found)
         if heap.chunks:
             chunks = wire.offset_of(wire.HEAP_HEAD, "chunks")
             self.queue.set_word(found.address + size + chunks, heap.chunks, stream)
         found.host_start = time.perf_counter_ns()
         return found
 
+    def _place(self, recording: GPURecording) -> None:
+        """A zeroed buffer: a piece of the ring, or memory of the pool."""
+        device, stream, size = self.devices[recording.device], recording.stream, recording.bytes
+        piece = recording.piece = device.ring.take(size)
+        if piece is None:
+            recording.address = self.queue.allocate(device.pool, size, stream)
+            return
+        recording.address = device.ring.memory + piece.start
+        if not piece.is_clear:
+            self.queue.clear(recording.address, size, stream)
+
     def end(self, recording: GPURecording) -> None:
         """Queues the way of the records to the host, behind the kernel."""
         recording.host_end = time.perf_counter_ns()
         self.pending.append(recording)
+        size, stream = recording.bytes, recording.stream
         if recording.captured is not None:
-            recording.captured.keep(recording.stream)
-            return
-        size = recording.bytes
-        recording.host = self._take(size)
-        self.queue.copy_to_host(recording.host, recording.address, size, recording.stream)
-        if recording.release:
-            self.queue.release(recording.address, recording.stream)
+            recording.captured.keep(stream)
+        elif recording.piece is not None:
+            self.devices[recording.device].ring.send(recording.piece, size, stream)
+        else:
+            recording.host = self._take(size)
+            self.queue.copy_to_host(recording.host, recording.address, size, stream)
+            self.queue.release(recording.address, stream)
 
     def abandon(self, recording: GPURecording) -> None:
         """Gives the memory of a launch back whose records nobody wants."""
-        if recording.release:
+        if recording.piece is not None:
+            return  # what is queued may still touch it: nobody gets it in this session
+        if recording.captured is None:
             self.queue.release(recording.address, recording.stream)
 
     def _take(self, size: int) -> int:
         """Pinned memory of an arena."""
-        if self.used + size > ARENA_BYTES or not self.arenas:
-            self.arenas.append(cuda.allocate_host(max(ARENA_BYTES, size)))
+        if self.used + size > PINNED_BYTES or not self.arenas:
+            self.arenas.append(cuda.allocate_host(max(PINNED_BYTES, size)))
             self.used = 0
         address = self.arenas[-1] + self.used
-        self.used += _aligned(size)
+        self.used += -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
         return address
 
     def finish(self) -> tuple[list[Launch], list[GPUClock]]:
@@ -218,12 +218,17 @@ class GPURecorder:
             except cuda.CUDAError as problem:
                 self.error = str(problem)
             clocks[device.device] = _clock(device)
+            device.ring.finish()
         launches = []
         for recording in self.pending:
             if recording.captured is not None:
                 launches += self._replays(recording, clocks[recording.device])
                 continue
-            data = cuda.host_bytes(recording.host, recording.bytes)
+            if recording.piece is not None:
+                assert recording.piece.data is not None
+                data = recording.piece.data
+            else:
+                data = cuda.host_bytes(recording.host, recording.bytes)
             if self.error and not data[: recording.size].any():
                 self.lost += 1
             else:
@@ -232,7 +237,7 @@ class GPURecorder:
             for arena in self.arenas:
                 cuda.release_host(arena)
             for device in self.devices.values():
-                cuda.release_device(device.arena)
+                device.ring.release()
         return launches, list(clocks.values())
 
     def _replays(self, recording: GPURecording, clock: GPUClock) -> list[Launch]:
@@ -250,10 +255,6 @@ class GPURecorder:
             began = int(data[timer : timer + 8].view("<i8")[0])
             launches.append(recording.launch(data, began + behind))
         return launches
-
-
-def _aligned(size: int) -> int:
-    return -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
 
 
 def _take_chunks(heap: Heap, launch: Launch, data: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import ctypes
 import platform
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from proton.backends.nvidia.options import BUFFERS, GRANULARITIES, Instrumentation
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
+from proton.base.targets import MAX_WARPS
 from proton.compiler import GPUKernel
 from proton.language import profiling
 from proton.runtime import cuda
@@ -108,6 +109,8 @@ class Session:
         clock_bits: int = 32,
         granularity: str = "warp",
         buffer: str = "auto",
+        sample_warps: Sequence[int] = (),
+        sample_programs: int = 1,
     ) -> None:
         self.name = name
         self.instrumentation = _check_instrumentation(strategy, capacity, placement)
@@ -121,7 +124,14 @@ class Session:
         if buffer == "shared" and strategy != "circular":
             raise ProfileError(f'strategy {strategy!r} has no buffer in shared memory; use "auto"')
         # What instrumented code for a GPU depends on.
-        self.key = Instrumentation(*self.instrumentation, clock_bits, granularity, buffer)
+        self.key = Instrumentation(
+            *self.instrumentation,
+            clock_bits,
+            granularity,
+            buffer,
+            _check_warps(sample_warps),
+            _check_count("sample_programs", sample_programs),
+        )
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
         self.memory_left: int = knobs.profile_memory
@@ -252,6 +262,10 @@ class Session:
         if kernel.key not in self.kernel_numbers:
             self.kernel_numbers[kernel.key] = len(self.kernels)
             known = {"placement": self.instrumentation[2], **(options or {})}
+            if options is not None and self.key.sample_warps:
+                known["sample_warps"] = list(self.key.sample_warps)
+            if options is not None and self.key.sample_programs > 1:
+                known["sample_programs"] = self.key.sample_programs
             self.kernels.append(_kernel_model(kernel, profile, known))
         return self.kernel_numbers[kernel.key]
 
@@ -309,6 +323,21 @@ def _check_instrumentation(strategy: str, capacity: Any, placement: str) -> tupl
             f"capacity must lie in [0, {wire.MAX_CAPACITY}] records a program, got {capacity!r}"
         )
     return strategy, capacity, placement
+
+
+def _check_warps(warps: Any) -> tuple[int, ...]:
+    found = tuple(warps) if isinstance(warps, Sequence) else ("no sequence",)
+    if not all(type(warp) is int and 0 <= warp < MAX_WARPS for warp in found):
+        raise ProfileError(
+            f"sample_warps must be numbers of warps from 0 to {MAX_WARPS - 1}, got {warps!r}"
+        )
+    return tuple(sorted(set(found)))
+
+
+def _check_count(name: str, count: Any) -> int:
+    if type(count) is not int or not 1 <= count < 1 << 31:
+        raise ProfileError(f"{name} must be a positive int, got {count!r}")
+    return count
 
 
 def _kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any]) -> Kernel:

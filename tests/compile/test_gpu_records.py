@@ -359,3 +359,37 @@ def test_each_record_of_one_reading_is_stored(strategy: str) -> None:
     # Start and end, tag and iteration: two stores, of outer, inner, turn, end and very end. LLVM
     # may have made copies of the loop's.
     assert len(tags) >= 2 * 5
+
+
+@pytest.mark.parametrize(
+    ("granularity", "num_warps", "warps", "units"),
+    [
+        ("warp", 4, (), 0b1111),
+        ("warp", 4, (0, 3), 0b1001),
+        ("warp", 4, (1, 9), 0b10),
+        ("warp_2", 8, (0, 5), 0b101),
+        ("cta", 8, (7,), 0b1),
+        ("warp", 32, (31,), 1 << 31),
+    ],
+)
+def test_units_that_are_sampled(
+    granularity: str, num_warps: int, warps: tuple[int, ...], units: int
+) -> None:
+    mode = Instrumentation(granularity=granularity, sample_warps=warps)
+    kernel = compiled(one_scope, tl.float32, tl.float32, num_warps=num_warps, instrumentation=mode)
+    assert kernel.metadata["profile"]["sampled_units"] == units
+
+
+def test_warps_that_a_kernel_has_not() -> None:
+    mode = Instrumentation(sample_warps=(4, 5))
+    with pytest.raises(CompilationError, match=r"sample_warps must be of warps below 4, got \(4"):
+        compiled(one_scope, tl.float32, tl.float32, instrumentation=mode)
+
+
+def test_sampling_adds_no_branch_and_no_work() -> None:
+    all_ = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256, instrumentation=Instrumentation())
+    mode = Instrumentation(sample_warps=(1,), sample_programs=3)
+    some = compiled(nested, tl.float32, tl.float32, 9, BLOCK=256, instrumentation=mode)
+    assert instructions(some.asm["ptx"]) == instructions(all_.asm["ptx"])
+    branches = [k.asm["ptx"].count("bra ") for k in (all_, some)]
+    assert branches[0] == branches[1]

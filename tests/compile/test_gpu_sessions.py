@@ -6,6 +6,8 @@ The stand-in writes into a profile buffer what a kernel would write, by tests/pu
 import contextlib
 import ctypes
 import functools
+import threading
+import time
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ import proton
 import proton.language as tl
 from proton.base.errors import ProfileError
 from proton.runtime import cuda, gpu_graph, gpu_profile
+from proton.runtime import session as sessions
+from proton.runtime.gpu_buffers import Ring
 from proton.runtime.gpu_calibration import GPUCalibration, TimerPair
 from proton.trace.wire import block_bytes
 from tests.compile.fake_cuda import STREAM, FakeDriver
@@ -43,10 +47,13 @@ class ProfilingDriver(FakeDriver):
     before_launch: Callable[[], Any] = lambda: None
     in_use: int | None = None
     arenas: dict[int, Any] = field(default_factory=dict)
+    queued: list[int] = field(default_factory=list)  # events that there are
+    arrived: threading.Event = field(default_factory=threading.Event)  # what `wait` waits for
     graph: list[Callable[[], None]] = field(default_factory=list)  # what was captured
 
     def install(self, monkeypatch: Any) -> None:
         super().install(monkeypatch)
+        self.arrived.set()
         monkeypatch.setattr(cuda, "Queue", lambda: self)
         monkeypatch.setattr(cuda, "memory_pool", lambda device: 7)
         monkeypatch.setattr(cuda, "allocate_host", self._allocate_host)
@@ -59,15 +66,14 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(cuda, "read_device", self._read_device)
         monkeypatch.setattr(cuda, "capture_aside", contextlib.nullcontext)
         monkeypatch.setattr(cuda, "launch_once", self._launch_once)
-        monkeypatch.setattr(gpu_profile, "ARENA_BYTES", 0)  # all from the pool
+        monkeypatch.setattr(gpu_profile, "RING_BYTES", 0)  # all from the pool
+        monkeypatch.setattr(cuda, "enter_primary_context", lambda device: None)
         monkeypatch.setattr(gpu_graph, "_functions", lambda device: (KEEP, COUNT))
         monkeypatch.setattr(cuda, "programs_per_sm", lambda function, threads, shared: 8)
         monkeypatch.setattr(gpu_profile, "calibrate", lambda device, bits: GPUCalibration(9.0, 2.0))
         monkeypatch.setattr(gpu_profile, "timer_pair", self._timer_pair)
 
     def _timer_pair(self, device: int) -> TimerPair:
-        import time
-
         now = time.perf_counter_ns()
         return TimerPair(TIMER + now, now, 3000.0)
 
@@ -85,8 +91,25 @@ class ProfilingDriver(FakeDriver):
         return np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
 
     def clear(self, address: int, size: int, stream: int) -> None:
-        assert self.capturing
-        self.graph.append(lambda: ctypes.memset(address, 0, size))
+        if self.capturing:
+            self.graph.append(lambda: ctypes.memset(address, 0, size))
+        else:
+            self.events.append(("clear", address, size))
+            ctypes.memset(address, 0, size)
+
+    def new_event(self) -> int:
+        self.queued.append(len(self.queued) + 1)
+        return self.queued[-1]
+
+    def record(self, event: int, stream: int) -> None:
+        assert event in self.queued
+
+    def wait(self, event: int) -> None:
+        self.arrived.wait()
+        self._synchronize(0)
+
+    def release_event(self, event: int) -> None:
+        self.queued.remove(event)
 
     def _launch_once(
         self, function: int, programs: int, threads: int, stream: int, arguments: list[Any]
@@ -140,7 +163,7 @@ class ProfilingDriver(FakeDriver):
         # A launch with records is queued behind the allocation of its buffer, its last argument,
         # unless that is in an arena.
         is_instrumented = bool(self.events) and self.events[-1][0] in ("allocate", "chunks")
-        is_instrumented |= self.capturing or gpu_profile.ARENA_BYTES > 0
+        is_instrumented |= self.capturing or gpu_profile.RING_BYTES > 0
         kinds = [ctypes.c_uint64, ctypes.c_int32][: self.arguments]
         self.read = kinds + [ctypes.c_uint64] * is_instrumented
         status = super()._launch(config, function, parameters, extra)
@@ -366,26 +389,99 @@ def test_memory_is_bounded(driver: ProfilingDriver) -> None:
     assert (run.totals.launches, run.totals.dropped_launches) == (2, 3)
 
 
-def test_buffers_are_of_an_arena_while_it_lasts(driver: ProfilingDriver) -> None:
+def test_buffers_are_pieces_of_a_ring_which_are_used_again(driver: ProfilingDriver) -> None:
     rounds, _ = kernels()
     x = driver.array("float32")
     size = block_bytes(WARPS, CAPACITY, 0, 32)
-    gpu_profile.ARENA_BYTES = 3 * size + size // 2  # the fixture puts it back
+    gpu_profile.RING_BYTES = 6 * size  # the fixture puts it back
     driver.in_use = 0
     with proton.profile("run") as run:
-        assert len(driver.arenas) == 1, "where CUDA is in use, a session prepares at once"
-        for grid in (1, 2, 1, 1):
-            rounds[grid,](x, 5)
-    (arena,) = {e[1] for e in driver.events if e[0] == "copy" and e[2] == 2 * size}
-    places = [e[1] - arena for e in driver.events if e[0] == "copy"]
-    assert places[:2] == [-size, 0]
-    names = [event[0] for event in driver.events]
-    assert names[:4] == ["launch", "copy"] * 2
-    assert names[4:] == ["allocate", "launch", "copy", "release"] * 2
-    assert (run.totals.launches, run.totals.slices) == (4, 5 * WARPS * 5)
+        (ring,) = (device.ring for device in sessions.current().gpu.devices.values())
+        assert driver.arenas, "where CUDA is in use, a session prepares at once"
+        turns, grids = [], []
+        for number in range(40):
+            driver.turns = number % 7 + 1
+            grids.append(number % 2 + 1)
+            turns.append(driver.turns)
+            rounds[grids[-1],](x, 5)
+            while 2 * sum(piece.size for piece in ring.pieces) > ring.size:
+                time.sleep(0.001)  # until the thread has emptied the ring
+    assert "allocate" not in {event[0] for event in driver.events}
+    places = [event[1] for event in driver.events if event[0] == "copy"]
+    assert len(places) == 40
+    assert len(set(places)) < 10
+    first = driver.events.index(("clear", places[0], size))
+    assert first > driver.events.index(("copy", places[0], size))
+    scopes = run.frame[run.frame.kind == "scope"]
+    found = [int((scopes.launch == number).sum()) for number in range(40)]
+    assert found == [WARPS * g * t for g, t in zip(grids, turns, strict=True)]
     assert not driver.arenas
     assert not driver.buffers
     assert not driver.host
+    assert not driver.queued, "events are given back"
+
+
+def test_a_slow_thread_holds_nobody_up(driver: ProfilingDriver) -> None:
+    """The ring fills, then launches take memory of the pool; nothing is lost."""
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    size = block_bytes(WARPS, CAPACITY, 0, 32)
+    gpu_profile.RING_BYTES = 4 * size
+    driver.in_use = 0
+    driver.arrived.clear()
+    with proton.profile("run") as run:
+        for _ in range(12):
+            rounds[1,](x, 5)
+        driver.arrived.set()
+    names = [event[0] for event in driver.events]
+    assert names.count("launch") == names.count("copy") == 12
+    assert names.count("allocate") == 8
+    assert (run.totals.launches, run.totals.slices) == (12, 12 * WARPS * 5)
+
+
+@pytest.mark.parametrize("broken_after", [0, 3, 9])
+def test_an_error_while_a_ring_is_in_use(driver: ProfilingDriver, broken_after: int) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    gpu_profile.RING_BYTES = 4 * block_bytes(WARPS, CAPACITY, 0, 32)
+    driver.in_use = 0
+    with proton.profile("run") as run:
+        for number in range(12):
+            if number == broken_after:
+                driver.broken = "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal access)"
+            rounds[1,](x, 5)
+    assert run.totals.launches == broken_after
+    assert run.totals.dropped_launches == 12 - broken_after
+    assert run.totals.slices == broken_after * WARPS * 5
+
+
+def test_pieces_of_a_ring_never_overlap(driver: ProfilingDriver, rng: np.random.Generator) -> None:
+    ring = Ring(0, driver, 4096)
+    taken: list[Any] = []
+    most = 0
+    for _ in range(2000):
+        size = int(rng.integers(1, 1500))
+        piece = ring.take(size)
+        if piece is not None:
+            assert piece.start % 64 == 0
+            assert piece.size >= size
+            assert piece.start + piece.size <= 4096
+            for other in taken:
+                assert (
+                    piece.start + piece.size <= other.start
+                    or other.start + other.size <= piece.start
+                )
+            taken.append(piece)
+        if taken and (piece is None or rng.random() < 0.3):
+            ring.free(taken.pop(int(rng.integers(len(taken)))))
+        taken = [p for p in ring.pieces if not p.is_free]
+        most = max(most, sum(p.size for p in taken))
+    assert most > 3000, "the ring is never nearly full"
+    for piece in taken:
+        ring.free(piece)
+    assert ring.take(4096) is not None
+    assert ring.take(1) is None
+    assert Ring(0, driver, 4096).take(4097) is None
 
 
 @pytest.mark.parametrize("replays", [0, 1, 3, 5])
@@ -475,6 +571,16 @@ def test_what_is_not_there_yet_says_so(driver: ProfilingDriver) -> None:
         proton.start("run", clock_bits=48)
     with pytest.raises(ProfileError, match=r"granularity must be one of warp, .*got 'lane'"):
         proton.start("run", granularity="lane")
+    with pytest.raises(ProfileError, match=r"buffer must be one of auto, .*got 'l2'"):
+        proton.start("run", buffer="l2")
+    with pytest.raises(ProfileError, match="strategy 'flush' has no buffer in shared memory"):
+        proton.start("run", strategy="flush", buffer="shared")
+    for warps in (3, (-1,), (32,), ("0",), (True,)):
+        with pytest.raises(ProfileError, match="sample_warps must be numbers of warps"):
+            proton.start("run", sample_warps=warps)
+    for count in (0, -1, 1.5, True):
+        with pytest.raises(ProfileError, match="sample_programs must be a positive int"):
+            proton.start("run", sample_programs=count)
 
 
 @pytest.mark.parametrize("turns", [1, 7, 8, 9, 16, 100])

@@ -116,6 +116,21 @@ def test_a_unit_of_several_warps_has_one_ring(granularity: str, buffer: str) -> 
         assert list(group.iteration) == list(range(36, 100))
 
 
+@pytest.mark.parametrize("strategy", ["circular", "flush", "counting"])
+@pytest.mark.parametrize("buffer", ["auto", "global"])
+def test_samples(strategy: str, buffer: str) -> None:
+    x = torch().zeros(128, device="cuda")
+    sampling = {"sample_warps": (1, 2), "sample_programs": 3}
+    with proton.profile("some", strategy=strategy, buffer=buffer, **sampling) as run:
+        body[(8,)](x, 20)
+    assert run.totals.written == 3 * 2 * 20
+    assert run.totals.lost == 0
+    assert run.totals.programs == 8
+    if strategy != "counting":
+        found = slices(run, "body").groupby(["program", "warp"]).size()
+        assert dict(found) == {(p, w): 20 for p in (0, 3, 6) for w in (1, 2)}
+
+
 @proton.jit
 def nested(x_ptr, n):
     """Slices that end at one reading of the clock, in and out of loops."""

@@ -28,8 +28,9 @@ class Instrumentation:
     (records bracket the work where it ended up) or "program" (where they were written).
     `clock_bits` is the width of the clocks in records. `granularity` names the unit that records.
     `buffer` says where the rings of strategy circular lie while the kernel runs: in "shared" or
-    "global" memory, or in shared memory where that costs no residency ("auto").
-    Raises CompilationError for a granularity or a buffer that there is not.
+    "global" memory, or in shared memory where that costs no residency ("auto"). Of the warps of a
+    program those in `sample_warps` record (none named: all), of the programs each
+    `sample_programs`-th. Raises CompilationError for a granularity or a buffer that there is not.
     """
 
     strategy: str = "circular"
@@ -38,6 +39,8 @@ class Instrumentation:
     clock_bits: int = 32
     granularity: str = "warp"
     buffer: str = "auto"
+    sample_warps: tuple[int, ...] = ()
+    sample_programs: int = 1
 
     def __post_init__(self) -> None:
         if self.buffer not in BUFFERS:
@@ -51,6 +54,17 @@ class Instrumentation:
     def unit_warps(self, num_warps: int) -> int:
         """The warps of a unit, in a program of so many."""
         return min(num_warps, GRANULARITIES[self.granularity] or num_warps)
+
+
+    def sampled_units(self, num_warps: int) -> int:
+        """A bit for each unit that records; 0 where none of the warps named is there."""
+        units, size = num_warps // self.unit_warps(num_warps), self.unit_warps(num_warps)
+        if not self.sample_warps:
+            return (1 << units) - 1
+        bits = 0
+        for warp in self.sample_warps:
+            bits |= 1 << warp // size if warp < num_warps else 0
+        return bits
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,9 @@ class GPUOptions:
             raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
         if self.num_ctas != 1:
             raise _invalid("num_ctas", "1 (clusters are not supported)", self.num_ctas)
+        profiled = self.instrumentation
+        if profiled is not None and not profiled.sampled_units(warps):
+            raise _invalid("sample_warps", f"of warps below {warps}", profiled.sample_warps)
         if self.maxnreg is not None and (
             not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= MAX_REGISTERS
         ):

@@ -68,6 +68,8 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
                 clock_bits=instrumentation.clock_bits,
                 arch=options.target.arch,
                 buffer=instrumentation.buffer,
+                sampled_units=instrumentation.sampled_units(options.num_warps),
+                sample_programs=instrumentation.sample_programs,
             )
         )
     return [

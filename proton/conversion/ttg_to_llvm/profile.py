@@ -46,6 +46,7 @@ class _Unit:
     count: Any  # where that number is meanwhile
     pending: "_Pending"
     lane: Any  # in the unit
+    is_sampled: Any  # whether the unit records; None: each does
     is_writer: Any  # whether this lane writes
 
     @property
@@ -184,6 +185,10 @@ def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) ->
         ring = _byte(_byte(ctx.program_shared(), v.i32(layout["ring"])), offset)
     if layout["strategy"] == "flush":
         heap = _byte(buffer, v.binary("llvm.mul", _programs(), stride))
+    is_sampled = _is_sampled(layout, unit_number, program)
+    is_writer = v.compare("eq", lane, v.i32(0))
+    if is_sampled is not None:
+        is_writer = v.binary("llvm.and", is_writer, is_sampled)
     types = _variable_types(layout)
     struct = ir.TypeAttr.get(v.struct(types))
     count, offset, *values, chunk = [
@@ -210,9 +215,25 @@ def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) ->
         count=count,
         pending=_Pending(offset, values, _record_types(layout)),
         lane=lane,
-        is_writer=v.compare("eq", lane, v.i32(0)),
+        is_sampled=is_sampled,
+        is_writer=is_writer,
     )
     return unit
+
+
+def _is_sampled(layout: dict[str, Any], unit: Any, program: Any) -> Any:
+    """Whether a unit (i32) of a program (i64) records; None where each does."""
+    found = None
+    if layout["sampled_units"] != (1 << layout["units"]) - 1:
+        bits = v.constant(_signed(layout["sampled_units"]), v.integer(32))
+        bit = v.binary("llvm.and", v.binary("llvm.lshr", bits, unit), v.i32(1))
+        found = v.compare("ne", bit, v.i32(0))
+    if layout["sample_programs"] > 1:
+        every = v.constant(layout["sample_programs"], v.integer(64))
+        left = v.binary("llvm.urem", program, every)
+        is_one = v.compare("eq", left, v.constant(0, v.integer(64)))
+        found = is_one if found is None else v.binary("llvm.and", found, is_one)
+    return found
 
 
 def _begin(block: Any, layout: dict[str, Any]) -> None:
@@ -277,6 +298,8 @@ def _copy_ring(unit: _Unit, number: Any) -> None:
     if unit.layout["unit_warps"] > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         size = v.select(in_first, size, v.i32(0))
+    if unit.is_sampled is not None:
+        size = v.select(unit.is_sampled, size, v.i32(0))
     _assembly("bar.warp.sync -1;", "", None)
 
     def copy(offset: Any) -> None:

@@ -35,18 +35,18 @@
 // GPU-LABEL: func.func @one_record(
 // GPU-SAME: !llvm.ptr<1>) attributes {proton.abi = ["program_x", "profile"]
 // GPU-SAME: proton.block_bytes = 704 : i64
-// GPU-SAME: \22capacity\22: 8, \22payload_slots\22: 0, \22units\22: 4, \22unit_warps\22: 1, \22clock_bits\22: 32, \22block_bytes\22: 704, \22ring\22: null}"
+// GPU-SAME: \22capacity\22: 8, \22payload_slots\22: 0, \22units\22: 4, \22unit_warps\22: 1, \22clock_bits\22: 32, \22block_bytes\22: 704, \22ring\22: null, \22sampled_units\22: 15, \22sample_programs\22: 1}"
 
 // One record is stored to global memory: nothing waits for it. In shared memory its ring lies at the
 // end of what the kernel uses (20 bytes, padded to 32).
 
 // AUTO-LABEL: func.func @one_record(
 // AUTO-SAME: \22capacity\22: 1,
-// AUTO-SAME: \22ring\22: null}"
+// AUTO-SAME: \22ring\22: null, \22sampled_units\22: 15, \22sample_programs\22: 1}"
 // AUTO-SAME: ttg.shared = 20 : i32
 // SHARED-LABEL: func.func @one_record(
 // SHARED-SAME: \22capacity\22: 1,
-// SHARED-SAME: \22ring\22: 32}"
+// SHARED-SAME: \22ring\22: 32, \22sampled_units\22: 15, \22sample_programs\22: 1}"
 // SHARED-SAME: ttg.shared = 96 : i32
 
 // FLUSH-LABEL: func.func @one_record(
@@ -92,16 +92,16 @@ func.func @payload(%n: i64) attributes {tt.kernel, proton.table = "{\22scopes\22
 
 // AUTO-LABEL: func.func @in_a_loop(
 // AUTO-SAME: \22capacity\22: 128,
-// AUTO-SAME: \22ring\22: 0}"
+// AUTO-SAME: \22ring\22: 0, \22sampled_units\22: 15, \22sample_programs\22: 1}"
 // AUTO-SAME: ttg.shared = 8192 : i32
 // AUTO-LABEL: func.func @much_is_used(
 // AUTO-SAME: \22capacity\22: 64,
-// AUTO-SAME: \22ring\22: 50000}"
+// AUTO-SAME: \22ring\22: 50000, \22sampled_units\22: 15, \22sample_programs\22: 1}"
 // SHARED-LABEL: func.func @much_is_used(
-// SHARED-SAME: \22ring\22: 50000}"
+// SHARED-SAME: \22ring\22: 50000, \22sampled_units\22: 15, \22sample_programs\22: 1}"
 // AMPERE-LABEL: func.func @much_is_used(
 // AMPERE-SAME: \22capacity\22: 64,
-// AMPERE-SAME: \22ring\22: null}"
+// AMPERE-SAME: \22ring\22: null, \22sampled_units\22: 15, \22sample_programs\22: 1}"
 // AMPERE-SAME: ttg.shared = 50000 : i32
 
 // CHECK-LABEL: func.func @in_a_loop(
