@@ -2,8 +2,9 @@
 
 A *ring* is memory of the device with pinned memory of the host beside it, in pieces: a launch takes
 a piece of both for its buffer and for the copy. Pieces are used again, oldest first, once a thread
-has kept what arrived in them; it begins when half of the ring is taken, so that few launches have
-nothing beside them. A launch that finds no piece takes memory of its own: nobody ever waits.
+has kept what arrived in them. It begins when half of the ring is taken, and keeps many pieces at
+once: Python runs one thread at a time, and each time that this one wants to run costs the one that
+launches some microseconds. A launch that finds no piece takes memory of its own: nobody ever waits.
 """
 
 import ctypes
@@ -16,7 +17,7 @@ import numpy as np
 from proton.runtime import cuda
 from proton.trace import wire
 
-RING_BYTES = 64 << 20  # of the device, and of the host
+RING_BYTES = 128 << 20  # of the device, and of the host
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class Piece:
     start: int
     size: int  # as taken: a multiple of the alignment
     is_clear: bool
+    stream: int = 0
     event: int = 0
     bytes: int = 0
     is_free: bool = False
@@ -37,8 +39,7 @@ class Ring:
 
     def __init__(self, device: int, queue: "cuda.Queue", size: int) -> None:
         self.device, self.queue, self.size = device, queue, size
-        self.memory = cuda.allocate_device(size) if size else 0
-        self.host = cuda.allocate_host(size) if size else 0
+        self.memory = self.host = 0  # until the first piece is taken
         self.head = 0
         self.is_used = False  # whether the head has been at the end once
         self.pieces: deque[Piece] = deque()  # in use, oldest first
@@ -52,6 +53,8 @@ class Ring:
     def take(self, size: int) -> Piece | None:
         """A piece; None where there is no room."""
         size = -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
+        if not self.memory and size <= self.size:
+            self.memory, self.host = cuda.allocate_device(self.size), cuda.allocate_host(self.size)
         with self.lock:
             if not self.pieces:
                 room = [(self.head, self.size), (0, self.size)]
@@ -73,7 +76,7 @@ class Ring:
     def send(self, piece: Piece, size: int, stream: int) -> None:
         """Queues the copy of a piece to the host, behind the kernel."""
         start = piece.start
-        piece.bytes = size
+        piece.bytes, piece.stream = size, stream
         self.queue.copy_to_host(self.host + start, self.memory + start, size, stream)
         with self.lock:
             piece.event = self.events.pop() if self.events else self.queue.new_event()
@@ -100,32 +103,48 @@ class Ring:
             while not self.is_over:
                 self.half_full.wait()
                 self.half_full.clear()
-                while self._keep_oldest():
+                while self._keep_some():
                     pass
 
-    def _keep_oldest(self) -> bool:
-        """Waits for the oldest copy and keeps it; False where nothing is under way, the session is
-        over, or the device is broken: what has arrived then is looked for at the end."""
+    def _keep_some(self) -> bool:
+        """Waits for the copies that are under way and keeps them; False where there are none, the
+        session is over, or the device is broken: what has arrived then is looked for at the end."""
         with self.lock:
             if not self.arriving or self.is_over:
                 return False
-            piece = self.arriving[0]
+            pieces = list(self.arriving)
+        newest = {piece.stream: piece for piece in pieces}
         try:
-            self.queue.wait(piece.event)
+            for piece in newest.values():
+                self.queue.wait(piece.event)
         except cuda.CUDAError:
             return False
-        self._keep(piece)
-        with self.lock:
-            self.arriving.popleft()
-            self.events.append(piece.event)
-        self.free(piece)
+        self._keep(pieces)
         return True
 
-    def _keep(self, piece: Piece) -> None:
-        address = self.host + piece.start
-        piece.data = np.empty(piece.bytes, np.uint8)
-        ctypes.memmove(piece.data.ctypes.data, address, piece.bytes)  # not under Python's lock
-        ctypes.memset(address, 0, piece.bytes)  # so that what has not arrived is known by its zeros
+    def _keep(self, pieces: list[Piece]) -> None:
+        """Keeps the oldest of the pieces that were sent: each stretch of the ring at once."""
+        stretches: list[list[Piece]] = []
+        for piece in pieces:
+            if stretches and stretches[-1][-1].start + stretches[-1][-1].size == piece.start:
+                stretches[-1].append(piece)
+            else:
+                stretches.append([piece])
+        for stretch in stretches:
+            first, last = stretch[0], stretch[-1]
+            data = np.empty(last.start + last.bytes - first.start, np.uint8)
+            # Neither is under Python's lock. Zeros are how it is known what has not arrived.
+            ctypes.memmove(data.ctypes.data, self.host + first.start, data.size)
+            ctypes.memset(self.host + first.start, 0, data.size)
+            for piece in stretch:
+                start = piece.start - first.start
+                piece.data = data[start : start + piece.bytes]
+        with self.lock:
+            for piece in pieces:
+                self.arriving.popleft()
+                self.events.append(piece.event)
+        for piece in pieces:
+            self.free(piece)
 
     def finish(self) -> None:
         """Keeps the rest, when the device has done everything or is broken."""
@@ -133,15 +152,12 @@ class Ring:
         self.half_full.set()
         if self.thread is not None:
             self.thread.join()
-        for piece in self.arriving:
-            self._keep(piece)
-            self.events.append(piece.event)
-        self.arriving.clear()
+        self._keep(list(self.arriving))
 
     def release(self) -> None:
         """Gives the memory back."""
         for event in self.events:
             self.queue.release_event(event)
-        if self.size:
+        if self.memory:
             cuda.release_device(self.memory)
             cuda.release_host(self.host)

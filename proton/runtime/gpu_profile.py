@@ -82,15 +82,15 @@ class GPURecording:
         return self.bytes if self.captured is None else self.captured.bytes
 
     def launch(self, data: np.ndarray, start: int = 0) -> Launch:
-        """What the run says of it, given the bytes of the whole buffer; `start` is when it was
-        launched where that is not when it was captured."""
+        """What the run says of it, given the bytes of the whole buffer, which it keeps; `start` is
+        when it was launched where that is not when it was captured."""
         launch = Launch(
             kernel=self.kernel,
             grid=self.grid,
             capacity=self.capacity,
             host_start=start or self.host_start,
             host_end=start or self.host_end,
-            buffer=data[: self.size].copy(),
+            buffer=data[: self.size],
             path=self.path,
             thread=self.thread,
             device=self.device,
@@ -228,7 +228,7 @@ class GPURecorder:
                 assert recording.piece.data is not None
                 data = recording.piece.data
             else:
-                data = cuda.host_bytes(recording.host, recording.bytes)
+                data = cuda.host_bytes(recording.host, recording.bytes).copy()
             if self.error and not data[: recording.size].any():
                 self.lost += 1
             else:
