@@ -53,6 +53,7 @@ class Circular(Strategy):
             edge.payload,
             _i32_attr(edge.scope_id),
             _i32_attr(edge.kind),
+            when=edge.when,
         )
 
 
@@ -69,7 +70,7 @@ class Counting(Strategy):
     name = "counting"
 
     def record(self, segment: Any, edge: "_Edge") -> None:
-        pg.CountingRecordOp(segment, _i32_attr(edge.scope_id), _i32_attr(edge.kind))
+        pg.CountingRecordOp(segment, _i32_attr(edge.scope_id), _i32_attr(edge.kind), when=edge.when)
 
 
 STRATEGIES: dict[str, Strategy] = {s.name: s for s in (Circular(), Flush(), Counting())}
@@ -85,6 +86,7 @@ class _Edge:
     payload: list[Any]
     scope_id: int
     kind: Kind
+    when: Any  # an i1; None where there is a record always
 
 
 @register
@@ -200,7 +202,7 @@ class _Instrumenter:
             with before(op):
                 counter = counter or pg.ReadCounterOp(ir.IntegerType.get_signless(64)).counter
                 if op.name == "proton.mark":
-                    self._record(op, Kind.MARK, counter, counter, iteration)
+                    self._record(op, Kind.MARK, counter, counter, iteration, op.opview.when)
                 elif op.attributes["phase"].value == "start":
                     open_scopes.append(_Open(op, counter))
                 else:
@@ -216,15 +218,18 @@ class _Instrumenter:
         if not open_scopes or open_scopes[-1].record.attributes["scope"].value != path:
             self._unpaired(op)
         start = open_scopes.pop()
-        self._record(start.record, Kind.SLICE, start.counter, counter, iteration)
+        opened, closed = start.record.opview.when, op.opview.when
+        when = opened if closed is None else closed
+        self._record(start.record, Kind.SLICE, start.counter, counter, iteration, when)
 
-    def _record(self, op: Any, kind: Kind, start: Any, end: Any, iteration: Any) -> None:
+    def _record(self, op: Any, kind: Kind, start: Any, end: Any, iteration: Any, when: Any) -> None:
         if kind is Kind.SLICE:
             self.seen.add(op.attributes["scope"].value)
             if "members" in op.attributes:
                 self.seen |= {member.value for member in op.attributes["members"]}
         scope_id = self.table.add(op, kind)
-        edge = _Edge(start, end, iteration, list(op.operands), scope_id, kind)
+        payload = list(op.opview.payload)
+        edge = _Edge(start, end, iteration, payload, scope_id, kind, when)
         self.strategy.record(self.segment, edge)
 
     def _unpaired(self, op: Any) -> None:

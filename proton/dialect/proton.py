@@ -29,10 +29,11 @@ def _verify_payload(op: Any) -> bool:
 
 
 class RecordOp(Proton.Operation, name="record"):
-    """One edge of a scope: `proton.record {scope = "load", phase = "start"} %payload`.
+    """One edge of a scope: `proton.record {scope = "load", phase = "start"} %payload, %when?`.
 
     Payload is i64; `names` and `kinds` ("int", or "float" for the bits of an f64) have one
-    entry for each value. Only a start carries payload.
+    entry for each value. Only a start carries payload. There is a record only where `when` is
+    true; a scope has it at its start, or at its end where it is not known before.
     """
 
     payload: Sequence[Operand[ir.IntegerType[64]]]
@@ -40,6 +41,7 @@ class RecordOp(Proton.Operation, name="record"):
     phase: ir.StringAttr
     names: ir.ArrayAttr
     kinds: ir.ArrayAttr
+    when: Operand[ir.IntegerType[1]] | None = None
 
     @staticmethod
     def verify_invariants(op: "RecordOp") -> bool:
@@ -51,11 +53,12 @@ class RecordOp(Proton.Operation, name="record"):
 
 
 class MarkOp(Proton.Operation, name="mark"):
-    """An instant: `proton.mark {mark = "done"} %payload`, with payload as in a record."""
+    """An instant: `proton.mark {mark = "done"} %payload, %when?`, both as in a record."""
 
     payload: Sequence[Operand[ir.IntegerType[64]]]
     mark: ir.StringAttr
     names: ir.ArrayAttr
     kinds: ir.ArrayAttr
+    when: Operand[ir.IntegerType[1]] | None = None
 
     verify_invariants = staticmethod(_verify_payload)

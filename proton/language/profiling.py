@@ -6,13 +6,15 @@ session, which the runtime installs as `host`.
 
 from typing import Any, Protocol
 
+import numpy as np
+
 from proton.language.function import builtin
 
 
 class HostRecorder(Protocol):
     """What a session does with host scopes."""
 
-    def enter(self, name: str, payload: dict[str, Any]) -> None: ...
+    def enter(self, name: str, payload: dict[str, Any], when: bool) -> None: ...
     def exit(self, name: str) -> None: ...
     def mark(self, name: str, payload: dict[str, Any]) -> None: ...
 
@@ -33,19 +35,27 @@ def check_name(name: Any) -> str:
     return name
 
 
+def check_when(when: Any) -> bool:
+    """The host's condition; raises ValueError where it is no bool."""
+    if not isinstance(when, bool | np.bool_):
+        raise ValueError(f"when must be a bool on the host, got {when!r}")
+    return bool(when)
+
+
 class scope:
     """`with proton.scope("load", k=k):` measures the work written inside.
 
     In a kernel the name is a constexpr str and the payload values are scalars (int or float),
-    kept in each slice. On the host it makes a slice that launches nest under.
+    kept in each slice. On the host it makes a slice that launches nest under. There is a slice
+    only where `when` is true, which in a kernel is a scalar or a constexpr.
     """
 
-    def __init__(self, name: str, **payload: int | float) -> None:
-        self.name, self.payload = check_name(name), payload
+    def __init__(self, name: str, *, when: bool = True, **payload: int | float) -> None:
+        self.name, self.when, self.payload = check_name(name), check_when(when), payload
 
     def __enter__(self) -> "scope":
         self.host = host  # a session may start or end inside the block
-        enter_scope(self.name, **self.payload)
+        enter_scope(self.name, when=self.when, **self.payload)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -64,9 +74,9 @@ class _HostOp:
 
 
 class _EnterScope(_HostOp):
-    def __call__(self, name: str, **payload: int | float) -> None:
+    def __call__(self, name: str, *, when: bool = True, **payload: int | float) -> None:
         if host is not None:
-            host.enter(check_name(name), payload)
+            host.enter(check_name(name), payload, check_when(when))
 
 
 class _ExitScope(_HostOp):
@@ -76,16 +86,17 @@ class _ExitScope(_HostOp):
 
 
 class _Mark(_HostOp):
-    def __call__(self, name: str, value: int | float | None = None) -> None:
-        if host is not None:
+    def __call__(self, name: str, value: int | float | None = None, *, when: bool = True) -> None:
+        if host is not None and check_when(when):
             host.mark(check_name(name), {} if value is None else {"value": value})
 
 
 enter_scope = _EnterScope(
-    "enter_scope", "Opens a scope; `exit_scope` of the same name closes it, in the same block."
+    "enter_scope",
+    "Opens a scope, as `scope` does; `exit_scope` of the same name closes it, in the same block.",
 )
 exit_scope = _ExitScope("exit_scope", "Closes the scope that `enter_scope` opened last.")
-mark = _Mark("mark", "An instant, with a scalar value if given.")
+mark = _Mark("mark", "An instant, with a scalar value if given, where `when` is true.")
 
 
 @builtin

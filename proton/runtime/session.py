@@ -345,50 +345,72 @@ def _machine() -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True)
+class _OpenScope:
+    """A host scope that has not ended; `kept` is whether it will be a slice."""
+
+    name: str
+    start: int
+    payload: dict[str, Any]
+    kept: bool
+
+
+def _path(stack: list[_OpenScope], *names: str) -> str:
+    """The path of what is inside these scopes."""
+    return "/".join([*(scope.name for scope in stack if scope.kept), *names])
+
+
 class _HostRecorder:
     """Host scopes of a session: a stack for each thread."""
 
     def __init__(self) -> None:
         self.local = threading.local()  # an ident is used again when its thread has ended
         self.slices: list[HostSlice] = []
-        self.stacks: list[tuple[int, list[tuple[str, int, dict[str, Any]]]]] = []
+        self.stacks: list[tuple[int, list[_OpenScope]]] = []
 
-    def _stack(self) -> list[tuple[str, int, dict[str, Any]]]:
+    def _stack(self) -> list[_OpenScope]:
         if not hasattr(self.local, "stack"):
             self.local.stack = []
             self.stacks.append((host_thread(), self.local.stack))
-        stack: list[tuple[str, int, dict[str, Any]]] = self.local.stack
+        stack: list[_OpenScope] = self.local.stack
         return stack
 
     def path(self) -> str:
         """The scopes that are open on this thread."""
-        return "/".join(name for name, _, _ in self._stack())
+        return _path(self._stack())
 
-    def enter(self, name: str, payload: dict[str, Any]) -> None:
-        self._stack().append((name, time.perf_counter_ns(), dict(payload)))
+    def enter(self, name: str, payload: dict[str, Any], when: bool) -> None:
+        self._stack().append(_OpenScope(name, time.perf_counter_ns(), dict(payload), when))
 
     def exit(self, name: str) -> None:
         end, stack = time.perf_counter_ns(), self._stack()
-        if not stack or stack[-1][0] != name:
-            inner = repr(stack[-1][0]) if stack else "none"
+        if not stack or stack[-1].name != name:
+            inner = repr(stack[-1].name) if stack else "none"
             raise ProfileError(f"exit_scope({name!r}): the innermost open host scope is {inner}")
         self._close(host_thread(), stack, end)
 
     def mark(self, name: str, payload: dict[str, Any]) -> None:
         now = time.perf_counter_ns()
-        path = "/".join([*(n for n, _, _ in self._stack()), name])
+        path = _path(self._stack(), name)
         self.slices.append(
             HostSlice(
                 name=name, path=path, thread=host_thread(), start=now, end=now, payload=payload
             )
         )
 
-    def _close(self, thread: int, stack: list[Any], end: int) -> None:
-        path = "/".join(name for name, _, _ in stack)
-        name, start, payload = stack.pop()
-        self.slices.append(
-            HostSlice(name=name, path=path, thread=thread, start=start, end=end, payload=payload)
-        )
+    def _close(self, thread: int, stack: list[_OpenScope], end: int) -> None:
+        path, scope = _path(stack), stack.pop()
+        if scope.kept:
+            self.slices.append(
+                HostSlice(
+                    name=scope.name,
+                    path=path,
+                    thread=thread,
+                    start=scope.start,
+                    end=end,
+                    payload=scope.payload,
+                )
+            )
 
     def close_all(self) -> None:
         """Ends the scopes that are still open when the session ends."""

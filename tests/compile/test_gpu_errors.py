@@ -8,6 +8,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.backends.nvidia.options import Instrumentation
 from proton.base.errors import (
     CompilationError,
     LaunchError,
@@ -16,6 +17,7 @@ from proton.base.errors import (
     ProtonError,
 )
 from proton.base.targets import ARCHITECTURES, GPUTarget
+from proton.runtime.gpu_arguments import given
 
 HOPPER = GPUTarget("cuda", 90)
 
@@ -183,3 +185,19 @@ def test_a_target_is_its_text() -> None:
         target = GPUTarget("cuda", arch)
         assert GPUTarget.parse(str(target)) == target
         assert GPUTarget.parse(f"{target}:32") == target
+
+
+@proton.jit
+def conditional_scope(x_ptr, n):
+    with proton.scope("a", when=n > 3):
+        tl.store(x_ptr, 1.0)
+
+
+def test_a_condition_of_a_record_is_refused_where_there_are_records() -> None:
+    bound = conditional_scope._bound((tl.float32, 5), {})
+    described = [given(p, x) for p, x in zip(conditional_scope.params, bound, strict=True)]
+    on = Instrumentation()
+    error = error_of(lambda: conditional_scope._gpu.compile(HOPPER, described, {}, on))
+    assert "when= of a record is not supported on a GPU yet" in error.rule
+    check_place(error, conditional_scope, "when=n > 3")
+    assert conditional_scope._gpu.compile(HOPPER, described, {}, None).asm["cubin"]

@@ -143,6 +143,23 @@ def block_payload(n):
         pass
 
 
+@rejected("when of a must be a scalar bool or integer, got i1[4]", "scope(", "reduce it first")
+def when_of_a_block(n):
+    with scope("a", when=tl.arange(0, 4) < n):
+        pass
+
+
+@rejected("when of a must be a scalar bool or integer, got fp32", "enter_scope(", "compare it")
+def when_of_a_float(n):
+    enter_scope("a", when=n * 0.5)
+    exit_scope("a")
+
+
+@rejected("when of a must be a scalar bool or integer, got None", "mark(", "write a comparison")
+def when_of_nothing(n):
+    mark("a", n, when=None)
+
+
 @rejected("proton.scope is used as `with proton.scope(name):`", 'scope("a")', "proton.enter_scope")
 def scope_as_call(n):
     scope("a")

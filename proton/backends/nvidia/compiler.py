@@ -1,17 +1,19 @@
 """From a device function and a signature to a cubin for one architecture."""
 
+from typing import Any
+
 from proton.backends.nvidia.cubin import Assembler
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
 from proton.backends.nvidia.ptx import emit_ptx
 from proton.backends.stages import CompileResult, Stages
 from proton.backends.ttir import ttir_passes
-from proton.base.errors import OutOfResources
+from proton.base.errors import CompilationError, OutOfResources
 from proton.base.targets import GPUTarget
 from proton.conversion.proton_gpu_to_llvm import profile_layout
 from proton.dialect.context import mlir_context
 from proton.dialect.ttg import SHARED
-from proton.dialect.walk import all_ops, kernel_functions
+from proton.dialect.walk import all_ops, kernel_functions, ops_named, source_span
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 
@@ -30,6 +32,7 @@ def compile_kernel(
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         profiled = options.instrumentation
         module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
+        _refuse_conditions(module)
         passes = ttgir_passes(options.num_warps, options.enable_fp_fusion, profiled)
         module = stages.run("ttgir", module, passes)
         profile = profile_layout(kernel_functions(module)[0])
@@ -56,6 +59,17 @@ def compile_kernel(
     files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
+
+
+def _refuse_conditions(module: Any) -> None:
+    """Records that are kept under a condition have no code for a GPU yet."""
+    for op in ops_named(module, "proton.record", "proton.mark"):
+        if op.opview.when is not None:
+            raise CompilationError(
+                "when= of a record is not supported on a GPU yet",
+                source_span(op.location),
+                "put what it measures into an if",
+            )
 
 
 def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:
