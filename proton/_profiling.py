@@ -22,6 +22,7 @@ def start(
     placement: str = "schedule",
     clock_bits: int = 32,
     granularity: str = "warp",
+    every: int = 1,
 ) -> None:
     """Starts recording: every launch from here on is instrumented, if it has scopes.
 
@@ -29,7 +30,8 @@ def start(
     the newest, "flush" moves them to host memory and loses none, "counting" only counts.
     `capacity` 0 lets the compiler choose. `placement` "schedule" shows when the work ran;
     "program" keeps records where they are written, and keeps the work of scopes apart at a
-    price.
+    price. With `every` n, only iterations 0, n, 2n, ... are kept of what is recorded in a loop: the
+    innermost one around a scope or a mark, where it counts. Others are kept always.
 
     On a GPU the unit that records is a warp, or by `granularity` the first of "warp_2", "warp_4",
     "warp_8", "warp_group" (4 warps), "warp_group_2", "warp_group_4" or "cta"; `capacity` is that
@@ -45,6 +47,7 @@ def start(
             placement=placement,
             clock_bits=clock_bits,
             granularity=granularity,
+            every=every,
         )
 
 

@@ -6,6 +6,7 @@ with nothing between them are one read: adjacent scopes share it, nested ones to
 without records as it is. The scope table goes onto the kernel as JSON (`TABLE_ATTRIBUTE`).
 """
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -92,11 +93,15 @@ class _Edge:
 @register
 @dataclass(frozen=True)
 class ProtonToProtonGPU(Pass):
-    """Rewrites `proton.record` and `proton.mark` for a strategy."""
+    """Rewrites `proton.record` and `proton.mark` for a strategy.
+
+    Of those in a loop that counts only iterations 0, `every`, 2 * `every`, ... are kept.
+    """
 
     name: ClassVar[str] = "convert-proton-to-proton-gpu"
 
     strategy: str = "circular"
+    every: int = 1
 
     def run(self, module: Any) -> None:
         strategy = STRATEGIES[self.strategy]
@@ -104,18 +109,18 @@ class ProtonToProtonGPU(Pass):
         called = [f for f in functions(module) if f not in kernels and _is_annotated(f)]
         for kernel in kernels:
             if called or _is_annotated(kernel):
-                _instrument(kernel, called, strategy)
+                _instrument(kernel, called, strategy, self.every)
 
 
 def _is_annotated(function: Any) -> bool:
     return bool(ops_named(function, "proton.record", "proton.mark"))
 
 
-def _instrument(kernel: Any, called: list[Any], strategy: Strategy) -> None:
+def _instrument(kernel: Any, called: list[Any], strategy: Strategy, every: int) -> None:
     """A kernel and the functions that it calls, which record as it does, into its segment."""
     table, wanted, seen = _Table(), list[str](), set[str]()
     for function in (kernel, *called):
-        instrumenter = _Instrumenter(function, strategy, table)
+        instrumenter = _Instrumenter(function, strategy, table, every)
         instrumenter.run()
         seen |= instrumenter.seen
         if SCOPES_ATTRIBUTE in function.attributes:
@@ -170,8 +175,9 @@ class _Table:
 
 
 class _Instrumenter:
-    def __init__(self, function: Any, strategy: Strategy, table: _Table) -> None:
+    def __init__(self, function: Any, strategy: Strategy, table: _Table, every: int) -> None:
         self.function, self.strategy, self.table = function, strategy, table
+        self.every = every
         self.segment: Any = None
         self.seen: set[str] = set()
 
@@ -181,14 +187,15 @@ class _Instrumenter:
         with ir.InsertionPoint.at_block_begin(entry), self.function.location:
             op = pg.InitOp if is_kernel else pg.AttachOp
             self.segment = op(pg.SegmentType.get()).result
-        self._walk(entry, lambda: arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result)
+        self._walk(entry, None)
         if is_kernel:
             terminator = list(entry.operations)[-1]
             with before(terminator):
                 pg.FinalizeOp(self.segment)
 
-    def _walk(self, block: Any, iteration: Callable[[], Any]) -> None:
-        """Rewrites a block's records; `iteration` emits the enclosing loop's count."""
+    def _walk(self, block: Any, iteration: Callable[[], Any] | None) -> None:
+        """Rewrites a block's records; `iteration` emits the enclosing loop's count, None outside
+        of loops that count."""
         open_scopes: list[_Open] = []
         done: list[Any] = []
         counter: Any = None  # the last read, while nothing that takes time has come since
@@ -229,7 +236,11 @@ class _Instrumenter:
                 self.seen |= {member.value for member in op.attributes["members"]}
         scope_id = self.table.add(op, kind)
         payload = list(op.opview.payload)
-        edge = _Edge(start, end, iteration, payload, scope_id, kind, when)
+        number = functools.cache(iteration or _no_iteration)
+        if iteration is not None and self.every > 1:
+            sampled = _is_multiple(number(), self.every)
+            when = sampled if when is None else arith.AndIOp(when, sampled).result
+        edge = _Edge(start, end, number, payload, scope_id, kind, when)
         self.strategy.record(self.segment, edge)
 
     def _unpaired(self, op: Any) -> None:
@@ -248,10 +259,21 @@ def _is_free(op: Any) -> bool:
     return op.name in _FREE or op.name.startswith(_FREE_PREFIXES)
 
 
-def _loop_iteration(op: Any, outer: Callable[[], Any]) -> Callable[[], Any]:
-    """What emits the number of the current iteration, counted from 0, as i32."""
+def _no_iteration() -> Any:
+    return arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result
+
+
+def _is_multiple(number: Any, factor: int) -> Any:
+    """Whether an i32, which is not negative, is a multiple of a factor, as i1."""
+    rest = arith.RemUIOp(number, arith.ConstantOp(_i32(), factor).result).result
+    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, arith.ConstantOp(_i32(), 0).result).result
+
+
+def _loop_iteration(op: Any, outer: Callable[[], Any] | None) -> Callable[[], Any] | None:
+    """What emits the number of the current iteration, counted from 0, as i32; None where the loop
+    does not count."""
     if op.name == "scf.while":
-        return lambda: arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result
+        return None
     if op.name != "scf.for":
         return outer
 

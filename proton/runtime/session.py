@@ -40,6 +40,7 @@ from proton.trace.model import (
 
 ARENA_BYTES = 16 << 20
 PLACEMENTS = ("schedule", "program")
+MAX_EVERY = (1 << 31) - 1  # iterations are numbered in 32 bits
 _FLUSH = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
 )
@@ -107,16 +108,19 @@ class Session:
         placement: str = "schedule",
         clock_bits: int = 32,
         granularity: str = "warp",
+        every: int = 1,
     ) -> None:
         self.name = name
-        self.instrumentation = _check_instrumentation(strategy, capacity, placement)
+        self.instrumentation = _check_instrumentation(strategy, capacity, placement, every)
         if clock_bits not in wire.CLOCK_BITS:
             raise ProfileError(f"clock_bits must be one of {wire.CLOCK_BITS}, got {clock_bits!r}")
         if granularity not in GRANULARITIES:
             known = ", ".join(GRANULARITIES)
             raise ProfileError(f"granularity must be one of {known}, got {granularity!r}")
         # What instrumented code for a GPU depends on.
-        self.key = Instrumentation(*self.instrumentation, clock_bits, granularity)
+        self.key = Instrumentation(
+            strategy, capacity, placement, clock_bits, granularity, every
+        )
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
         self.memory_left: int = knobs.profile_memory
@@ -246,7 +250,8 @@ class Session:
     ) -> int:
         if kernel.key not in self.kernel_numbers:
             self.kernel_numbers[kernel.key] = len(self.kernels)
-            known = {"placement": self.instrumentation[2], **(options or {})}
+            _, _, placement, every = self.instrumentation
+            known = {"placement": placement, "every": every, **(options or {})}
             self.kernels.append(_kernel_model(kernel, profile, known))
         return self.kernel_numbers[kernel.key]
 
@@ -293,7 +298,10 @@ def _compact(launch: Launch) -> Launch:
     return launch
 
 
-def _check_instrumentation(strategy: str, capacity: Any, placement: str) -> tuple[str, int, str]:
+def _check_instrumentation(
+    strategy: str, capacity: Any, placement: str, every: Any
+) -> tuple[str, int, str, int]:
+    """What instrumented code for the CPU depends on."""
     strategies = [s.value for s in Strategy]
     if strategy not in strategies:
         raise ProfileError(f"strategy must be one of {', '.join(strategies)}, got {strategy!r}")
@@ -303,7 +311,10 @@ def _check_instrumentation(strategy: str, capacity: Any, placement: str) -> tupl
         raise ProfileError(
             f"capacity must lie in [0, {wire.MAX_CAPACITY}] records a program, got {capacity!r}"
         )
-    return strategy, capacity, placement
+    is_int = isinstance(every, int) and not isinstance(every, bool)
+    if not is_int or not 1 <= every <= MAX_EVERY:
+        raise ProfileError(f"every must be an integer in [1, {MAX_EVERY}], got {every!r}")
+    return strategy, capacity, placement, every
 
 
 def _kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any]) -> Kernel:

@@ -201,3 +201,11 @@ def test_a_condition_of_a_record_is_refused_where_there_are_records() -> None:
     assert "when= of a record is not supported on a GPU yet" in error.rule
     check_place(error, conditional_scope, "when=n > 3")
     assert conditional_scope._gpu.compile(HOPPER, described, {}, None).asm["cubin"]
+
+
+def test_sampling_is_refused() -> None:
+    bound = conditional_scope._bound((tl.float32, 5), {})
+    described = [given(p, x) for p, x in zip(conditional_scope.params, bound, strict=True)]
+    sampling = Instrumentation(every=2)
+    error = error_of(lambda: conditional_scope._gpu.compile(HOPPER, described, {}, sampling))
+    assert "every= of a session is not supported on a GPU yet" in error.rule

@@ -187,3 +187,81 @@ def test_the_host_has_conditions_too() -> None:
         proton.scope("a", when=3)
     with proton.profile("host"), pytest.raises(ValueError, match="when must be a bool"):
         proton.mark("a", when=None)
+
+
+@proton.jit(do_not_specialize=("rows", "columns", "lower", "step", "n"))
+def loops(out_ptr, rows, columns, lower, step, n):
+    with proton.scope("outside"):
+        tl.store(out_ptr, rows)
+    for row in range(rows):
+        with proton.scope("row", row=row):
+            tl.store(out_ptr + 1, row)
+        for column in range(lower, lower + columns * step, step):
+            with proton.scope("cell", row=row, column=column):
+                tl.store(out_ptr + 2, row + column)
+            proton.mark("odd", column, when=row % 2)
+    left = n
+    while left > 0:
+        with proton.scope("while", left=left):
+            tl.store(out_ptr + 3, left)
+        left -= 1
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 4, 7, 1000, (1 << 31) - 1])
+@pytest.mark.parametrize("placement", ["schedule", "program"])
+def test_every_nth_iteration_of_the_innermost_loop_is_kept(
+    rng: np.random.Generator, every: int, placement: str
+) -> None:
+    rows, columns, lower, step, n = (int(k) for k in rng.integers(1, 12, 5))
+    out = np.zeros(4, np.int32)
+    with proton.profile("loops", every=every, capacity=1024, placement=placement) as run:
+        loops[(2,)](out, rows, columns, lower, step, n)
+    last_row, last_column = rows - 1, lower + (columns - 1) * step
+    assert list(out) == [rows, last_row, last_row + last_column, 1]
+    expected = [("outside", -1, None)]
+    odd = []
+    for row in range(rows):
+        if row % every == 0:
+            expected.append(("row", row, {"row": row}))
+        for number, column in enumerate(range(lower, lower + columns * step, step)):
+            if number % every == 0:
+                expected.append(("cell", number, {"row": row, "column": column}))
+                odd += [(number, column)] * (row % 2)
+    expected += [("while", -1, {"left": left}) for left in range(n, 0, -1)]
+    for program in range(2):
+        found = slices(run, program)
+        columns_ = (found["name"], found["iteration"], found["payload"])
+        assert list(zip(*columns_, strict=True)) == expected
+        marks = run.marks[run.marks["program"] == program]
+        values = [payload["value"] for payload in marks["payload"]]
+        assert list(zip(marks["iteration"], values, strict=True)) == odd
+    assert run.totals.written == run.totals.kept == 2 * (len(expected) + len(odd))
+
+
+@pytest.mark.parametrize(
+    ("every", "text"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (121, "121st")]
+)
+def test_a_summary_says_what_was_sampled(every: int, text: str) -> None:
+    with proton.profile("loops", every=every) as run:
+        loops[(1,)](np.zeros(4, np.int32), 5, 5, 0, 1, 2)
+    assert run.summary().facts["loops"] == f"every {text} iteration"
+    assert run.kernels[0].options["every"] == every
+
+
+def test_sampling_is_part_of_what_a_kernel_is_compiled_for() -> None:
+    runs = []
+    for every in (1, 2, 4, 2):
+        with proton.profile("loops", every=every, strategy="counting") as run:
+            loops[(1,)](np.zeros(4, np.int32), 8, 0, 0, 1, 0)
+        runs.append(run)
+    assert [run.totals.written for run in runs] == [1 + 8, 1 + 4, 1 + 2, 1 + 4]
+    keys = [run.kernels[0].key for run in runs]
+    assert keys[1] == keys[3]
+    assert len(set(keys)) == 3
+    assert "loops" not in runs[0].summary().facts
+
+
+@pytest.mark.parametrize("every", [0, -1, 1.5, "2", True, None, 1 << 31])
+def test_every_is_a_positive_integer(every: object) -> None:
+    with pytest.raises(proton.ProfileError, match=r"every must be an integer in \[1, "):
+        proton.start("wrong", every=every)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from proton.backends.nvidia.cubin import Assembler
-from proton.backends.nvidia.options import GPUOptions
+from proton.backends.nvidia.options import GPUOptions, Instrumentation
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
 from proton.backends.nvidia.ptx import emit_ptx
 from proton.backends.stages import CompileResult, Stages
@@ -32,7 +32,7 @@ def compile_kernel(
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         profiled = options.instrumentation
         module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
-        _refuse_conditions(module)
+        _refuse_conditions(module, profiled)
         passes = ttgir_passes(options.num_warps, options.enable_fp_fusion, profiled)
         module = stages.run("ttgir", module, passes)
         profile = profile_layout(kernel_functions(module)[0])
@@ -61,8 +61,10 @@ def compile_kernel(
     return CompileResult(data, files, stages.times)
 
 
-def _refuse_conditions(module: Any) -> None:
+def _refuse_conditions(module: Any, profiled: Instrumentation | None) -> None:
     """Records that are kept under a condition have no code for a GPU yet."""
+    if profiled is not None and profiled.every > 1:
+        raise CompilationError("every= of a session is not supported on a GPU yet", hint="use 1")
     for op in ops_named(module, "proton.record", "proton.mark"):
         if op.opview.when is not None:
             raise CompilationError(

@@ -26,7 +26,8 @@ class Instrumentation:
     `capacity` is in records of a warp; 0 lets the compiler choose. `placement` is "schedule"
     (records bracket the work where it ended up) or "program" (where they were written).
     `clock_bits` is the width of the clocks in records. `granularity` names the unit that records.
-    Raises CompilationError for a granularity that there is not.
+    Of the scopes in a loop each `every`-th iteration is kept. Raises CompilationError for a
+    granularity that there is not.
     """
 
     strategy: str = "circular"
@@ -34,6 +35,7 @@ class Instrumentation:
     placement: str = "schedule"
     clock_bits: int = 32
     granularity: str = "warp"
+    every: int = 1
 
     def __post_init__(self) -> None:
         if self.granularity not in GRANULARITIES:
