@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from proton.base.errors import CompilationError
+from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect import proton_gpu as pg
 from proton.dialect.mlir import arith, ir
+from proton.dialect.proton import RECORDS
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
@@ -93,9 +94,10 @@ class _Edge:
 @register
 @dataclass(frozen=True)
 class ProtonToProtonGPU(Pass):
-    """Rewrites `proton.record` and `proton.mark` for a strategy.
+    """Rewrites `proton.record`, `proton.mark` and `proton.event` for a strategy.
 
-    Of those in a loop that counts only iterations 0, `every`, 2 * `every`, ... are kept.
+    Of records and marks in a loop that counts only iterations 0, `every`, 2 * `every`, ... are
+    kept; of events all are, whose starts and ends may be in different loops.
     """
 
     name: ClassVar[str] = "convert-proton-to-proton-gpu"
@@ -113,7 +115,7 @@ class ProtonToProtonGPU(Pass):
 
 
 def _is_annotated(function: Any) -> bool:
-    return bool(ops_named(function, "proton.record", "proton.mark"))
+    return bool(ops_named(function, *RECORDS))
 
 
 def _instrument(kernel: Any, called: list[Any], strategy: Strategy, every: int) -> None:
@@ -167,6 +169,15 @@ class _Table:
             "fused": len(members) > 1,
             "payload": list(map(list, zip(names, kinds, strict=True))),
         }
+        return self._id(entry, span)
+
+    def add_event(self, op: Any) -> int:
+        """The id of an event: its starts and ends have one, wherever they are."""
+        name = op.attributes["event"].value
+        entry = {"name": name, "path": name, "kind": "event", "fused": False, "payload": []}
+        return self._id(entry, source_span(op.location))
+
+    def _id(self, entry: dict[str, Any], span: SourceSpan) -> int:
         key = json.dumps(entry)
         if key not in self.ids:
             self.ids[key] = len(self.entries)
@@ -200,7 +211,7 @@ class _Instrumenter:
         done: list[Any] = []
         counter: Any = None  # the last read, while nothing that takes time has come since
         for op in [operation.operation for operation in block.operations]:
-            if op.name not in ("proton.record", "proton.mark"):
+            if op.name not in RECORDS:
                 for region in op.regions:
                     for inner in region.blocks:
                         self._walk(inner, _loop_iteration(op, iteration))
@@ -210,6 +221,8 @@ class _Instrumenter:
                 counter = counter or pg.ReadCounterOp(ir.IntegerType.get_signless(64)).counter
                 if op.name == "proton.mark":
                     self._record(op, Kind.MARK, counter, counter, iteration, op.opview.when)
+                elif op.name == "proton.event":
+                    self._event(op, counter, iteration)
                 elif op.attributes["phase"].value == "start":
                     open_scopes.append(_Open(op, counter))
                 else:
@@ -242,6 +255,13 @@ class _Instrumenter:
             when = sampled if when is None else arith.AndIOp(when, sampled).result
         edge = _Edge(start, end, number, payload, scope_id, kind, when)
         self.strategy.record(self.segment, edge)
+
+    def _event(self, op: Any, now: Any, iteration: Callable[[], Any] | None) -> None:
+        is_start = op.attributes["phase"].value == "start"
+        kind = Kind.EVENT_START if is_start else Kind.EVENT_END
+        number = functools.cache(iteration or _no_iteration)
+        scope_id = self.table.add_event(op)
+        self.strategy.record(self.segment, _Edge(now, now, number, [], scope_id, kind, None))
 
     def _unpaired(self, op: Any) -> None:
         raise CompilationError(

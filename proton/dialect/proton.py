@@ -10,10 +10,11 @@ Operand = ext.Operand
 PHASES = ("start", "end")
 SCOPE_PREFIX = "scope:"  # of the name locations in which an op's membership in scopes travels
 PAYLOAD_KINDS = ("int", "float")  # a float travels as the bits of its f64
+RECORDS = ("proton.record", "proton.mark", "proton.event")
 
 
 class Proton(ext.Dialect, name="proton"):
-    """Named scopes and marks. No clock, no buffer, no target."""
+    """Named scopes, marks and events. No clock, no buffer, no target."""
 
 
 def _verify_payload(op: Any) -> bool:
@@ -62,3 +63,18 @@ class MarkOp(Proton.Operation, name="mark"):
     when: Operand[ir.IntegerType[1]] | None = None
 
     verify_invariants = staticmethod(_verify_payload)
+
+
+class EventOp(Proton.Operation, name="event"):
+    """One edge of an event: `proton.event {event = "tile", phase = "start"}`.
+
+    An event may start and end in different blocks, functions and warps; who reads the records
+    pairs its starts and ends in order of time.
+    """
+
+    event: ir.StringAttr
+    phase: ir.StringAttr
+
+    @staticmethod
+    def verify_invariants(op: "EventOp") -> bool:
+        return check_choice(op, "phase", op.phase, PHASES)

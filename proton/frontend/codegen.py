@@ -335,11 +335,11 @@ class Generator:
             expressions.check_arguments("proton.scope", profiling.scope, args, kwargs)
             return self.enter_scope(*args, **kwargs)
 
-    def _scope_name(self, name: Any) -> str:
+    def _scope_name(self, name: Any, what: str = "a scope's name") -> str:
         try:
-            return profiling.check_name(name)
+            return profiling.check_name(name, what)
         except ValueError as problem:
-            raise error(str(problem), "a scope's name is a constexpr str") from None
+            raise error(str(problem), f"{what} is a constexpr str") from None
 
     def enter_scope(self, /, name: Any, *, when: Any = True, **payload: Any) -> str:
         """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
@@ -372,6 +372,26 @@ class Generator:
         values, attributes = self._payload({} if value is None else {"value": value})
         path = string_attr("/".join([*self.scopes, name]))
         proton_dialect.MarkOp(values, path, *attributes, when=self._when(name, when))
+
+    def allocate_event(self, name: Any) -> profiling.Event:
+        """An event of this name, which is not that of a scope: it may cross them."""
+        return profiling.Event(self._scope_name(name, "an event's name"))
+
+    def start_event(self, event: Any) -> None:
+        """A start of the event."""
+        self._event_edge(event, "start")
+
+    def end_event(self, event: Any) -> None:
+        """An end of the event."""
+        self._event_edge(event, "end")
+
+    def _event_edge(self, event: Any, phase: str) -> None:
+        if isinstance(event, str):
+            event = self.allocate_event(event)
+        if not isinstance(event, profiling.Event):
+            found = event.type if isinstance(event, tensor) else repr(event)
+            raise error(f"{phase}_event takes an event, got {found}", "see proton.allocate_event")
+        proton_dialect.EventOp(string_attr(event.name), string_attr(phase))
 
     def _when(self, name: str, when: Any) -> Any:
         """The condition of a record as an i1; None where it is known to be true."""

@@ -4,11 +4,10 @@ Inside a kernel the front end reads them; on the host they record host slices in
 session, which the runtime installs as `host`.
 """
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-
-from proton.language.function import builtin
 
 
 class HostRecorder(Protocol):
@@ -28,10 +27,10 @@ def set_host_recorder(recorder: HostRecorder | None) -> None:
     host = recorder
 
 
-def check_name(name: Any) -> str:
+def check_name(name: Any, what: str = "a scope's name") -> str:
     """The scope's name; raises ValueError where it cannot be one."""
     if not isinstance(name, str) or not name or "/" in name or " + " in name:
-        raise ValueError(f"a scope's name is a non-empty str without '/' or ' + ', got {name!r}")
+        raise ValueError(f"{what} is a non-empty str without '/' or ' + ', got {name!r}")
     return name
 
 
@@ -99,16 +98,33 @@ exit_scope = _ExitScope("exit_scope", "Closes the scope that `enter_scope` opene
 mark = _Mark("mark", "An instant, with a scalar value if given, where `when` is true.")
 
 
-@builtin
-def allocate_event(name):
-    """An event that may start and end in different places; for GPUs, not supported yet."""
+@dataclass(frozen=True)
+class Event:
+    """A name under which starts and ends meet; known while compiling."""
+
+    name: str
 
 
-@builtin
-def start_event(event):
-    """Starts an event; not supported yet."""
+class _AllocateEvent(_HostOp):
+    def __call__(self, name: str) -> Event:
+        raise _outside(self)
 
 
-@builtin
-def end_event(event):
-    """Ends an event; not supported yet."""
+class _EventEdge(_HostOp):
+    def __call__(self, event: Event | str) -> None:
+        raise _outside(self)
+
+
+def _outside(op: _HostOp) -> RuntimeError:
+    return RuntimeError(f"proton.{op.__name__} can only be called inside a kernel")
+
+
+allocate_event = _AllocateEvent(
+    "allocate_event",
+    "An event, which may start and end in different blocks, loops, functions and warps.",
+)
+start_event = _EventEdge(
+    "start_event",
+    "Starts an event (or the one of this name); the next end that no start before it has ends it.",
+)
+end_event = _EventEdge("end_event", "Ends the oldest event of this name that was started.")

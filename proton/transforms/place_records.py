@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import arith, ir
-from proton.dialect.proton import SCOPE_PREFIX, RecordOp
+from proton.dialect.proton import RECORDS, SCOPE_PREFIX, RecordOp
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 
@@ -43,12 +43,12 @@ TILE_INDICES = frozenset(
 @register
 @dataclass(frozen=True)
 class StripRecords(Pass):
-    """Removes every record and mark: the code is as if nothing had been annotated."""
+    """Removes every record, mark and event: the code is as if nothing had been annotated."""
 
     name: ClassVar[str] = "strip-records"
 
     def run(self, module: Any) -> None:
-        for op in ops_named(module, "proton.record", "proton.mark"):
+        for op in ops_named(module, *RECORDS):
             op.erase()
 
 
@@ -68,7 +68,7 @@ class PinRecords(Pass):
     def run(self, module: Any) -> None:
         for function in functions(module):
             is_kernel = "tt.kernel" in function.attributes
-            if not is_kernel and not ops_named(function, "proton.record", "proton.mark"):
+            if not is_kernel and not ops_named(function, *RECORDS):
                 continue
             paths: dict[str, None] = {}
             records = ops_named(function, "proton.record")

@@ -330,3 +330,35 @@ def test_instrumented_code_for_every_architecture(arch: int) -> None:
     kernel = one_scope._gpu.compile(target, described, {}, Instrumentation())
     assert kernel.n_regs > 0
     assert "%clock;" in kernel.asm["ptx"]
+
+
+@proton.jit(noinline=True)
+def ends_an_event(event, x):
+    x = x * 3.0 - tl.max(x, 0)
+    proton.end_event(event)
+    return x
+
+
+@proton.jit
+def events(x_ptr, out_ptr, n):
+    tile = proton.allocate_event("tile")
+    lane = tl.arange(0, 128)
+    x = tl.load(x_ptr + lane)
+    for _i in range(n):
+        proton.start_event(tile)
+        x = x * 0.5 + 1.0
+    for _i in range(n):
+        x = ends_an_event(tile, x)
+    tl.store(out_ptr + lane, x)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_edges_of_an_event_are_records_of_one_name(mode: str) -> None:
+    off = compiled(events, tl.float32, tl.float32, 9)
+    on = compiled(events, tl.float32, tl.float32, 9, instrumentation=MODES[mode])
+    ptx = on.asm["ptx"]
+    (entry,) = on.metadata["profile"]["scopes"]
+    assert (entry["name"], entry["kind"], entry["payload"]) == ("tile", "event", [])
+    assert instructions(ptx) == instructions(off.asm["ptx"])
+    tags = [str(wire.tag(kind, 0)) for kind in (wire.Kind.EVENT_START, wire.Kind.EVENT_END)]
+    assert all((tag in ptx) == (mode != "counting") for tag in tags)

@@ -18,7 +18,7 @@
 // CHECK-NEXT: llvm.store %[[Z]], %[[P]] : i32, !llvm.ptr
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][24]
 // CHECK-NEXT: llvm.store %[[THREAD]], %[[P]] : i32, !llvm.ptr
-// CHECK-NEXT: %[[VERSION:.*]] = arith.constant 2 : i16
+// CHECK-NEXT: %[[VERSION:.*]] = arith.constant 3 : i16
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][4]
 // CHECK-NEXT: llvm.store %[[VERSION]], %[[P]] : i16, !llvm.ptr
 // CHECK-NEXT: %[[STARTED:.*]] = arith.constant 1 : i16

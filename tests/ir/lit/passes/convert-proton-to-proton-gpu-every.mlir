@@ -46,3 +46,17 @@ func.func @sampled(%p: !llvm.ptr, %x: f32, %low: i32, %high: i32, %step: i32, %c
   }
   return
 }
+
+// Of events nothing is left out: their halves may be in different loops.
+
+// CHECK-LABEL: func.func @events(
+// CHECK: scf.for
+// CHECK: circular_record"{{.*}}) {kind = 2 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>
+func.func @events(%n: index) attributes {tt.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  }
+  return
+}

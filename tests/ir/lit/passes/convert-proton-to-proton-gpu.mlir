@@ -212,3 +212,30 @@ func.func @conditions(%p: !llvm.ptr, %x: f32, %c: i1, %d: i1, %n: i64) attribute
   "proton.mark"(%d) {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
   return
 }
+
+// The edges of an event are instants of kinds 2 and 3, and of one scope wherever they are.
+
+// CHECK-LABEL: func.func @events(
+// CHECK-SAME: \22name\22: \22tile\22, \22path\22: \22tile\22, \22kind\22: \22event\22, \22fused\22: false, \22payload\22: [], {{.*}}\22name\22: \22other\22
+// CHECK: scf.for
+// CHECK: %[[T:.*]] = "proton_gpu.read_counter"()
+// CIRCULAR: circular_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}) {kind = 2 : i32, {{.*}}scope_id = 0
+// FLUSH: flush_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}) {kind = 2 : i32, {{.*}}scope_id = 0
+// CHECK: scf.if
+// CIRCULAR: circular_record"{{.*}}) {kind = 3 : i32, {{.*}}scope_id = 0
+// CIRCULAR: circular_record"{{.*}}) {kind = 3 : i32, {{.*}}scope_id = 1
+// COUNTING-LABEL: func.func @events(
+// COUNTING: counting_record"(%{{.*}}) {kind = 2 : i32, {{.*}}scope_id = 0
+// COUNTING: counting_record"(%{{.*}}) {kind = 3 : i32, {{.*}}scope_id = 0
+func.func @events(%n: index, %c: i1) attributes {tt.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  }
+  scf.if %c {
+    "proton.event"() {event = "tile", phase = "end"} : () -> ()
+  }
+  "proton.event"() {event = "other", phase = "end"} : () -> ()
+  return
+}

@@ -96,3 +96,13 @@ func.func @conditions(%c: i1) attributes {tt.kernel} {
   "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
+
+// Events stay, as marks do; a function that only has events is one with records.
+
+// CHECK-LABEL: func.func @events
+// SCHEDULE-SAME: attributes {proton.scopes = []}
+// CHECK-NEXT: "proton.event"() {event = "tile", phase = "start"}
+func.func @events() {
+  "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  return
+}

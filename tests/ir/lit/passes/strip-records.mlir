@@ -41,3 +41,10 @@ func.func @in_a_loop(%n: index) attributes {tt.kernel} {
   }
   return
 }
+
+// CHECK-LABEL: func.func @events
+// CHECK-NEXT: return
+func.func @events() attributes {tt.kernel} {
+  "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  return
+}

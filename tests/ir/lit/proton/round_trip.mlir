@@ -12,6 +12,15 @@ func.func @proton(%x: i64, %y: i64) {
   return
 }
 
+// CHECK-LABEL: func.func @events
+func.func @events() {
+  // CHECK: "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  // CHECK: "proton.event"() {event = "tile", phase = "end"} : () -> ()
+  "proton.event"() {event = "tile", phase = "end"} : () -> ()
+  return
+}
+
 // Each of them under a condition.
 
 // CHECK-LABEL: func.func @conditions

@@ -54,3 +54,9 @@ func.func @mark_condition_type(%x: i64) {
   "proton.mark"(%x) {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i64) -> ()
   return
 }
+// -----
+func.func @event_phase() {
+  // expected-error@+1 {{'proton.event' phase must be one of}}
+  "proton.event"() {event = "tile", phase = "begin"} : () -> ()
+  return
+}
