@@ -74,7 +74,7 @@ class PinRecords(Pass):
             records = ops_named(function, "proton.record")
             conditional = _conditional(records)
             for op in records:
-                path = op.attributes["scope"].value
+                path = _scope_of(op)
                 paths.setdefault(path)
                 carries = len(op.operands) or (_is_start(op) and path in conditional)
                 if self.placement == "schedule" and not carries:
@@ -244,6 +244,7 @@ class _Placer:
         self.order, self.work = order, work
         self.carriers = [op for op in carriers if _is_start(op)]
         self.conditional = _conditional(self.carriers)
+        self.entries = {c: _scope_of(c) for c in self.carriers if _scope_of(c) in self.conditional}
         self.decided: set[Any] = set()  # carriers whose conditions some run has
 
     def place_block(self, block: Any, context: str) -> None:
@@ -252,8 +253,8 @@ class _Placer:
         entered: set[str] = set()
         for op in block.operations:
             op = op.operation
-            if op in self.carriers and op.attributes["scope"].value in self.conditional:
-                entered.add(op.attributes["scope"].value)
+            if op in self.entries:
+                entered.add(self.entries[op])
             if not self.work.does_work(op):
                 continue
             glue = self.work.is_glue(op)
@@ -335,7 +336,7 @@ class _Placer:
     def _carriers_before(self, op: Any, path: str) -> list[Any]:
         """The carriers of a scope that come before `op`, in its block or, where there are none, in
         the nearest around it that has some."""
-        found = [c for c in self.carriers if c.attributes["scope"].value == path]
+        found = [c for c in self.carriers if _scope_of(c) == path]
         ancestor = op
         while ancestor is not None and ancestor.name != "func.func":
             block = ancestor.block
@@ -352,7 +353,12 @@ def _is_start(record: Any) -> bool:
 
 def _conditional(records: list[Any]) -> frozenset[str]:
     """The scopes of which some record has a condition."""
-    return frozenset(op.attributes["scope"].value for op in records if op.opview.when is not None)
+    return frozenset(_scope_of(op) for op in records if op.opview.when is not None)
+
+
+def _scope_of(record: Any) -> str:
+    path: str = record.attributes["scope"].value
+    return path
 
 
 def _below(paths: frozenset[str], context: str) -> frozenset[str]:

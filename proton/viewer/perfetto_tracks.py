@@ -119,7 +119,8 @@ class TrackTree:
         return self._shared(gpu_name(self._raw, device), self.process, rank)
 
     def _programs(self, records: Records) -> np.ndarray:
-        """The track of each row of `records.tracks` that has anything to show; 0 for others."""
+        """The track of each row of `records.tracks` that has anything to show; 0 for others. The
+        ranks leave room for each one's events behind it."""
         tracks = records.tracks
         uuids = np.zeros(tracks.kept.size, np.int64)
         rows = np.flatnonzero((tracks.kept > 0) | (tracks.lost > 0))
@@ -134,7 +135,7 @@ class TrackTree:
             if device != NONE:
                 place = self._shared(sm_name(sm), self._gpu(device), min(1 + sm, MAX_RANK))
                 owner = self._shared(name, place, min(program, MAX_RANK))
-                uuids[row] = self._add(own, owner, 2 * unit)  # its events come after it
+                uuids[row] = self._add(own, owner, 2 * unit)
                 continue
             if thread not in places:
                 rank = FIRST_PLACE + len(places)

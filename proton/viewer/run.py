@@ -224,7 +224,8 @@ class Run:
         alone = self.records.kind[self.records.events.alone]
         if alone.size:
             ends = int((alone == Kind.EVENT_END).sum())
-            lines.append(f"{alone.size - ends} starts and {ends} ends of events have no other half")
+            starts = alone.size - ends
+            lines.append(f"{starts} starts and {ends} ends of events have no other half")
         lines += self._clock_warnings()
         for kernel in self.kernels:
             fit, off = (kernel.options.get(f"blocks_per_sm{end}") for end in ("", OFF))
