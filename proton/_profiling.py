@@ -25,6 +25,7 @@ def start(
     buffer: str = "auto",
     sample_warps: Sequence[int] = (),
     sample_programs: int = 1,
+    every: int = 1,
 ) -> None:
     """Starts recording: every launch from here on is instrumented, if it has scopes.
 
@@ -32,7 +33,8 @@ def start(
     the newest, "flush" moves them to host memory and loses none, "counting" only counts.
     `capacity` 0 lets the compiler choose. `placement` "schedule" shows when the work ran;
     "program" keeps records where they are written, and keeps the work of scopes apart at a
-    price.
+    price. With `every` n, only iterations 0, n, 2n, ... are kept of what is recorded in a loop: the
+    innermost one around a scope or a mark, where it counts. Others are kept always.
 
     On a GPU the unit that records is a warp, or by `granularity` the first of "warp_2", "warp_4",
     "warp_8", "warp_group" (4 warps), "warp_group_2", "warp_group_4" or "cta"; `capacity` is that
@@ -55,6 +57,7 @@ def start(
             buffer=buffer,
             sample_warps=sample_warps,
             sample_programs=sample_programs,
+            every=every,
         )
 
 

@@ -146,12 +146,12 @@ class Specialization:
 class CompileOptions:
     """Options that change the code for the CPU; see proton.backends.cpu.compiler.CPUOptions.
 
-    `instrumentation` is (strategy, capacity, placement), or None without records.
+    `instrumentation` is (strategy, capacity, placement, every), or None without records.
     """
 
     disjoint: bool = True
     debug: bool = False
-    instrumentation: tuple[str, int, str] | None = None
+    instrumentation: tuple[str, int, str, int] | None = None
 
 
 Options = CompileOptions | GPUOptions

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from proton.trace.model import Kernel, Launch
+from proton.trace.wire import Kind
 from proton.viewer import Run
 from proton.viewer.labels import gpu_name, program_name, sm_name, unit_name
 from tests.trace_processor import TraceProcessor
@@ -76,6 +77,24 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
             yield track, start, duration, row["name"], category, tuple(args.items())
 
 
+def expected_events(run: Run) -> Iterator[tuple[Any, ...]]:
+    """The slices of events that the trace must hold, out of the run's table."""
+    for row in run.events.to_dict("records"):
+        launch = run.raw.launches[row["launch"]]
+        owner = run.kernels[launch.kernel]
+        own = row | {"unit": row["start_unit"]}
+        track: tuple[str, ...] = (
+            f"thread {row['thread']}",
+            f"{unit_of(owner, launch, own)} events",
+        )
+        if row["device"] >= 0:
+            program = program_name(owner, launch, row["program"])
+            unit = f"{unit_name(owner, row['start_unit'])} events"
+            track = gpu_name(run.raw, row["device"]), sm_name(row["sm"]), program, unit
+        start = row["start_ns"] + run.raw.origin_ns
+        yield track, start, row["dur_ns"], row["name"], "event", ()
+
+
 def unit_of(owner: Kernel, launch: Launch, row: dict[str, Any]) -> str:
     """The track of a unit of the CPU's programs."""
     program = program_name(owner, launch, row["program"])
@@ -85,7 +104,7 @@ def unit_of(owner: Kernel, launch: Launch, row: dict[str, Any]) -> str:
 def found(slices: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     """What the trace holds, in the same shape."""
     for row in slices:
-        if row["category"] in ("run", "loss", "call"):
+        if row["category"] in ("run", "loss", "call", "edge"):
             continue
         args = {} if row["category"] == "launch" else row["args"]
         yield (
@@ -121,12 +140,36 @@ def check_nesting(slices: list[dict[str, Any]]) -> None:
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(edges))
 
 
+def check_edges(whole: Run, trace: Path, slices: list[dict[str, Any]]) -> None:
+    """An instant at each edge of an event, and a flow between those of one that has a length."""
+    records, origin = whole.records, whole.raw.origin_ns
+    edges = records.kind >= Kind.EVENT_START
+    names = [records.scopes[scope].name for scope in records.scope[edges].tolist()]
+    times = (records.start_ns[edges] + origin).tolist()
+    instants = [row for row in slices if row["category"] == "edge"]
+    assert all(row["dur"] == 0 for row in instants)
+    found_ = sorted((row["name"], row["ts"]) for row in instants)
+    assert found_ == sorted(zip(names, times, strict=True))
+    if not found_:
+        return
+    with TraceProcessor(trace) as processor:
+        flows = [row for row in processor.query(FLOWS) if row["source"] == "edge"]
+    events = whole.events[whole.events["dur_ns"] > 0]
+    starts = events["start_ns"] + origin
+    wanted = zip(events["name"], starts, starts + events["dur_ns"], strict=True)
+    shown = ((row["source_name"], row["source_ts"], row["target_ts"]) for row in flows)
+    assert sorted(shown) == sorted(wanted)
+    assert all(row["target"] == "edge" for row in flows)
+
+
 def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     """Writes `trace`; it loads without complaint and holds exactly the tables' slices: tracks,
     names, starts, durations, nesting, payloads and losses."""
     slices, complaints = read_back(whole.save(trace))
     assert complaints == []
-    assert sorted(found(slices), key=order) == sorted(expected(whole), key=order)
+    wanted = [*expected(whole), *expected_events(whole)]
+    assert sorted(found(slices), key=order) == sorted(wanted, key=order)
+    check_edges(whole, trace, slices)
     check_nesting(slices)
     lost = [row for row in slices if row["category"] == "loss"]
     assert sum(row["args"]["lost"] for row in lost) == whole.totals.lost

@@ -62,9 +62,9 @@ class _Lowering:
             "proton_gpu.init": self._init,
             "proton_gpu.finalize": self._finalize,
             "proton_gpu.read_counter": self._read_counter,
-            "proton_gpu.circular_record": self._circular,
-            "proton_gpu.flush_record": self._flush,
-            "proton_gpu.counting_record": self._counting,
+            "proton_gpu.circular_record": lambda op: _under_condition(op, self._circular),
+            "proton_gpu.flush_record": lambda op: _under_condition(op, self._flush),
+            "proton_gpu.counting_record": lambda op: _under_condition(op, self._counting),
         }
 
     def _header(self, name: str, value: Any) -> None:
@@ -167,6 +167,19 @@ class _Lowering:
             },
         )
         return []
+
+
+def _under_condition(op: Any, emit: Callable[[Any], None]) -> None:
+    """What writes a record, where the record's condition is true."""
+
+    def write() -> list[Any]:
+        emit(op)
+        return []
+
+    if op.opview.when is None:
+        emit(op)
+    else:
+        emit_if(op.opview.when, [], write, list)
 
 
 def _signed(value: int, bits: int) -> int:

@@ -6,14 +6,16 @@ with nothing between them are one read: adjacent scopes share it, nested ones to
 without records as it is. The scope table goes onto the kernel as JSON (`TABLE_ATTRIBUTE`).
 """
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from proton.base.errors import CompilationError
+from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect import proton_gpu as pg
 from proton.dialect.mlir import arith, ir
+from proton.dialect.proton import RECORDS
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
@@ -53,6 +55,7 @@ class Circular(Strategy):
             edge.payload,
             _i32_attr(edge.scope_id),
             _i32_attr(edge.kind),
+            when=edge.when,
         )
 
 
@@ -69,7 +72,7 @@ class Counting(Strategy):
     name = "counting"
 
     def record(self, segment: Any, edge: "_Edge") -> None:
-        pg.CountingRecordOp(segment, _i32_attr(edge.scope_id), _i32_attr(edge.kind))
+        pg.CountingRecordOp(segment, _i32_attr(edge.scope_id), _i32_attr(edge.kind), when=edge.when)
 
 
 STRATEGIES: dict[str, Strategy] = {s.name: s for s in (Circular(), Flush(), Counting())}
@@ -85,16 +88,22 @@ class _Edge:
     payload: list[Any]
     scope_id: int
     kind: Kind
+    when: Any  # an i1; None where there is a record always
 
 
 @register
 @dataclass(frozen=True)
 class ProtonToProtonGPU(Pass):
-    """Rewrites `proton.record` and `proton.mark` for a strategy."""
+    """Rewrites `proton.record`, `proton.mark` and `proton.event` for a strategy.
+
+    Of records and marks in a loop that counts only iterations 0, `every`, 2 * `every`, ... are
+    kept; of events all are, whose starts and ends may be in different loops.
+    """
 
     name: ClassVar[str] = "convert-proton-to-proton-gpu"
 
     strategy: str = "circular"
+    every: int = 1
 
     def run(self, module: Any) -> None:
         strategy = STRATEGIES[self.strategy]
@@ -102,18 +111,18 @@ class ProtonToProtonGPU(Pass):
         called = [f for f in functions(module) if f not in kernels and _is_annotated(f)]
         for kernel in kernels:
             if called or _is_annotated(kernel):
-                _instrument(kernel, called, strategy)
+                _instrument(kernel, called, strategy, self.every)
 
 
 def _is_annotated(function: Any) -> bool:
-    return bool(ops_named(function, "proton.record", "proton.mark"))
+    return bool(ops_named(function, *RECORDS))
 
 
-def _instrument(kernel: Any, called: list[Any], strategy: Strategy) -> None:
+def _instrument(kernel: Any, called: list[Any], strategy: Strategy, every: int) -> None:
     """A kernel and the functions that it calls, which record as it does, into its segment."""
     table, wanted, seen = _Table(), list[str](), set[str]()
     for function in (kernel, *called):
-        instrumenter = _Instrumenter(function, strategy, table)
+        instrumenter = _Instrumenter(function, strategy, table, every)
         instrumenter.run()
         seen |= instrumenter.seen
         if SCOPES_ATTRIBUTE in function.attributes:
@@ -160,6 +169,15 @@ class _Table:
             "fused": len(members) > 1,
             "payload": list(map(list, zip(names, kinds, strict=True))),
         }
+        return self._id(entry, span)
+
+    def add_event(self, op: Any) -> int:
+        """The id of an event: its starts and ends have one, wherever they are."""
+        name = op.attributes["event"].value
+        entry = {"name": name, "path": name, "kind": "event", "fused": False, "payload": []}
+        return self._id(entry, source_span(op.location))
+
+    def _id(self, entry: dict[str, Any], span: SourceSpan) -> int:
         key = json.dumps(entry)
         if key not in self.ids:
             self.ids[key] = len(self.entries)
@@ -168,8 +186,9 @@ class _Table:
 
 
 class _Instrumenter:
-    def __init__(self, function: Any, strategy: Strategy, table: _Table) -> None:
+    def __init__(self, function: Any, strategy: Strategy, table: _Table, every: int) -> None:
         self.function, self.strategy, self.table = function, strategy, table
+        self.every = every
         self.segment: Any = None
         self.seen: set[str] = set()
 
@@ -179,19 +198,20 @@ class _Instrumenter:
         with ir.InsertionPoint.at_block_begin(entry), self.function.location:
             op = pg.InitOp if is_kernel else pg.AttachOp
             self.segment = op(pg.SegmentType.get()).result
-        self._walk(entry, lambda: arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result)
+        self._walk(entry, None)
         if is_kernel:
             terminator = list(entry.operations)[-1]
             with before(terminator):
                 pg.FinalizeOp(self.segment)
 
-    def _walk(self, block: Any, iteration: Callable[[], Any]) -> None:
-        """Rewrites a block's records; `iteration` emits the enclosing loop's count."""
+    def _walk(self, block: Any, iteration: Callable[[], Any] | None) -> None:
+        """Rewrites a block's records; `iteration` emits the enclosing loop's count, None outside
+        of loops that count."""
         open_scopes: list[_Open] = []
         done: list[Any] = []
         counter: Any = None  # the last read, while nothing that takes time has come since
         for op in [operation.operation for operation in block.operations]:
-            if op.name not in ("proton.record", "proton.mark"):
+            if op.name not in RECORDS:
                 for region in op.regions:
                     for inner in region.blocks:
                         self._walk(inner, _loop_iteration(op, iteration))
@@ -200,7 +220,9 @@ class _Instrumenter:
             with before(op):
                 counter = counter or pg.ReadCounterOp(ir.IntegerType.get_signless(64)).counter
                 if op.name == "proton.mark":
-                    self._record(op, Kind.MARK, counter, counter, iteration)
+                    self._record(op, Kind.MARK, counter, counter, iteration, op.opview.when)
+                elif op.name == "proton.event":
+                    self._event(op, counter, iteration)
                 elif op.attributes["phase"].value == "start":
                     open_scopes.append(_Open(op, counter))
                 else:
@@ -216,16 +238,30 @@ class _Instrumenter:
         if not open_scopes or open_scopes[-1].record.attributes["scope"].value != path:
             self._unpaired(op)
         start = open_scopes.pop()
-        self._record(start.record, Kind.SLICE, start.counter, counter, iteration)
+        opened, closed = start.record.opview.when, op.opview.when
+        when = opened if closed is None else closed
+        self._record(start.record, Kind.SLICE, start.counter, counter, iteration, when)
 
-    def _record(self, op: Any, kind: Kind, start: Any, end: Any, iteration: Any) -> None:
+    def _record(self, op: Any, kind: Kind, start: Any, end: Any, iteration: Any, when: Any) -> None:
         if kind is Kind.SLICE:
             self.seen.add(op.attributes["scope"].value)
             if "members" in op.attributes:
                 self.seen |= {member.value for member in op.attributes["members"]}
         scope_id = self.table.add(op, kind)
-        edge = _Edge(start, end, iteration, list(op.operands), scope_id, kind)
+        payload = list(op.opview.payload)
+        number = functools.cache(iteration or _no_iteration)
+        if iteration is not None and self.every > 1:
+            sampled = _is_multiple(number(), self.every)
+            when = sampled if when is None else arith.AndIOp(when, sampled).result
+        edge = _Edge(start, end, number, payload, scope_id, kind, when)
         self.strategy.record(self.segment, edge)
+
+    def _event(self, op: Any, now: Any, iteration: Callable[[], Any] | None) -> None:
+        is_start = op.attributes["phase"].value == "start"
+        kind = Kind.EVENT_START if is_start else Kind.EVENT_END
+        number = functools.cache(iteration or _no_iteration)
+        scope_id = self.table.add_event(op)
+        self.strategy.record(self.segment, _Edge(now, now, number, [], scope_id, kind, None))
 
     def _unpaired(self, op: Any) -> None:
         raise CompilationError(
@@ -243,10 +279,21 @@ def _is_free(op: Any) -> bool:
     return op.name in _FREE or op.name.startswith(_FREE_PREFIXES)
 
 
-def _loop_iteration(op: Any, outer: Callable[[], Any]) -> Callable[[], Any]:
-    """What emits the number of the current iteration, counted from 0, as i32."""
+def _no_iteration() -> Any:
+    return arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result
+
+
+def _is_multiple(number: Any, factor: int) -> Any:
+    """Whether an i32, which is not negative, is a multiple of a factor, as i1."""
+    rest = arith.RemUIOp(number, arith.ConstantOp(_i32(), factor).result).result
+    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, arith.ConstantOp(_i32(), 0).result).result
+
+
+def _loop_iteration(op: Any, outer: Callable[[], Any] | None) -> Callable[[], Any] | None:
+    """What emits the number of the current iteration, counted from 0, as i32; None where the loop
+    does not count."""
     if op.name == "scf.while":
-        return lambda: arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result
+        return None
     if op.name != "scf.for":
         return outer
 

@@ -10,10 +10,11 @@ Operand = ext.Operand
 PHASES = ("start", "end")
 SCOPE_PREFIX = "scope:"  # of the name locations in which an op's membership in scopes travels
 PAYLOAD_KINDS = ("int", "float")  # a float travels as the bits of its f64
+RECORDS = ("proton.record", "proton.mark", "proton.event")
 
 
 class Proton(ext.Dialect, name="proton"):
-    """Named scopes and marks. No clock, no buffer, no target."""
+    """Named scopes, marks and events. No clock, no buffer, no target."""
 
 
 def _verify_payload(op: Any) -> bool:
@@ -29,10 +30,11 @@ def _verify_payload(op: Any) -> bool:
 
 
 class RecordOp(Proton.Operation, name="record"):
-    """One edge of a scope: `proton.record {scope = "load", phase = "start"} %payload`.
+    """One edge of a scope: `proton.record {scope = "load", phase = "start"} %payload, %when?`.
 
     Payload is i64; `names` and `kinds` ("int", or "float" for the bits of an f64) have one
-    entry for each value. Only a start carries payload.
+    entry for each value. Only a start carries payload. There is a record only where `when` is
+    true; a scope has it at its start, or at its end where it is not known before.
     """
 
     payload: Sequence[Operand[ir.IntegerType[64]]]
@@ -40,6 +42,7 @@ class RecordOp(Proton.Operation, name="record"):
     phase: ir.StringAttr
     names: ir.ArrayAttr
     kinds: ir.ArrayAttr
+    when: Operand[ir.IntegerType[1]] | None = None
 
     @staticmethod
     def verify_invariants(op: "RecordOp") -> bool:
@@ -51,11 +54,27 @@ class RecordOp(Proton.Operation, name="record"):
 
 
 class MarkOp(Proton.Operation, name="mark"):
-    """An instant: `proton.mark {mark = "done"} %payload`, with payload as in a record."""
+    """An instant: `proton.mark {mark = "done"} %payload, %when?`, both as in a record."""
 
     payload: Sequence[Operand[ir.IntegerType[64]]]
     mark: ir.StringAttr
     names: ir.ArrayAttr
     kinds: ir.ArrayAttr
+    when: Operand[ir.IntegerType[1]] | None = None
 
     verify_invariants = staticmethod(_verify_payload)
+
+
+class EventOp(Proton.Operation, name="event"):
+    """One edge of an event: `proton.event {event = "tile", phase = "start"}`.
+
+    An event may start and end in different blocks, functions and warps; who reads the records
+    pairs its starts and ends in order of time.
+    """
+
+    event: ir.StringAttr
+    phase: ir.StringAttr
+
+    @staticmethod
+    def verify_invariants(op: "EventOp") -> bool:
+        return check_choice(op, "phase", op.phase, PHASES)

@@ -67,7 +67,8 @@ def _verify_record(op: Any) -> bool:
 class CircularRecordOp(ProtonGPU.Operation, name="circular_record"):
     """Writes one record into the ring: the oldest goes when the segment is full.
 
-    `kind` is a wire kind, `iteration` an i32, `payload` i64 values (the bits of a float).
+    `kind` is a wire kind, `iteration` an i32, `payload` i64 values (the bits of a float). Where
+    `when` is false there is no record, and none is counted.
     """
 
     segment: Operand[SegmentType]
@@ -77,12 +78,14 @@ class CircularRecordOp(ProtonGPU.Operation, name="circular_record"):
     payload: Sequence[Operand[ir.IntegerType[64]]]
     scope_id: ir.IntegerAttr
     kind: ir.IntegerAttr
+    when: Operand[ir.IntegerType[1]] | None = None
 
     verify_invariants = staticmethod(_verify_record)
 
 
 class FlushRecordOp(ProtonGPU.Operation, name="flush_record"):
-    """Writes one record; hands a full segment to the host and starts it again."""
+    """Writes one record; hands a full segment to the host and starts it again. Operands are those
+    of a circular record."""
 
     segment: Operand[SegmentType]
     start: Operand[ir.IntegerType[64]]
@@ -91,15 +94,17 @@ class FlushRecordOp(ProtonGPU.Operation, name="flush_record"):
     payload: Sequence[Operand[ir.IntegerType[64]]]
     scope_id: ir.IntegerAttr
     kind: ir.IntegerAttr
+    when: Operand[ir.IntegerType[1]] | None = None
 
     verify_invariants = staticmethod(_verify_record)
 
 
 class CountingRecordOp(ProtonGPU.Operation, name="counting_record"):
-    """Counts one record and stores nothing."""
+    """Counts one record, where `when` is true, and stores nothing."""
 
     segment: Operand[SegmentType]
     scope_id: ir.IntegerAttr
     kind: ir.IntegerAttr
+    when: Operand[ir.IntegerType[1]] | None = None
 
     verify_invariants = staticmethod(_verify_record)

@@ -23,7 +23,7 @@ from proton.dialect import tt
 from proton.dialect.mlir import func, ir
 from proton.frontend import calls, control_flow, expressions
 from proton.frontend.arithmetic import logical, logical_not
-from proton.frontend.builder import as_tensor, emit, error, string_attr, to_ir
+from proton.frontend.builder import as_tensor, constant, emit, error, string_attr, to_ir
 from proton.frontend.flow import Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
 from proton.language import profiling
@@ -335,22 +335,20 @@ class Generator:
             expressions.check_arguments("proton.scope", profiling.scope, args, kwargs)
             return self.enter_scope(*args, **kwargs)
 
-    def _scope_name(self, name: Any) -> str:
+    def _scope_name(self, name: Any, what: str = "a scope's name") -> str:
         try:
-            return profiling.check_name(name)
+            return profiling.check_name(name, what)
         except ValueError as problem:
-            raise error(str(problem), "a scope's name is a constexpr str") from None
+            raise error(str(problem), f"{what} is a constexpr str") from None
 
-    def enter_scope(self, /, name: Any, **payload: Any) -> str:
+    def enter_scope(self, /, name: Any, *, when: Any = True, **payload: Any) -> str:
         """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
         name = self._scope_name(name)
-        if "when" in payload:
-            raise self.unsupported("when= of a scope", "put the scope into an if")
         self.scopes.append(name)
         with self.location():
             values, attributes = self._payload(payload)
-            path = string_attr("/".join(self.scopes))
-            proton_dialect.RecordOp(values, path, string_attr("start"), *attributes)
+            path, condition = string_attr("/".join(self.scopes)), self._when(name, when)
+            proton_dialect.RecordOp(values, path, string_attr("start"), *attributes, when=condition)
         return name
 
     def exit_scope(self, name: Any) -> None:
@@ -368,12 +366,50 @@ class Generator:
             proton_dialect.RecordOp(values, path, string_attr("end"), *attributes)
         self.scopes.pop()
 
-    def mark(self, name: Any, value: Any = None) -> None:
+    def mark(self, name: Any, value: Any = None, *, when: Any = True) -> None:
         """An instant, with a scalar if given."""
         name = self._scope_name(name)
         values, attributes = self._payload({} if value is None else {"value": value})
         path = string_attr("/".join([*self.scopes, name]))
-        proton_dialect.MarkOp(values, path, *attributes)
+        proton_dialect.MarkOp(values, path, *attributes, when=self._when(name, when))
+
+    def allocate_event(self, name: Any) -> profiling.Event:
+        """An event of this name, which is not that of a scope: it may cross them."""
+        return profiling.Event(self._scope_name(name, "an event's name"))
+
+    def start_event(self, event: Any) -> None:
+        """A start of the event."""
+        self._event_edge(event, "start")
+
+    def end_event(self, event: Any) -> None:
+        """An end of the event."""
+        self._event_edge(event, "end")
+
+    def _event_edge(self, event: Any, phase: str) -> None:
+        if isinstance(event, str):
+            event = self.allocate_event(event)
+        if not isinstance(event, profiling.Event):
+            found = event.type if isinstance(event, tensor) else repr(event)
+            raise error(f"{phase}_event takes an event, got {found}", "see proton.allocate_event")
+        proton_dialect.EventOp(string_attr(event.name), string_attr(phase))
+
+    def _when(self, name: str, when: Any) -> Any:
+        """The condition of a record as an i1; None where it is known to be true."""
+        if isinstance(when, tensor):
+            if when.is_block() or not when.dtype.is_int():
+                raise error(
+                    f"when of {name} must be a scalar bool or integer, got {when.type}",
+                    "reduce it first, with tl.max(x, axis=0) or the like"
+                    if when.is_block()
+                    else "compare it, as in when=x > 0",
+                )
+            return to_bool(when).handle
+        if not isinstance(when, int):
+            raise error(
+                f"when of {name} must be a scalar bool or integer, got {when!r}",
+                "write a comparison, or leave it out",
+            )
+        return None if when else constant(False, ty.int1).handle
 
     def _payload(self, payload: dict[str, Any]) -> tuple[list[Any], tuple[Any, Any]]:
         """(scalars as i64 values, the attributes `names` and `kinds`)"""

@@ -380,9 +380,9 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
     return RULES[op](*args, **kwargs)
 
 
-def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     check_arguments(f"proton.{op.__name__}", op, args, kwargs)
-    getattr(g, op.__name__)(*args, **kwargs)
+    return getattr(g, op.__name__)(*args, **kwargs)
 
 
 def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -4,15 +4,16 @@ Inside a kernel the front end reads them; on the host they record host slices in
 session, which the runtime installs as `host`.
 """
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from proton.language.function import builtin
+import numpy as np
 
 
 class HostRecorder(Protocol):
     """What a session does with host scopes."""
 
-    def enter(self, name: str, payload: dict[str, Any]) -> None: ...
+    def enter(self, name: str, payload: dict[str, Any], when: bool) -> None: ...
     def exit(self, name: str) -> None: ...
     def mark(self, name: str, payload: dict[str, Any]) -> None: ...
 
@@ -26,26 +27,34 @@ def set_host_recorder(recorder: HostRecorder | None) -> None:
     host = recorder
 
 
-def check_name(name: Any) -> str:
+def check_name(name: Any, what: str = "a scope's name") -> str:
     """The scope's name; raises ValueError where it cannot be one."""
     if not isinstance(name, str) or not name or "/" in name or " + " in name:
-        raise ValueError(f"a scope's name is a non-empty str without '/' or ' + ', got {name!r}")
+        raise ValueError(f"{what} is a non-empty str without '/' or ' + ', got {name!r}")
     return name
+
+
+def check_when(when: Any) -> bool:
+    """The host's condition; raises ValueError where it is no bool."""
+    if not isinstance(when, bool | np.bool_):
+        raise ValueError(f"when must be a bool on the host, got {when!r}")
+    return bool(when)
 
 
 class scope:
     """`with proton.scope("load", k=k):` measures the work written inside.
 
     In a kernel the name is a constexpr str and the payload values are scalars (int or float),
-    kept in each slice. On the host it makes a slice that launches nest under.
+    kept in each slice. On the host it makes a slice that launches nest under. There is a slice
+    only where `when` is true, which in a kernel is a scalar or a constexpr.
     """
 
-    def __init__(self, name: str, **payload: int | float) -> None:
-        self.name, self.payload = check_name(name), payload
+    def __init__(self, name: str, *, when: bool = True, **payload: int | float) -> None:
+        self.name, self.when, self.payload = check_name(name), check_when(when), payload
 
     def __enter__(self) -> "scope":
         self.host = host  # a session may start or end inside the block
-        enter_scope(self.name, **self.payload)
+        enter_scope(self.name, when=self.when, **self.payload)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -64,9 +73,9 @@ class _HostOp:
 
 
 class _EnterScope(_HostOp):
-    def __call__(self, name: str, **payload: int | float) -> None:
+    def __call__(self, name: str, *, when: bool = True, **payload: int | float) -> None:
         if host is not None:
-            host.enter(check_name(name), payload)
+            host.enter(check_name(name), payload, check_when(when))
 
 
 class _ExitScope(_HostOp):
@@ -76,28 +85,46 @@ class _ExitScope(_HostOp):
 
 
 class _Mark(_HostOp):
-    def __call__(self, name: str, value: int | float | None = None) -> None:
-        if host is not None:
+    def __call__(self, name: str, value: int | float | None = None, *, when: bool = True) -> None:
+        if host is not None and check_when(when):
             host.mark(check_name(name), {} if value is None else {"value": value})
 
 
 enter_scope = _EnterScope(
-    "enter_scope", "Opens a scope; `exit_scope` of the same name closes it, in the same block."
+    "enter_scope",
+    "Opens a scope, as `scope` does; `exit_scope` of the same name closes it, in the same block.",
 )
 exit_scope = _ExitScope("exit_scope", "Closes the scope that `enter_scope` opened last.")
-mark = _Mark("mark", "An instant, with a scalar value if given.")
+mark = _Mark("mark", "An instant, with a scalar value if given, where `when` is true.")
 
 
-@builtin
-def allocate_event(name):
-    """An event that may start and end in different places; for GPUs, not supported yet."""
+@dataclass(frozen=True)
+class Event:
+    """A name under which starts and ends meet; known while compiling."""
+
+    name: str
 
 
-@builtin
-def start_event(event):
-    """Starts an event; not supported yet."""
+class _AllocateEvent(_HostOp):
+    def __call__(self, name: str) -> Event:
+        raise _outside(self)
 
 
-@builtin
-def end_event(event):
-    """Ends an event; not supported yet."""
+class _EventEdge(_HostOp):
+    def __call__(self, event: Event | str) -> None:
+        raise _outside(self)
+
+
+def _outside(op: _HostOp) -> RuntimeError:
+    return RuntimeError(f"proton.{op.__name__} can only be called inside a kernel")
+
+
+allocate_event = _AllocateEvent(
+    "allocate_event",
+    "An event, which may start and end in different blocks, loops, functions and warps.",
+)
+start_event = _EventEdge(
+    "start_event",
+    "Starts an event (or the one of this name); the next end that no start before it has ends it.",
+)
+end_event = _EventEdge("end_event", "Ends the oldest event of this name that was started.")

@@ -92,7 +92,7 @@ def clock_pair() -> ClockPair:
 
 def _compiled(instrumented: bool) -> CPUKernel:
     specialization = Specialization((("out_ptr", ty.pi32_t), ("n", ty.int32)))
-    instrumentation = ("circular", _CAPACITY, "program") if instrumented else None
+    instrumentation = ("circular", _CAPACITY, "program", 1) if instrumented else None
     options = CompileOptions(True, False, instrumentation)
     return compile_function(calibration, specialization, options)
 

@@ -53,8 +53,11 @@ def heap_of(profile: dict[str, Any]) -> Heap:
 
 @dataclass(slots=True)
 class GPURecording:
-    """A launch and its profile buffer, blocks and heap. The buffer is a `piece` of the ring, or it is
-    of the pool and goes to the pinned memory `host`, or the launch is `captured` into a graph."""
+    """A launch and its profile buffer, blocks and heap.
+
+    The buffer is a `piece` of the ring, or it is of the pool and goes to the pinned memory `host`,
+    or the launch is `captured` into a graph.
+    """
 
     kernel: int
     grid: tuple[int, int, int]

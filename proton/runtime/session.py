@@ -41,6 +41,7 @@ from proton.trace.model import (
 
 ARENA_BYTES = 16 << 20
 PLACEMENTS = ("schedule", "program")
+MAX_EVERY = (1 << 31) - 1  # iterations are numbered in 32 bits
 _FLUSH = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
 )
@@ -111,9 +112,10 @@ class Session:
         buffer: str = "auto",
         sample_warps: Sequence[int] = (),
         sample_programs: int = 1,
+        every: int = 1,
     ) -> None:
         self.name = name
-        self.instrumentation = _check_instrumentation(strategy, capacity, placement)
+        self.instrumentation = _check_instrumentation(strategy, capacity, placement, every)
         if clock_bits not in wire.CLOCK_BITS:
             raise ProfileError(f"clock_bits must be one of {wire.CLOCK_BITS}, got {clock_bits!r}")
         if granularity not in GRANULARITIES:
@@ -125,12 +127,15 @@ class Session:
             raise ProfileError(f'strategy {strategy!r} has no buffer in shared memory; use "auto"')
         # What instrumented code for a GPU depends on.
         self.key = Instrumentation(
-            *self.instrumentation,
+            strategy,
+            capacity,
+            placement,
             clock_bits,
             granularity,
             buffer,
             _check_warps(sample_warps),
             _check_count("sample_programs", sample_programs),
+            every,
         )
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
@@ -261,7 +266,8 @@ class Session:
     ) -> int:
         if kernel.key not in self.kernel_numbers:
             self.kernel_numbers[kernel.key] = len(self.kernels)
-            known = {"placement": self.instrumentation[2], **(options or {})}
+            _, _, placement, every = self.instrumentation
+            known = {"placement": placement, "every": every, **(options or {})}
             if options is not None and self.key.sample_warps:
                 known["sample_warps"] = list(self.key.sample_warps)
             if options is not None and self.key.sample_programs > 1:
@@ -312,7 +318,10 @@ def _compact(launch: Launch) -> Launch:
     return launch
 
 
-def _check_instrumentation(strategy: str, capacity: Any, placement: str) -> tuple[str, int, str]:
+def _check_instrumentation(
+    strategy: str, capacity: Any, placement: str, every: Any
+) -> tuple[str, int, str, int]:
+    """What instrumented code for the CPU depends on."""
     strategies = [s.value for s in Strategy]
     if strategy not in strategies:
         raise ProfileError(f"strategy must be one of {', '.join(strategies)}, got {strategy!r}")
@@ -322,7 +331,10 @@ def _check_instrumentation(strategy: str, capacity: Any, placement: str) -> tupl
         raise ProfileError(
             f"capacity must lie in [0, {wire.MAX_CAPACITY}] records a program, got {capacity!r}"
         )
-    return strategy, capacity, placement
+    is_int = isinstance(every, int) and not isinstance(every, bool)
+    if not is_int or not 1 <= every <= MAX_EVERY:
+        raise ProfileError(f"every must be an integer in [1, {MAX_EVERY}], got {every!r}")
+    return strategy, capacity, placement, every
 
 
 def _check_warps(warps: Any) -> tuple[int, ...]:
@@ -379,50 +391,72 @@ def _machine() -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True)
+class _OpenScope:
+    """A host scope that has not ended; `kept` is whether it will be a slice."""
+
+    name: str
+    start: int
+    payload: dict[str, Any]
+    kept: bool
+
+
+def _path(stack: list[_OpenScope], *names: str) -> str:
+    """The path of what is inside these scopes."""
+    return "/".join([*(scope.name for scope in stack if scope.kept), *names])
+
+
 class _HostRecorder:
     """Host scopes of a session: a stack for each thread."""
 
     def __init__(self) -> None:
         self.local = threading.local()  # an ident is used again when its thread has ended
         self.slices: list[HostSlice] = []
-        self.stacks: list[tuple[int, list[tuple[str, int, dict[str, Any]]]]] = []
+        self.stacks: list[tuple[int, list[_OpenScope]]] = []
 
-    def _stack(self) -> list[tuple[str, int, dict[str, Any]]]:
+    def _stack(self) -> list[_OpenScope]:
         if not hasattr(self.local, "stack"):
             self.local.stack = []
             self.stacks.append((host_thread(), self.local.stack))
-        stack: list[tuple[str, int, dict[str, Any]]] = self.local.stack
+        stack: list[_OpenScope] = self.local.stack
         return stack
 
     def path(self) -> str:
         """The scopes that are open on this thread."""
-        return "/".join(name for name, _, _ in self._stack())
+        return _path(self._stack())
 
-    def enter(self, name: str, payload: dict[str, Any]) -> None:
-        self._stack().append((name, time.perf_counter_ns(), dict(payload)))
+    def enter(self, name: str, payload: dict[str, Any], when: bool) -> None:
+        self._stack().append(_OpenScope(name, time.perf_counter_ns(), dict(payload), when))
 
     def exit(self, name: str) -> None:
         end, stack = time.perf_counter_ns(), self._stack()
-        if not stack or stack[-1][0] != name:
-            inner = repr(stack[-1][0]) if stack else "none"
+        if not stack or stack[-1].name != name:
+            inner = repr(stack[-1].name) if stack else "none"
             raise ProfileError(f"exit_scope({name!r}): the innermost open host scope is {inner}")
         self._close(host_thread(), stack, end)
 
     def mark(self, name: str, payload: dict[str, Any]) -> None:
         now = time.perf_counter_ns()
-        path = "/".join([*(n for n, _, _ in self._stack()), name])
+        path = _path(self._stack(), name)
         self.slices.append(
             HostSlice(
                 name=name, path=path, thread=host_thread(), start=now, end=now, payload=payload
             )
         )
 
-    def _close(self, thread: int, stack: list[Any], end: int) -> None:
-        path = "/".join(name for name, _, _ in stack)
-        name, start, payload = stack.pop()
-        self.slices.append(
-            HostSlice(name=name, path=path, thread=thread, start=start, end=end, payload=payload)
-        )
+    def _close(self, thread: int, stack: list[_OpenScope], end: int) -> None:
+        path, scope = _path(stack), stack.pop()
+        if scope.kept:
+            self.slices.append(
+                HostSlice(
+                    name=scope.name,
+                    path=path,
+                    thread=thread,
+                    start=scope.start,
+                    end=end,
+                    payload=scope.payload,
+                )
+            )
 
     def close_all(self) -> None:
         """Ends the scopes that are still open when the session ends."""

@@ -35,7 +35,7 @@ class Scope:
 
     name: str
     path: str
-    kind: str = "slice"  # "slice" or "mark"
+    kind: str = "slice"  # "slice", "mark" or "event"
     fused: bool = False
     payload: tuple[PayloadField, ...] = ()
     file: str = ""

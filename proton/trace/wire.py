@@ -8,8 +8,9 @@ with linear id p (x fastest, then y, then z). All integers are little-endian. On
     segments   from the next multiple of 16 bytes: units x capacity records of
                `record_bytes(payload_slots, clock_bits)`
 
-A record is written once, when its slice ends. Record number k of a unit (k counts from 0)
-lies in slot k mod capacity, so after a wrap the segment holds the newest `capacity` records.
+A record is written once, when its slice ends; marks and the edges of events are instants. Record
+number k of a unit (k counts from 0) lies in slot k mod capacity, so after a wrap the segment holds
+the newest `capacity` records.
 Under the flush strategy full segments leave the block while the kernel runs, as chunks of
 (program, unit, first record number, records); what is still in the segment at the end are the
 newest `written mod capacity` records (all `capacity` of them when that is 0 and the last
@@ -38,7 +39,7 @@ import functools
 import numpy as np
 
 MAGIC = 0x4E545250  # "PRTN" read as little-endian bytes
-VERSION = 2
+VERSION = 3
 
 
 class State(enum.IntEnum):
@@ -54,6 +55,8 @@ class Kind(enum.IntEnum):
 
     SLICE = 0
     MARK = 1
+    EVENT_START = 2
+    EVENT_END = 3
 
 
 HEADER = np.dtype(

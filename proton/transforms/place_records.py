@@ -12,13 +12,17 @@ a slice shows when the work ran:
                                                     record end "load + store"
 
 Work that was fused across scopes is one slice with all their names in the order of the source.
+
+A scope with a condition (`when`) begins a slice of its own each time it is entered. The slice is
+kept where the condition holds, and one that several scopes share where that of any does.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.mlir import ir
-from proton.dialect.proton import SCOPE_PREFIX, RecordOp
+from proton.dialect.mlir import arith, ir
+from proton.dialect.proton import RECORDS, SCOPE_PREFIX, RecordOp
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 
@@ -39,12 +43,12 @@ TILE_INDICES = frozenset(
 @register
 @dataclass(frozen=True)
 class StripRecords(Pass):
-    """Removes every record and mark: the code is as if nothing had been annotated."""
+    """Removes every record, mark and event: the code is as if nothing had been annotated."""
 
     name: ClassVar[str] = "strip-records"
 
     def run(self, module: Any) -> None:
-        for op in ops_named(module, "proton.record", "proton.mark"):
+        for op in ops_named(module, *RECORDS):
             op.erase()
 
 
@@ -53,7 +57,8 @@ class StripRecords(Pass):
 class PinRecords(Pass):
     """Notes the scopes on each function; with placement "schedule" also removes their records.
 
-    Records with payload stay as carriers of their values until `place-records`.
+    Records with payload stay as carriers of their values until `place-records`, and so do those of
+    scopes that have a condition anywhere.
     """
 
     name: ClassVar[str] = "pin-records"
@@ -63,12 +68,16 @@ class PinRecords(Pass):
     def run(self, module: Any) -> None:
         for function in functions(module):
             is_kernel = "tt.kernel" in function.attributes
-            if not is_kernel and not ops_named(function, "proton.record", "proton.mark"):
+            if not is_kernel and not ops_named(function, *RECORDS):
                 continue
             paths: dict[str, None] = {}
-            for op in ops_named(function, "proton.record"):
-                paths.setdefault(op.attributes["scope"].value)
-                if self.placement == "schedule" and not len(op.operands):
+            records = ops_named(function, "proton.record")
+            conditional = _conditional(records)
+            for op in records:
+                path = _scope_of(op)
+                paths.setdefault(path)
+                carries = len(op.operands) or (_is_start(op) and path in conditional)
+                if self.placement == "schedule" and not carries:
                     op.erase()
             names = [ir.StringAttr.get(path) for path in paths]
             function.attributes[SCOPES_ATTRIBUTE] = ir.ArrayAttr.get(names)
@@ -119,17 +128,22 @@ class _Item:
     """An op of a block that takes time: its scope paths, relative to the enclosing run.
 
     `glue` is an op that takes next to no time, or takes it only for blocks that a mask cuts: it
-    joins a neighbouring run of its scopes. A view that finds none is a run of its own.
+    joins a neighbouring run of its scopes. A view that finds none is a run of its own. `entered`
+    are the scopes with conditions that were entered since the item before.
     """
 
     op: Any
     paths: frozenset[str]
     glue: bool
+    entered: frozenset[str]
 
     def relative(self) -> "_Item":
         """The item inside the run of its (one) first component."""
-        rest = frozenset(path.partition("/")[2] for path in self.paths) - {""}
-        return _Item(self.op, rest, self.glue)
+        rest, entered = (
+            frozenset(path.partition("/")[2] for path in paths) - {""}
+            for paths in (self.paths, self.entered)
+        )
+        return _Item(self.op, rest, self.glue, entered)
 
 
 def _first_components(paths: frozenset[str]) -> frozenset[str]:
@@ -228,18 +242,26 @@ class _Placer:
 
     def __init__(self, order: dict[str, int], carriers: list[Any], work: Work) -> None:
         self.order, self.work = order, work
-        self.carriers = [op for op in carriers if op.attributes["phase"].value == "start"]
+        self.carriers = [op for op in carriers if _is_start(op)]
+        self.conditional = _conditional(self.carriers)
+        self.entries = {c: _scope_of(c) for c in self.carriers if _scope_of(c) in self.conditional}
+        self.decided: set[Any] = set()  # carriers whose conditions some run has
 
     def place_block(self, block: Any, context: str) -> None:
         """Places records in a block whose surroundings belong to the scope path `context`."""
         items, nested = [], []
+        entered: set[str] = set()
         for op in block.operations:
             op = op.operation
+            if op in self.entries:
+                entered.add(self.entries[op])
             if not self.work.does_work(op):
                 continue
             glue = self.work.is_glue(op)
             paths = self.work.paths(op)
-            items.append(_Item(op, _below(paths, context), glue))
+            begun = _below(frozenset(entered), context)
+            items.append(_Item(op, _below(paths, context), glue, begun))
+            entered.clear()
             if op.name.startswith("scf.") and not glue:
                 nested.append((op, next(iter(paths)) if len(paths) == 1 else context))
         for op, inner_context in nested:
@@ -276,17 +298,20 @@ class _Placer:
                 [ir.StringAttr.get(member) for member in members]
             )
         with ir.InsertionPoint.after(last), last.location:
-            RecordOp([], scope, ir.StringAttr.get("end"), empty, empty)
+            # The condition stands here because a run may begin before all its scopes are entered.
+            when = self._condition(last, members)
+            RecordOp([], scope, ir.StringAttr.get("end"), empty, empty, when=when)
 
     def _payload(self, op: Any, members: list[str]) -> tuple[list[Any], Any, Any]:
         """The payload that the members' carriers hold, where those come before `op`."""
         payload: dict[str, tuple[Any, Any]] = {}  # name -> (value, kind)
         for member in members:
-            carrier = self._carrier(op, member)
-            if carrier is None:
+            carriers = self._carriers_before(op, member)
+            if not carriers:
                 continue
+            carrier = carriers[-1]
             attributes = carrier.attributes["names"], carrier.attributes["kinds"]
-            for value, name, kind in zip(carrier.operands, *attributes, strict=True):
+            for value, name, kind in zip(carrier.opview.payload, *attributes, strict=True):
                 text = name.value
                 if text in payload and payload[text][0] != value:  # of two fused scopes
                     text = f"{member.rpartition('/')[2]}.{text}"
@@ -295,16 +320,45 @@ class _Placer:
         kinds = ir.ArrayAttr.get([kind for _, kind in payload.values()])
         return [value for value, _ in payload.values()], names, kinds
 
-    def _carrier(self, op: Any, path: str) -> Any:
-        """The last carrier of a scope that comes before `op`, in its block or one around it."""
-        found = [c for c in self.carriers if c.attributes["scope"].value == path]
+    def _condition(self, op: Any, members: list[str]) -> Any:
+        """Where a run of these members that ends at `op` is kept: an i1, emitted here; None for
+        everywhere. A member entered several times since its last run is kept for each of them."""
+        conditions: list[Any] = []
+        for member in members:
+            carriers = self._carriers_before(op, member) if member in self.conditional else []
+            fresh = [c for c in carriers if c not in self.decided] or carriers[-1:]
+            self.decided.update(fresh)
+            conditions += [carrier.opview.when for carrier in fresh] or [None]
+        if any(condition is None for condition in conditions):
+            return None
+        return functools.reduce(lambda a, b: arith.OrIOp(a, b).result, dict.fromkeys(conditions))
+
+    def _carriers_before(self, op: Any, path: str) -> list[Any]:
+        """The carriers of a scope that come before `op`, in its block or, where there are none, in
+        the nearest around it that has some."""
+        found = [c for c in self.carriers if _scope_of(c) == path]
         ancestor = op
         while ancestor is not None and ancestor.name != "func.func":
-            for carrier in reversed(found):
-                if carrier.block == ancestor.block and carrier.is_before_in_block(ancestor):
-                    return carrier
+            block = ancestor.block
+            before = [c for c in found if c.block == block and c.is_before_in_block(ancestor)]
+            if before:
+                return before
             ancestor = ancestor.parent.operation if ancestor.parent is not None else None
-        return None
+        return []
+
+
+def _is_start(record: Any) -> bool:
+    return bool(record.attributes["phase"].value == "start")
+
+
+def _conditional(records: list[Any]) -> frozenset[str]:
+    """The scopes of which some record has a condition."""
+    return frozenset(_scope_of(op) for op in records if op.opview.when is not None)
+
+
+def _scope_of(record: Any) -> str:
+    path: str = record.attributes["scope"].value
+    return path
 
 
 def _below(paths: frozenset[str], context: str) -> frozenset[str]:
@@ -323,12 +377,14 @@ def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
     for item in items:
         components = _first_components(item.paths)
         if item.glue:
-            if current is not None and components and components <= current[0] and not pending:
+            joins = components and not pending and not item.entered & components
+            if current is not None and joins and components <= current[0]:
                 current[1].append(item)
             else:
                 pending.append(item)
             continue
-        if current is not None and components == current[0]:
+        begun = item.entered.union(*(glue.entered for glue in pending))
+        if current is not None and components == current[0] and not begun & components:
             current[1].extend([*pending, item])
             pending = []
             continue

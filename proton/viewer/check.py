@@ -21,7 +21,7 @@ from proton.viewer.errors import TraceFormatError
 
 MAX_GRID = (1 << 31) - 1  # CUDA's largest grid dimension
 MAX_DEVICE = (1 << 31) - 1
-KINDS = {"slice": Kind.SLICE, "mark": Kind.MARK}
+KINDS = {"slice": Kind.SLICE, "mark": Kind.MARK, "event": Kind.EVENT_START}  # or its EVENT_END
 PAYLOAD_KINDS = ("int", "float")
 
 
@@ -161,18 +161,30 @@ def check_records(
     track: np.ndarray,
     where: str,
 ) -> np.ndarray:
-    """Which records are marks, once each is known to name a scope of its kind and not to end
+    """The kind of each record, once each is known to name a scope of its kind and not to end
     before it starts."""
-    kinds = np.array([KINDS[scope.kind] for scope in kernel.scopes], np.uint32)
+    kinds = scope_kinds(kernel)
     scope = tag & np.uint32(MAX_SCOPE_ID)
     _records(scope < kinds.size, scope, track, kernel, where, f"scope must be < {kinds.size}")
     _records(start <= end, end, track, kernel, where, "end must not lie before start")
     if not kinds.any():
         _records(tag == scope, tag >> KIND_SHIFT, track, kernel, where, "kind must be slice (0)")
-        return np.zeros(tag.size, bool)
+        return np.zeros(tag.size, np.uint8)
     kind = tag >> np.uint32(KIND_SHIFT)
-    _records(kind == kinds[scope], kind, track, kernel, where, "kind must be its scope's")
-    return kind == Kind.MARK
+    fits = kind_fits(kind, kinds[scope])
+    _records(fits, kind, track, kernel, where, "kind must be its scope's")
+    return kind.astype(np.uint8)
+
+
+def scope_kinds(kernel: Kernel) -> np.ndarray:
+    """The kind of each scope's records; EVENT_START stands for both edges of an event."""
+    return np.array([KINDS[scope.kind] for scope in kernel.scopes], np.uint32)
+
+
+def kind_fits(kind: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Whether records have the kinds that their scopes say."""
+    is_end = (kind == Kind.EVENT_END) & (wanted == Kind.EVENT_START)
+    return np.asarray((kind == wanted) | is_end)
 
 
 def _records(

@@ -3,13 +3,14 @@
 The format has two levels, processes and threads: what ran programs (a thread, an SM) becomes a
 process of the trace, and a program (on an SM: a warp of one) a thread in it. A slice is one
 complete event ("X") with microseconds to three decimals, which is exact. The host's part of a
-GPU's launch is an event of the category "call", and a flow leads from it to the launch.
+GPU's launch is an event of the category "call", and a flow leads from it to the launch. An event of
+a kernel is asynchronous: its start ("b") and its end ("e") are where they were recorded.
 """
 
 import json
 import math
 from collections.abc import Iterator
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from proton.trace.model import RawRun
@@ -30,14 +31,20 @@ if TYPE_CHECKING:
 BLOCK_LINES = 4096
 
 
-def write(raw: RawRun, frame: "pd.DataFrame", marks: "pd.DataFrame", file: BinaryIO) -> None:
+def write(
+    raw: RawRun,
+    frame: "pd.DataFrame",
+    marks: "pd.DataFrame",
+    events: "pd.DataFrame",
+    file: BinaryIO,
+) -> None:
     """Writes the trace to a binary file, an event a line."""
     header = {"displayTimeUnit": "ns", "otherData": {"name": raw.name, **raw.machine}}
     file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
     writer = _Writer(raw)
     lines: list[str] = []
     first = True
-    for line in writer.events(frame, marks):
+    for line in chain(writer.events(frame, marks), writer.asynchronous(events)):
         lines.append(line)
         if len(lines) == BLOCK_LINES:
             file.write((("" if first else ",\n") + ",\n".join(lines)).encode())
@@ -77,6 +84,19 @@ class _Writer:
             pid, tid = self._thread(*place)
             head = f'{{"ph":"i","s":"t","name":{self._quote(name)},"pid":{pid},"tid":{tid}'
             yield f'{head},"ts":{microseconds(start)}{_args(iteration, payload)}}}'
+
+    def asynchronous(self, events: "pd.DataFrame") -> Iterator[str]:
+        """The starts and ends of events."""
+        columns = ("launch", "program", "start_unit", "end_unit", "thread", "device", "sm")
+        names = (*columns, "name", "start_ns", "dur_ns")
+        rows = zip(*(events[name].tolist() for name in names), strict=True)
+        for number, row in enumerate(rows):
+            launch, program, start_unit, end_unit, *place, name, start, duration = row
+            head = f'"cat":"event","id":{number},"name":{self._quote(name)}'
+            for phase, unit, now in (("b", start_unit, start), ("e", end_unit, start + duration)):
+                pid, tid = self._thread(launch, program, unit, *place)
+                at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(now)}'
+                yield f'{{"ph":"{phase}",{head},{at}}}'
 
     def _call(self, number: int, name: str, pid: int, tid: int, start: int) -> Iterator[str]:
         """The host's part of a GPU's launch, and the flow from it to the GPU's."""

@@ -23,7 +23,14 @@ from proton.trace.wire import (
     segments_offset,
     table_offset,
 )
-from proton.viewer.check import check_chunks, check_headers, check_launch, check_records
+from proton.viewer.check import (
+    check_chunks,
+    check_headers,
+    check_launch,
+    check_records,
+    kind_fits,
+    scope_kinds,
+)
 from proton.viewer.errors import TraceFormatError
 
 WORD = 8
@@ -51,7 +58,7 @@ class Decoded:
     kept: np.ndarray
     track: np.ndarray
     scope: np.ndarray
-    mark: np.ndarray
+    kind: np.ndarray  # a wire Kind
     iteration: np.ndarray
     start: np.ndarray
     end: np.ndarray
@@ -101,7 +108,7 @@ def decode(kernel: Kernel, launch: Launch, where: str = "launch") -> Decoded:
 
     columns = _gather(kernel, words, index)
     start, end = _ticks(columns, track, kernel.units, header)
-    mark = check_records(kernel, start, end, columns.tag, track, where)
+    kind = check_records(kernel, start, end, columns.tag, track, where)
     kept = np.bincount(track, minlength=written.size)
     slots = np.arange(kernel.payload_slots) + record_bytes(0, kernel.clock_bits) // WORD
     return Decoded(
@@ -116,7 +123,7 @@ def decode(kernel: Kernel, launch: Launch, where: str = "launch") -> Decoded:
         kept=kept,
         track=track,
         scope=(columns.tag & np.uint32(MAX_SCOPE_ID)).astype(np.int32),
-        mark=mark,
+        kind=kind,
         iteration=columns.iteration,
         start=start,
         end=end,
@@ -317,10 +324,10 @@ def _salvage(
     newest = np.zeros(partial.size * kernel.units, np.uint64)
     flushed = _gather(kernel, words, chunked[1]).end
     np.maximum.at(newest, chunked[0], _after(since[chunked[0] // kernel.units], flushed))
-    kinds = np.array([scope.kind == "mark" for scope in kernel.scopes], np.uint32)
+    kinds = scope_kinds(kernel)
     scope = columns.tag & np.uint32(MAX_SCOPE_ID)
     known = scope < len(kernel.scopes)
-    known[known] = columns.tag[known] >> KIND_SHIFT == kinds[scope[known]]
+    known[known] = kind_fits(columns.tag[known] >> np.uint32(KIND_SHIFT), kinds[scope[known]])
     begun = since[track // kernel.units]
     start, end = _after(begun, columns.start), _after(begun, columns.end)
     good = known & (columns.start > 0) & (columns.end > 0)

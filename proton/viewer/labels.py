@@ -3,6 +3,7 @@
 from proton.trace.model import Kernel, Launch, RawRun
 
 LAUNCHES = "launches"  # of a GPU
+EVENTS = "events"  # of a unit
 
 
 def on_gpu(kernel: Kernel) -> bool:

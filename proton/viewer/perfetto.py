@@ -4,7 +4,9 @@ All packets share one sequence. Its clock is incremental, so a packet's time is 
 that passed since the one before; a *switch* packet moves both to the next track (its step in
 time may be backwards). Event and annotation names are interned. Times are the run's
 `perf_counter_ns`, so ts = origin_ns + start_ns. A launch of a GPU is two slices, the host's call
-and the GPU's own, and a flow from one to the other.
+and the GPU's own, and a flow from one to the other. An event is a slice on the track of the events
+of the unit that started it, and an instant at each edge on the tracks of the units, with a flow
+from one to the other.
 """
 
 import json
@@ -16,6 +18,7 @@ import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.trace.model import RawRun
+from proton.trace.wire import Kind
 from proton.viewer.nesting import Nesting, lanes, nest
 from proton.viewer.perfetto_tracks import SEQUENCE, TrackTree, packet_bytes
 from proton.viewer.protobuf import Rows, fixed64, join, literal, message, pack, tag, varint
@@ -25,7 +28,7 @@ from proton.viewer.tables import launches
 # Custom clocks of one sequence have ids 64 to 127 (clock_snapshot.proto).
 CLOCK = 64
 BLOCK_EVENTS = 1 << 15  # what 16 byte columns of it and their masks take stays in a core's cache
-CATEGORIES = ("host", "launch", "fused", "mark", "loss", "run")
+CATEGORIES = ("host", "launch", "fused", "mark", "loss", "run", "event", "edge")
 CALL = "call"  # only of a GPU's launches: interned where there are some
 LOST = "records lost"
 ITERATION = "iteration"
@@ -93,12 +96,13 @@ def write(raw: RawRun, records: Records, file: BinaryIO) -> None:
     tree = TrackTree(raw, records)
     host = _host_batch(raw, records, tree, names, notes)
     lost = _loss_batch(records, tree, names, notes)
-    main = _record_batch(records, tree, names, notes)
+    main = _record_batch(records, tree, names, notes, 1 + len(raw.launches))
+    events = _event_batch(records, tree, names)
     names.of([raw.name])
     file.write(_head(raw, names, notes, categories))
     file.write(tree.descriptors())
     stream = _Stream(file, tree)
-    for batch in (host, lost, main):
+    for batch in (host, lost, main, events):
         stream.write(batch)
     file.write(_summary(raw, records, tree, stream.now, names, categories))
 
@@ -234,8 +238,41 @@ def _loss_batch(records: Records, tree: TrackTree, names: Names, notes: Names) -
     )
 
 
-def _record_batch(records: Records, tree: TrackTree, names: Names, notes: Names) -> Batch:
-    """The slices and marks of all programs."""
+def _event_batch(records: Records, tree: TrackTree, names: Names) -> Batch:
+    """The events, by the track of the unit that started them."""
+    found = records.events
+    track = tree.event_tracks(records.track[found.start])
+    order = np.argsort(track, kind="stable")
+    name = names.of([scope.name for scope in records.scopes])
+    return _batch(
+        track=track[order],
+        start=records.start_ns[found.start][order],
+        end=records.start_ns[found.end][order],
+        name=name[records.scope[found.start]][order],
+        category=np.full(order.size, _category("event")),
+        instant=np.zeros(order.size, bool),
+        flow=None,
+        notes=_dict_notes([{}] * order.size, Names()),
+    )
+
+
+def _event_flows(records: Records, first: int) -> np.ndarray | None:
+    """The flow of each record, from the start of an event to its end: their ids from `first` on,
+    and 0 for none. One of no length has none, for its two instants have no order in time."""
+    found = records.events
+    long = records.start_ns[found.end] > records.start_ns[found.start]
+    if not long.any():
+        return None
+    flow = np.zeros(records.kind.size, np.int64)
+    numbers = first + np.arange(long.sum())
+    flow[found.start[long]] = flow[found.end[long]] = numbers
+    return flow
+
+
+def _record_batch(
+    records: Records, tree: TrackTree, names: Names, notes: Names, first_flow: int
+) -> Batch:
+    """The slices and marks of all programs, and the edges of events."""
     scopes = records.scopes
     name = names.of([scope.name for scope in scopes])
     category = np.array([_scope_category(s.kind, s.fused) for s in scopes], np.int64)
@@ -265,8 +302,8 @@ def _record_batch(records: Records, tree: TrackTree, names: Names, notes: Names)
         end=records.end_ns,
         name=name[records.scope],
         category=category[records.scope],
-        instant=records.mark,
-        flow=None,
+        instant=records.kind != Kind.SLICE,
+        flow=_event_flows(records, first_flow),
         notes=notes_of,
         nesting=records.nesting,
     )
@@ -280,6 +317,8 @@ def _category(name: str) -> int:
 def _scope_category(kind: str, fused: bool) -> int:
     if kind == "mark":
         return _category("mark")
+    if kind == "event":
+        return _category("edge")
     return _category("fused") if fused else 0
 
 

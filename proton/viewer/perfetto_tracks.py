@@ -6,6 +6,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.trace.model import RawRun
 from proton.viewer.labels import (
+    EVENTS,
     LAUNCHES,
     gpu_name,
     program_name,
@@ -41,6 +42,7 @@ class TrackTree:
         self._lanes: dict[tuple[int, int], int] = {}
         self._inner: dict[tuple[int, str], int] = {}
         self._raw = raw
+        self._events: dict[int, int] = {}
         self.process = self._process(raw.name)
         self.program_tracks = self._programs(records)
 
@@ -57,6 +59,18 @@ class TrackTree:
     def launch_track(self, device: int) -> int:
         """The track of a GPU's launches."""
         return self._shared(LAUNCHES, self._gpu(device), 0)
+
+    def event_tracks(self, tracks: np.ndarray) -> np.ndarray:
+        """The tracks of the events that these units started, each beside its unit's."""
+        units, number = np.unique(self.program_tracks[tracks], return_inverse=True)
+        found = [self._event_track(unit) for unit in units.tolist()]
+        return np.array(found, np.int64)[number]
+
+    def _event_track(self, unit: int) -> int:
+        if unit not in self._events:
+            name, parent, rank = self._main[unit]
+            self._events[unit] = self._add(f"{name} {EVENTS}", parent, min(rank + 1, MAX_RANK))
+        return self._events[unit]
 
     def lane_tracks(self, track: np.ndarray, lane: np.ndarray) -> np.ndarray:
         """For each track and lane a track; lane 0 is the track itself, the others are siblings
@@ -105,7 +119,8 @@ class TrackTree:
         return self._shared(gpu_name(self._raw, device), self.process, rank)
 
     def _programs(self, records: Records) -> np.ndarray:
-        """The track of each row of `records.tracks` that has anything to show; 0 for others."""
+        """The track of each row of `records.tracks` that has anything to show; 0 for others. The
+        ranks leave room for each one's events behind it."""
         tracks = records.tracks
         uuids = np.zeros(tracks.kept.size, np.int64)
         rows = np.flatnonzero((tracks.kept > 0) | (tracks.lost > 0))
@@ -120,11 +135,11 @@ class TrackTree:
             if device != NONE:
                 place = self._shared(sm_name(sm), self._gpu(device), min(1 + sm, MAX_RANK))
                 owner = self._shared(name, place, min(program, MAX_RANK))
-                uuids[row] = self._add(own, owner, unit)
+                uuids[row] = self._add(own, owner, 2 * unit)
                 continue
             if thread not in places:
                 rank = FIRST_PLACE + len(places)
                 places[thread] = self._add(thread_name(thread), self.process, rank)
-            rank = min(program * kernel.units + unit, MAX_RANK)
+            rank = min(2 * (program * kernel.units + unit), MAX_RANK)
             uuids[row] = self._add(f"{name} {own}" if own else name, places[thread], rank)
         return uuids

@@ -7,10 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from proton.trace.model import RawRun, Scope, Strategy
-from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, State
+from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, Kind, State
 from proton.viewer.check import check_kernel, require
 from proton.viewer.clock import MAX_NS, ClockLine, check_clock, fit
 from proton.viewer.decode import Decoded, decode
+from proton.viewer.events import Pairs, pair
 from proton.viewer.gpu_clock import GPUTimes, check_gpus, gpu_times
 from proton.viewer.labels import on_gpu
 from proton.viewer.nesting import Nesting, nest
@@ -55,7 +56,7 @@ class Tracks:
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """A row a record, slices and marks alike, grouped by track (a row of `tracks`), oldest first.
+    """A row a record, of whatever kind, grouped by track (a row of `tracks`), oldest first.
 
     `scope` is a row of `scopes`, the scope tables of all kernels one after another;
     `iteration` is -1 outside loops; `payload` holds raw 8-byte values. Ticks of a GPU's programs
@@ -67,7 +68,7 @@ class Records:
     tracks: Tracks
     track: np.ndarray
     scope: np.ndarray
-    mark: np.ndarray
+    kind: np.ndarray  # a wire Kind
     iteration: np.ndarray
     start_ticks: np.ndarray
     end_ticks: np.ndarray
@@ -98,6 +99,22 @@ class Records:
     @cached_property
     def nesting(self) -> Nesting:
         return nest(self.track, self.start_ticks, self.end_ticks)
+
+    @cached_property
+    def events(self) -> Pairs:
+        """The starts and ends of events, paired."""
+        return pair(
+            kind=self.kind,
+            scope=self.scope,
+            ticks=self.start_ticks,
+            track=self.track,
+            program=self.tracks.row,
+            lossy=self.tracks.lost > 0,
+        )
+
+    def count(self, kind: Kind) -> int:
+        """How many records are of this kind."""
+        return int((self.kind == kind).sum())
 
     @cached_property
     def overhead_ns(self) -> np.ndarray:
@@ -164,7 +181,7 @@ def read(raw: RawRun) -> Records:
             ],
             np.int32,
         ),
-        mark=_join([d.mark for d in decoded], bool),
+        kind=_join([d.kind for d in decoded], np.uint8),
         iteration=np.where(iteration == NO_ITERATION, NONE, iteration),
         start_ticks=_join([d.start for d in decoded], np.uint64),
         end_ticks=_join([d.end for d in decoded], np.uint64),

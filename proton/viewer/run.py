@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, assert_never, cast
 
 from proton.trace.model import Kernel, RawRun
-from proton.trace.wire import State
+from proton.trace.wire import Kind, State
 from proton.viewer import archive, chrome, tables
 from proton.viewer.files import replacing
 from proton.viewer.formats import PACKED, Format, format_of
@@ -39,6 +39,7 @@ class Totals:
     partial: int
     slices: int
     marks: int
+    events: int
     written: int
     kept: int
     lost: int
@@ -104,6 +105,11 @@ class Run:
         return tables.marks(self.raw, self.records)
 
     @cached_property
+    def events(self) -> pd.DataFrame:
+        """One row an event that started and ended; `unit` and `warp` are those of either edge."""
+        return tables.events(self.raw, self.records)
+
+    @cached_property
     def losses(self) -> pd.DataFrame:
         """One row a launch, program and unit that lost records; `totals.lost` is their sum."""
         return tables.losses(self.raw, self.records)
@@ -121,14 +127,15 @@ class Run:
     @cached_property
     def totals(self) -> Totals:
         """Sums over the whole run."""
-        launches, marks = self.launches, int(self.records.mark.sum())
+        launches, records = self.launches, self.records
         return Totals(
             launches=len(launches),
             dropped_launches=self.raw.dropped_launches,
             programs=int(launches["programs"].sum()),
             partial=int(launches["partial"].sum()),
-            slices=self.records.mark.size - marks,
-            marks=marks,
+            slices=records.count(Kind.SLICE),
+            marks=records.count(Kind.MARK),
+            events=records.events.start.size,
             written=int(launches["written"].sum()),
             kept=int(launches["kept"].sum()),
             lost=int(launches["lost"].sum()),
@@ -149,9 +156,11 @@ class Run:
             "programs": str(t.programs),
             "slices": str(t.slices),
             "marks": str(t.marks),
+            **({"events": str(t.events)} if t.events else {}),
             "records": f"{t.written} written, {t.kept} kept",
             **self._gpu_facts(),
             **self._kernel_facts(),
+            **self._sampling_facts(),
             **{key: str(value) for key, value in self.raw.machine.items()},
         }
         return Summary(facts=facts, scopes=self.stats(), warnings=tuple(self._warnings()))
@@ -196,6 +205,12 @@ class Run:
                 facts[f"{key} #{same + 1}" if same else key] = line
         return facts
 
+    def _sampling_facts(self) -> dict[str, str]:
+        """What of the loops was recorded, where it was not everything."""
+        found = {kernel.options.get("every") for kernel in self.kernels}
+        lines = [f"every {_ordinal(n)} iteration" for n in found if isinstance(n, int) and n > 1]
+        return {"loops": ", ".join(sorted(lines))} if lines else {}
+
     def _warnings(self) -> list[str]:
         t, lines = self.totals, []
         if t.lost:
@@ -206,6 +221,11 @@ class Run:
         untouched = int(self.launches["untouched"].sum())
         if untouched:
             lines.append(f"{untouched} of {t.programs} programs never began")
+        alone = self.records.kind[self.records.events.alone]
+        if alone.size:
+            ends = int((alone == Kind.EVENT_END).sum())
+            starts = alone.size - ends
+            lines.append(f"{starts} starts and {ends} ends of events have no other half")
         lines += self._clock_warnings()
         for kernel in self.kernels:
             fit, off = (kernel.options.get(f"blocks_per_sm{end}") for end in ("", OFF))
@@ -259,7 +279,7 @@ class Run:
                 case Format.PERFETTO:
                     self._write_perfetto(file, packed=target.name.endswith(PACKED))
                 case Format.CHROME:
-                    chrome.write(self.raw, self.frame, self.marks, file)
+                    chrome.write(self.raw, self.frame, self.marks, self.events, file)
                 case Format.CSV:
                     self.frame.to_csv(file, index=False)
                 case Format.JSON:
@@ -280,8 +300,14 @@ class Run:
     def _write_json(self, file: BinaryIO) -> None:
         """The tables as one object, a list of rows each."""
         opening = b"{"
-        for name in ("frame", "marks", "losses", "launches", "emptied"):
+        for name in ("frame", "marks", "events", "losses", "launches", "emptied"):
             rows = getattr(self, name).to_json(orient="records", double_precision=JSON_DIGITS)
             file.write(opening + f'"{name}": {rows}'.encode())
             opening = b",\n"
         file.write(b"}\n")
+
+
+def _ordinal(number: int) -> str:
+    """2nd, 3rd, 4th, 11th, 21st, ..."""
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    return str(number) + {1: "st", 2: "nd", 3: "rd"}.get(last, "th")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from proton.trace.model import PayloadField, RawRun, Scope
-from proton.trace.wire import State
+from proton.trace.wire import Kind, State
 from proton.viewer.records import NONE, Records, count_states, launch_devices
 
 if TYPE_CHECKING:
@@ -64,10 +64,43 @@ def marks(raw: RawRun, records: Records) -> pd.DataFrame:
     """One row a mark."""
     import pandas as pd
 
-    columns = _record_columns(raw, records, np.flatnonzero(records.mark))
+    columns = _record_columns(raw, records, np.flatnonzero(records.kind == Kind.MARK))
     joined = {name: columns[name] for name in MARK_COLUMNS}
     texts = {name: _categorical([c]) for name, c in joined.items() if isinstance(c, _Text)}
     return pd.DataFrame({**joined, **texts})
+
+
+def events(raw: RawRun, records: Records) -> pd.DataFrame:
+    """One row an event: where it started, and where it ended."""
+    import pandas as pd
+
+    found, tracks = records.events, records.tracks
+    of_start, of_end = records.track[found.start], records.track[found.end]
+    launch = tracks.launch[of_start]
+    start = records.start_ns[found.start]
+    kernel = _Text([k.name for k in raw.kernels], _launch_kernels(raw)[launch])
+    name = _Text([scope.name for scope in records.scopes], records.scope[found.start])
+    return pd.DataFrame(
+        {
+            "kernel": _categorical([kernel]),
+            "launch": launch,
+            "program": tracks.program[of_start],
+            "thread": tracks.thread[of_start],
+            "core": tracks.core[of_start],
+            "device": tracks.device[of_start],
+            "sm": tracks.sm[of_start],
+            "start_warp": tracks.warp[of_start],
+            "start_unit": tracks.unit[of_start],
+            "end_warp": tracks.warp[of_end],
+            "end_unit": tracks.unit[of_end],
+            "name": _categorical([name]),
+            "start_iteration": records.iteration[found.start],
+            "end_iteration": records.iteration[found.end],
+            "start_ns": start,
+            "dur_ns": records.start_ns[found.end] - start,
+            "error_ns": records.error_ns[found.start],
+        }
+    )
 
 
 def losses(raw: RawRun, records: Records) -> pd.DataFrame:
@@ -250,7 +283,7 @@ def _host_side(duration: np.ndarray) -> dict[str, np.ndarray | _Text]:
 
 
 def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Text]:
-    rows = np.flatnonzero(~records.mark)
+    rows = np.flatnonzero(records.kind == Kind.SLICE)
     duration = records.end_ns[rows] - records.start_ns[rows]
     corrected = np.maximum(np.rint(duration - records.overhead_ns[rows]), 0)
     fused = np.array([scope.fused for scope in records.scopes], bool)

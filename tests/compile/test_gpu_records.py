@@ -393,3 +393,53 @@ def test_sampling_adds_no_branch_and_no_work() -> None:
     assert instructions(some.asm["ptx"]) == instructions(all_.asm["ptx"])
     branches = [k.asm["ptx"].count("bra ") for k in (all_, some)]
     assert branches[0] == branches[1]
+
+
+@proton.jit(noinline=True)
+def ends_an_event(event, x):
+    x = x * 3.0 - tl.max(x, 0)
+    proton.end_event(event)
+    return x
+
+
+@proton.jit
+def events(x_ptr, out_ptr, n):
+    tile = proton.allocate_event("tile")
+    lane = tl.arange(0, 128)
+    x = tl.load(x_ptr + lane)
+    for _i in range(n):
+        proton.start_event(tile)
+        x = x * 0.5 + 1.0
+    for _i in range(n):
+        x = ends_an_event(tile, x)
+    tl.store(out_ptr + lane, x)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_edges_of_an_event_are_records_of_one_name(mode: str) -> None:
+    off = compiled(events, tl.float32, tl.float32, 9)
+    on = compiled(events, tl.float32, tl.float32, 9, instrumentation=MODES[mode])
+    ptx = on.asm["ptx"]
+    (entry,) = on.metadata["profile"]["scopes"]
+    assert (entry["name"], entry["kind"], entry["payload"]) == ("tile", "event", [])
+    assert instructions(ptx) == instructions(off.asm["ptx"])
+    tags = [str(wire.tag(kind, 0)) for kind in (wire.Kind.EVENT_START, wire.Kind.EVENT_END)]
+    assert all((tag in ptx) == (mode != "counting") for tag in tags)
+
+
+@proton.jit
+def conditional(x_ptr, n, k):
+    lane = tl.arange(0, 128)
+    x = tl.load(x_ptr + lane)
+    for i in range(n):
+        with proton.scope("turn", when=i % k == 1):
+            x = x * 0.5 + 1.0
+    tl.store(x_ptr + lane, x)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_conditions_leave_the_work_as_it_is(mode: str) -> None:
+    off = compiled(conditional, tl.float32, 9, 4)
+    on = compiled(conditional, tl.float32, 9, 4, instrumentation=MODES[mode])
+    assert instructions(on.asm["ptx"]) == instructions(off.asm["ptx"])
+    assert on.n_spills == 0

@@ -132,6 +132,75 @@ def test_samples(strategy: str, buffer: str) -> None:
 
 
 @proton.jit
+def some_turns(x_ptr, n, k):
+    lane = tl.arange(0, 128)
+    x = tl.load(x_ptr + lane)
+    for i in range(n):
+        with proton.scope("kept", when=i % k == 1, i=i):
+            x = x * 0.5 + 1.0
+        with proton.scope("all"):
+            x = x * 0.25 + 1.0
+        proton.mark("late", i, when=i >= n - 2)
+    tl.store(x_ptr + lane, x)
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "flush", "capacity": 4}, {"clock_bits": 64}])
+@pytest.mark.parametrize("every", [1, 3])
+def test_conditions_and_sampled_iterations(options: dict[str, Any], every: int) -> None:
+    x = torch().rand(128, device="cuda")
+    off, on = x.clone(), x.clone()
+    some_turns[(2,)](off, 40, 4)
+    with proton.profile("some", every=every, **options) as run:
+        some_turns[(2,)](on, 40, 4)
+    assert (off == on).all()
+    turns = [i for i in range(40) if i % every == 0]
+    expected = {"kept": [i for i in turns if i % 4 == 1], "all": turns}
+    for name, kept in expected.items():
+        found = slices(run, name).groupby(["program", "warp"])
+        assert len(found) == 8
+        for _, group in found:
+            assert list(group.iteration) == kept
+    assert {p["i"] for p in slices(run, "kept").payload} == set(expected["kept"])
+    late = [i for i in turns if i >= 38]
+    assert [p["value"] for p in run.marks.payload] == late * 8
+    assert run.totals.lost == 0
+    assert run.totals.written == 8 * (len(expected["kept"]) + len(turns) + len(late))
+
+
+@proton.jit(noinline=True)
+def finish_tile(x, event):
+    proton.end_event(event)
+    return x * 2.0
+
+
+@proton.jit
+def tiles(x_ptr, n):
+    """Each tile's event begins in one loop and ends in a function that another calls."""
+    lane = tl.arange(0, 128)
+    event = proton.allocate_event("tile")
+    x = tl.load(x_ptr + lane)
+    for _ in range(n):
+        proton.start_event(event)
+        x = x * 0.5 + 1.0
+    for _ in range(n):
+        x = finish_tile(x, event)
+    tl.store(x_ptr + lane, x)
+
+
+def test_events_cross_loops_and_functions(tmp_path: Path) -> None:
+    x = torch().rand(128, device="cuda")
+    off, on = x.clone(), x.clone()
+    tiles[(3,)](off, 5)
+    with proton.profile("tiles") as run:
+        tiles[(3,)](on, 5)
+    assert (off == on).all()
+    events = run.events
+    assert len(events) == 3 * 4 * 5
+    assert (events.dur_ns > 0).all()
+    run.save(tmp_path / "tiles.pftrace")
+
+
+@proton.jit
 def nested(x_ptr, n):
     """Slices that end at one reading of the clock, in and out of loops."""
     lane = tl.arange(0, 128)

@@ -3,7 +3,15 @@
 import proton.language as tl
 from proton.base.errors import CompileTimeAssertionFailure
 from proton.language.function import DeviceFunction
-from proton.language.profiling import enter_scope, exit_scope, mark, scope
+from proton.language.profiling import (
+    allocate_event,
+    end_event,
+    enter_scope,
+    exit_scope,
+    mark,
+    scope,
+    start_event,
+)
 from tests.ir.rejected import rejected, unsupported
 
 NAN = tl.constexpr(float("nan"))
@@ -141,6 +149,48 @@ def empty_name(n):
 def block_payload(n):
     with scope("a", x=tl.arange(0, 4)):
         pass
+
+
+@rejected("when of a must be a scalar bool or integer, got i1[4]", "scope(", "reduce it first")
+def when_of_a_block(n):
+    with scope("a", when=tl.arange(0, 4) < n):
+        pass
+
+
+@rejected("when of a must be a scalar bool or integer, got fp32", "enter_scope(", "compare it")
+def when_of_a_float(n):
+    enter_scope("a", when=n * 0.5)
+    exit_scope("a")
+
+
+@rejected("when of a must be a scalar bool or integer, got None", "mark(", "write a comparison")
+def when_of_nothing(n):
+    mark("a", n, when=None)
+
+
+@rejected("an event's name is a non-empty str", "allocate_event(", "a constexpr str")
+def event_without_name(n):
+    allocate_event("")
+
+
+@rejected("an event's name is a non-empty str", "start_event(", "a constexpr str")
+def event_with_a_path(n):
+    start_event("a/b")
+
+
+@rejected("start_event takes an event, got i32", "start_event(", "allocate_event")
+def start_of_a_tensor(n):
+    start_event(n)
+
+
+@rejected("end_event takes an event, got 3", "end_event(", "allocate_event")
+def end_of_a_number(n):
+    end_event(3)
+
+
+@rejected("proton.start_event: missing a required argument: 'event'", "start_event()", "(event")
+def start_of_nothing(n):
+    start_event()
 
 
 @rejected("proton.scope is used as `with proton.scope(name):`", 'scope("a")', "proton.enter_scope")

@@ -103,7 +103,7 @@ def pack_launch(
         first = min((r.start for r in records), default=TICKS_ZERO)
         last = max((r.end for r in records), default=first)
         clocks = program.clock or (first, last)
-        struct.pack_into("<IHH", buffer, base, 0x4E545250, 2, program.state)
+        struct.pack_into("<IHH", buffer, base, 0x4E545250, 3, program.state)
         struct.pack_into("<III", buffer, base + 8, x, y, z)
         struct.pack_into("<II", buffer, base + 20, program.hardware, program.thread)
         struct.pack_into("<III", buffer, base + 28, units, capacity, slots)

@@ -30,7 +30,7 @@ from proton.viewer.decode import Decoded, decode
 # One block: units 1, capacity 2, no payload, 5 records written into 2 slots.
 BLOCK = bytes.fromhex(
     "5052544e"  # magic, "PRTN"
-    + "0200"  # version 2
+    + "0300"  # version 3
     + "0200"  # state: finished
     + "00000000 00000000 00000000"  # program x, y, z
     + "07000000"  # hardware: core 7
@@ -110,7 +110,7 @@ def test_literal_bytes_mean_what_their_comments_say() -> None:
     ("offset", "data", "message"),
     [
         (0, b"\0", "program 0: magic must be"),
-        (4, b"\x03", "version must be 2, got 3"),
+        (4, b"\x02", "version must be 3, got 2"),
         (6, b"\x03", "state must be at most"),
         (8, b"\x01", "program_x must be 0, got 1"),
         (28, b"\x02", "units must be 1, got 2"),
@@ -178,7 +178,7 @@ def one_record(data: bytes, at: int, slots: int, bits: int) -> tuple[int, ...]:
 
 
 def rows(found: Decoded) -> list[tuple[int, ...]]:
-    columns = (found.track, found.start, found.end, found.mark, found.scope, found.iteration)
+    columns = (found.track, found.start, found.end, found.kind, found.scope, found.iteration)
     payload = found.payload.tolist()
     fixed = zip(*(column.tolist() for column in columns), strict=True)
     return [(*row, *values) for row, values in zip(fixed, payload, strict=True)]

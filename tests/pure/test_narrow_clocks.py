@@ -95,7 +95,7 @@ def test_what_a_finished_program_wrote_comes_back(
     wide = decode(replace(owner, clock_bits=64), pack_launch(
         replace(owner, clock_bits=64), (3, 1, 1), held, programs, flush=strategy is Strategy.FLUSH
     ))  # fmt: skip
-    for name in ("written", "kept", "track", "scope", "mark", "iteration", "start", "end"):
+    for name in ("written", "kept", "track", "scope", "kind", "iteration", "start", "end"):
         assert getattr(found, name).tolist() == getattr(wide, name).tolist()
     assert found.payload.tolist() == wide.payload.tolist()
 
@@ -132,7 +132,7 @@ def test_what_a_killed_program_left_is_what_64_bits_leave(
         owner = kernel(strategy, units=units, table=table, clock_bits=bits)
         launch = pack_launch(owner, (3, 1, 1), capacity, programs, flush=flush)
         found.append(decode(owner, launch))
-    for name in ("state", "written", "kept", "track", "scope", "mark", "start", "end"):
+    for name in ("state", "written", "kept", "track", "scope", "kind", "start", "end"):
         assert getattr(found[0], name).tolist() == getattr(found[1], name).tolist()
     if not flush:
         kept = [min(len(unit), capacity) for program in programs for unit in program.units]

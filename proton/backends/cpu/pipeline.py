@@ -35,12 +35,14 @@ class Instrumentation:
     """How a kernel is instrumented: part of its compile options.
 
     `capacity` is in records per program; 0 lets the compiler choose. `placement` is "schedule"
-    (records bracket the work where it ended up) or "program" (where they were written).
+    (records bracket the work where it ended up) or "program" (where they were written). Of the
+    scopes in a loop each `every`-th iteration is kept.
     """
 
     strategy: str = "circular"
     capacity: int = 0
     placement: str = "schedule"
+    every: int = 1
 
 
 def ttsir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
@@ -73,7 +75,7 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
         if instrumentation.placement == "schedule":
             passes.append(PlaceRecords())
         passes += [
-            ProtonToProtonGPU(strategy=instrumentation.strategy),
+            ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every),
             AllocateProfile(capacity=instrumentation.capacity, strategy=instrumentation.strategy),
         ]
     return passes

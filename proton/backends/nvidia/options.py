@@ -30,7 +30,8 @@ class Instrumentation:
     `buffer` says where the rings of strategy circular lie while the kernel runs: in "shared" or
     "global" memory, or in shared memory where that costs no residency ("auto"). Of the warps of a
     program those in `sample_warps` record (none named: all), of the programs each
-    `sample_programs`-th. Raises CompilationError for a granularity or a buffer that there is not.
+    `sample_programs`-th, and of the scopes in a loop each `every`-th iteration. Raises
+    CompilationError for a granularity or a buffer that there is not.
     """
 
     strategy: str = "circular"
@@ -41,6 +42,7 @@ class Instrumentation:
     buffer: str = "auto"
     sample_warps: tuple[int, ...] = ()
     sample_programs: int = 1
+    every: int = 1
 
     def __post_init__(self) -> None:
         if self.buffer not in BUFFERS:

@@ -50,7 +50,8 @@ def ttgir_passes(
         return passes
     if instrumentation.placement == "schedule":
         passes.append(PlaceRecords(work="tiles"))
-    return [*passes, ProtonToProtonGPU(strategy=instrumentation.strategy), PinEdges()]
+    instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
+    return [*passes, instrument, PinEdges()]
 
 
 def llir_passes(options: GPUOptions) -> list[Pass]:

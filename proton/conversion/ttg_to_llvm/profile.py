@@ -347,10 +347,11 @@ def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
     return pending
 
 
-def _next(unit: _Unit) -> Any:
-    """The number of this record, i32; the next one is stored."""
+def _next(unit: _Unit, when: Any) -> Any:
+    """The number of this record, i32; the next one is stored, if there is a record."""
     number = v.load(unit.count, v.integer(32), 4)
-    v.store(unit.count, v.add(number, v.i32(1)), 4)
+    one = v.i32(1) if when is None else v.create("llvm.zext", v.integer(32), when)
+    v.store(unit.count, v.add(number, one), 4)
     return number
 
 
@@ -358,9 +359,14 @@ def _slot(unit: _Unit, number: Any) -> Any:
     return v.binary("llvm.and", number, v.i32(unit.capacity - 1))
 
 
+def _condition(site: Site) -> Any:
+    """The condition of a record, its last operand; None where it is always kept."""
+    return None if site.op.opview.when is None else site.operands[-1]
+
+
 @lowers("proton_gpu.counting_record")
 def _counting(ctx: Lowering, site: Site) -> list[Any]:
-    _next(_unit(ctx))
+    _next(_unit(ctx), _condition(site))
     return []
 
 
@@ -369,20 +375,22 @@ def _circular(ctx: Lowering, site: Site) -> list[Any]:
     unit = _unit(ctx)
     if STORES in site.op.attributes:
         _store_pending(unit)
-    _pend(unit, site, _slot(unit, _next(unit)))
+    _pend(unit, site, _slot(unit, _next(unit, _condition(site))))
     return []
 
 
 @lowers("proton_gpu.flush_record")
 def _flush(ctx: Lowering, site: Site) -> list[Any]:
     """The first record of each `capacity` takes a chunk of the heap for all of them."""
-    unit = _unit(ctx)
+    unit, when = _unit(ctx), _condition(site)
     if STORES in site.op.attributes:
         _store_pending(unit)
-    record = _next(unit)
+    record = _next(unit, when)
     slot = _slot(unit, record)
     is_first = v.compare("eq", slot, v.i32(0))
     begins = v.binary("llvm.and", is_first, unit.is_writer)
+    if when is not None:
+        begins = v.binary("llvm.and", begins, when)
     v.when(begins, lambda: _take_chunk(unit, record))
     _pend(unit, site, slot)
     return []
@@ -408,14 +416,20 @@ def _take_chunk(unit: _Unit, record: Any) -> None:
 
 
 def _pend(unit: _Unit, site: Site, slot: Any) -> None:
-    """Keeps a record for a slot until it is stored."""
-    offset = v.binary("llvm.mul", slot, v.i32(unit.record_bytes))
-    v.store(unit.pending.offset, offset, 4)
+    """Keeps a record for a slot until it is stored. Where its condition does not hold, the one
+    before stays pending, and is stored once more."""
+    pending, when = unit.pending, _condition(site)
     tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
-    _, start, end, iteration, *payload = site.operands
-    values = [start, end, v.i32(_signed(tag)), iteration, *payload]
-    for variable, value in zip(unit.pending.values, values, strict=False):
-        v.store(variable, value, 4)
+    operands = site.operands if when is None else site.operands[:-1]
+    _, start, end, iteration, *payload = operands
+    offset = v.binary("llvm.mul", slot, v.i32(unit.record_bytes))
+    values = [offset, start, end, v.i32(_signed(tag)), iteration, *payload]
+    variables = [pending.offset, *pending.values]
+    for variable, value in zip(variables, values, strict=False):
+        kept = value
+        if when is not None:
+            kept = v.select(when, value, v.load(variable, value.type, 4))
+        v.store(variable, kept, 4)
 
 
 def _store_pending(unit: _Unit) -> None:

@@ -57,7 +57,7 @@ func.func @one_record(%p: !llvm.ptr, %x: i32) attributes {tt.kernel, ttg.shared 
   %c = arith.constant 0 : i32
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
-  "proton_gpu.circular_record"(%s, %t, %t, %c) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %c) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }
@@ -78,8 +78,8 @@ func.func @payload(%n: i64) attributes {tt.kernel, proton.table = "{\22scopes\22
   %c = arith.constant 0 : i32
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
-  "proton_gpu.circular_record"(%s, %t, %t, %c) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
-  "proton_gpu.circular_record"(%s, %t, %t, %c, %n, %n) {scope_id = 1 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 2>} : (!proton_gpu.segment, i64, i64, i32, i64, i64) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %c) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %c, %n, %n) {scope_id = 1 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 2, 0>} : (!proton_gpu.segment, i64, i64, i32, i64, i64) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }
@@ -117,7 +117,7 @@ func.func @in_a_loop(%n: index, %c: i1) attributes {tt.kernel, proton.table = "{
   scf.for %j = %c0 to %n step %c1 {
     scf.if %c {
       %t = "proton_gpu.read_counter"() : () -> i64
-      "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+      "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
     }
   }
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
@@ -131,7 +131,7 @@ func.func @much_is_used(%n: index) attributes {tt.kernel, ttg.shared = 50000 : i
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   scf.for %j = %c0 to %n step %c1 {
     %t = "proton_gpu.read_counter"() : () -> i64
-    "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   }
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return

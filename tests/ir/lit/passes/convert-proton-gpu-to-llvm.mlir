@@ -18,7 +18,7 @@
 // CHECK-NEXT: llvm.store %[[Z]], %[[P]] : i32, !llvm.ptr
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][24]
 // CHECK-NEXT: llvm.store %[[THREAD]], %[[P]] : i32, !llvm.ptr
-// CHECK-NEXT: %[[VERSION:.*]] = arith.constant 2 : i16
+// CHECK-NEXT: %[[VERSION:.*]] = arith.constant 3 : i16
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][4]
 // CHECK-NEXT: llvm.store %[[VERSION]], %[[P]] : i16, !llvm.ptr
 // CHECK-NEXT: %[[STARTED:.*]] = arith.constant 1 : i16
@@ -111,8 +111,8 @@ func.func @without_wrap(%i: i32, %n: i64, %x: i32, %y: i32, %z: i32, %profile: !
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
   %u = "proton_gpu.read_counter"() : () -> i64
-  "proton_gpu.circular_record"(%s, %t, %u, %i, %n, %n) {scope_id = 5 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 2>} : (!proton_gpu.segment, i64, i64, i32, i64, i64) -> ()
-  "proton_gpu.circular_record"(%s, %t, %t, %i, %n, %n) {scope_id = 6 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 2>} : (!proton_gpu.segment, i64, i64, i32, i64, i64) -> ()
+  "proton_gpu.circular_record"(%s, %t, %u, %i, %n, %n) {scope_id = 5 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 2, 0>} : (!proton_gpu.segment, i64, i64, i32, i64, i64) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %i, %n, %n) {scope_id = 6 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 2, 0>} : (!proton_gpu.segment, i64, i64, i32, i64, i64) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }
@@ -134,9 +134,9 @@ func.func @without_wrap(%i: i32, %n: i64, %x: i32, %y: i32, %z: i32, %profile: !
 func.func @with_wrap(%i: i32, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = "{\22scopes\22: [], \22emptied\22: [], \22strategy\22: \22circular\22, \22capacity\22: 2, \22payload_slots\22: 0, \22block_bytes\22: 192}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
-  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
-  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
-  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }
@@ -153,7 +153,7 @@ func.func @in_a_loop(%i: i32, %n: index, %x: i32, %y: i32, %z: i32, %profile: !l
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   scf.for %j = %c0 to %n step %c1 {
     %t = "proton_gpu.read_counter"() : () -> i64
-    "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+    "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   }
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
@@ -170,7 +170,7 @@ func.func @in_a_loop(%i: i32, %n: index, %x: i32, %y: i32, %z: i32, %profile: !l
 // CHECK: [128]
 func.func @counting(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = "{\22scopes\22: [], \22emptied\22: [], \22strategy\22: \22counting\22, \22capacity\22: 0, \22payload_slots\22: 0, \22block_bytes\22: 192}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
-  "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32} : (!proton_gpu.segment) -> ()
+  "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 0>} : (!proton_gpu.segment) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }
@@ -200,7 +200,7 @@ func.func @flush(%i: i32, %n: i64, %j: index, %x: i32, %y: i32, %z: i32, %profil
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   scf.for %k = %c0 to %j step %c1 {
     %t = "proton_gpu.read_counter"() : () -> i64
-    "proton_gpu.flush_record"(%s, %t, %t, %i, %n) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (!proton_gpu.segment, i64, i64, i32, i64) -> ()
+    "proton_gpu.flush_record"(%s, %t, %t, %i, %n) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32, i64) -> ()
   }
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
@@ -209,5 +209,27 @@ func.func @flush(%i: i32, %n: i64, %j: index, %x: i32, %y: i32, %z: i32, %profil
 // CHECK-LABEL: func.func @not_instrumented(
 // CHECK-NEXT: return
 func.func @not_instrumented(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel} {
+  return
+}
+
+// Under a condition nothing is written, nor counted.
+
+// CHECK-LABEL: func.func @conditions(
+// CHECK-SAME: %[[C:[a-z0-9]*]]: i1,
+// CHECK: scf.if %[[C]] {
+// CHECK-NEXT: %[[NUMBER:.*]] = llvm.load %[[COUNT:.*]] : !llvm.ptr -> i64
+// CHECK-NEXT: %[[ONE:.*]] = arith.constant 1 : i64
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[NUMBER]], %[[ONE]] : i64
+// CHECK-NEXT: llvm.store %[[NEXT]], %[[COUNT]] : i64, !llvm.ptr
+// CHECK-COUNT-4: llvm.store
+// CHECK-NEXT: } else {
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[WRITTEN:.*]] = llvm.load %[[COUNT]]
+// CHECK: return
+func.func @conditions(%c: i1, %i: i32, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = "{\22scopes\22: [], \22emptied\22: [], \22strategy\22: \22circular\22, \22capacity\22: 2, \22payload_slots\22: 0, \22block_bytes\22: 192}"} {
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %t = "proton_gpu.read_counter"() : () -> i64
+  "proton_gpu.circular_record"(%s, %t, %t, %i, %c) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1>} : (!proton_gpu.segment, i64, i64, i32, i1) -> ()
+  "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }

@@ -9,9 +9,9 @@
 // CHECK: "proton_gpu.circular_record"(%[[S]], {{.*}} scope_id = 0 : i32}
 // CHECK: "proton_gpu.finalize"(%[[S]])
 func.func @kernel(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes = ["a"]} {
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   func.call @called(%p, %x) : (!llvm.ptr, f32) -> ()
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -21,8 +21,8 @@ func.func @kernel(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes =
 // CHECK-NOT: "proton_gpu.finalize"
 // CHECK: return
 func.func private @called(%p: !llvm.ptr, %x: f32) attributes {proton.scopes = ["b", "gone"]} {
-  "proton.record"() {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }

@@ -12,20 +12,20 @@
 // CHECK-NEXT: llvm.store %[[X]], %[[P]]
 // CHECK-NEXT: %[[T1:.*]] = "proton_gpu.read_counter"() : () -> i64
 // CHECK-NEXT: %[[NONE:.*]] = arith.constant -1 : i32
-// CIRCULAR-NEXT: "proton_gpu.circular_record"(%[[S]], %[[T0]], %[[T1]], %[[NONE]], %[[N]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>, scope_id = 0 : i32}
-// FLUSH-NEXT: "proton_gpu.flush_record"(%[[S]], %[[T0]], %[[T1]], %[[NONE]], %[[N]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>, scope_id = 0 : i32}
+// CIRCULAR-NEXT: "proton_gpu.circular_record"(%[[S]], %[[T0]], %[[T1]], %[[NONE]], %[[N]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>, scope_id = 0 : i32}
+// FLUSH-NEXT: "proton_gpu.flush_record"(%[[S]], %[[T0]], %[[T1]], %[[NONE]], %[[N]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>, scope_id = 0 : i32}
 // CHECK-NEXT: "proton_gpu.finalize"(%[[S]])
 // CHECK-NEXT: return
 
 // COUNTING-LABEL: func.func @one_scope(
 // COUNTING: %[[S:.*]] = "proton_gpu.init"()
 // COUNTING: llvm.store
-// COUNTING: "proton_gpu.counting_record"(%[[S]]) {kind = 0 : i32, scope_id = 0 : i32}
+// COUNTING: "proton_gpu.counting_record"(%[[S]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 0>, scope_id = 0 : i32}
 // COUNTING-NEXT: "proton_gpu.finalize"(%[[S]])
 func.func @one_scope(%p: !llvm.ptr, %x: f32, %n: i64) attributes {tt.kernel} {
-  "proton.record"(%n) {scope = "outer/inner", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> () loc("k.py":7:3)
+  "proton.record"(%n) {scope = "outer/inner", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> () loc("k.py":7:3)
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "outer/inner", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "outer/inner", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -48,15 +48,15 @@ func.func @one_scope(%p: !llvm.ptr, %x: f32, %n: i64) attributes {tt.kernel} {
 // CHECK-NOT: read_counter
 // CHECK: return
 func.func @shared_edges(%p: !llvm.ptr, %x: f32) attributes {tt.kernel} {
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.record"() {scope = "a/b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  "proton.record"() {scope = "a/b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "a/b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a/b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   %y = arith.addf %x, %x : f32
-  "proton.record"() {scope = "c", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "c", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %y, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "c", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "c", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -65,13 +65,13 @@ func.func @shared_edges(%p: !llvm.ptr, %x: f32) attributes {tt.kernel} {
 // CHECK-NOT: "proton_gpu.read_counter"
 // CHECK: return
 func.func @work_between_scopes(%p: !llvm.ptr, %x: f32) attributes {tt.kernel} {
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "c", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "c", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "c", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "c", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -93,15 +93,15 @@ func.func @iterations(%low: i32, %high: i32, %step: i32, %n: index, %p: !llvm.pt
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %low to %high step %step : i32 {
-    "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     scf.for %j = %c0 to %n step %c1 {
       scf.if %c {
-        "proton.record"() {scope = "a/b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+        "proton.record"() {scope = "a/b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
         llvm.store %x, %p : f32, !llvm.ptr
-        "proton.record"() {scope = "a/b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+        "proton.record"() {scope = "a/b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
       }
     }
-    "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   }
   return
 }
@@ -119,16 +119,16 @@ func.func @iterations(%low: i32, %high: i32, %step: i32, %n: index, %p: !llvm.pt
 func.func @other_loops(%n: i64, %p: !llvm.ptr, %x: f32, %c: i1) attributes {tt.kernel} {
   %c1 = arith.constant 1 : i64
   scf.for %i = %c1 to %n step %c1 : i64 {
-    "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     llvm.store %x, %p : f32, !llvm.ptr
-    "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   }
   scf.while : () -> () {
     scf.condition(%c)
   } do {
-    "proton.record"() {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     llvm.store %x, %p : f32, !llvm.ptr
-    "proton.record"() {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     scf.yield
   }
   return
@@ -143,9 +143,9 @@ func.func @other_loops(%n: i64, %p: !llvm.ptr, %x: f32, %c: i1) attributes {tt.k
 // CIRCULAR: circular_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}, %[[N]]) {kind = 1 : i32, {{.*}}scope_id = 0
 // FLUSH: flush_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}, %[[N]]) {kind = 1 : i32, {{.*}}scope_id = 0
 // COUNTING-LABEL: func.func @marks(
-// COUNTING: counting_record"(%{{.*}}) {kind = 1 : i32, scope_id = 0 : i32}
+// COUNTING: counting_record"(%{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 0>, scope_id = 0 : i32}
 func.func @marks(%n: i64) attributes {tt.kernel} {
-  "proton.mark"(%n) {mark = "a/here", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+  "proton.mark"(%n) {mark = "a/here", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
   return
 }
 
@@ -156,15 +156,15 @@ func.func @marks(%n: i64) attributes {tt.kernel} {
 // CIRCULAR: circular_record"{{.*}}scope_id = 0
 // CIRCULAR: circular_record"{{.*}}scope_id = 1
 func.func @ids(%p: !llvm.ptr, %x: f32, %n: i64) attributes {tt.kernel} {
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.record"(%n) {scope = "a", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  "proton.record"(%n) {scope = "a", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -174,9 +174,9 @@ func.func @ids(%p: !llvm.ptr, %x: f32, %n: i64) attributes {tt.kernel} {
 // CHECK-SAME: \22name\22: \22a + b\22, \22path\22: \22a + b\22, \22kind\22: \22slice\22, \22fused\22: true
 // CHECK-SAME: \22emptied\22: [\22c\22]
 func.func @emptied(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes = ["a", "c", "b"]} {
-  "proton.record"() {scope = "a + b", phase = "start", members = ["a", "b"], names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a + b", phase = "start", members = ["a", "b"], names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
-  "proton.record"() {scope = "a + b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a + b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -186,5 +186,56 @@ func.func @emptied(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes 
 // COUNTING-LABEL: func.func @no_records(
 func.func @no_records(%p: !llvm.ptr, %x: f32) attributes {tt.kernel} {
   llvm.store %x, %p : f32, !llvm.ptr
+  return
+}
+
+// A condition, at either end of a scope or on a mark, is that of the record.
+
+// CHECK-LABEL: func.func @conditions(
+// CHECK-SAME: %[[C:[a-z0-9]*]]: i1, %[[D:[a-z0-9]*]]: i1, %[[N:[a-z0-9]*]]: i64)
+// CIRCULAR: circular_record"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[N]], %[[C]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1>, scope_id = 0
+// CIRCULAR: circular_record"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[D]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1>, scope_id = 1
+// CIRCULAR: circular_record"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[D]]) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1>, scope_id = 2
+// FLUSH: flush_record"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[N]], %[[C]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1>
+// COUNTING-LABEL: func.func @conditions(
+// COUNTING-SAME: %[[C:[a-z0-9]*]]: i1, %[[D:[a-z0-9]*]]: i1, %[[N:[a-z0-9]*]]: i64)
+// COUNTING: counting_record"(%{{.*}}, %[[C]]) {kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1>, scope_id = 0
+// COUNTING: counting_record"(%{{.*}}, %[[D]]) {kind = 0
+// COUNTING: counting_record"(%{{.*}}, %[[D]]) {kind = 1
+func.func @conditions(%p: !llvm.ptr, %x: f32, %c: i1, %d: i1, %n: i64) attributes {tt.kernel} {
+  "proton.record"(%n, %c) {scope = "a", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 1>} : (i64, i1) -> ()
+  llvm.store %x, %p : f32, !llvm.ptr
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  "proton.record"(%c) {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  llvm.store %x, %p : f32, !llvm.ptr
+  "proton.record"(%d) {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  "proton.mark"(%d) {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  return
+}
+
+// The edges of an event are instants of kinds 2 and 3, and of one scope wherever they are.
+
+// CHECK-LABEL: func.func @events(
+// CHECK-SAME: \22name\22: \22tile\22, \22path\22: \22tile\22, \22kind\22: \22event\22, \22fused\22: false, \22payload\22: [], {{.*}}\22name\22: \22other\22
+// CHECK: scf.for
+// CHECK: %[[T:.*]] = "proton_gpu.read_counter"()
+// CIRCULAR: circular_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}) {kind = 2 : i32, {{.*}}scope_id = 0
+// FLUSH: flush_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}) {kind = 2 : i32, {{.*}}scope_id = 0
+// CHECK: scf.if
+// CIRCULAR: circular_record"{{.*}}) {kind = 3 : i32, {{.*}}scope_id = 0
+// CIRCULAR: circular_record"{{.*}}) {kind = 3 : i32, {{.*}}scope_id = 1
+// COUNTING-LABEL: func.func @events(
+// COUNTING: counting_record"(%{{.*}}) {kind = 2 : i32, {{.*}}scope_id = 0
+// COUNTING: counting_record"(%{{.*}}) {kind = 3 : i32, {{.*}}scope_id = 0
+func.func @events(%n: index, %c: i1) attributes {tt.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  }
+  scf.if %c {
+    "proton.event"() {event = "tile", phase = "end"} : () -> ()
+  }
+  "proton.event"() {event = "other", phase = "end"} : () -> ()
   return
 }

@@ -13,9 +13,9 @@
 func.func @a_tensor_that_crosses(%x: tensor<8xf32>) attributes {tt.kernel} {
   %y = arith.addf %x, %x : tensor<8xf32>
   %z = arith.mulf %y, %y : tensor<8xf32>
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   %w = arith.addf %y, %y : tensor<8xf32>
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -32,13 +32,13 @@ func.func @a_tensor_that_crosses(%x: tensor<8xf32>) attributes {tt.kernel} {
 // CHECK-NOT: alloc_tensor
 // CHECK: return
 func.func @a_tensor_that_crosses_two(%x: tensor<8xf32>) attributes {tt.kernel} {
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   %y = arith.addf %x, %x : tensor<8xf32>
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   %z = arith.mulf %y, %y : tensor<8xf32>
-  "proton.record"() {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   %w = arith.mulf %y, %y : tensor<8xf32>
-  "proton.record"() {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -51,11 +51,11 @@ func.func @used_inside_of_a_loop_behind_it(%x: tensor<8xf32>, %n: index) attribu
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %y = arith.addf %x, %x : tensor<8xf32>
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   scf.for %i = %c0 to %n step %c1 {
     %w = arith.addf %y, %y : tensor<8xf32>
   }
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -70,9 +70,9 @@ func.func @inside_of_a_loop(%x: tensor<8xf32>, %n: index) attributes {tt.kernel}
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %n step %c1 {
     %y = arith.addf %x, %x : tensor<8xf32>
-    "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     %w = arith.mulf %y, %y : tensor<8xf32>
-    "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   }
   return
 }
@@ -87,10 +87,10 @@ func.func @nothing_crosses(%x: tensor<8xf32>, %s: f32) attributes {tt.kernel} {
   %t = arith.addf %s, %s : f32
   %y = arith.addf %x, %x : tensor<8xf32>
   %z = arith.addf %y, %x : tensor<8xf32>
-  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   %f = linalg.fill ins(%t : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   %w = arith.addf %x, %x : tensor<8xf32>
-  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 

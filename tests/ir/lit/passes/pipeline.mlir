@@ -64,20 +64,20 @@ module {
     %offsets = arith.addi %starts, %range : tensor<128xi32>
     %ns = "tt.splat"(%n) : (i32) -> tensor<128xi32>
     %mask = arith.cmpi slt, %offsets, %ns : tensor<128xi32>
-    "proton.record"() {scope = "load", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "load", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     %xs = "tt.splat"(%x) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>> loc("scope:load")
     %xp = "tt.addptr"(%xs, %offsets) : (tensor<128x!tt.ptr<f32>>, tensor<128xi32>) -> tensor<128x!tt.ptr<f32>> loc("scope:load")
     %a = "tt.load"(%xp, %mask) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>>, tensor<128xi1>) -> tensor<128xf32> loc("scope:load")
     %ys = "tt.splat"(%y) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>> loc("scope:load")
     %yp = "tt.addptr"(%ys, %offsets) : (tensor<128x!tt.ptr<f32>>, tensor<128xi32>) -> tensor<128x!tt.ptr<f32>> loc("scope:load")
     %b = "tt.load"(%yp, %mask) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>, volatile = false} : (tensor<128x!tt.ptr<f32>>, tensor<128xi1>) -> tensor<128xf32> loc("scope:load")
-    "proton.record"() {scope = "load", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-    "proton.record"() {scope = "store", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "load", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+    "proton.record"() {scope = "store", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     %sum = arith.addf %a, %b : tensor<128xf32> loc("scope:store")
     %outs = "tt.splat"(%out) : (!tt.ptr<f32>) -> tensor<128x!tt.ptr<f32>> loc("scope:store")
     %outp = "tt.addptr"(%outs, %offsets) : (tensor<128x!tt.ptr<f32>>, tensor<128xi32>) -> tensor<128x!tt.ptr<f32>> loc("scope:store")
     "tt.store"(%outp, %sum, %mask) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<128x!tt.ptr<f32>>, tensor<128xf32>, tensor<128xi1>) -> () loc("scope:store")
-    "proton.record"() {scope = "store", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "store", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     return
   }
 }

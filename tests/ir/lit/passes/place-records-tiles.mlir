@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @load_and_store(
 // CHECK: "tt.splat"
 // CHECK-NEXT: "tt.addptr"
-// CHECK-NEXT: "proton.record"() {kinds = [], members = ["load"], names = [], operandSegmentSizes = array<i32: 0>, phase = "start", scope = "load"}
+// CHECK-NEXT: "proton.record"() {kinds = [], members = ["load"], names = [], operandSegmentSizes = array<i32: 0, 0>, phase = "start", scope = "load"}
 // CHECK-NEXT: "tt.load"
 // CHECK-NEXT: phase = "end", scope = "load"
 // CHECK-NEXT: phase = "start", scope = "store"
@@ -32,7 +32,7 @@ func.func @load_and_store(%p: !tt.ptr<f32>) attributes {tt.kernel, proton.scopes
 // CHECK-NEXT: arith.mulf
 // CHECK-NEXT: %[[F:.*]] = arith.extf
 // CHECK-NEXT: %[[BITS:.*]] = arith.bitcast %[[F]]
-// CHECK-NEXT: "proton.record"(%[[BITS]]) {kinds = ["float"], members = ["turn"], names = ["half"], operandSegmentSizes = array<i32: 1>, phase = "start", scope = "turn"}
+// CHECK-NEXT: "proton.record"(%[[BITS]]) {kinds = ["float"], members = ["turn"], names = ["half"], operandSegmentSizes = array<i32: 1, 0>, phase = "start", scope = "turn"}
 // CHECK-NEXT: arith.mulf
 // CHECK-NEXT: phase = "end", scope = "turn"
 // CHECK-NEXT: scf.yield
@@ -45,7 +45,7 @@ func.func @payload(%x: tensor<128xf32, #row>, %n: i32) -> tensor<128xf32, #row> 
     %h = arith.mulf %f, %half : f32 loc("scope:turn")
     %w = arith.extf %h : f32 to f64 loc("scope:turn")
     %b = arith.bitcast %w : f64 to i64 loc("scope:turn")
-    "proton.record"(%b) {scope = "turn", phase = "start", names = ["half"], kinds = ["float"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+    "proton.record"(%b) {scope = "turn", phase = "start", names = ["half"], kinds = ["float"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
     %m = arith.mulf %v, %v : tensor<128xf32, #row> loc("scope:turn")
     scf.yield %m : tensor<128xf32, #row>
   }

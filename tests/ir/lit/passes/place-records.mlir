@@ -3,11 +3,11 @@
 
 // CHECK-LABEL: func.func @one_run(
 // CHECK-NEXT: arith.constant
-// CHECK-NEXT: "proton.record"() {kinds = [], members = ["a"], names = [], operandSegmentSizes = array<i32: 0>, phase = "start", scope = "a"}
+// CHECK-NEXT: "proton.record"() {kinds = [], members = ["a"], names = [], operandSegmentSizes = array<i32: 0, 0>, phase = "start", scope = "a"}
 // CHECK-NEXT: memref.store
 // CHECK-NEXT: arith.addf
 // CHECK-NEXT: memref.store
-// CHECK-NEXT: "proton.record"() {kinds = [], names = [], operandSegmentSizes = array<i32: 0>, phase = "end", scope = "a"}
+// CHECK-NEXT: "proton.record"() {kinds = [], names = [], operandSegmentSizes = array<i32: 0, 0>, phase = "end", scope = "a"}
 // CHECK-NEXT: return
 func.func @one_run(%m: memref<8xf32>, %x: f32) attributes {tt.kernel, proton.scopes = ["a"]} {
   %c0 = arith.constant 0 : index
@@ -81,7 +81,7 @@ func.func @nested(%m: memref<8xf32>, %x: f32) attributes {tt.kernel, proton.scop
 // What was fused is one slice, with the names in the order of the source, not of the ops.
 
 // CHECK-LABEL: func.func @fused(
-// CHECK-NEXT: "proton.record"() {kinds = [], members = ["b", "a"], names = [], operandSegmentSizes = array<i32: 0>, phase = "start", scope = "b + a"}
+// CHECK-NEXT: "proton.record"() {kinds = [], members = ["b", "a"], names = [], operandSegmentSizes = array<i32: 0, 0>, phase = "start", scope = "b + a"}
 // CHECK-NEXT: linalg.generic
 // CHECK: phase = "end", scope = "b + a"
 // CHECK-NEXT: return
@@ -258,7 +258,7 @@ func.func @a_view_of_its_own(%m: memref<8xf32>, %o: memref<8xf32>, %x: f32, %c: 
 // CHECK-LABEL: func.func @payload(
 // CHECK-SAME: %[[N:[a-z0-9]+]]: i64, %[[K:[a-z0-9]+]]: i64)
 // CHECK-NEXT: arith.constant
-// CHECK-NEXT: "proton.record"(%[[N]]) {kinds = ["int"], members = ["a"], names = ["n"], operandSegmentSizes = array<i32: 1>, phase = "start", scope = "a"}
+// CHECK-NEXT: "proton.record"(%[[N]]) {kinds = ["int"], members = ["a"], names = ["n"], operandSegmentSizes = array<i32: 1, 0>, phase = "start", scope = "a"}
 // CHECK-NEXT: memref.store
 // CHECK-NEXT: phase = "end", scope = "a"
 // CHECK-NEXT: "proton.record"() {{.*}}phase = "start", scope = "late"
@@ -268,11 +268,11 @@ func.func @a_view_of_its_own(%m: memref<8xf32>, %o: memref<8xf32>, %x: f32, %c: 
 // CHECK-NEXT: return
 func.func @payload(%m: memref<8xf32>, %x: f32, %n: i64, %k: i64) attributes {tt.kernel, proton.scopes = ["a", "late"]} {
   %c0 = arith.constant 0 : index
-  "proton.record"(%n) {scope = "a", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+  "proton.record"(%n) {scope = "a", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
   memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a")
   memref.store %x, %m[%c0] : memref<8xf32> loc("scope:late")
-  "proton.record"(%k) {scope = "late", phase = "start", names = ["k"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
-  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"(%k) {scope = "late", phase = "start", names = ["k"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
+  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 
@@ -280,11 +280,11 @@ func.func @payload(%m: memref<8xf32>, %x: f32, %n: i64, %k: i64) attributes {tt.
 
 // CHECK-LABEL: func.func @payload_of_a_fused_slice(
 // CHECK-SAME: %[[N:[a-z0-9]+]]: i64, %[[K:[a-z0-9]+]]: i64)
-// CHECK: "proton.record"(%[[K]], %[[N]]) {kinds = ["int", "int"], members = ["a", "b"], names = ["k", "n"], operandSegmentSizes = array<i32: 2>, phase = "start", scope = "a + b"}
+// CHECK: "proton.record"(%[[K]], %[[N]]) {kinds = ["int", "int"], members = ["a", "b"], names = ["k", "n"], operandSegmentSizes = array<i32: 2, 0>, phase = "start", scope = "a + b"}
 func.func @payload_of_a_fused_slice(%m: memref<8xf32>, %x: f32, %n: i64, %k: i64) attributes {tt.kernel, proton.scopes = ["a", "b"]} {
   %c0 = arith.constant 0 : index
-  "proton.record"(%n) {scope = "b", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
-  "proton.record"(%k) {scope = "a", phase = "start", names = ["k"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+  "proton.record"(%n) {scope = "b", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
+  "proton.record"(%k) {scope = "a", phase = "start", names = ["k"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
   memref.store %x, %m[%c0] : memref<8xf32> loc(fused["scope:b", "scope:a"])
   return
 }
@@ -301,8 +301,8 @@ func.func @payload_in_a_loop(%m: memref<8xf32>, %x: f32, %e: index, %n: i64, %k:
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   scf.for %i = %c0 to %e step %c1 {
-    "proton.record"(%n) {scope = "a", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
-    "proton.record"(%k) {scope = "a", phase = "start", names = ["k"], kinds = ["int"], operandSegmentSizes = array<i32: 1>} : (i64) -> ()
+    "proton.record"(%n) {scope = "a", phase = "start", names = ["n"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
+    "proton.record"(%k) {scope = "a", phase = "start", names = ["k"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 0>} : (i64) -> ()
     scf.for %j = %c0 to %e step %c1 {
       memref.store %x, %m[%j] : memref<8xf32> loc("scope:a")
     }
@@ -316,5 +316,94 @@ func.func @payload_in_a_loop(%m: memref<8xf32>, %x: f32, %e: index, %n: i64, %k:
 func.func @no_scopes(%m: memref<8xf32>, %x: f32) attributes {tt.kernel, proton.scopes = []} {
   %c0 = arith.constant 0 : index
   memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a")
+  return
+}
+
+// A scope's condition stands at the end of its run; a scope that is entered again begins another.
+
+// CHECK-LABEL: func.func @conditions(
+// CHECK-SAME: %{{.*}}: memref<8xf32>, %{{.*}}: f32, %[[C:.*]]: i1, %[[D:.*]]: i1)
+// CHECK: "proton.record"() {{.*}}phase = "start", scope = "a"
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: "proton.record"(%[[C]]) {{.*}}array<i32: 0, 1>, phase = "end", scope = "a"
+// CHECK-NEXT: "proton.record"() {{.*}}phase = "start", scope = "a"
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: "proton.record"(%[[D]]) {{.*}}array<i32: 0, 1>, phase = "end", scope = "a"
+// CHECK-NEXT: "proton.record"() {{.*}}phase = "start", scope = "a"
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: "proton.record"() {{.*}}array<i32: 0, 0>, phase = "end", scope = "a"
+// CHECK-NEXT: return
+func.func @conditions(%m: memref<8xf32>, %x: f32, %c: i1, %d: i1) attributes {tt.kernel, proton.scopes = ["a"]} {
+  %c0 = arith.constant 0 : index
+  "proton.record"(%c) {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a")
+  memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a")
+  "proton.record"(%d) {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a")
+  "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a")
+  return
+}
+
+// Inside a scope without one: its own slice is not cut.
+
+// CHECK-LABEL: func.func @conditions_inside(
+// CHECK-SAME: %[[C:[a-z0-9]*]]: i1, %[[D:[a-z0-9]*]]: i1)
+// CHECK: "proton.record"() {{.*}}phase = "start", scope = "a"
+// CHECK-NEXT: "proton.record"() {{.*}}phase = "start", scope = "a/b"
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: "proton.record"(%[[C]]) {{.*}}phase = "end", scope = "a/b"
+// CHECK-NEXT: "proton.record"() {{.*}}phase = "start", scope = "a/b"
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: "proton.record"(%[[D]]) {{.*}}phase = "end", scope = "a/b"
+// CHECK-NEXT: "proton.record"() {{.*}}phase = "end", scope = "a"
+// CHECK-NEXT: return
+func.func @conditions_inside(%m: memref<8xf32>, %x: f32, %c: i1, %d: i1) attributes {tt.kernel, proton.scopes = ["a", "a/b"]} {
+  %c0 = arith.constant 0 : index
+  "proton.record"(%c) {scope = "a/b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a/b")
+  "proton.record"(%d) {scope = "a/b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a/b")
+  return
+}
+
+// Work of several scopes is kept where that of any is; one without a condition always is. The
+// second of two `a` that stand before one run has not its condition alone.
+
+// CHECK-LABEL: func.func @conditions_of_fused_work(
+// CHECK-SAME: %[[C:[a-z0-9]*]]: i1, %[[D:[a-z0-9]*]]: i1, %[[E:[a-z0-9]*]]: i1)
+// CHECK: memref.store
+// CHECK-NEXT: %[[CD:.*]] = arith.ori %[[C]], %[[D]] : i1
+// CHECK-NEXT: %[[ANY:.*]] = arith.ori %[[CD]], %[[E]] : i1
+// CHECK-NEXT: "proton.record"(%[[ANY]]) {{.*}}phase = "end", scope = "a + b"
+// CHECK: memref.store
+// CHECK-NEXT: "proton.record"() {{.*}}array<i32: 0, 0>, phase = "end", scope = "b + c"
+// CHECK-NEXT: return
+func.func @conditions_of_fused_work(%m: memref<8xf32>, %x: f32, %c: i1, %d: i1, %e: i1) attributes {tt.kernel, proton.scopes = ["a", "b", "c"]} {
+  %c0 = arith.constant 0 : index
+  "proton.record"(%c) {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  "proton.record"(%d) {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  "proton.record"(%e) {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  memref.store %x, %m[%c0] : memref<8xf32> loc(fused["scope:a", "scope:b"])
+  "proton.record"(%c) {scope = "b", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  memref.store %x, %m[%c0] : memref<8xf32> loc(fused["scope:b", "scope:c"])
+  return
+}
+
+// Where the work is not in the block of the condition nor in one around it, it is kept.
+
+// CHECK-LABEL: func.func @conditions_elsewhere(
+// CHECK: memref.store
+// CHECK-NEXT: "proton.record"() {{.*}}array<i32: 0, 0>, phase = "end", scope = "a"
+// CHECK-NEXT: scf.if
+// CHECK-NOT: proton
+// CHECK: return
+func.func @conditions_elsewhere(%m: memref<8xf32>, %x: f32, %c: i1) attributes {tt.kernel, proton.scopes = ["a"]} {
+  %c0 = arith.constant 0 : index
+  memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a")
+  scf.if %c {
+    "proton.record"(%c) {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  }
   return
 }

@@ -546,7 +546,7 @@ func.func @pinned_records(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kerne
     %t = arith.addf %l, %l : f32
     linalg.yield %t : f32
   } -> tensor<8xf32>
-  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
   "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return

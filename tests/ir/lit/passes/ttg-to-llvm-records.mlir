@@ -27,7 +27,7 @@ func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, pr
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64
-  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   %t2 = "proton_gpu.read_counter"() : () -> i64
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
@@ -39,7 +39,7 @@ func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, pr
 func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = "{\"strategy\": \"counting\", \"capacity\": 0, \"payload_slots\": 0, \"units\": 4, \"unit_warps\": 1, \"clock_bits\": 32, \"block_bytes\": 192, \"scopes\": [], \"emptied\": [], \"ring\": null, \"sampled_units\": 15, \"sample_programs\": 1}"} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
-  "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32} : (!proton_gpu.segment) -> ()
+  "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 0>} : (!proton_gpu.segment) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }
@@ -56,8 +56,8 @@ func.func @one_reading(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, p
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64
-  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
-  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 1 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 1 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }
@@ -75,7 +75,7 @@ func.func @ring(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.a
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64
-  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t0, %t1, %x) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
 }

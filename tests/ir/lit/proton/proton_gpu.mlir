@@ -3,19 +3,19 @@
 
 func.func @circular(%s: !proton_gpu.segment, %t: i64, %i: i32) {
   // expected-error@+1 {{'proton_gpu.circular_record' scope_id must lie in [0,}}
-  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = -1 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = -1 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   return
 }
 // -----
 func.func @flush(%s: !proton_gpu.segment, %t: i64, %i: i32) {
   // expected-error@+1 {{'proton_gpu.flush_record' scope_id must lie in [0,}}
-  "proton_gpu.flush_record"(%s, %t, %t, %i) {scope_id = 2147483647 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  "proton_gpu.flush_record"(%s, %t, %t, %i) {scope_id = 2147483647 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
   return
 }
 // -----
 func.func @counting(%s: !proton_gpu.segment) {
   // expected-error@+1 {{'proton_gpu.counting_record' scope_id must lie in [0,}}
-  "proton_gpu.counting_record"(%s) {scope_id = -5 : i32, kind = 1 : i32} : (!proton_gpu.segment) -> ()
+  "proton_gpu.counting_record"(%s) {scope_id = -5 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 0>} : (!proton_gpu.segment) -> ()
   return
 }
 // -----
@@ -33,12 +33,18 @@ func.func @clock_width() {
 // -----
 func.func @payload_type(%s: !proton_gpu.segment, %t: i64, %i: i32, %x: f64) {
   // expected-error@+1 {{expected 'i64' but got 'f64'}}
-  "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 1 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (!proton_gpu.segment, i64, i64, i32, f64) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 1 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32, f64) -> ()
   return
 }
 // -----
 func.func @pin(%x: f32) {
   // expected-error@+1 {{'proton_gpu.pin' result must have type f32, got i32}}
   %0 = "proton_gpu.pin"(%x) : (f32) -> i32
+  return
+}
+// -----
+func.func @condition_type(%s: !proton_gpu.segment, %t: i64, %i: i32) {
+  // expected-error@+1 {{expected 'i1' but got 'i32'}}
+  "proton_gpu.counting_record"(%s, %i) {scope_id = 1 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1>} : (!proton_gpu.segment, i32) -> ()
   return
 }

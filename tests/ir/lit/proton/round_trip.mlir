@@ -3,12 +3,42 @@
 
 // CHECK-LABEL: func.func @proton
 func.func @proton(%x: i64, %y: i64) {
-  // CHECK: "proton.record"(%{{.*}}, %{{.*}}) {kinds = ["int", "int"], names = ["x", "y"], operandSegmentSizes = array<i32: 2>, phase = "start", scope = "a/b"} : (i64, i64) -> ()
-  "proton.record"(%x, %y) {scope = "a/b", phase = "start", names = ["x", "y"], kinds = ["int", "int"], operandSegmentSizes = array<i32: 2>} : (i64, i64) -> ()
-  // CHECK: "proton.mark"() {kinds = [], mark = "here", names = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  // CHECK: "proton.record"() {kinds = [], names = [], operandSegmentSizes = array<i32: 0>, phase = "end", scope = "a/b"} : () -> ()
-  "proton.record"() {scope = "a/b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  // CHECK: "proton.record"(%{{.*}}, %{{.*}}) {kinds = ["int", "int"], names = ["x", "y"], operandSegmentSizes = array<i32: 2, 0>, phase = "start", scope = "a/b"} : (i64, i64) -> ()
+  "proton.record"(%x, %y) {scope = "a/b", phase = "start", names = ["x", "y"], kinds = ["int", "int"], operandSegmentSizes = array<i32: 2, 0>} : (i64, i64) -> ()
+  // CHECK: "proton.mark"() {kinds = [], mark = "here", names = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  // CHECK: "proton.record"() {kinds = [], names = [], operandSegmentSizes = array<i32: 0, 0>, phase = "end", scope = "a/b"} : () -> ()
+  "proton.record"() {scope = "a/b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  return
+}
+
+// CHECK-LABEL: func.func @events
+func.func @events() {
+  // CHECK: "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  "proton.event"() {event = "tile", phase = "start"} : () -> ()
+  // CHECK: "proton.event"() {event = "tile", phase = "end"} : () -> ()
+  "proton.event"() {event = "tile", phase = "end"} : () -> ()
+  return
+}
+
+// Each of them under a condition.
+
+// CHECK-LABEL: func.func @conditions
+func.func @conditions(%i: i32, %x: i64, %c: i1) {
+  // CHECK: "proton.record"(%{{.*}}, %{{.*}}) {kinds = ["int"], names = ["x"], operandSegmentSizes = array<i32: 1, 1>, phase = "start", scope = "a"} : (i64, i1) -> ()
+  "proton.record"(%x, %c) {scope = "a", phase = "start", names = ["x"], kinds = ["int"], operandSegmentSizes = array<i32: 1, 1>} : (i64, i1) -> ()
+  // CHECK: "proton.record"(%{{.*}}) {kinds = [], names = [], operandSegmentSizes = array<i32: 0, 1>, phase = "end", scope = "a"} : (i1) -> ()
+  "proton.record"(%c) {scope = "a", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  // CHECK: "proton.mark"(%{{.*}}) {kinds = [], mark = "here", names = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  "proton.mark"(%c) {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 1>} : (i1) -> ()
+  %s = "proton_gpu.init"() : () -> !proton_gpu.segment
+  %t = "proton_gpu.read_counter"() : () -> i64
+  // CHECK: "proton_gpu.circular_record"({{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1>, scope_id = 3 : i32} : (!proton_gpu.segment, i64, i64, i32, i64, i1) -> ()
+  "proton_gpu.circular_record"(%s, %t, %t, %i, %x, %c) {scope_id = 3 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1>} : (!proton_gpu.segment, i64, i64, i32, i64, i1) -> ()
+  // CHECK: "proton_gpu.flush_record"({{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1>, scope_id = 0 : i32} : (!proton_gpu.segment, i64, i64, i32, i1) -> ()
+  "proton_gpu.flush_record"(%s, %t, %t, %i, %c) {scope_id = 0 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1>} : (!proton_gpu.segment, i64, i64, i32, i1) -> ()
+  // CHECK: "proton_gpu.counting_record"(%{{.*}}, %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1>, scope_id = 0 : i32} : (!proton_gpu.segment, i1) -> ()
+  "proton_gpu.counting_record"(%s, %c) {scope_id = 0 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1>} : (!proton_gpu.segment, i1) -> ()
   return
 }
 
@@ -22,12 +52,12 @@ func.func @proton_gpu(%i: i32, %x: i64) {
   %attached = "proton_gpu.attach"() : () -> !proton_gpu.segment
   // CHECK: "proton_gpu.pin"(%[[T]]) : (i64) -> i64
   %q = "proton_gpu.pin"(%t) : (i64) -> i64
-  // CHECK: "proton_gpu.circular_record"(%[[S]], %[[T]], %[[T]], %{{.*}}, %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>, scope_id = 3 : i32}
-  "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 3 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (!proton_gpu.segment, i64, i64, i32, i64) -> ()
-  // CHECK: "proton_gpu.flush_record"(%[[S]], %[[T]], %[[T]], %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>, scope_id = 0 : i32}
-  "proton_gpu.flush_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
-  // CHECK: "proton_gpu.counting_record"(%[[S]]) {kind = 1 : i32, scope_id = 0 : i32}
-  "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 1 : i32} : (!proton_gpu.segment) -> ()
+  // CHECK: "proton_gpu.circular_record"(%[[S]], %[[T]], %[[T]], %{{.*}}, %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>, scope_id = 3 : i32}
+  "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 3 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32, i64) -> ()
+  // CHECK: "proton_gpu.flush_record"(%[[S]], %[[T]], %[[T]], %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>, scope_id = 0 : i32}
+  "proton_gpu.flush_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
+  // CHECK: "proton_gpu.counting_record"(%[[S]]) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 0>, scope_id = 0 : i32}
+  "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 0>} : (!proton_gpu.segment) -> ()
   // CHECK: "proton_gpu.finalize"(%[[S]]) : (!proton_gpu.segment) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return

@@ -42,8 +42,8 @@ func.func @loads_stay(%p: !tt.ptr<f32>) -> f32 {
 // CHECK: phase = "start"
 // CHECK: phase = "end"
 func.func @records_stay() {
-  "proton.record"() {scope = "s", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
-  "proton.record"() {scope = "s", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+  "proton.record"() {scope = "s", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
+  "proton.record"() {scope = "s", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   return
 }
 

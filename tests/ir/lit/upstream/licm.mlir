@@ -13,7 +13,7 @@ func.func @invariant(%p: tensor<4x!tt.ptr<f32>>, %x: f32, %n: i32) -> tensor<4xf
   %one = arith.constant 1 : i32
   %init = arith.constant dense<0.0> : tensor<4xf32>
   %r = scf.for %i = %zero to %n step %one iter_args(%acc = %init) -> (tensor<4xf32>) : i32 {
-    "proton.record"() {scope = "s", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0>} : () -> ()
+    "proton.record"() {scope = "s", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
     %y = arith.mulf %x, %x : f32
     %s = "tt.splat"(%y) : (f32) -> tensor<4xf32>
     %v = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<4x!tt.ptr<f32>>) -> tensor<4xf32>
