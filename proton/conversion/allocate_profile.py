@@ -38,10 +38,10 @@ class AllocateProfile(Pass):
     """Sizes the profile block of each instrumented kernel and adds its arguments.
 
     `capacity` 0 means: exactly as many records as a unit makes where that is known, else
-    `DEFAULT_CAPACITY`; or on a GPU what shared memory has room for, or `GPU_CAPACITY`. A program has
-    `units` units; with 0 it is on the CPU, where the program is the unit and the code takes the
-    host's thread, too. On a GPU of compute capability `arch` / 10 a unit has `unit_warps` warps, the
-    capacity is rounded up to a power of two, and `buffer` says where rings lie; it needs the
+    `DEFAULT_CAPACITY`; or on a GPU what shared memory has room for, or `GPU_CAPACITY`. A program
+    has `units` units; with 0 it is on the CPU, where the program is the unit and the code takes the
+    host's thread, too. On a GPU of compute capability `arch` / 10 a unit has `unit_warps` warps,
+    the capacity is rounded up to a power of two, and `buffer` says where rings lie; it needs the
     attributes of `allocate-shared-memory`. `sampled_units` has a bit for each unit that records (0:
     all do), and of the programs each `sample_programs`-th does.
     """

@@ -1,4 +1,4 @@
-"""Where the profile buffers of launches lie, and how they get to the host behind the launches' backs.
+"""Where the profile buffers of launches lie, and how they get to the host while others run.
 
 A *ring* is memory of the device with pinned memory of the host beside it, in pieces: a launch takes
 a piece of both for its buffer and for the copy. Pieces are used again, oldest first, once a thread
@@ -22,7 +22,7 @@ RING_BYTES = 128 << 20  # of the device, and of the host
 
 @dataclass(slots=True)
 class Piece:
-    """A piece of a ring: `is_clear` until it was used once, `data` what has arrived and was kept."""
+    """A piece of a ring: `is_clear` until it was used once, `data` is what arrived."""
 
     start: int
     size: int  # as taken: a multiple of the alignment

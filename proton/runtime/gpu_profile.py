@@ -2,9 +2,9 @@
 
 Everything that a launch needs is queued on its own stream, and nobody waits: a profile buffer, the
 kernel, a copy into pinned host memory. Buffers are pieces of a ring (gpu_buffers.py), so that a
-launch costs no allocation; where the ring is full a launch takes its buffer from a pool and gives it
-back behind the copy. The session's limit of memory holds for all that is kept, and a launch beyond
-it runs without records and is counted. Launches that are captured into a CUDA graph are in
+launch costs no allocation; where the ring is full a launch takes its buffer from a pool and gives
+it back behind the copy. The session's limit of memory holds for all that is kept, and a launch
+beyond it runs without records and is counted. Launches that are captured into a CUDA graph are in
 gpu_graph.py.
 """
 
