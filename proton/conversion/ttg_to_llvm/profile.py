@@ -7,8 +7,8 @@ record costs a loop of one scope 5 cycles a turn where it costs 36 stored at onc
 ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value, for
 that would wait, too, and the offset of a record is computed where it is made, so that its store
 does not wait for that. Stores are predicated, so nothing branches. The number of records so far,
-the pending one among them, lives in a register. Rings in shared memory are copied to where they belong at the end. The header and the
-table are those of proton/trace/wire.py.
+the pending one among them, lives in a register. Rings in shared memory are copied to where they
+belong at the end. The header and the table are those of proton/trace/wire.py.
 """
 
 from dataclasses import dataclass
