@@ -26,6 +26,7 @@ def start(
     sample_warps: Sequence[int] = (),
     sample_programs: int = 1,
     every: int = 1,
+    compare_run_time: bool = False,
 ) -> None:
     """Starts recording: every launch from here on is instrumented, if it has scopes.
 
@@ -43,7 +44,9 @@ def start(
     rings of strategy "circular" lie in `buffer` "shared" or "global" memory while the kernel runs;
     with "auto" in shared memory where a kernel has scopes in loops and that leaves as many programs
     on an SM as there were. Of the warps of a program those in `sample_warps` record (none named:
-    all), and of the programs each `sample_programs`-th.
+    all), and of the programs each `sample_programs`-th. With `compare_run_time` each second launch
+    of a kernel runs as it would without profiling, and the run says the median time of both kinds
+    (`run_ns` and `run_ns_off` in `run.kernels[...].options`).
     Raises ProfileError when a session is running.
     """
     if not knobs.profile_disable:
@@ -58,6 +61,7 @@ def start(
             sample_warps=sample_warps,
             sample_programs=sample_programs,
             every=every,
+            compare_run_time=compare_run_time,
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from proton.base.errors import LaunchError, ProtonError
 from proton.base.targets import ARCHITECTURES, GPUTarget
 
-_EVENT_FLAGS = 1 | 2  # CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
+_SLEEPING, _WITHOUT_TIME = 1, 2  # CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
 STATIC_SHARED = 48 * 1024  # bytes; a kernel must opt in to more
 
 
@@ -300,6 +300,7 @@ class Queue:
         self._new_event = function("cuEventCreate", pointer, ctypes.c_uint)
         self._record = function("cuEventRecord", pointer, pointer)
         self._wait = function("cuEventSynchronize", pointer)
+        self._elapsed = function("cuEventElapsedTime", pointer, pointer, pointer)
         self._release_event = function("cuEventDestroy_v2", pointer)
         self._result = ctypes.c_uint64()
         self._address = ctypes.addressof(self._result)
@@ -334,10 +335,17 @@ class Queue:
         _check(self._free(address, stream), "cuMemFreeAsync")
 
 
-    def new_event(self) -> int:
-        """An event that tells no time, and whose waiting thread sleeps."""
-        _check(self._new_event(self._address, _EVENT_FLAGS), "cuEventCreate")
+    def new_event(self, is_timed: bool = False) -> int:
+        """An event whose waiting thread sleeps."""
+        flags = _SLEEPING if is_timed else _SLEEPING | _WITHOUT_TIME
+        _check(self._new_event(self._address, flags), "cuEventCreate")
         return self._result.value
+
+    def elapsed_ns(self, begin: int, end: int) -> int:
+        """The time between two events that are timed and over."""
+        found = ctypes.c_float()
+        _check(self._elapsed(ctypes.addressof(found), begin, end), "cuEventElapsedTime")
+        return round(found.value * 1e6)
 
     def record(self, event: int, stream: int) -> None:
         """Queues an event."""

@@ -263,16 +263,20 @@ def _launch_profiled(
     kernel, recording = twin.variant.kernel, None
     if kernel.metadata["profile"] is not None:
         recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
-    if recording is None:
-        plain.launch(*sizes, stream, *passed)
-        return plain.kernel
+    timing = session.begin_timing(kernel, recording, stream)
     launched = False
     try:
-        twin.variant.launch(*sizes, stream, *passed, recording.address)
+        if recording is None:
+            plain.launch(*sizes, stream, *passed)
+        else:
+            twin.variant.launch(*sizes, stream, *passed, recording.address)
         launched = True
     finally:
-        session.end_gpu_launch(recording, launched)
-    return kernel
+        if timing is not None:
+            session.end_timing(timing, stream)
+        if recording is not None:
+            session.end_gpu_launch(recording, launched)
+    return plain.kernel if recording is None else kernel
 
 
 def _perturbation(profiled: _Variant, plain: _Variant) -> dict[str, int]:

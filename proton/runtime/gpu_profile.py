@@ -113,6 +113,16 @@ class _Device:
         self.pairs: list[TimerPair] = [timer_pair(device)]
 
 
+@dataclass(frozen=True)
+class Timing:
+    """Events around a launch of a kernel, with records or without."""
+
+    kernel: int
+    is_recorded: bool
+    begin: int
+    end: int
+
+
 class GPURecorder:
     """The GPU launches of one session."""
 
@@ -123,6 +133,7 @@ class GPURecorder:
         self.pending: list[GPURecording] = []
         self.arenas: list[int] = []
         self.used = 0  # of the last arena
+        self.timings: list[Timing] = []
         self.lost = 0  # launches whose records did not arrive
         self.error = ""  # what the driver said when the session ended
 
@@ -190,6 +201,33 @@ class GPURecorder:
             recording.host = self._take(size)
             self.queue.copy_to_host(recording.host, recording.address, size, stream)
             self.queue.release(recording.address, stream)
+
+    def begin_timing(self, kernel: int, is_recorded: bool, stream: int) -> Timing:
+        """Queues the event before a launch."""
+        begin, end = (self.queue.new_event(is_timed=True) for _ in range(2))
+        self.queue.record(begin, stream)
+        return Timing(kernel, is_recorded, begin, end)
+
+    def end_timing(self, timing: Timing, stream: int) -> None:
+        """Queues the event behind the launch."""
+        self.queue.record(timing.end, stream)
+        self.timings.append(timing)
+
+    def run_times(self) -> dict[int, dict[str, int]]:
+        """Of each kernel that was timed the median run time, ns, with records (`run_ns`) and
+        without (`run_ns_off`); after `finish`."""
+        found: dict[int, dict[str, list[int]]] = {}
+        for timing in self.timings:
+            if not self.error:
+                name = "run_ns" if timing.is_recorded else "run_ns_off"
+                times = found.setdefault(timing.kernel, {}).setdefault(name, [])
+                times.append(self.queue.elapsed_ns(timing.begin, timing.end))
+            self.queue.release_event(timing.begin)
+            self.queue.release_event(timing.end)
+        return {
+            kernel: {name: round(float(np.median(times))) for name, times in by_name.items()}
+            for kernel, by_name in found.items()
+        }
 
     def abandon(self, recording: GPURecording) -> None:
         """Gives the memory of a launch back whose records nobody wants."""

@@ -23,7 +23,7 @@ from proton.compiler import GPUKernel
 from proton.language import profiling
 from proton.runtime import cuda
 from proton.runtime.calibration import Calibration, calibrate, clock_pair
-from proton.runtime.gpu_profile import GPURecorder, GPURecording, heap_of
+from proton.runtime.gpu_profile import GPURecorder, GPURecording, Timing, heap_of
 from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import (
@@ -113,6 +113,7 @@ class Session:
         sample_warps: Sequence[int] = (),
         sample_programs: int = 1,
         every: int = 1,
+        compare_run_time: bool = False,
     ) -> None:
         self.name = name
         self.instrumentation = _check_instrumentation(strategy, capacity, placement, every)
@@ -137,6 +138,8 @@ class Session:
             _check_count("sample_programs", sample_programs),
             every,
         )
+        self.compare_run_time = compare_run_time
+        self.turns: dict[int, int] = {}  # launches of each kernel so far, where times are compared
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
         self.memory_left: int = knobs.profile_memory
@@ -223,6 +226,8 @@ class Session:
                 self.dropped += 1
                 return None
             number = self._kernel_number(kernel, profile, options)
+            if self.compare_run_time and self._is_plain_turn(self.gpu, number, stream):
+                return None
             recording = self.gpu.begin(
                 number,
                 grid,
@@ -236,6 +241,33 @@ class Session:
             )
             self.memory_left -= recording.taken
             return recording
+
+    def _is_plain_turn(self, gpu: GPURecorder, number: int, stream: int) -> bool:
+        """Whether a launch runs without records, for its time: each second one of a kernel, but for
+        those that are captured."""
+        if gpu.queue.is_capturing(stream):
+            return False
+        turn = self.turns.get(number, 0)
+        self.turns[number] = turn + 1
+        return turn % 2 == 1
+
+    def begin_timing(
+        self, kernel: GPUKernel, recording: GPURecording | None, stream: int
+    ) -> Timing | None:
+        """Begins to time a launch, if that was asked for and can be; then `end_timing` follows."""
+        with self.lock:
+            number = self.kernel_numbers.get(kernel.key)
+            if not self.compare_run_time or self.gpu is None or number is None or self.finished:
+                return None
+            if self.gpu.queue.is_capturing(stream):
+                return None
+            return self.gpu.begin_timing(number, recording is not None, stream)
+
+    def end_timing(self, timing: Timing, stream: int) -> None:
+        """The launch is queued."""
+        with self.lock:
+            if self.gpu is not None and not self.finished:
+                self.gpu.end_timing(timing, stream)
 
     def end_gpu_launch(self, recording: GPURecording, launched: bool) -> None:
         """Queues the way of the launch's records to the host; one that failed, or that the session
@@ -288,6 +320,8 @@ class Session:
                 arrived, gpus = self.gpu.finish()
                 launches = sorted([*launches, *arrived], key=lambda launch: launch.host_start)
                 self.dropped += self.gpu.lost
+                for number, times in self.gpu.run_times().items():
+                    self.kernels[number].options.update(times)
                 if self.gpu.error:
                     machine["cuda_error"] = self.gpu.error
         clock = Clock(

@@ -52,6 +52,7 @@ class Metric(enum.Enum):
 
     CORRECTED = "corrected_ns"
     DURATION = "dur_ns"
+    CYCLES = "cycles"
 
 
 class Target(enum.Enum):
@@ -121,7 +122,7 @@ def stats(
         str, typer.Option(help=f"Group by these, separated by commas: {', '.join(GROUPS)}.")
     ] = "kernel,scope",
     metric: Annotated[
-        Metric, typer.Option(help="Time with (dur_ns) or without the cost of measuring.")
+        Metric, typer.Option(help="Time with (dur_ns) or without the cost of measuring, or cycles.")
     ] = Metric.CORRECTED,
     sort: Annotated[
         str, typer.Option(help=f"Largest first by this: {', '.join(COLUMNS)}.")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, assert_never, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, assert_never, cast
 
 from proton.trace.model import Kernel, RawRun
 from proton.trace.wire import Kind, State
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GZIP_LEVEL = 1  # level 6 packs to 3/4 of the size in 4 times the time (1 M slices: 0.8 s)
 JSON_DIGITS = 15  # the most that pandas offers
 # Of a GPU's kernel, in Kernel.options; those without instrumentation end in OFF.
-RESOURCES = ("registers", "spills", "shared", "blocks_per_sm")
+RESOURCES = ("registers", "spills", "shared", "blocks_per_sm", "run_ns")
 OFF = "_off"
 
 
@@ -198,8 +198,11 @@ class Run:
                 value, off = kernel.options.get(name), kernel.options.get(name + OFF)
                 if isinstance(value, int):
                     parts.append(f"{name} {value}" + ("" if off is None else f" ({off})"))
+            lines = [_sampling(kernel.options)]
             if parts:
-                line = f"{', '.join(parts)} (in brackets: without instrumentation)"
+                lines.insert(0, f"{', '.join(parts)} (in brackets: without instrumentation)")
+            line = "; ".join(filter(None, lines))
+            if line:
                 key = f"kernel {kernel.name}"
                 same = sum(other == key or other.startswith(f"{key} #") for other in facts)
                 facts[f"{key} #{same + 1}" if same else key] = line
@@ -311,3 +314,15 @@ def _ordinal(number: int) -> str:
     """2nd, 3rd, 4th, 11th, 21st, ..."""
     last = 0 if number % 100 in (11, 12, 13) else number % 10
     return str(number) + {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
+
+
+def _sampling(options: dict[str, Any]) -> str:
+    """What of a kernel was recorded, where that is not all."""
+    parts = [
+        f"one {what} of {options[name]}"
+        for name, what in (("sample_programs", "program"), ("every", "iteration"))
+        if isinstance(options.get(name), int) and options[name] > 1
+    ]
+    if options.get("sample_warps"):
+        parts.append(f"warps {', '.join(map(str, options['sample_warps']))}")
+    return f"only {', '.join(parts)}" if parts else ""

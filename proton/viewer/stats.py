@@ -25,7 +25,7 @@ GROUPS = (
     "name",
     "kind",
 )
-METRICS = ("corrected_ns", "dur_ns")
+METRICS = ("corrected_ns", "dur_ns", "cycles")
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 COLUMNS = ("count", "total", "mean", "std", "min", *PERCENTILES, "max")
 
@@ -36,7 +36,8 @@ def stats(
     metric: str = "corrected_ns",
     kind: str | None = SCOPE,
 ) -> pd.DataFrame:
-    """Count, total, mean, std, min, percentiles and max of a metric, in ns, one row a group.
+    """Count, total, mean, std, min, percentiles and max of a metric, in ns or cycles, one row a
+    group.
 
     `kind` picks the slices ("scope", "launch" or "host"; None for all). Percentiles interpolate
     linearly and std divides by n - 1, as numpy's and pandas' defaults do (0 for one slice).
@@ -48,6 +49,8 @@ def stats(
     if metric not in METRICS:
         raise ProtonError(f"metric must be one of {', '.join(METRICS)}, got {metric}")
     rows = frame if kind is None else frame[frame["kind"] == kind]
+    if metric == "cycles":
+        rows = rows[rows["cycles"] >= 0]  # the host's have none
     groups = rows.groupby(list(by), observed=True, sort=True)[metric]
     table = groups.agg(["count", "sum", "mean", "std", "min", "max"]).rename(
         columns={"sum": "total"}

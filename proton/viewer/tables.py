@@ -33,11 +33,14 @@ FRAME_COLUMNS = (
     "dur_ns",
     "corrected_ns",
     "error_ns",
+    "cycles",
     "fused",
     "payload",
 )
 MARK_COLUMNS = tuple(
-    name for name in FRAME_COLUMNS if name not in ("kind", "dur_ns", "corrected_ns", "fused")
+    name
+    for name in FRAME_COLUMNS
+    if name not in ("kind", "dur_ns", "corrected_ns", "cycles", "fused")
 )
 
 
@@ -278,12 +281,14 @@ def _host_side(duration: np.ndarray) -> dict[str, np.ndarray | _Text]:
         "iteration": none,
         "dur_ns": duration,
         "corrected_ns": duration,
+        "cycles": none,
         "fused": np.zeros(duration.size, bool),
     }
 
 
 def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Text]:
     rows = np.flatnonzero(records.kind == Kind.SLICE)
+    cycles = records.end_ticks[rows] - records.start_ticks[rows]
     duration = records.end_ns[rows] - records.start_ns[rows]
     corrected = np.maximum(np.rint(duration - records.overhead_ns[rows]), 0)
     fused = np.array([scope.fused for scope in records.scopes], bool)
@@ -291,6 +296,7 @@ def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Tex
         "kind": _same(SCOPE, rows.size),
         "dur_ns": duration,
         "corrected_ns": corrected.astype(np.int64),
+        "cycles": cycles.astype(np.int64),
         "fused": fused[records.scope[rows]],
         **_record_columns(raw, records, rows),
     }

@@ -48,6 +48,7 @@ class ProfilingDriver(FakeDriver):
     in_use: int | None = None
     arenas: dict[int, Any] = field(default_factory=dict)
     queued: list[int] = field(default_factory=list)  # events that there are
+    recorded: dict[int, int] = field(default_factory=dict)  # what had been queued before each
     arrived: threading.Event = field(default_factory=threading.Event)  # what `wait` waits for
     graph: list[Callable[[], None]] = field(default_factory=list)  # what was captured
 
@@ -97,12 +98,19 @@ class ProfilingDriver(FakeDriver):
             self.events.append(("clear", address, size))
             ctypes.memset(address, 0, size)
 
-    def new_event(self) -> int:
+    def elapsed_ns(self, begin: int, end: int) -> int:
+        """Launches with records take longer than others."""
+        (launch,) = self.events[self.recorded[begin] : self.recorded[end]]
+        assert launch[0] == "launch"
+        return 3000 if launch[1] else 1000
+
+    def new_event(self, is_timed: bool = False) -> int:
         self.queued.append(len(self.queued) + 1)
         return self.queued[-1]
 
     def record(self, event: int, stream: int) -> None:
         assert event in self.queued
+        self.recorded[event] = len(self.events)
 
     def wait(self, event: int) -> None:
         self.arrived.wait()
@@ -300,6 +308,8 @@ def test_a_launch_is_recorded_on_its_own_stream(driver: ProfilingDriver) -> None
     assert set(scopes.warp) == {0, 1, 2, 3}
     assert set(scopes.iteration) == set(range(5))
     assert set(scopes.dur_ns) == {500}
+    assert set(scopes.cycles) == {1000}
+    assert set(frame.cycles[frame.kind != "scope"]) == {-1}
     assert set(run.launches.scope) == {"outer"}
     options = run.kernels[0].options
     assert options["registers"] == kernel.n_regs
@@ -419,6 +429,33 @@ def test_buffers_are_pieces_of_a_ring_which_are_used_again(driver: ProfilingDriv
     assert not driver.buffers
     assert not driver.host
     assert not driver.queued, "events are given back"
+
+
+def test_run_times_with_and_without_records(driver: ProfilingDriver) -> None:
+    rounds, plain = kernels()
+    x = driver.array("float32")
+    with proton.profile("run", compare_run_time=True) as run:
+        for _ in range(7):
+            rounds[2,](x, 5)
+            plain[2,](x, 5)
+    assert (run.totals.launches, run.totals.dropped_launches) == (4, 0)
+    options = run.kernels[0].options
+    assert (options["run_ns"], options["run_ns_off"]) == (3000, 1000)
+    assert any("run_ns 3000 (1000)" in fact for fact in run.summary().facts.values())
+    assert not driver.queued
+    with proton.profile("run") as run:
+        rounds[2,](x, 5)
+    assert "run_ns" not in run.kernels[0].options
+
+
+def test_what_is_sampled_is_in_the_summary(driver: ProfilingDriver) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    sampling = {"sample_warps": (0, 2), "sample_programs": 4, "every": 3}
+    with proton.profile("run", **sampling) as run:
+        rounds[2,](x, 5)
+    facts = run.summary().facts["kernel rounds"]
+    assert facts.endswith("only one program of 4, one iteration of 3, warps 0, 2")
 
 
 def test_a_slow_thread_holds_nobody_up(driver: ProfilingDriver) -> None:

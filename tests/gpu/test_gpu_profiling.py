@@ -133,7 +133,7 @@ def test_samples(strategy: str, buffer: str) -> None:
 
 @proton.jit
 def some_turns(x_ptr, n, k):
-    lane = tl.arange(0, 128)
+    lane = tl.program_id(0) * 128 + tl.arange(0, 128)
     x = tl.load(x_ptr + lane)
     for i in range(n):
         with proton.scope("kept", when=i % k == 1, i=i):
@@ -147,7 +147,7 @@ def some_turns(x_ptr, n, k):
 @pytest.mark.parametrize("options", [{}, {"strategy": "flush", "capacity": 4}, {"clock_bits": 64}])
 @pytest.mark.parametrize("every", [1, 3])
 def test_conditions_and_sampled_iterations(options: dict[str, Any], every: int) -> None:
-    x = torch().rand(128, device="cuda")
+    x = torch().rand(2 * 128, device="cuda")
     off, on = x.clone(), x.clone()
     some_turns[(2,)](off, 40, 4)
     with proton.profile("some", every=every, **options) as run:
@@ -176,7 +176,7 @@ def finish_tile(x, event):
 @proton.jit
 def tiles(x_ptr, n):
     """Each tile's event begins in one loop and ends in a function that another calls."""
-    lane = tl.arange(0, 128)
+    lane = tl.program_id(0) * 128 + tl.arange(0, 128)
     event = proton.allocate_event("tile")
     x = tl.load(x_ptr + lane)
     for _ in range(n):
@@ -188,7 +188,7 @@ def tiles(x_ptr, n):
 
 
 def test_events_cross_loops_and_functions(tmp_path: Path) -> None:
-    x = torch().rand(128, device="cuda")
+    x = torch().rand(3 * 128, device="cuda")
     off, on = x.clone(), x.clone()
     tiles[(3,)](off, 5)
     with proton.profile("tiles") as run:
@@ -371,6 +371,16 @@ def test_one_kernel_under_several_modes_is_compiled_for_each() -> None:
     assert len({kernel.key for kernel in kernels}) == 3
     assert kernels[0].key == kernels[3].key
     assert body[(1,)](x, 5).metadata["profile"] is None
+
+
+def test_run_times_with_and_without_records() -> None:
+    x = torch().zeros(128, device="cuda")
+    with proton.profile("times", compare_run_time=True, placement="program") as run:
+        for _ in range(10):
+            body[(132,)](x, 5000)
+    assert run.totals.launches == 5
+    options = run.kernels[0].options
+    assert options["run_ns"] > options["run_ns_off"] > 10_000
 
 
 def test_memory_is_bounded_and_what_does_not_fit_is_counted() -> None:
