@@ -46,5 +46,5 @@ def test_unknown_groups_are_refused(by: list[str]) -> None:
 
 
 def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(ProtonError, match="metric must be one of corrected_ns, .*, got joy"):
+    with pytest.raises(ProtonError, match=r"metric must be one of corrected_ns, .*, got joy"):
         stats(Run(random_run(1)).frame, ["scope"], "joy")
