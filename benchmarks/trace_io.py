@@ -1,9 +1,13 @@
 """How fast records are read and traces written.
 
     python benchmarks/trace_io.py [--slices 1000000]
+    PYTHONPATH=. python benchmarks/trace_io.py --gpus 4 --slices 10000000
 
 Times are the best of three. The synthetic run has 64 slices a program, in pairs of an outer and
 an inner one, numbered by iteration unless the row says otherwise.
+
+With --gpus it is a run of so many GPUs: launches of 132 programs of 4 warps with 32-bit clocks. It
+is decoded and written once, and opened by Perfetto's own trace processor, which counts the slices.
 """
 
 import argparse
@@ -23,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proton.trace import wire
-from proton.trace.model import Clock, Kernel, Launch, RawRun, Scope, Strategy
+from proton.trace.model import Clock, GPUClock, Kernel, Launch, RawRun, Scope, Strategy
 from proton.viewer import Run, perfetto
 from proton.viewer.decode import decode
 
@@ -84,6 +88,105 @@ def synthetic(slices: int, iterations: bool) -> RawRun:
     )
 
 
+def of_gpus(gpus: int, slices: int) -> RawRun:
+    """Launches of 132 programs of 4 warps, each of 128 slices in a row, on each GPU in turn."""
+    programs, warps, capacity = 132, 4, 128
+    scopes = (Scope(name="load", path="load"), Scope(name="compute", path="compute"))
+    kernel = Kernel(
+        name="bench",
+        key="",
+        target="cuda:90",
+        strategy=Strategy.CIRCULAR,
+        scopes=scopes,
+        units=warps,
+        clock_bits=32,
+    )
+    block = wire.block_bytes(warps, capacity, 0, 32)
+    timer, random = 1_800_000_000_000_000_000, np.random.default_rng(1)
+    launches = []
+    for number in range(-(-slices // (programs * warps * capacity))):
+        buffer = np.zeros(programs * block, np.uint8)
+        gap = random.integers(20, 2000, (programs, warps, capacity)).astype(np.uint64)
+        begin = (1 << 40) + number * 2_000_000
+        end = begin + np.cumsum(gap, axis=2)
+        header = np.ndarray((programs,), wire.HEADER, buffer, strides=(block,))
+        header["magic"], header["version"] = wire.MAGIC, wire.VERSION
+        header["state"] = wire.State.FINISHED
+        header["program_x"] = header["hardware"] = np.arange(programs)
+        header["units"], header["capacity"], header["clock_bits"] = warps, capacity, 32
+        header["clock_start"], header["clock_end"] = begin, end.max(axis=(1, 2))
+        for edge in ("start", "end"):
+            header[f"timer_{edge}"] = timer + header[f"clock_{edge}"] // 2 // 32 * 32
+        table = np.ndarray((programs, warps), "<u8", buffer, wire.table_offset(), (block, 8))
+        table[:] = capacity
+        size, first = wire.record_bytes(0, 32), wire.segments_offset(warps)
+        strides = (block, capacity * size, size)
+        record = np.ndarray(end.shape, wire.record_dtype(0, 32), buffer, first, strides)
+        record["start"], record["end"] = (end - gap).astype("<u4"), end.astype("<u4")
+        record["tag"], record["iteration"] = np.arange(capacity) % 2, np.arange(capacity) // 2
+        launches.append(
+            Launch(
+                kernel=0,
+                grid=(programs, 1, 1),
+                capacity=capacity,
+                host_start=1_000_000_000 + number * 1000,
+                host_end=1_000_000_000 + number * 1000,
+                buffer=buffer,
+                device=number % gpus,
+            )
+        )
+    none = Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64))
+    ends = [timer + (1 << 39), timer + (1 << 39) + (1 << 34)]
+    clocks = [
+        GPUClock(
+            device=device,
+            name="NVIDIA Nothing",
+            timer_ns=np.array(ends),
+            host_ns=np.array([1_000_000_000, 1_000_000_000 + (1 << 34)]),
+        )
+        for device in range(gpus)
+    ]
+    return RawRun(
+        name="bench",
+        origin_ns=1_000_000_000,
+        origin_unix_ns=1_700_000_000_000_000_000,
+        clock=none,
+        gpus=clocks,
+        kernels=[kernel],
+        launches=launches,
+    )
+
+
+def many(gpus: int, slices: int) -> Table:
+    """A run of GPUs, from its buffers to an open trace."""
+    from tests.trace_processor import TraceProcessor
+
+    table = Table("what", "seconds")
+    run = Run(of_gpus(gpus, slices))
+    begin = time.perf_counter()
+
+    def step(name: str) -> None:
+        nonlocal begin
+        table.add_row(name, f"{time.perf_counter() - begin:.1f}")
+        begin = time.perf_counter()
+
+    kept = int(run.totals.slices)
+    step(f"decode {kept} slices of {gpus} GPUs")
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix in (".proton", ".pftrace"):
+            path = Path(folder) / f"trace{suffix}"
+            run.save(path)
+            step(f"write {suffix}, {path.stat().st_size / kept:.1f} bytes a slice")
+        with TraceProcessor(path) as processor:
+            query = "select count(*) as n from slice where name in ('load', 'compute')"
+            (row,) = processor.query(query)
+            complaints = processor.complaints()
+        step(f"open in the trace processor: {row['n']} slices, {len(complaints)} complaints")
+        if row["n"] != kept or complaints:
+            raise SystemExit(f"the trace has {row['n']} of {kept} slices, {complaints}")
+    return table
+
+
 def best(action: Callable[[], object]) -> float:
     """Seconds of the fastest of a few runs."""
     times = []
@@ -125,7 +228,12 @@ def written(run: Run, level: int | None) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slices", type=int, default=1_000_000)
-    slices = parser.parse_args().slices // CAPACITY * CAPACITY
+    parser.add_argument("--gpus", type=int, default=0, help="a run of so many GPUs")
+    options = parser.parse_args()
+    if options.gpus:
+        Console().print(many(options.gpus, options.slices))
+        return
+    slices = options.slices // CAPACITY * CAPACITY
     table = Table("what", "M/s", "bytes/slice", "x builder")
 
     plain = Run(synthetic(slices, iterations=False))
