@@ -40,6 +40,7 @@ class Ring:
     def __init__(self, device: int, queue: "cuda.Queue", size: int) -> None:
         self.device, self.queue, self.size = device, queue, size
         self.memory = self.host = 0  # until the first piece is taken
+        self.held = 0  # pieces that were taken and not sent yet
         self.head = 0
         self.is_used = False  # whether the head has been at the end once
         self.pieces: deque[Piece] = deque()  # in use, oldest first
@@ -54,7 +55,9 @@ class Ring:
         """A piece; None where there is no room."""
         size = -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
         if not self.memory and size <= self.size:
-            self.memory, self.host = cuda.allocate_device(self.size), cuda.allocate_host(self.size)
+            with cuda.capture_aside():  # another thread may be capturing a graph
+                self.memory = cuda.allocate_device(self.size)
+                self.host = cuda.allocate_host(self.size)
         with self.lock:
             if not self.pieces:
                 room = [(self.head, self.size), (0, self.size)]
@@ -69,6 +72,7 @@ class Ring:
                         self.is_used = True
                     piece = Piece(first, size, not self.is_used)
                     self.head = first + size
+                    self.held += 1
                     self.pieces.append(piece)
                     return piece
         return None
@@ -79,6 +83,7 @@ class Ring:
         piece.bytes, piece.stream = size, stream
         self.queue.copy_to_host(self.host + start, self.memory + start, size, stream)
         with self.lock:
+            self.held -= 1
             piece.event = self.events.pop() if self.events else self.queue.new_event()
             self.queue.record(piece.event, stream)
             self.arriving.append(piece)
@@ -89,6 +94,14 @@ class Ring:
                 self.thread = threading.Thread(target=self._empty, daemon=True)
                 self.thread.start()
             self.half_full.set()
+
+    def abandon(self) -> None:
+        """A piece will not be sent. What is queued may touch it all the same, so nobody gets it any
+        more; where the ring is over, its memory goes with the last of such pieces."""
+        with self.lock:
+            self.held -= 1
+        if self.is_over:
+            self.release()
 
     def free(self, piece: Piece) -> None:
         """Gives a piece back: at once if it is the oldest, else with the older ones."""
@@ -155,9 +168,11 @@ class Ring:
         self._keep(list(self.arriving))
 
     def release(self) -> None:
-        """Gives the memory back."""
+        """Gives the memory back, unless a launch that outlives the session still has a piece."""
+        if self.held or not self.memory:
+            return
         for event in self.events:
             self.queue.release_event(event)
-        if self.memory:
-            cuda.release_device(self.memory)
-            cuda.release_host(self.host)
+        cuda.release_device(self.memory)
+        cuda.release_host(self.host)
+        self.memory = self.host = 0

@@ -216,12 +216,13 @@ class GPURecorder:
     def run_times(self) -> dict[int, dict[str, int]]:
         """Of each kernel that was timed the median run time, ns, with records (`run_ns`) and
         without (`run_ns_off`); after `finish`."""
+        if self.error:
+            return {}
         found: dict[int, dict[str, list[int]]] = {}
         for timing in self.timings:
-            if not self.error:
-                name = "run_ns" if timing.is_recorded else "run_ns_off"
-                times = found.setdefault(timing.kernel, {}).setdefault(name, [])
-                times.append(self.queue.elapsed_ns(timing.begin, timing.end))
+            name = "run_ns" if timing.is_recorded else "run_ns_off"
+            times = found.setdefault(timing.kernel, {}).setdefault(name, [])
+            times.append(self.queue.elapsed_ns(timing.begin, timing.end))
             self.queue.release_event(timing.begin)
             self.queue.release_event(timing.end)
         return {
@@ -232,14 +233,15 @@ class GPURecorder:
     def abandon(self, recording: GPURecording) -> None:
         """Gives the memory of a launch back whose records nobody wants."""
         if recording.piece is not None:
-            return  # what is queued may still touch it: nobody gets it in this session
-        if recording.captured is None:
+            self.devices[recording.device].ring.abandon()
+        elif recording.captured is None:
             self.queue.release(recording.address, recording.stream)
 
     def _take(self, size: int) -> int:
         """Pinned memory of an arena."""
         if self.used + size > PINNED_BYTES or not self.arenas:
-            self.arenas.append(cuda.allocate_host(max(PINNED_BYTES, size)))
+            with cuda.capture_aside():
+                self.arenas.append(cuda.allocate_host(max(PINNED_BYTES, size)))
             self.used = 0
         address = self.arenas[-1] + self.used
         self.used += -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT

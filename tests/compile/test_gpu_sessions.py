@@ -565,8 +565,9 @@ def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) ->
     assert run.totals.slices == 2 * WARPS * 5
 
 
+@pytest.mark.parametrize("ring", [0, 1 << 20])
 def test_a_launch_that_fails_leaves_no_memory_behind(
-    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, ring: int
 ) -> None:
     from cuda.bindings import driver as real
 
@@ -576,6 +577,7 @@ def test_a_launch_that_fails_leaves_no_memory_behind(
     monkeypatch.setattr(cuda, "_driver", lambda: words)
     rounds, _ = kernels()
     x = driver.array("float32")
+    gpu_profile.RING_BYTES = ring
     with proton.profile("run") as run:
         rounds[2,](x, 5)
         driver.status = 701
@@ -584,17 +586,29 @@ def test_a_launch_that_fails_leaves_no_memory_behind(
         driver.status = 0
         rounds[2,](x, 5)
     assert not driver.buffers
+    assert not driver.arenas
     assert (run.totals.launches, run.totals.dropped_launches) == (2, 0)
 
 
-def test_a_launch_that_outlives_its_session_is_no_part_of_the_run(driver: ProfilingDriver) -> None:
+@pytest.mark.parametrize("ring", [0, 1 << 20])
+def test_a_launch_that_outlives_its_session_is_no_part_of_the_run(
+    driver: ProfilingDriver, ring: int
+) -> None:
     rounds, _ = kernels()
     x, runs = driver.array("float32"), []
+    gpu_profile.RING_BYTES = ring
     proton.start("run")
     rounds[2,](x, 5)
-    driver.before_launch = lambda: runs.append(proton.finalize())
+
+    def finalize() -> None:
+        runs.append(proton.finalize())
+        assert bool(driver.arenas or driver.buffers), "the launch is about to write there"
+
+    driver.before_launch = finalize
     rounds[2,](x, 5)
     assert not driver.buffers
+    assert not driver.arenas
+    assert not driver.host
     assert runs[0].totals.launches == 1
 
 
