@@ -23,6 +23,10 @@ FLOWS = """
            a.ts as source_ts, b.ts as target_ts
     from flow join slice a on a.id = flow.slice_out join slice b on b.id = flow.slice_in
 """
+COUNTERS = """
+    select p.name as unit, t.name as name, c.ts as ts, c.value as value
+    from counter c join track t on c.track_id = t.id join track p on t.parent_id = p.id
+"""
 ARGS = "select arg_set_id, key, int_value, real_value from args where key glob 'debug.*'"
 
 
@@ -162,6 +166,26 @@ def check_edges(whole: Run, trace: Path, slices: list[dict[str, Any]]) -> None:
     assert all(row["target"] == "edge" for row in flows)
 
 
+def check_counters(whole: Run, trace: Path) -> None:
+    """A counter has each payload value from where its slice or mark begins."""
+    wanted = []
+    for table, is_mark in ((whole.frame, False), (whole.marks, True)):
+        for row in table[table["program"] >= 0].to_dict("records"):
+            for field, value in (row["payload"] or {}).items():
+                name = row["name"] if is_mark and field == "value" else f"{row['name']}.{field}"
+                launch = whole.raw.launches[row["launch"]]
+                owner = whole.kernels[launch.kernel]
+                unit = unit_name(owner, row["unit"])
+                if row["device"] < 0:
+                    unit = unit_of(owner, launch, row)
+                start = row["start_ns"] + whole.raw.origin_ns
+                wanted.append((unit, name, start, float(value)))
+    with TraceProcessor(trace) as processor:
+        rows = processor.query(COUNTERS)
+    found_ = [(row["unit"], row["name"], row["ts"], row["value"]) for row in rows]
+    assert sorted(map(repr, found_)) == sorted(map(repr, wanted))
+
+
 def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     """Writes `trace`; it loads without complaint and holds exactly the tables' slices: tracks,
     names, starts, durations, nesting, payloads and losses."""
@@ -170,6 +194,7 @@ def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     wanted = [*expected(whole), *expected_events(whole)]
     assert sorted(found(slices), key=order) == sorted(wanted, key=order)
     check_edges(whole, trace, slices)
+    check_counters(whole, trace)
     check_nesting(slices)
     lost = [row for row in slices if row["category"] == "loss"]
     assert sum(row["args"]["lost"] for row in lost) == whole.totals.lost

@@ -160,7 +160,11 @@ def _is_glue(op: Any) -> bool:
         return False
     if len(op.results):
         return all(isinstance(result.type, ir.MemRefType) for result in op.results)
-    return len(list(op.regions[0].blocks[0].operations)) == 1
+    own = scope_paths(op.location)
+    inner = [scope_paths(other.location) for other in all_ops(op)]
+    is_one_sided = len(list(op.regions[0].blocks[0].operations)) == 1
+    # One that the user wrote, such as what follows a return under a condition, has scopes inside.
+    return is_one_sided and bool(own) and all(paths in (own, frozenset()) for paths in inner)
 
 
 def _does_work(op: Any) -> bool:

@@ -6,7 +6,7 @@ time may be backwards). Event and annotation names are interned. Times are the r
 `perf_counter_ns`, so ts = origin_ns + start_ns. A launch of a GPU is two slices, the host's call
 and the GPU's own, and a flow from one to the other. An event is a slice on the track of the events
 of the unit that started it, and an instant at each edge on the tracks of the units, with a flow
-from one to the other.
+from one to the other. Payload values are annotations, and counters (perfetto_counters.py).
 """
 
 import json
@@ -20,6 +20,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from proton.trace.model import RawRun
 from proton.trace.wire import Kind
 from proton.viewer.nesting import Nesting, lanes, nest
+from proton.viewer.perfetto_counters import Counters, counters
 from proton.viewer.perfetto_tracks import SEQUENCE, TrackTree, packet_bytes
 from proton.viewer.protobuf import Rows, fixed64, join, literal, message, pack, tag, varint
 from proton.viewer.records import NONE, Records, launch_devices
@@ -98,12 +99,14 @@ def write(raw: RawRun, records: Records, file: BinaryIO) -> None:
     lost = _loss_batch(records, tree, names, notes)
     main = _record_batch(records, tree, names, notes, 1 + len(raw.launches))
     events = _event_batch(records, tree, names)
+    values = counters(records, tree)
     names.of([raw.name])
     file.write(_head(raw, names, notes, categories))
     file.write(tree.descriptors())
     stream = _Stream(file, tree)
     for batch in (host, lost, main, events):
         stream.write(batch)
+    stream.write_counters(values)
     file.write(_summary(raw, records, tree, stream.now, names, categories))
 
 
@@ -378,20 +381,36 @@ class _Stream:
         """Each track's begins, instants and ends in order of time."""
         batch = self._in_lanes(batch)
         row, is_end = _walk(batch)
-        track = batch.track[row]
-        heads = np.flatnonzero(np.diff(track, prepend=0))
         time = np.where(is_end, batch.end[row], batch.start[row])
+
+        def parts(block: slice) -> list[Rows]:
+            return _parts(batch, row[block], is_end[block])
+
+        self._put(batch.track[row], time, parts)
+
+    def write_counters(self, values: Counters) -> None:
+        """Each track's values in order of time."""
+        self._put(values.track, values.time, values.parts)
+
+    def _put(
+        self, track: np.ndarray, time: np.ndarray, parts: Callable[[slice], list[Rows]]
+    ) -> None:
+        """Writes track events, a packet each; `parts` has the fields of some of them."""
+        heads = np.flatnonzero(np.diff(track, prepend=0))
         step = np.diff(time, prepend=self.now)
         switches, switch_ends = _switches(track[heads], step[heads])
         step[heads] = 0  # the switch before it has moved the clock already
-        for first in range(0, row.size, BLOCK_EVENTS):
+        for first in range(0, track.size, BLOCK_EVENTS):
             block = slice(first, first + BLOCK_EVENTS)
-            data, size = _events(batch, row[block], is_end[block], step[block])
+            event = message(_EVENT, *parts(block))
+            when = join(literal(_TIME), varint(step[block]))
+            rows = step[block].size
+            data, size = pack(message(_PACKET, when, _SEQUENCE, event), rows)
             low, high = np.searchsorted(heads, [first, first + BLOCK_EVENTS])
             cuts = (np.cumsum(size) - size)[heads[low:high] - first].tolist()
             ends = switch_ends[low : high + 1].tolist()
             self.file.write(_interleave(data.data, cuts, switches.data, ends))
-        if row.size:
+        if track.size:
             self.now = int(time[-1])
 
     def _in_lanes(self, batch: Batch) -> Batch:
@@ -449,10 +468,8 @@ def _interleave(
     return b"".join(pieces)
 
 
-def _events(
-    batch: Batch, row: np.ndarray, is_end: np.ndarray, step: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """One packet an event, and the size of each."""
+def _parts(batch: Batch, row: np.ndarray, is_end: np.ndarray) -> list[Rows]:
+    """The fields of the track events of these intervals."""
     begin = ~is_end
     kind = np.where(is_end, pb.TrackEvent.TYPE_SLICE_END, pb.TrackEvent.TYPE_SLICE_BEGIN)
     kind[begin & batch.instant[row]] = pb.TrackEvent.TYPE_INSTANT
@@ -465,9 +482,7 @@ def _events(
         flow = batch.flow[row]
         parts.append(join(literal(_FLOW), fixed64(flow.view(np.uint64))).only(begin & (flow > 0)))
     parts += [_note(note).only(begin & (note.name > 0)) for note in batch.notes(row)]
-    event = message(_EVENT, *parts)
-    time = join(literal(_TIME), varint(step))
-    return pack(message(_PACKET, time, _SEQUENCE, event), row.size)
+    return parts
 
 
 def _note(note: Note) -> Rows:

@@ -1,5 +1,6 @@
 """The tree of tracks of a Perfetto trace: process > thread of execution > program on the CPU,
-process > GPU > SM > program > warp on a GPU, whose launches have a track beside its SMs."""
+process > GPU > SM > program > warp on a GPU, whose launches have a track beside its SMs. Counters
+lie below the units whose values they are."""
 
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
@@ -66,6 +67,12 @@ class TrackTree:
         found = [self._event_track(unit) for unit in units.tolist()]
         return np.array(found, np.int64)[number]
 
+    def counter_tracks(self, tracks: np.ndarray, name: str) -> np.ndarray:
+        """The counters of this name below the tracks of these units."""
+        units, number = np.unique(self.program_tracks[tracks], return_inverse=True)
+        found = [self._shared(name, unit, 0, is_counter=True) for unit in units.tolist()]
+        return np.array(found, np.int64)[number]
+
     def _event_track(self, unit: int) -> int:
         if unit not in self._events:
             name, parent, rank = self._main[unit]
@@ -94,10 +101,14 @@ class TrackTree:
         self._pending.append(packet_bytes(packet))
         return self._count
 
-    def _add(self, name: str, parent: int, rank: int) -> int:
+    def _add(self, name: str, parent: int, rank: int, is_counter: bool = False) -> int:
         """A new track; siblings are drawn in order of rank."""
         self._count += 1
         descriptor = self._packet.track_descriptor
+        if is_counter:
+            descriptor.counter.SetInParent()
+        else:
+            descriptor.ClearField("counter")
         descriptor.uuid = self._count
         descriptor.parent_uuid = parent
         descriptor.name = name
@@ -107,11 +118,11 @@ class TrackTree:
         self._main[self._count] = name, parent, rank
         return self._count
 
-    def _shared(self, name: str, parent: int, rank: int) -> int:
+    def _shared(self, name: str, parent: int, rank: int, is_counter: bool = False) -> int:
         """The track of this name below the parent, new where there is none."""
         key = parent, name
         if key not in self._inner:
-            self._inner[key] = self._add(name, parent, rank)
+            self._inner[key] = self._add(name, parent, rank, is_counter)
         return self._inner[key]
 
     def _gpu(self, device: int) -> int:

@@ -428,6 +428,33 @@ def test_the_edges_of_an_event_are_records_of_one_name(mode: str) -> None:
 
 
 @proton.jit
+def returns_early(x_ptr, n):
+    pid = tl.program_id(0)
+    if pid >= n:
+        return
+    offs = pid * 128 + tl.arange(0, 128)
+    with proton.scope("load"):
+        x = tl.load(x_ptr + offs)
+    if tl.sum(x) < 0.0:
+        proton.mark("negative")
+        return
+    with proton.scope("store"):
+        tl.store(x_ptr + offs, tl.exp(x))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_early_returns(mode: str) -> None:
+    off = compiled(returns_early, tl.float32, 9)
+    on = compiled(returns_early, tl.float32, 9, instrumentation=MODES[mode])
+    assert instructions(on.asm["ptx"]) == instructions(off.asm["ptx"])
+    profile = on.metadata["profile"]
+    assert {scope["path"] for scope in profile["scopes"]} == {"load", "negative", "store"}
+    assert profile["emptied"] == []
+    # Every program that began ends, whichever way it took: it leaves one last clock.
+    assert on.asm["ptx"].count("%globaltimer; // proton") == 2
+
+
+@proton.jit
 def conditional(x_ptr, n, k):
     lane = tl.arange(0, 128)
     x = tl.load(x_ptr + lane)

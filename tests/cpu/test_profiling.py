@@ -396,3 +396,37 @@ def test_profiling_can_be_switched_off_from_outside(monkeypatch: pytest.MonkeyPa
     with proton.profile("off") as run:
         ring[(1,)](np.zeros(4, np.int32), 4)
     assert len(run.frame) == 0
+
+
+@proton.jit
+def returns_early(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid >= n:
+        return
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    with proton.scope("load"):
+        x = tl.load(x_ptr + offs)
+    if tl.sum(x) < 0.0:
+        proton.mark("negative")
+        return
+    with proton.scope("store"):
+        tl.store(out_ptr + offs, tl.exp(x))
+
+
+@pytest.mark.parametrize("placement", ["schedule", "program"])
+def test_early_returns(rng: np.random.Generator, placement: str, tmp_path: Path) -> None:
+    x = rng.uniform(0.0, 1.0, (6, 64)).astype(np.float32)
+    x[1] = -x[1]
+    out = np.zeros_like(x)
+    with proton.profile("early", placement=placement) as run:
+        returns_early[(6,)](x, out, 5, BLOCK=64)
+    np.testing.assert_allclose(out[[0, 2, 3, 4]], np.exp(x[[0, 2, 3, 4]]), rtol=1e-5)
+    assert not out[[1, 5]].any()
+    scopes = run.frame[run.frame.kind == "scope"]
+    # Where the schedule fuses them, a slice has both names.
+    assert set(scopes.program[scopes.name == "load"]) == {0, 1, 2, 3, 4}
+    stores = scopes[scopes.name.astype(str).str.contains("store")]
+    assert sorted(stores.program) == [0, 2, 3, 4]
+    assert list(run.marks.program) == [1]
+    assert len(run.emptied) == 0
+    assert_trace_equals_tables(run._run, tmp_path / "early.pftrace")

@@ -407,3 +407,24 @@ func.func @conditions_elsewhere(%m: memref<8xf32>, %x: f32, %c: i1) attributes {
   }
   return
 }
+
+// What follows a return under a condition is the else of an if: no glue, it has scopes inside.
+
+// CHECK-LABEL: func.func @after_a_return(
+// CHECK: scf.if
+// CHECK-NEXT: } else {
+// CHECK-NEXT: phase = "start", scope = "a"
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: phase = "end", scope = "a"
+// CHECK-NEXT: phase = "start", scope = "b"
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: phase = "end", scope = "b"
+func.func @after_a_return(%m: memref<8xf32>, %x: f32, %c: i1) attributes {tt.kernel, proton.scopes = ["a", "b"]} {
+  %c0 = arith.constant 0 : index
+  scf.if %c {
+  } else {
+    memref.store %x, %m[%c0] : memref<8xf32> loc("scope:a")
+    memref.store %x, %m[%c0] : memref<8xf32> loc("scope:b")
+  }
+  return
+}
