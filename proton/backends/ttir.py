@@ -3,6 +3,7 @@
 from proton.passes import Pass, Upstream
 from proton.transforms.combine import Combine
 from proton.transforms.loop_unroll import LoopUnroll
+from proton.transforms.number_iterations import NumberIterations
 from proton.transforms.place_records import PinRecords, StripRecords
 from proton.transforms.reorder_broadcast import ReorderBroadcast
 
@@ -11,7 +12,7 @@ def ttir_passes(placement: str | None) -> list[Pass]:
     """Target-independent simplification. `placement` is that of records; None compiles without."""
     return [
         # First, so that without instrumentation nothing of a scope is seen by any pass.
-        StripRecords() if placement is None else PinRecords(placement),
+        *([StripRecords()] if placement is None else [NumberIterations(), PinRecords(placement)]),
         Upstream("canonicalize,cse"),
         Combine(),
         ReorderBroadcast(),

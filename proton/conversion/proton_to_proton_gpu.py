@@ -19,6 +19,7 @@ from proton.dialect.proton import RECORDS
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
+from proton.transforms.number_iterations import ITERATION_FIELD, iteration_of
 from proton.transforms.place_records import SCOPES_ATTRIBUTE, TILE_INDICES
 
 TABLE_ATTRIBUTE = "proton.table"
@@ -151,12 +152,15 @@ class _Table:
         """The id of a record's scope."""
         is_mark = kind is Kind.MARK
         path = op.attributes["mark" if is_mark else "scope"].value
-        names = [name.value for name in op.attributes["names"]]
-        kinds = [name.value for name in op.attributes["kinds"]]
-        if len(names) > MAX_PAYLOAD_SLOTS:
+        fields = [
+            [name.value, kind.value]
+            for name, kind in zip(op.attributes["names"], op.attributes["kinds"], strict=True)
+            if name.value != ITERATION_FIELD
+        ]
+        if len(fields) > MAX_PAYLOAD_SLOTS:
             raise CompilationError(
                 f"a record holds at most {MAX_PAYLOAD_SLOTS} payload values, and {path} has "
-                f"{len(names)}",
+                f"{len(fields)}",
                 source_span(op.location),
                 "drop some, or use several scopes",
             )
@@ -167,7 +171,7 @@ class _Table:
             "path": path,
             "kind": "mark" if is_mark else "slice",
             "fused": len(members) > 1,
-            "payload": list(map(list, zip(names, kinds, strict=True))),
+            "payload": fields,
         }
         return self._id(entry, span)
 
@@ -248,7 +252,15 @@ class _Instrumenter:
             if "members" in op.attributes:
                 self.seen |= {member.value for member in op.attributes["members"]}
         scope_id = self.table.add(op, kind)
-        payload = list(op.opview.payload)
+        own = iteration_of(op)
+        names = [name.value for name in op.attributes["names"]]
+        payload = [
+            value
+            for value, name in zip(op.opview.payload, names, strict=True)
+            if name != ITERATION_FIELD
+        ]
+        if own is not None:
+            iteration = functools.partial(_truncated, own)
         number = functools.cache(iteration or _no_iteration)
         if iteration is not None and self.every > 1:
             sampled = _is_multiple(number(), self.every)
@@ -281,6 +293,11 @@ def _is_free(op: Any) -> bool:
 
 def _no_iteration() -> Any:
     return arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result
+
+
+def _truncated(number: Any) -> Any:
+    """An i64 that fits, as i32."""
+    return arith.TruncIOp(_i32(), number).result
 
 
 def _is_multiple(number: Any, factor: int) -> Any:

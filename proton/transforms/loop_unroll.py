@@ -28,13 +28,13 @@ class LoopUnroll(Pass):
     def run(self, module: Any) -> None:
         # Inner loops first: an outer loop then repeats what they have become.
         for loop in reversed(ops_named(module, "scf.for")):
-            factor = _factor(loop)
+            factor = unroll_factor(loop)
             if factor > 1 and _group_fits(loop, factor):
                 del loop.attributes[FACTOR]
                 _unroll(loop, factor)
 
 
-def _factor(loop: Any) -> int:
+def unroll_factor(loop: Any) -> int:
     """How often the loop asks to have its body; 1 where it does not."""
     if FACTOR not in loop.attributes:
         return 1

@@ -25,6 +25,7 @@ from proton.dialect.mlir import arith, ir
 from proton.dialect.proton import RECORDS, SCOPE_PREFIX, RecordOp
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
+from proton.transforms.number_iterations import ITERATION_FIELD, iteration_of
 
 SCOPES_ATTRIBUTE = "proton.scopes"  # on a function: all scope paths, in source order
 PINNED_ATTRIBUTE = "proton.pinned"  # on a function: nothing moves across records
@@ -248,7 +249,11 @@ class _Placer:
         self.order, self.work = order, work
         self.carriers = [op for op in carriers if _is_start(op)]
         self.conditional = _conditional(self.carriers)
-        self.entries = {c: _scope_of(c) for c in self.carriers if _scope_of(c) in self.conditional}
+        self.entries = {
+            c: _scope_of(c)
+            for c in self.carriers
+            if _scope_of(c) in self.conditional or iteration_of(c) is not None
+        }
         self.decided: set[Any] = set()  # carriers whose conditions some run has
 
     def place_block(self, block: Any, context: str) -> None:
@@ -317,6 +322,9 @@ class _Placer:
             attributes = carrier.attributes["names"], carrier.attributes["kinds"]
             for value, name, kind in zip(carrier.opview.payload, *attributes, strict=True):
                 text = name.value
+                if text == ITERATION_FIELD:
+                    payload.setdefault(text, (value, kind))
+                    continue
                 if text in payload and payload[text][0] != value:  # of two fused scopes
                     text = f"{member.rpartition('/')[2]}.{text}"
                 payload[text] = value, kind

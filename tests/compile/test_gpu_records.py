@@ -470,3 +470,26 @@ def test_conditions_leave_the_work_as_it_is(mode: str) -> None:
     on = compiled(conditional, tl.float32, 9, 4, instrumentation=MODES[mode])
     assert instructions(on.asm["ptx"]) == instructions(off.asm["ptx"])
     assert on.n_spills == 0
+
+
+@proton.jit
+def unrolled(x_ptr, n, FACTOR: tl.constexpr):
+    lane = tl.arange(0, 128)
+    x = tl.load(x_ptr + lane)
+    for i in tl.range(0, n, loop_unroll_factor=FACTOR):
+        with proton.scope("turn", i=i):
+            x = x * 0.5 + 1.0
+            tl.store(x_ptr + lane, x)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_scopes_of_unrolled_loops(mode: str) -> None:
+    """Each copy of the body has a slice of its own."""
+    off = compiled(unrolled, tl.float32, 9, FACTOR=4)
+    on = compiled(unrolled, tl.float32, 9, FACTOR=4, instrumentation=MODES[mode])
+    # Neighbours share a reading: five for the four copies, and two for what is left over.
+    assert on.asm["ttgir"].count("proton_gpu.read_counter") == 7
+    assert len(re.findall(r"proton_gpu\.\w+_record", on.asm["ttgir"])) == 5
+    (scope,) = on.metadata["profile"]["scopes"]
+    assert [name for name, _ in scope["payload"]] == ["i"]
+    assert off.n_spills == on.n_spills == 0

@@ -430,3 +430,42 @@ def test_early_returns(rng: np.random.Generator, placement: str, tmp_path: Path)
     assert list(run.marks.program) == [1]
     assert len(run.emptied) == 0
     assert_trace_equals_tables(run._run, tmp_path / "early.pftrace")
+
+
+@proton.jit
+def unrolled(x_ptr, first, last, STEP: tl.constexpr, FACTOR: tl.constexpr):
+    lane = tl.arange(0, 16)
+    x = tl.load(x_ptr + lane)
+    for i in tl.range(first, last, STEP, loop_unroll_factor=FACTOR):
+        with proton.scope("turn", i=i):
+            x = x * 0.5 + 1.0
+        tl.store(x_ptr + lane, x)  # or else the turns of a group become one pass
+        proton.mark("end", i)
+
+
+@pytest.mark.parametrize("placement", ["schedule", "program"])
+@pytest.mark.parametrize("factor", [1, 2, 3, 8])
+def test_iterations_of_unrolled_loops(
+    rng: np.random.Generator, placement: str, factor: int
+) -> None:
+    """Whole groups, what is left over, and loops that are shorter than a group."""
+    for trips in (0, 1, factor, 3 * factor, int(rng.integers(2, 40))):
+        first, step = int(rng.integers(-5, 6)), int(rng.integers(1, 4))
+        last = first + trips * step - int(rng.integers(0, step)) * (trips > 0)
+        x = np.zeros(16, np.float32)
+        with proton.profile("unrolled", placement=placement) as run:
+            unrolled[(1,)](x, first, last, step, factor)
+        values = list(range(first, last, step))
+        assert len(values) == trips
+        scopes = run.frame[run.frame.kind == "scope"]
+        assert list(scopes.iteration) == list(range(trips))
+        assert [p["i"] for p in scopes.payload] == values
+        assert [p["value"] for p in run.marks.payload] == values
+        assert list(run.marks.iteration) == list(range(trips))
+
+
+def test_every_counts_iterations_of_unrolled_loops() -> None:
+    with proton.profile("unrolled", every=3) as run:
+        unrolled[(1,)](np.zeros(16, np.float32), 0, 10, 1, 4)
+    scopes = run.frame[run.frame.kind == "scope"]
+    assert list(scopes.iteration) == [0, 3, 6, 9]
