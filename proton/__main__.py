@@ -106,6 +106,29 @@ def main(
             "written, which keeps the work of scopes apart at a price."
         ),
     ] = Placement.SCHEDULE,
+    every: Annotated[
+        int, typer.Option(min=1, help="Of what is recorded in loops, one iteration of so many.")
+    ] = 1,
+    granularity: Annotated[
+        str, typer.Option(help="GPU: the unit that records, warp, warp_2, ..., warp_group, cta.")
+    ] = "warp",
+    clock_bits: Annotated[int, typer.Option(help="GPU: of the clocks in records, 32 or 64.")] = 32,
+    buffer: Annotated[
+        str, typer.Option(help="GPU: where rings lie in the kernel, auto, shared or global.")
+    ] = "auto",
+    sample_warps: Annotated[
+        str, typer.Option(metavar="N,N,...", help="GPU: the warps that record; all if none.")
+    ] = "",
+    sample_programs: Annotated[
+        int, typer.Option(min=1, help="GPU: one program of so many records.")
+    ] = 1,
+    compare_run_time: Annotated[
+        bool,
+        typer.Option(
+            "--compare-run-time",
+            help="GPU: each second launch without records, for the run time of both kinds.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
 ) -> None:
     """Run a Python program, unmodified, and profile the kernels it launches.
@@ -128,6 +151,13 @@ def main(
         "strategy": strategy.value,
         "capacity": capacity,
         "placement": placement.value,
+        "every": every,
+        "granularity": granularity,
+        "clock_bits": clock_bits,
+        "buffer": buffer,
+        "sample_warps": _numbers(sample_warps),
+        "sample_programs": sample_programs,
+        "compare_run_time": compare_run_time,
     }
     try:
         proton.start(name or what.stem, **options)
@@ -143,6 +173,16 @@ def main(
     elif not _keep(session.finalize(), target, quiet):
         status = status or FAILED
     raise typer.Exit(status)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """`0,4` as numbers."""
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if not all(part.isdecimal() for part in parts):
+        raise typer.BadParameter(
+            f"numbers of warps are written as 0,4, got {text!r}", param_hint="'--sample-warps'"
+        )
+    return tuple(map(int, parts))
 
 
 def _check(program: Program, target: Path) -> None:

@@ -80,6 +80,48 @@ def test_options_reach_the_session(tmp_path: Path) -> None:
     assert run.totals.slices == 3
 
 
+def test_all_options_of_a_session_can_be_given(tmp_path: Path) -> None:
+    """The script prints what its session was started with."""
+    options = "--every 3 --granularity warp_2 --clock-bits 64 --buffer global"
+    options += " --sample-warps 0,4 --sample-programs 16 --compare-run-time -q"
+    text = (
+        "from proton.runtime import session\n"
+        "found = session.current()\n"
+        "print(found.key, found.compare_run_time)"
+    )
+    done = python(tmp_path, "-m", "proton", *options.split(), script(tmp_path, text))
+    assert (done.returncode, done.stderr) == (0, "")
+    *_, key = done.stdout.splitlines()
+    for part in (
+        "every=3",
+        "granularity='warp_2'",
+        "clock_bits=64",
+        "buffer='global'",
+        "sample_warps=(0, 4)",
+        "sample_programs=16",
+    ):
+        assert part in key
+    assert key.endswith(" True")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ("--sample-warps 0;4", "numbers of warps are written as 0,4"),
+        ("--sample-warps 99", "sample_warps must be numbers of warps from 0 to 31"),
+        ("--granularity lane", "granularity must be one of warp, warp_2"),
+        ("--buffer shared --strategy flush", "has no buffer in shared memory"),
+        ("--clock-bits 48", "clock_bits must be one of"),
+    ],
+)
+def test_options_that_there_are_not(tmp_path: Path, options: str, message: str) -> None:
+    done = python(tmp_path, "-m", "proton", *options.split(), script(tmp_path, ""))
+    assert done.returncode == 2
+    words = " ".join(done.stderr.replace("│", " ").split())
+    assert message in words
+    assert not (tmp_path / "work.proton").exists()
+
+
 def test_the_suffix_picks_the_format(tmp_path: Path) -> None:
     done = python(tmp_path, "-m", "proton", "-o", "a.csv", script(tmp_path, ""))
     assert done.returncode == 0, done.stderr
