@@ -36,6 +36,7 @@ from proton.kernels.matmul import matmul
 from proton.kernels.softmax import reference, softmax
 from proton.kernels.transpose import transpose
 from proton.kernels.vector_add import vector_add
+from tests.perfetto_equality import assert_trace_equals_tables
 
 CASES = FIRST_CASES + MORE_CASES
 ROOT = Path(__file__).parents[2]
@@ -72,7 +73,9 @@ def test_every_element_of_the_outputs_is_written(rng: np.random.Generator, case:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_profiling_changes_no_bit(rng: np.random.Generator, case: Case) -> None:
+def test_profiling_changes_no_bit_and_its_trace_is_right(
+    rng: np.random.Generator, tmp_path: Path, case: Case
+) -> None:
     inputs = case.inputs(rng, *SIZES[case][3])
     plain = case.launch(*inputs)
     with proton.profile("test") as run:
@@ -81,6 +84,7 @@ def test_profiling_changes_no_bit(rng: np.random.Generator, case: Case) -> None:
     assert all(a.tobytes() == b.tobytes() for a, b in pairs)
     assert run.totals.slices > 0
     assert run.totals.lost == 0
+    assert_trace_equals_tables(run, tmp_path / "run.pftrace")
 
 
 def test_rows_with_nan_and_infinities_have_the_softmax_of_numpy(rng: np.random.Generator) -> None:
