@@ -55,9 +55,7 @@ class Ring:
         """A piece; None where there is no room."""
         size = -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
         if not self.memory and size <= self.size:
-            with cuda.capture_aside():  # another thread may be capturing a graph
-                self.memory = cuda.allocate_device(self.size)
-                self.host = cuda.allocate_host(self.size)
+            self._allocate()
         with self.lock:
             if not self.pieces:
                 room = [(self.head, self.size), (0, self.size)]
@@ -76,6 +74,18 @@ class Ring:
                     self.pieces.append(piece)
                     return piece
         return None
+
+    def _allocate(self) -> None:
+        """The ring's memory; where there is not that much, the ring has no room for anything."""
+        with cuda.capture_aside():  # another thread may be capturing a graph
+            try:
+                self.memory = cuda.allocate_device(self.size)
+                self.host = cuda.allocate_host(self.size)
+            except cuda.CUDAError:
+                self.size = 0
+                if self.memory:
+                    cuda.release_device(self.memory)
+                self.memory = 0
 
     def send(self, piece: Piece, size: int, stream: int) -> None:
         """Queues the copy of a piece to the host, behind the kernel."""

@@ -248,19 +248,21 @@ class GPURecorder:
         return address
 
     def finish(self) -> tuple[list[Launch], list[GPUClock]]:
-        """The launches whose records have arrived, and the clocks.
+        """The launches whose records have arrived, and the clocks of their devices.
 
         After an error of a kernel the driver copies nothing more: those launches are not among
         them, and `error` says what it said.
         """
         clocks = {}
-        for device in self.devices.values():
-            try:
-                cuda.synchronize(device.device)
-                device.pairs.append(timer_pair(device.device))
-            except cuda.CUDAError as problem:
-                self.error = str(problem)
-            clocks[device.device] = _clock(device)
+        used = {recording.device for recording in self.pending}
+        for number, device in self.devices.items():
+            if number in used:
+                try:
+                    cuda.synchronize(number)
+                    device.pairs.append(timer_pair(number))
+                except cuda.CUDAError as problem:
+                    self.error = str(problem)
+                clocks[number] = _clock(device)
             device.ring.finish()
         launches = []
         for recording in self.pending:

@@ -5,6 +5,7 @@ have been touched already, so that page faults do not show as work, and keeps al
 the end, up to `knobs.profile_memory` bytes; launches beyond that run and are counted.
 """
 
+import contextlib
 import ctypes
 import platform
 import threading
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from proton.backends.nvidia.options import BUFFERS, GRANULARITIES, Instrumentation
-from proton.base.errors import ProfileError
+from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import MAX_WARPS
 from proton.compiler import GPUKernel
@@ -154,8 +155,10 @@ class Session:
         self.arena.take(1)
         device = cuda.device_in_use()
         if device is not None:
-            self.gpu = GPURecorder(self.key.clock_bits)
-            self.gpu.prepare(device)
+            recorder = GPURecorder(self.key.clock_bits)
+            with contextlib.suppress(ProtonError):  # a launch there says what is wrong
+                recorder.prepare(device)
+                self.gpu = recorder
         self.pairs = [clock_pair()]
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
 

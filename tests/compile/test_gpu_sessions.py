@@ -11,6 +11,7 @@ import time
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.base.errors import ProfileError
+from proton.base.errors import LaunchError, ProfileError
 from proton.runtime import cuda, gpu_graph, gpu_profile
 from proton.runtime import session as sessions
 from proton.runtime.gpu_buffers import Ring
@@ -456,6 +457,60 @@ def test_what_is_sampled_is_in_the_summary(driver: ProfilingDriver) -> None:
         rounds[2,](x, 5)
     facts = run.summary().facts["kernel rounds"]
     assert facts.endswith("only one program of 4, one iteration of 3, warps 0, 2")
+
+
+@proton.jit
+def on_the_cpu(x_ptr):
+    lane = tl.arange(0, 16)
+    with proton.scope("add"):
+        tl.store(x_ptr + lane, tl.load(x_ptr + lane) + 1.0)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_gpu_that_is_in_use_elsewhere_is_no_part_of_a_run_on_the_cpu(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_known: bool
+) -> None:
+    driver.in_use = 0
+    if not is_known:
+        unknown = LaunchError("GPU 0 has compute capability 3.5")
+        monkeypatch.setattr(gpu_profile, "calibrate", lambda *_: _raise(unknown))
+    with proton.profile("run") as run:
+        on_the_cpu[4,](np.zeros(16, np.float32))
+    assert run.totals.slices == 4
+    assert run.raw.gpus == []
+    assert not any(fact.startswith("GPU") for fact in run.summary().facts)
+    run.save(tmp_path / "run.pftrace")
+    assert proton.Run.load(run.save(tmp_path / "run.proton")).frame.equals(run.frame)
+    assert not driver.host
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+@pytest.mark.parametrize("where", ["allocate_device", "allocate_host"])
+def test_where_memory_is_short_there_is_no_ring(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    gpu_profile.RING_BYTES = 1 << 30
+    allocate = getattr(cuda, where)
+
+    def scarce(size: int) -> int:
+        if size >= 1 << 30:
+            raise cuda.CUDAError("CUDA_ERROR_OUT_OF_MEMORY")
+        return allocate(size)
+
+    monkeypatch.setattr(cuda, where, scarce)
+    if where == "allocate_host":
+        monkeypatch.setattr(cuda, "allocate_device", lambda size: driver._allocate_device(8))
+    with proton.profile("run") as run:
+        for _ in range(3):
+            rounds[2,](x, 5)
+    assert [event[0] for event in driver.events] == ["allocate", "launch", "copy", "release"] * 3
+    assert run.totals.launches == 3
+    assert not driver.arenas
 
 
 def test_a_slow_thread_holds_nobody_up(driver: ProfilingDriver) -> None:
