@@ -493,3 +493,24 @@ def test_scopes_of_unrolled_loops(mode: str) -> None:
     (scope,) = on.metadata["profile"]["scopes"]
     assert [name for name, _ in scope["payload"]] == ["i"]
     assert off.n_spills == on.n_spills == 0
+
+
+def test_every_choice_is_part_of_the_key() -> None:
+    choices = [
+        None,
+        Instrumentation(),
+        Instrumentation(strategy="flush"),
+        Instrumentation(capacity=16),
+        Instrumentation(placement="program"),
+        Instrumentation(clock_bits=64),
+        Instrumentation(granularity="cta"),
+        Instrumentation(buffer="global"),
+        Instrumentation(sample_warps=(1,)),
+        Instrumentation(sample_programs=2),
+        Instrumentation(every=2),
+    ]
+    keys = {
+        compiled(nested, tl.float32, tl.float32, 9, BLOCK=256, instrumentation=choice).key
+        for choice in choices
+    }
+    assert len(keys) == len(choices)
