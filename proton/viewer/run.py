@@ -160,7 +160,6 @@ class Run:
             "records": f"{t.written} written, {t.kept} kept",
             **self._gpu_facts(),
             **self._kernel_facts(),
-            **self._sampling_facts(),
             **{key: str(value) for key, value in self.raw.machine.items()},
         }
         return Summary(facts=facts, scopes=self.stats(), warnings=tuple(self._warnings()))
@@ -207,12 +206,6 @@ class Run:
                 same = sum(other == key or other.startswith(f"{key} #") for other in facts)
                 facts[f"{key} #{same + 1}" if same else key] = line
         return facts
-
-    def _sampling_facts(self) -> dict[str, str]:
-        """What of the loops was recorded, where it was not everything."""
-        found = {kernel.options.get("every") for kernel in self.kernels}
-        lines = [f"every {_ordinal(n)} iteration" for n in found if isinstance(n, int) and n > 1]
-        return {"loops": ", ".join(sorted(lines))} if lines else {}
 
     def _warnings(self) -> list[str]:
         t, lines = self.totals, []
@@ -308,12 +301,6 @@ class Run:
             file.write(opening + f'"{name}": {rows}'.encode())
             opening = b",\n"
         file.write(b"}\n")
-
-
-def _ordinal(number: int) -> str:
-    """2nd, 3rd, 4th, 11th, 21st, ..."""
-    last = 0 if number % 100 in (11, 12, 13) else number % 10
-    return str(number) + {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
 
 
 def _sampling(options: dict[str, Any]) -> str:

@@ -238,13 +238,11 @@ def test_every_nth_iteration_of_the_innermost_loop_is_kept(
     assert run.totals.written == run.totals.kept == 2 * (len(expected) + len(odd))
 
 
-@pytest.mark.parametrize(
-    ("every", "text"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (121, "121st")]
-)
-def test_a_summary_says_what_was_sampled(every: int, text: str) -> None:
+@pytest.mark.parametrize("every", [2, 121])
+def test_a_summary_says_what_was_sampled(every: int) -> None:
     with proton.profile("loops", every=every) as run:
         loops[(1,)](np.zeros(4, np.int32), 5, 5, 0, 1, 2)
-    assert run.summary().facts["loops"] == f"every {text} iteration"
+    assert run.summary().facts["kernel loops"] == f"only one iteration of {every}"
     assert run.kernels[0].options["every"] == every
 
 
@@ -258,7 +256,7 @@ def test_sampling_is_part_of_what_a_kernel_is_compiled_for() -> None:
     keys = [run.kernels[0].key for run in runs]
     assert keys[1] == keys[3]
     assert len(set(keys)) == 3
-    assert "loops" not in runs[0].summary().facts
+    assert "kernel loops" not in runs[0].summary().facts
 
 
 @pytest.mark.parametrize("every", [0, -1, 1.5, "2", True, None, 1 << 31])
