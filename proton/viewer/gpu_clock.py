@@ -28,7 +28,7 @@ RATE_ERROR = 0.01  # a launch that tells its rate less well takes the median of 
 # Two clocks that both count ns drift apart by less; pairs that tell the drift less well do not.
 MAX_DRIFT = 1e-4
 # The standard deviation of the rates of a launch's SMs, as a part of their mean: those of different
-# GPCs were 1e-4 to 2e-4 apart on an H200 (132 SMs at once, each waiting 1000 us of the timer).
+# SMs were 1e-4 to 2e-4 apart on an H200 (132 SMs at once, each waiting 1000 us of the timer).
 RATE_SPREAD = 2e-4
 MAX_GRAIN = 1024  # ns; no timer is coarser, but few values may have a larger divisor
 UNKNOWN_RATE = 1.0  # ns a cycle where nothing tells it; the error is then the launch's length
