@@ -44,7 +44,8 @@ def start(
     rings of strategy "circular" lie in `buffer` "shared" or "global" memory while the kernel runs;
     with "auto" in shared memory where a kernel has scopes in loops and that leaves as many programs
     on an SM as there were. Of the warps of a program those in `sample_warps` record (none named:
-    all), and of the programs each `sample_programs`-th. With `compare_run_time` each second launch
+    all; it is an error where a kernel has none of them), and of the programs each
+    `sample_programs`-th. With `compare_run_time` each second launch
     of a kernel runs as it would without profiling, and the run says the median time of both kinds
     (`run_ns` and `run_ns_off` in `run.kernels[...].options`).
     Raises ProfileError when a session is running.

@@ -102,12 +102,13 @@ class AllocateProfile(Pass):
         A unit whose records are known in number stores each once, where nothing waits for it, and
         is done.
         """
-        asked = _power_of_two(self.capacity or known) if self.capacity or known else 0
         if self.strategy != "circular" or self.buffer == "global" or not self.arch:
             return 0
         if self.buffer == "auto" and known:
             return 0
-        least, most = (asked, asked) if asked else (LEAST_IN_SHARED, MOST_IN_SHARED)
+        least, most = LEAST_IN_SHARED, MOST_IN_SHARED
+        if self.capacity or known:
+            least = most = _power_of_two(self.capacity or known)
         unit, threads = self.units * self._record_bytes(slots), WARP_SIZE * self._warps()
         facts, capacity = ARCHITECTURES[self.arch], most
         # Rings are copied 16 bytes at a time.

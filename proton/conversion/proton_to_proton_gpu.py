@@ -19,7 +19,7 @@ from proton.dialect.proton import RECORDS
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
-from proton.transforms.number_iterations import ITERATION_FIELD, iteration_of
+from proton.transforms.number_iterations import iteration_number, iteration_of, payload_of
 from proton.transforms.place_records import SCOPES_ATTRIBUTE, TILE_INDICES
 
 TABLE_ATTRIBUTE = "proton.table"
@@ -152,11 +152,7 @@ class _Table:
         """The id of a record's scope."""
         is_mark = kind is Kind.MARK
         path = op.attributes["mark" if is_mark else "scope"].value
-        fields = [
-            [name.value, kind.value]
-            for name, kind in zip(op.attributes["names"], op.attributes["kinds"], strict=True)
-            if name.value != ITERATION_FIELD
-        ]
+        fields = [[name, type_] for name, type_, _ in payload_of(op)]
         if len(fields) > MAX_PAYLOAD_SLOTS:
             raise CompilationError(
                 f"a record holds at most {MAX_PAYLOAD_SLOTS} payload values, and {path} has "
@@ -253,12 +249,7 @@ class _Instrumenter:
                 self.seen |= {member.value for member in op.attributes["members"]}
         scope_id = self.table.add(op, kind)
         own = iteration_of(op)
-        names = [name.value for name in op.attributes["names"]]
-        payload = [
-            value
-            for value, name in zip(op.opview.payload, names, strict=True)
-            if name != ITERATION_FIELD
-        ]
+        payload = [value for _, _, value in payload_of(op)]
         if own is not None:
             iteration = functools.partial(_truncated, own)
         number = functools.cache(iteration or _no_iteration)
@@ -313,16 +304,7 @@ def _loop_iteration(op: Any, outer: Callable[[], Any] | None) -> Callable[[], An
         return None
     if op.name != "scf.for":
         return outer
-
-    def emit() -> Any:
-        variable = op.regions[0].blocks[0].arguments[0]
-        lower, step = op.operands[0], op.operands[2]
-        count = arith.DivSIOp(arith.SubIOp(variable, lower).result, step).result
-        if isinstance(count.type, ir.IndexType):
-            return arith.IndexCastOp(_i32(), count).result
-        return count if count.type.width == 32 else arith.TruncIOp(_i32(), count).result
-
-    return emit
+    return functools.partial(iteration_number, op, 32)
 
 
 def _i32() -> Any:

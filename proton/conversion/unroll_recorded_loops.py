@@ -2,9 +2,8 @@
 
 At the end of a turn everything waits for the last store and for the compare. LLVM unrolls a short
 loop whose count it does not know as often as its size allows, and records make it longer, so it
-would be unrolled less than without them: a loop of eight multiply-adds and one scope cost 14 cycles
-a turn unrolled twice, 10 unrolled four times (as without records), 7 unrolled eight times
-(docs/decisions.md, 36). So this pass asks for that, by the size of the work alone.
+would be unrolled less than without them (docs/decisions.md, 36). So this pass asks for more turns,
+by the size of the work alone.
 """
 
 from dataclasses import dataclass

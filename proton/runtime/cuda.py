@@ -334,7 +334,6 @@ class Queue:
         """Gives device memory back, from a place in a stream on."""
         _check(self._free(address, stream), "cuMemFreeAsync")
 
-
     def new_event(self, is_timed: bool = False) -> int:
         """An event whose waiting thread sleeps."""
         flags = _SLEEPING if is_timed else _SLEEPING | _WITHOUT_TIME

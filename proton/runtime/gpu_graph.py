@@ -123,10 +123,12 @@ class CapturedLaunch:
 
 def capture(
     queue: cuda.Queue, device: int, stream: int, size: int, memory_left: int
-) -> CapturedLaunch:
-    """Memory for a launch that is captured next, and the clearing of its buffer; `memory_left`
-    (bytes, at least `size`) bounds the log."""
-    slots = max(1, min(LOG_BYTES, memory_left - size) // size)
+) -> CapturedLaunch | None:
+    """Memory for a launch that is captured next, and the clearing of its buffer; None where
+    `memory_left` (bytes) has no room for the buffer and one replay."""
+    slots = min(max(LOG_BYTES, size), memory_left - HEAD_BYTES - size) // size
+    if slots < 1:
+        return None
     with cuda.capture_aside():
         _functions(device)
         log = cuda.allocate_device(HEAD_BYTES + (1 + slots) * size)

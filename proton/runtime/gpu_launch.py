@@ -273,7 +273,7 @@ def _launch_profiled(
         launched = True
     finally:
         if timing is not None:
-            session.end_timing(timing, stream)
+            session.end_timing(timing, stream, launched)
         if recording is not None:
             session.end_gpu_launch(recording, launched)
     return plain.kernel if recording is None else kernel

@@ -45,9 +45,7 @@ def heap_of(profile: dict[str, Any]) -> Heap:
     if profile["strategy"] != "flush":
         return Heap()
     record = wire.record_bytes(profile["payload_slots"], profile["clock_bits"])
-    size = wire.chunk_bytes(
-        profile["capacity"], profile["payload_slots"], profile["clock_bits"]
-    )
+    size = wire.chunk_bytes(profile["capacity"], profile["payload_slots"], profile["clock_bits"])
     return Heap(max(1, knobs.profile_flush_memory // size), size, record)
 
 
@@ -68,7 +66,7 @@ class GPURecording:
     size: int  # of the blocks
     heap: Heap
     thread: int
-    host_start: int
+    host_start: int = 0
     host_end: int = 0
     address: int = 0
     host: int = 0
@@ -160,15 +158,19 @@ class GPURecorder:
         device: int,
         stream: int,
         memory_left: int,
-    ) -> GPURecording:
-        """A launch with a zeroed profile buffer, whose kernel is queued next; what it takes of the
-        memory that the session has left is at least its `bytes`."""
+    ) -> GPURecording | None:
+        """A launch with a zeroed profile buffer, whose kernel is queued next; None where that takes
+        more than is left of the session's memory."""
         found = GPURecording(
-            kernel, grid, capacity, path, device, stream, size, heap, host_thread(), 0
+            kernel, grid, capacity, path, device, stream, size, heap, host_thread()
         )
         if self.queue.is_capturing(stream):
             found.captured = capture(self.queue, device, stream, found.bytes, memory_left)
+            if found.captured is None:
+                return None
             found.address = found.captured.buffer
+        elif found.bytes > memory_left:
+            return None
         else:
             self._place(found)
         if heap.chunks:
@@ -208,10 +210,17 @@ class GPURecorder:
         self.queue.record(begin, stream)
         return Timing(kernel, is_recorded, begin, end)
 
-    def end_timing(self, timing: Timing, stream: int) -> None:
-        """Queues the event behind the launch."""
-        self.queue.record(timing.end, stream)
-        self.timings.append(timing)
+    def end_timing(self, timing: Timing, stream: int, counts: bool) -> None:
+        """Queues the event behind the launch, if its time `counts`."""
+        if counts:
+            self.queue.record(timing.end, stream)
+            self.timings.append(timing)
+        else:
+            self._release(timing)
+
+    def _release(self, timing: Timing) -> None:
+        self.queue.release_event(timing.begin)
+        self.queue.release_event(timing.end)
 
     def run_times(self) -> dict[int, dict[str, int]]:
         """Of each kernel that was timed the median run time, ns, with records (`run_ns`) and
@@ -223,8 +232,7 @@ class GPURecorder:
             name = "run_ns" if timing.is_recorded else "run_ns_off"
             times = found.setdefault(timing.kernel, {}).setdefault(name, [])
             times.append(self.queue.elapsed_ns(timing.begin, timing.end))
-            self.queue.release_event(timing.begin)
-            self.queue.release_event(timing.end)
+            self._release(timing)
         return {
             kernel: {name: round(float(np.median(times))) for name, times in by_name.items()}
             for kernel, by_name in found.items()

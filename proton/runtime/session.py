@@ -42,7 +42,7 @@ from proton.trace.model import (
 
 ARENA_BYTES = 16 << 20
 PLACEMENTS = ("schedule", "program")
-MAX_EVERY = (1 << 31) - 1  # iterations are numbered in 32 bits
+MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
 _FLUSH = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
 )
@@ -225,9 +225,6 @@ class Session:
             if self.gpu is None:
                 self.gpu = GPURecorder(self.key.clock_bits)
             self.gpu.prepare(device, stream)
-            if size + heap.size > self.memory_left:
-                self.dropped += 1
-                return None
             number = self._kernel_number(kernel, profile, options)
             if self.compare_run_time and self._is_plain_turn(self.gpu, number, stream):
                 return None
@@ -242,7 +239,10 @@ class Session:
                 stream,
                 self.memory_left,
             )
-            self.memory_left -= recording.taken
+            if recording is None:
+                self.dropped += 1
+            else:
+                self.memory_left -= recording.taken
             return recording
 
     def _is_plain_turn(self, gpu: GPURecorder, number: int, stream: int) -> bool:
@@ -266,11 +266,11 @@ class Session:
                 return None
             return self.gpu.begin_timing(number, recording is not None, stream)
 
-    def end_timing(self, timing: Timing, stream: int) -> None:
-        """The launch is queued."""
+    def end_timing(self, timing: Timing, stream: int, launched: bool) -> None:
+        """The launch is queued, or has failed."""
         with self.lock:
-            if self.gpu is not None and not self.finished:
-                self.gpu.end_timing(timing, stream)
+            assert self.gpu is not None
+            self.gpu.end_timing(timing, stream, launched and not self.finished)
 
     def end_gpu_launch(self, recording: GPURecording, launched: bool) -> None:
         """Queues the way of the launch's records to the host; one that failed, or that the session
@@ -368,10 +368,7 @@ def _check_instrumentation(
         raise ProfileError(
             f"capacity must lie in [0, {wire.MAX_CAPACITY}] records a program, got {capacity!r}"
         )
-    is_int = isinstance(every, int) and not isinstance(every, bool)
-    if not is_int or not 1 <= every <= MAX_EVERY:
-        raise ProfileError(f"every must be an integer in [1, {MAX_EVERY}], got {every!r}")
-    return strategy, capacity, placement, every
+    return strategy, capacity, placement, _check_count("every", every)
 
 
 def _check_warps(warps: Any) -> tuple[int, ...]:
@@ -384,8 +381,8 @@ def _check_warps(warps: Any) -> tuple[int, ...]:
 
 
 def _check_count(name: str, count: Any) -> int:
-    if type(count) is not int or not 1 <= count < 1 << 31:
-        raise ProfileError(f"{name} must be a positive int, got {count!r}")
+    if type(count) is not int or not 1 <= count <= MAX_COUNT:
+        raise ProfileError(f"{name} must be an integer in [1, {MAX_COUNT}], got {count!r}")
     return count
 
 

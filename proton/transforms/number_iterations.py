@@ -38,16 +38,36 @@ class NumberIterations(Pass):
             is_end = op.name == "proton.record" and op.attributes["phase"].value == "end"
             if loop is not None and not is_end and unroll_factor(loop) > 1:
                 with before(op):
-                    _numbered(op, _number(loop))
+                    _numbered(op, iteration_number(loop, 64))
                 op.erase()
+
+
+def payload_of(op: Any) -> list[tuple[str, str, Any]]:
+    """(name, kind, value) of each payload value of a record that is the user's."""
+    return [field for field in _fields(op) if field[0] != ITERATION_FIELD]
 
 
 def iteration_of(op: Any) -> Any:
     """The number of a record's iteration, i64, where the record has it; else None."""
-    for value, name in zip(op.opview.payload, op.attributes["names"], strict=True):
-        if name.value == ITERATION_FIELD:
-            return value
-    return None
+    return next((value for name, _, value in _fields(op) if name == ITERATION_FIELD), None)
+
+
+def _fields(op: Any) -> list[tuple[str, str, Any]]:
+    columns = op.attributes["names"], op.attributes["kinds"], op.opview.payload
+    return [(name.value, kind.value, value) for name, kind, value in zip(*columns, strict=True)]
+
+
+def iteration_number(loop: Any, bits: int) -> Any:
+    """Emits, in a loop's body, the number of its iteration, counted from 0, in so many bits."""
+    variable = loop.regions[0].blocks[0].arguments[0]
+    lower, step = loop.operands[0], loop.operands[2]
+    number = arith.DivSIOp(arith.SubIOp(variable, lower).result, step).result
+    type_ = ir.IntegerType.get_signless(bits)
+    if isinstance(number.type, ir.IndexType):
+        return arith.IndexCastOp(type_, number).result
+    if number.type.width > bits:
+        return arith.TruncIOp(type_, number).result
+    return number if number.type == type_ else arith.ExtSIOp(type_, number).result
 
 
 def _innermost_loop(op: Any) -> Any:
@@ -58,16 +78,6 @@ def _innermost_loop(op: Any) -> Any:
             return parent.operation
         parent = parent.operation.parent
     return None
-
-
-def _number(loop: Any) -> Any:
-    variable = loop.regions[0].blocks[0].arguments[0]
-    lower, step = loop.operands[0], loop.operands[2]
-    number = arith.DivSIOp(arith.SubIOp(variable, lower).result, step).result
-    i64 = ir.IntegerType.get_signless(64)
-    if isinstance(number.type, ir.IndexType):
-        return arith.IndexCastOp(i64, number).result
-    return number if number.type == i64 else arith.ExtSIOp(i64, number).result
 
 
 def _numbered(op: Any, number: Any) -> None:

@@ -27,8 +27,8 @@ from proton.viewer.decode import Decoded
 RATE_ERROR = 0.01  # a launch that tells its rate less well takes the median of those that do
 # Two clocks that both count ns drift apart by less; pairs that tell the drift less well do not.
 MAX_DRIFT = 1e-4
-# The standard deviation of the rates of a launch's SMs, as a part of their mean: those of different
-# SMs were 1e-4 to 2e-4 apart on an H200 (132 SMs at once, each waiting 1000 us of the timer).
+# The standard deviation of the rates of a launch's SMs, as a part of their mean. With one rate for
+# all, waits of 1 ms on 132 SMs of an H200 were off by up to 2.7e-4 (docs/decisions.md, 39).
 RATE_SPREAD = 2e-4
 MAX_GRAIN = 1024  # ns; no timer is coarser, but few values may have a larger divisor
 UNKNOWN_RATE = 1.0  # ns a cycle where nothing tells it; the error is then the launch's length

@@ -2,6 +2,8 @@
 process > GPU > SM > program > warp on a GPU, whose launches have a track beside its SMs. Counters
 lie below the units whose values they are."""
 
+from collections.abc import Callable
+
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
@@ -63,15 +65,15 @@ class TrackTree:
 
     def event_tracks(self, tracks: np.ndarray) -> np.ndarray:
         """The tracks of the events that these units started, each beside its unit's."""
-        units, number = np.unique(self.program_tracks[tracks], return_inverse=True)
-        found = [self._event_track(unit) for unit in units.tolist()]
-        return np.array(found, np.int64)[number]
+        return self._of_units(tracks, self._event_track)
 
     def counter_tracks(self, tracks: np.ndarray, name: str) -> np.ndarray:
         """The counters of this name below the tracks of these units."""
+        return self._of_units(tracks, lambda unit: self._shared(name, unit, 0, is_counter=True))
+
+    def _of_units(self, tracks: np.ndarray, track_of: Callable[[int], int]) -> np.ndarray:
         units, number = np.unique(self.program_tracks[tracks], return_inverse=True)
-        found = [self._shared(name, unit, 0, is_counter=True) for unit in units.tolist()]
-        return np.array(found, np.int64)[number]
+        return np.array([track_of(unit) for unit in units.tolist()], np.int64)[number]
 
     def _event_track(self, unit: int) -> int:
         if unit not in self._events:

@@ -47,6 +47,7 @@ class ProfilingDriver(FakeDriver):
     chunks: int = 0  # that the host says the heap has
     before_launch: Callable[[], Any] = lambda: None
     in_use: int | None = None
+    is_cleared: bool = False  # a buffer was, for the launch that is captured next
     arenas: dict[int, Any] = field(default_factory=dict)
     queued: list[int] = field(default_factory=list)  # events that there are
     recorded: dict[int, int] = field(default_factory=dict)  # what had been queued before each
@@ -94,6 +95,7 @@ class ProfilingDriver(FakeDriver):
 
     def clear(self, address: int, size: int, stream: int) -> None:
         if self.capturing:
+            self.is_cleared = True
             self.graph.append(lambda: ctypes.memset(address, 0, size))
         else:
             self.events.append(("clear", address, size))
@@ -172,7 +174,8 @@ class ProfilingDriver(FakeDriver):
         # A launch with records is queued behind the allocation of its buffer, its last argument,
         # unless that is in an arena.
         is_instrumented = bool(self.events) and self.events[-1][0] in ("allocate", "chunks")
-        is_instrumented |= self.capturing or gpu_profile.RING_BYTES > 0
+        is_instrumented |= self.is_cleared or gpu_profile.RING_BYTES > 0
+        self.is_cleared = False
         kinds = [ctypes.c_uint64, ctypes.c_int32][: self.arguments]
         self.read = kinds + [ctypes.c_uint64] * is_instrumented
         status = super()._launch(config, function, parameters, extra)
@@ -488,6 +491,46 @@ def _raise(error: Exception) -> Any:
     raise error
 
 
+def test_a_capture_takes_no_more_memory_than_is_left(driver: ProfilingDriver) -> None:
+    """It needs room for its buffer and one replay."""
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    size = block_bytes(WARPS, CAPACITY, 0, 32)
+    driver.in_use = 0
+    need = gpu_graph.HEAD_BYTES + 2 * size
+    for memory, arenas in ((need - 1, 0), (need, 1)):
+        with proton.knobs.scope(profile_memory=memory), proton.profile("run") as run:
+            driver.capturing = True
+            kernel = rounds[1,](x, 5)
+            driver.capturing = False
+        assert len(driver.arenas) == arenas
+        assert (kernel.metadata["profile"] is not None) == (arenas == 1)
+        assert run.totals.dropped_launches == 1 - arenas
+
+
+def test_a_launch_that_fails_has_no_run_time(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, _ = kernels()
+    x = driver.array("float32")
+
+    def fail(status: int, doing: str) -> None:
+        raise cuda.CUDAError(doing)
+
+    monkeypatch.setattr(cuda, "raise_error", fail)
+    with proton.profile("run", compare_run_time=True) as run:
+        rounds[2,](x, 5)
+        driver.status = 701
+        for _ in range(2):
+            with pytest.raises(cuda.CUDAError, match="launch of rounds"):
+                rounds[2,](x, 5)
+        driver.status = 0
+        rounds[2,](x, 5)
+    options = run.kernels[0].options
+    assert (options["run_ns"], options["run_ns_off"]) == (3000, 1000)
+    assert not driver.queued
+
+
 @pytest.mark.parametrize("where", ["allocate_device", "allocate_host"])
 def test_where_memory_is_short_there_is_no_ring(
     driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, where: str
@@ -685,7 +728,7 @@ def test_what_is_not_there_yet_says_so(driver: ProfilingDriver) -> None:
         with pytest.raises(ProfileError, match="sample_warps must be numbers of warps"):
             proton.start("run", sample_warps=warps)
     for count in (0, -1, 1.5, True):
-        with pytest.raises(ProfileError, match="sample_programs must be a positive int"):
+        with pytest.raises(ProfileError, match="sample_programs must be an integer in"):
             proton.start("run", sample_programs=count)
 
 

@@ -1,6 +1,5 @@
 """From a device function and a signature to a cubin for one architecture."""
 
-
 from proton.backends.nvidia.cubin import Assembler
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes

@@ -57,7 +57,6 @@ class Instrumentation:
         """The warps of a unit, in a program of so many."""
         return min(num_warps, GRANULARITIES[self.granularity] or num_warps)
 
-
     def sampled_units(self, num_warps: int) -> int:
         """A bit for each unit that records; 0 where none of the warps named is there."""
         units, size = num_warps // self.unit_warps(num_warps), self.unit_warps(num_warps)
