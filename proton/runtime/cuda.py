@@ -80,7 +80,8 @@ def target_of(device: int) -> GPUTarget:
 
 
 def current_device() -> int:
-    """The device whose context is current; device 0's primary context becomes it if none is."""
+    """torch's current device where torch is loaded, and its context is current then; else the
+    device whose context is current; device 0's primary context becomes it if none is."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.init()
@@ -103,11 +104,34 @@ def _primary_context(device: int) -> Any:
 
 
 def enter_primary_context(device: int) -> None:
-    """Makes the device's primary context current in this thread, if none is."""
+    """Makes the device's primary context current in this thread, unless one of its contexts is."""
+    if not _is_current(device):
+        _call(_driver().cuCtxSetCurrent, _primary_context(device))
+
+
+@contextlib.contextmanager
+def on_device(device: int) -> Iterator[None]:
+    """Makes the device's primary context current for a while, unless one of its contexts is."""
+    if _is_current(device):
+        yield
+        return
     driver = _driver()
-    device_count()
-    if not int(_call(driver.cuCtxGetCurrent)):
-        _call(driver.cuCtxSetCurrent, _primary_context(device))
+    _call(driver.cuCtxPushCurrent, _primary_context(device))
+    try:
+        yield
+    finally:
+        _call(driver.cuCtxPopCurrent)
+
+
+def _is_current(device: int) -> bool:
+    """Whether this thread's context is one of the device's."""
+    driver = _driver()
+    primary = _primary_context(device)
+    current = int(_call(driver.cuCtxGetCurrent))
+    # A context that is broken by a fault is not asked for its device.
+    return current == int(primary) or (
+        current != 0 and int(_call(driver.cuCtxGetDevice)) == device
+    )
 
 
 def load(cubin: bytes, name: str, shared: int) -> int:
@@ -171,8 +195,8 @@ def launch_function() -> Any:
 
 def synchronize(device: int) -> None:
     """Waits for everything on a device; raises what went wrong there."""
-    enter_primary_context(device)
-    _call(_driver().cuCtxSynchronize)
+    with on_device(device):
+        _call(_driver().cuCtxSynchronize)
 
 
 def device_name(device: int) -> str:

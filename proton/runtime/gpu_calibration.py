@@ -83,6 +83,11 @@ def _timer(device: int) -> _Timer:
 
 def timer_pair(device: int) -> TimerPair:
     """A pair, read as closely together as the host can."""
+    with cuda.on_device(device):
+        return _timer_pair(device)
+
+
+def _timer_pair(device: int) -> TimerPair:
     timer, best = _timer(device), None
     for _ in range(PAIR_TRIES):
         timer.cell.value = 0

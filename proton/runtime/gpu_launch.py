@@ -17,6 +17,7 @@ import functools
 import inspect
 import struct
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -44,6 +45,7 @@ OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
 MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of residency
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+_thread = threading.local()  # `has_context`: a launch of this thread was profiled before
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _CONFIG = "IIIIIIIxxxxQQIxxxx"  # CUlaunchConfig: grid, block, shared bytes, stream, no attributes
 _CONFIG_BYTES = struct.calcsize("<" + _CONFIG)
@@ -259,11 +261,14 @@ def _launch_profiled(
     passed: Sequence[Any],
 ) -> GPUKernel:
     """A launch within a session: of the instrumented kernel, if it has scopes."""
+    if not hasattr(_thread, "has_context"):
+        cuda.enter_primary_context(device)
+        _thread.has_context = True
     twin = plain.twins[session.key]
     kernel, recording = twin.variant.kernel, None
     if kernel.metadata["profile"] is not None:
         recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
-    timing = session.begin_timing(kernel, recording, stream)
+    timing = session.begin_timing(kernel, recording, device, stream)
     launched = False
     try:
         if recording is None:

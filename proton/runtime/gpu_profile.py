@@ -116,6 +116,7 @@ class Timing:
     """Events around a launch of a kernel, with records or without."""
 
     kernel: int
+    device: int
     is_recorded: bool
     begin: int
     end: int
@@ -204,11 +205,11 @@ class GPURecorder:
             self.queue.copy_to_host(recording.host, recording.address, size, stream)
             self.queue.release(recording.address, stream)
 
-    def begin_timing(self, kernel: int, is_recorded: bool, stream: int) -> Timing:
+    def begin_timing(self, kernel: int, device: int, is_recorded: bool, stream: int) -> Timing:
         """Queues the event before a launch."""
         begin, end = (self.queue.new_event(is_timed=True) for _ in range(2))
         self.queue.record(begin, stream)
-        return Timing(kernel, is_recorded, begin, end)
+        return Timing(kernel, device, is_recorded, begin, end)
 
     def end_timing(self, timing: Timing, stream: int, counts: bool) -> None:
         """Queues the event behind the launch, if its time `counts`."""
@@ -231,8 +232,9 @@ class GPURecorder:
         for timing in self.timings:
             name = "run_ns" if timing.is_recorded else "run_ns_off"
             times = found.setdefault(timing.kernel, {}).setdefault(name, [])
-            times.append(self.queue.elapsed_ns(timing.begin, timing.end))
-            self._release(timing)
+            with cuda.on_device(timing.device):
+                times.append(self.queue.elapsed_ns(timing.begin, timing.end))
+                self._release(timing)
         return {
             kernel: {name: round(float(np.median(times))) for name, times in by_name.items()}
             for kernel, by_name in found.items()
@@ -287,11 +289,15 @@ class GPURecorder:
             else:
                 launches.append(recording.launch(data))
         if not self.error:
-            for arena in self.arenas:
-                cuda.release_host(arena)
-            for device in self.devices.values():
-                device.ring.release()
+            self._release_memory()
         return launches, list(clocks.values())
+
+    def _release_memory(self) -> None:
+        for number, device in self.devices.items():
+            with cuda.on_device(number):
+                device.ring.release()
+                while self.arenas:
+                    cuda.release_host(self.arenas.pop())
 
     def _replays(self, recording: GPURecording, clock: GPUClock) -> list[Launch]:
         """The replays of a launch that went into a graph, in their order."""
@@ -299,7 +305,8 @@ class GPURecorder:
         if self.error:  # nothing can be read from the device any more
             self.lost += 1
             return []
-        count, buffers = recording.captured.replays()
+        with cuda.on_device(recording.device):
+            count, buffers = recording.captured.replays()
         self.lost += count - len(buffers)
         behind = int(clock.host_ns[0] - clock.timer_ns[0])
         timer = wire.header_offset("timer_start")

@@ -255,7 +255,7 @@ class Session:
         return turn % 2 == 1
 
     def begin_timing(
-        self, kernel: GPUKernel, recording: GPURecording | None, stream: int
+        self, kernel: GPUKernel, recording: GPURecording | None, device: int, stream: int
     ) -> Timing | None:
         """Begins to time a launch, if that was asked for and can be; then `end_timing` follows."""
         with self.lock:
@@ -264,7 +264,7 @@ class Session:
                 return None
             if self.gpu.queue.is_capturing(stream):
                 return None
-            return self.gpu.begin_timing(number, recording is not None, stream)
+            return self.gpu.begin_timing(number, device, recording is not None, stream)
 
     def end_timing(self, timing: Timing, stream: int, launched: bool) -> None:
         """The launch is queued, or has failed."""

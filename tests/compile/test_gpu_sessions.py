@@ -71,6 +71,7 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(cuda, "launch_once", self._launch_once)
         monkeypatch.setattr(gpu_profile, "RING_BYTES", 0)  # all from the pool
         monkeypatch.setattr(cuda, "enter_primary_context", lambda device: None)
+        monkeypatch.setattr(cuda, "on_device", lambda device: contextlib.nullcontext())
         monkeypatch.setattr(gpu_graph, "_functions", lambda device: (KEEP, COUNT))
         monkeypatch.setattr(cuda, "programs_per_sm", lambda function, threads, shared: 8)
         monkeypatch.setattr(gpu_profile, "calibrate", lambda device, bits: GPUCalibration(9.0, 2.0))

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +349,25 @@ def test_launches_on_several_streams_and_threads() -> None:
     assert run.totals.launches == 40
     assert run.totals.slices == 40 * 2 * 4 * 50
     assert len(set(run.launches.thread)) == 4
+
+
+def test_threads_that_are_new_to_cuda_record_and_end_sessions() -> None:
+    x, runs = torch().zeros(128, device="cuda"), []
+    with proton.profile("known"):  # the short way is there, and code that is loaded
+        body[(2,)](x, 50)
+
+    def in_a_new_thread(do: Callable[[], Any]) -> None:
+        thread = threading.Thread(target=lambda: runs.append(do()))
+        thread.start()
+        thread.join()
+
+    proton.start("launched there")
+    in_a_new_thread(lambda: body[(2,)](x, 50))
+    runs.append(proton.finalize())
+    proton.start("ended there")
+    body[(2,)](x, 50)
+    in_a_new_thread(proton.finalize)
+    assert [run.totals.slices for run in runs[1:]] == [2 * 4 * 50] * 2
 
 
 def test_kernels_of_the_cpu_and_of_a_gpu_in_one_run(tmp_path: Path) -> None:
