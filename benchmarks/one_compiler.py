@@ -93,7 +93,7 @@ def about_proton() -> str:
     import proton
     from proton.backends.nvidia import tools
 
-    return f"Proton {proton.__version__}, {described(tools.ptxas())}"
+    return f"Proton {proton.__version__}, {described(tools.ptxas(proton.GPUTarget('cuda', CAPABILITY)))}"
 
 
 def about_triton() -> str:

@@ -211,7 +211,7 @@ def _code_generator(options: Options) -> dict[str, Any]:
     """What else the machine code depends on."""
     if isinstance(options, GPUOptions):
         return {
-            "ptxas": tools.identity(tools.ptxas(), "nvidia-cuda-nvcc"),
+            "ptxas": tools.identity(tools.ptxas(options.target), tools.PTXAS_WHEEL),
             "libdevice": tools.identity(tools.libdevice(), "nvidia-nvvm"),
         }
     return {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import proton.language as tl
-from proton.backends.nvidia import cubin
+from proton.backends.nvidia import cubin, tools
 from proton.base.errors import PassError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import ARCHITECTURES, GPUTarget
@@ -140,20 +140,56 @@ def test_a_tool_that_a_knob_names(tmp_path: Path) -> None:
 
 # The assembler
 
+# What a stand-in says first.
+NEW = 'if [ "$1" = --version ]; then echo release 13.5; exit; fi\n'
 
-def assembled(ptx: str) -> cubin.Cubin:
-    with cubin.Assembler(GPUTarget("cuda", 90), "k") as assembler:
+
+def assembled(ptx: str, arch: int = 90) -> cubin.Cubin:
+    with cubin.Assembler(GPUTarget("cuda", arch), "k") as assembler:
         assembler.feed(ptx)
         return assembler.finish()
 
 
 def test_an_assembler_that_dies_before_it_has_read_anything(tmp_path: Path) -> None:
     tool = tmp_path / "ptxas"
-    tool.write_text("#!/bin/sh\necho no licence; exit 3\n")
+    tool.write_text(f"#!/bin/sh\n{NEW}echo no licence; exit 3\n")
     tool.chmod(0o755)
     refusal = "ptxas refused k: no licence"
     with knobs.scope(ptxas=str(tool)), pytest.raises(PassError, match=refusal):
         assembled("x" * (1 << 20))
+
+
+@pytest.mark.parametrize("version, sound", [("12.9", False), ("13.3", False), ("13.4", True)])
+@pytest.mark.parametrize("arch", CHIPS)
+def test_an_assembler_that_is_known_to_be_wrong_is_refused(
+    tmp_path: Path, arch: int, version: str, sound: bool
+) -> None:
+    tool = tmp_path / "ptxas"
+    tool.write_text(f"#!/bin/sh\necho 'Cuda compilation tools, release {version}, V{version}.73'\n")
+    tool.chmod(0o755)
+    kernel, arguments = CASES["add"]
+    with knobs.scope(ptxas=str(tool)):
+        if sound or arch not in (90, 100):
+            assert tools.ptxas(GPUTarget("cuda", arch)) == tool
+        else:
+            with pytest.raises(ProtonError, match=rf"{version}, which assembles wrong .*>=13\.4"):
+                kernel.warmup(*arguments, target=GPUTarget("cuda", arch))
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("operation", ["max", "min"])
+def test_the_assembler_keeps_the_sign_of_what_it_compares(arch: int, operation: str) -> None:
+    """It did not (the reason for the least version): `max(max(a, -b), c)` became a maximum of
+    three that read b."""
+    operand = "ld.global.b32 %r{0}, [%d1+{1}]; "
+    body = "".join(operand.format(n, 4 * n) for n in range(3)) + "neg.s32 %r3, %r1; "
+    body += f"{operation}.s32 %r4, %r0, %r3; {operation}.s32 %r5, %r4, %r2; "
+    head = ".version 8.7\n.target {}\n.address_size 64\n.visible .entry k(.param .u64 p) {{ "
+    ptx = head.format(CHIPS[arch]) + ".reg .b32 %r<6>; .reg .b64 %d1; ld.param.b64 %d1, [p]; "
+    ptx += body + "st.global.b32 [%d1], %r5; ret; }\n"
+    sass = cubin.disassemble(assembled(ptx, arch).code)
+    assert re.search(r"MNMX", sass)
+    assert re.search(r"(?m)[ ,(]-R\d+", sass)
 
 
 def test_ptx_that_the_assembler_refuses_says_its_words() -> None:
@@ -171,7 +207,7 @@ def test_ptx_that_the_assembler_refuses_says_its_words() -> None:
 )
 def test_words_of_the_assembler_that_are_an_error(tmp_path: Path, words: str, rule: str) -> None:
     tool = tmp_path / "ptxas"
-    tool.write_text(f'#!/bin/sh\nfor last; do :; done\necho "{words}"; : > "$last"\n')
+    tool.write_text(f'#!/bin/sh\n{NEW}for last; do :; done\necho "{words}"; : > "$last"\n')
     tool.chmod(0o755)
     with knobs.scope(ptxas=str(tool)), pytest.raises(PassError, match=rule):
         assembled("")

@@ -157,6 +157,31 @@ def test_extrema(rng: np.random.Generator, name: str, mode: str, dtype: str) -> 
     assert_number(got, want, dtype)
 
 
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("change, function", [("-", np.negative), ("~", np.invert)])
+@pytest.mark.parametrize("inner", ["maximum", "minimum"])
+@pytest.mark.parametrize("outer", ["maximum", "minimum"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_extrema_of_three(
+    rng: np.random.Generator,
+    dtype: str,
+    outer: str,
+    inner: str,
+    change: str,
+    function: Callable[..., Any],
+    place: int,
+) -> None:
+    """One instruction on some chips, for which some assemblers have dropped the sign."""
+    values = [sample(rng, dtype, SIZE) for _ in range(3)]
+    names = ["a", "b", "c"]
+    names[place] = f"({change}{names[place]})"
+    expression = f"tl.{outer}(tl.{inner}({names[0]}, {names[1]}), {names[2]})"
+    got = apply(expression, *((value, dtype) for value in values), out=dtype)
+    values[place] = function(values[place])
+    a, b, c = values
+    assert_same(got, getattr(np, outer)(getattr(np, inner)(a, b), c), dtype, values)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("mode", ["", ', propagate_nan="ALL"'])
 def test_clamp(rng: np.random.Generator, mode: str, dtype: str) -> None:

@@ -45,7 +45,7 @@ class Assembler:
         self.name = name
         self.folder = tempfile.TemporaryDirectory(prefix="proton-")
         self.result = Path(self.folder.name, f"{name}.cubin")
-        command = [str(tools.ptxas()), f"-arch={target.facts.chip}", "-v", "-lineinfo"]
+        command = [str(tools.ptxas(target)), f"-arch={target.facts.chip}", "-v", "-lineinfo"]
         self.process = subprocess.Popen(
             [*command, "/dev/stdin", "-o", str(self.result)],
             stdin=subprocess.PIPE,

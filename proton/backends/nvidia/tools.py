@@ -2,12 +2,20 @@
 
 import functools
 import importlib.util
+import re
 import shutil
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
+from proton.base.targets import GPUTarget
+
+PTXAS_WHEEL = "nvidia-cuda-nvcc"
+# For the chips that have a maximum of three integers (docs/decisions.md, 44).
+SOUND_PTXAS = (13, 4)
+_WITH_MAXIMUM_OF_THREE = (90, 100)
 
 
 def find(knob: str, relative: str, package: str) -> Path:
@@ -55,12 +63,36 @@ def _in_wheels(relative: str) -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
+def _is_of_wheels(path: Path) -> bool:
+    return any(root in path.parents for root in _wheels())
+
+
 _version = functools.cache(metadata.version)
 
 
-def ptxas() -> Path:
-    """The assembler."""
-    return find("ptxas", "bin/ptxas", "nvidia-cuda-nvcc")
+def ptxas(target: GPUTarget) -> Path:
+    """The assembler; raises ProtonError where it is one that assembles wrong code for the target."""
+    path = find("ptxas", "bin/ptxas", PTXAS_WHEEL)
+    if target.arch in _WITH_MAXIMUM_OF_THREE and (found := _ptxas_version(path)) < SOUND_PTXAS:
+        raise ProtonError(
+            f"{path} is of version {found[0]}.{found[1]}, which assembles wrong code for {target}: "
+            "it drops the sign of an integer in max(max(a, -b), c); install "
+            f'"{PTXAS_WHEEL}>={SOUND_PTXAS[0]}.{SOUND_PTXAS[1]}", and leave PROTON_PTXAS unset'
+        )
+    return path
+
+
+@functools.cache
+def _ptxas_version(path: Path) -> tuple[int, int]:
+    if _is_of_wheels(path):
+        text = _version(PTXAS_WHEEL)
+    else:
+        run = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+        text = run.stdout.rpartition("release ")[2]
+    numbers = re.match(r"(\d+)\.(\d+)", text)
+    if numbers is None:
+        raise ProtonError(f"{path} does not say its version, as ptxas does")
+    return int(numbers[1]), int(numbers[2])
 
 
 def nvdisasm() -> Path:
@@ -75,7 +107,7 @@ def libdevice() -> Path:
 
 def identity(path: Path, package: str) -> str:
     """What tells one version of a file from another, for the cache's key."""
-    if any(root in path.parents for root in _wheels()):
+    if _is_of_wheels(path):
         return f"{package} {_version(package)}"
     status = path.stat()
     return f"{path} {status.st_size} {status.st_mtime_ns}"
