@@ -93,7 +93,8 @@ def about_proton() -> str:
     import proton
     from proton.backends.nvidia import tools
 
-    return f"Proton {proton.__version__}, {described(tools.ptxas(proton.GPUTarget('cuda', CAPABILITY)))}"
+    used = tools.ptxas(proton.GPUTarget("cuda", CAPABILITY))
+    return f"Proton {proton.__version__}, {described(used)}"
 
 
 def about_triton() -> str:

@@ -146,12 +146,12 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
         cuda.synchronize(device)
         data = cuda.host_bytes(host, size)[segment:]
         records = data[: _CAPACITY * dtype.itemsize].view(dtype)
+        elapsed = records["end"] - records["start"]  # also where the clock began anew between them
         written = ITERATIONS + 1 if inner else 1
-        newest = records[(written - 1) % profile["capacity"]]
-        outers.append(float(newest["end"] - newest["start"]))
+        outer = (written - 1) % profile["capacity"]
+        outers.append(float(elapsed[outer]))
         if inner:
-            others = np.delete(records, (written - 1) % profile["capacity"])
-            inners.append(float(np.median(others["end"] - others["start"])))
+            inners.append(float(np.median(np.delete(elapsed, outer))))
     queue.release(memory, stream)
     cuda.synchronize(device)
     cuda.release_host(host)

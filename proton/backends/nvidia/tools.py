@@ -71,7 +71,7 @@ _version = functools.cache(metadata.version)
 
 
 def ptxas(target: GPUTarget) -> Path:
-    """The assembler; raises ProtonError where it is one that assembles wrong code for the target."""
+    """The assembler; raises ProtonError where it assembles wrong code for the target."""
     path = find("ptxas", "bin/ptxas", PTXAS_WHEEL)
     if target.arch in _WITH_MAXIMUM_OF_THREE and (found := _ptxas_version(path)) < SOUND_PTXAS:
         raise ProtonError(
