@@ -7,6 +7,7 @@ leaves a reproducer that `proton-opt` runs.
 """
 
 import dataclasses
+import functools
 import re
 import sys
 import tempfile
@@ -54,12 +55,19 @@ class Upstream(Pass):
     text: str
 
     def run(self, module: Any) -> None:
-        manager = PassManager.parse(f"builtin.module({self.text})")
+        manager = _manager(module.context, self.text)
         manager.enable_verifier(knobs.verify_each)
         manager.run(module.operation)
 
     def __str__(self) -> str:
         return self.text
+
+
+@functools.cache
+def _manager(context: Any, text: str) -> Any:
+    """Passes that are ready to run, kept for the next module: they collect the patterns of all
+    dialects of the context before they first run, which takes longer than most runs."""
+    return PassManager.parse(f"builtin.module({text})", context)
 
 
 REGISTRY: dict[str, type[Pass]] = {}

@@ -14,7 +14,7 @@ from proton import passes
 from proton.base.errors import CompilationError, PassError
 from proton.base.knobs import knobs
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import PassManager, ir
 from proton.passes import Pass, Pipeline, Upstream, parse_pipeline
 from proton.tools.opt import app
 
@@ -189,6 +189,47 @@ def test_invalid_ir_is_found_after_the_pass_that_made_it() -> None:
 def test_an_unknown_upstream_pass_is_a_pass_error() -> None:
     with pytest.raises(PassError, match="no-such-pass"):
         run(Pipeline(parse_pipeline("no-such-pass")))
+
+
+# Passes of MLIR's own are kept for the next module
+
+TWICE = """
+func.func @kernel(%x: i32) -> i32 {
+  %a = arith.addi %x, %x : i32
+  %b = arith.addi %x, %x : i32
+  %c = arith.muli %a, %b : i32
+  return %c : i32
+}
+"""
+
+
+def test_kept_passes_do_the_same_to_every_module() -> None:
+    step = Upstream("canonicalize,cse")
+    fresh = []
+    for text in (TEXT, TWICE):
+        with mlir_context():
+            module = ir.Module.parse(text)
+            PassManager.parse(f"builtin.module({step})").run(module.operation)
+            fresh.append(str(module))
+    assert fresh[1].count("arith.addi") == 1
+    for _ in range(3):
+        assert [run(Pipeline([step]), text) for text in (TEXT, TWICE)] == fresh
+
+
+def test_passes_that_met_invalid_ir_work_on_the_next_module() -> None:
+    """They verify while a knob says so, and no longer."""
+    step = Upstream("loop-invariant-code-motion")  # it keeps what nobody uses
+    want = run(Pipeline([step]), TWICE)
+    for verify_each in (True, False, True):
+        with mlir_context(), knobs.scope(verify_each=verify_each):
+            broken = ir.Module.parse(TEXT)
+            BreakIR().run(broken)
+            if verify_each:
+                with pytest.raises(ir.MLIRError, match="axis must lie"):
+                    step.run(broken)
+            else:
+                step.run(broken)
+        assert run(Pipeline([step]), TWICE) == want
 
 
 # Timings
