@@ -78,7 +78,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
         Membar(),
         TTGToLLVM(),
         Upstream(
-            "convert-scf-to-cf,convert-arith-to-llvm,convert-math-to-llvm,convert-func-to-llvm,"
+            "convert-vector-to-llvm,convert-scf-to-cf,convert-arith-to-llvm,convert-math-to-llvm,convert-func-to-llvm,"
             "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse"
         ),
         *([UnrollRecordedLoops()] if instrumentation is not None else []),

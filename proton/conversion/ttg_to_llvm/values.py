@@ -125,14 +125,13 @@ def concatenate(parts: Sequence[Any]) -> Any:
 
 def from_elements(values: Sequence[Any]) -> Any:
     """Scalars as a vector."""
-    result = poison(vector(len(values), values[0].type))
-    for index, value in enumerate(values):
-        result = insert(result, value, index)
-    return result
+    return create("vector.from_elements", vector(len(values), values[0].type), *values)
 
 
 def to_elements(value: Any) -> list[Any]:
-    return [extract(value, index) for index in range(count_of(value))]
+    """The elements of a vector, in order."""
+    types = [element(value)] * count_of(value)
+    return list(ir.Operation.create("vector.to_elements", types, [value]).results)
 
 
 def bitcast(value: Any, type_: Any) -> Any:
