@@ -103,6 +103,15 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
+def _indent(tree: ast.AST, by: int) -> None:
+    """Moves all columns to the right."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
+            node.col_offset += by
+            if node.end_col_offset is not None:
+                node.end_col_offset += by
+
+
 class DeviceFunction:
     """A function in the tile language; `proton.jit` adds launching to it."""
 
@@ -147,7 +156,7 @@ class DeviceFunction:
         if self._tree is None:
             text, first, indent = self._read_source()
             try:
-                tree = ast.parse(text).body[0]
+                tree = ast.parse("\n" * (first - 1) + text).body[0]
             except SyntaxError as error:
                 raise UnsupportedLanguageConstruct(
                     f"the source of {self.__name__} does not stand alone ({error.msg})",
@@ -160,12 +169,8 @@ class DeviceFunction:
                     SourceSpan(file=self.file, line=first),
                     hint="write the kernel as a plain def",
                 )
-            ast.increment_lineno(tree, first - 1)
-            for node in ast.walk(tree):
-                if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
-                    node.col_offset += indent
-                    if node.end_col_offset is not None:
-                        node.end_col_offset += indent
+            if indent:
+                _indent(tree, indent)
             self._tree = tree
         return self._tree
 
@@ -178,11 +183,16 @@ class DeviceFunction:
         return self.__globals__[name]
 
     @functools.cached_property
+    def _names(self) -> list[ast.Name | ast.Attribute]:
+        """All names and attributes of the body."""
+        return [n for n in ast.walk(self.parse()) if isinstance(n, ast.Name | ast.Attribute)]
+
+    @functools.cached_property
     def bound_names(self) -> frozenset[str]:
         """Parameters and everything the body assigns: these names are local."""
         stored = {
             node.id
-            for node in ast.walk(self.parse())
+            for node in self._names
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
         return frozenset(self.arg_names) | stored
@@ -220,9 +230,8 @@ class DeviceFunction:
         """What the body reads of its surroundings, by its text: names and their attributes."""
         return {
             text: node
-            for node in ast.walk(self.parse())
-            if isinstance(node, ast.Name | ast.Attribute)
-            and isinstance(node.ctx, ast.Load)
+            for node in self._names
+            if isinstance(node.ctx, ast.Load)
             and (text := _dotted(node))
             and text.partition(".")[0] not in self.bound_names
         }
