@@ -87,7 +87,7 @@ class AllocateProfile(Pass):
         if not capacity:
             capacity = _power_of_two(self.capacity or known or GPU_CAPACITY)
             return self._layout(capacity, slots) | {"ring": None} | self._sampling()
-        ring = _aligned(used)
+        ring = wire.aligned(used, wire.RECORD_ALIGNMENT)
         end = ring + self.units * capacity * self._record_bytes(slots)
         function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), end)
         return self._layout(capacity, slots) | {"ring": ring} | self._sampling()
@@ -114,7 +114,7 @@ class AllocateProfile(Pass):
         # Rings are copied 16 bytes at a time.
         whole = 2 if self._record_bytes(slots) % wire.RECORD_ALIGNMENT else 1
         while capacity >= least:
-            end = _aligned(used) + capacity * unit
+            end = wire.aligned(used, wire.RECORD_ALIGNMENT) + capacity * unit
             if facts.programs_per_sm(threads, end) == facts.programs_per_sm(threads, used):
                 return max(whole, capacity)
             capacity //= 2
@@ -172,7 +172,3 @@ def in_loop(op: Any) -> bool:
 
 def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
-
-
-def _aligned(size: int) -> int:
-    return -(-size // wire.RECORD_ALIGNMENT) * wire.RECORD_ALIGNMENT

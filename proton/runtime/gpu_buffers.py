@@ -53,7 +53,7 @@ class Ring:
 
     def take(self, size: int) -> Piece | None:
         """A piece; None where there is no room."""
-        size = -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
+        size = wire.aligned(size, wire.BLOCK_ALIGNMENT)
         if not self.memory and size <= self.size:
             self._allocate()
         with self.lock:

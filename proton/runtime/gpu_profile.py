@@ -254,7 +254,7 @@ class GPURecorder:
                 self.arenas.append(cuda.allocate_host(max(PINNED_BYTES, size)))
             self.used = 0
         address = self.arenas[-1] + self.used
-        self.used += -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
+        self.used += wire.aligned(size, wire.BLOCK_ALIGNMENT)
         return address
 
     def finish(self) -> tuple[list[Launch], list[GPUClock]]:
@@ -293,6 +293,7 @@ class GPURecorder:
         return launches, list(clocks.values())
 
     def _release_memory(self) -> None:
+        """In the contexts of the devices; pinned memory belongs to all of them."""
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 device.ring.release()

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from proton.backends.nvidia.options import BUFFERS, GRANULARITIES, Instrumentation
+from proton.backends.nvidia.options import Instrumentation
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import MAX_WARPS
@@ -95,7 +95,7 @@ class Arena:
             self.block.fill(0)  # touches every page, unlike np.zeros
             self.used = -self.block.ctypes.data % wire.BLOCK_ALIGNMENT
         piece = self.block[self.used : self.used + size]
-        self.used += -(-size // wire.BLOCK_ALIGNMENT) * wire.BLOCK_ALIGNMENT
+        self.used += wire.aligned(size, wire.BLOCK_ALIGNMENT)
         return piece
 
 
@@ -120,13 +120,6 @@ class Session:
         self.instrumentation = _check_instrumentation(strategy, capacity, placement, every)
         if clock_bits not in wire.CLOCK_BITS:
             raise ProfileError(f"clock_bits must be one of {wire.CLOCK_BITS}, got {clock_bits!r}")
-        if granularity not in GRANULARITIES:
-            known = ", ".join(GRANULARITIES)
-            raise ProfileError(f"granularity must be one of {known}, got {granularity!r}")
-        if buffer not in BUFFERS:
-            raise ProfileError(f"buffer must be one of {', '.join(BUFFERS)}, got {buffer!r}")
-        if buffer == "shared" and strategy != "circular":
-            raise ProfileError(f'strategy {strategy!r} has no buffer in shared memory; use "auto"')
         # What instrumented code for a GPU depends on.
         self.key = Instrumentation(
             strategy,

@@ -153,13 +153,18 @@ HEAP_HEAD = np.dtype([("taken", "<u4"), ("chunks", "<u4"), ("padding", "<u8")])
 CHUNK_HEAD = np.dtype([("program", "<u4"), ("unit", "<u4"), ("first", "<u8")])
 
 
+def aligned(size: int, alignment: int) -> int:
+    """The least multiple of an alignment that is not below a size."""
+    return -(-size // alignment) * alignment
+
+
 def chunk_bytes(capacity: int, payload_slots: int, clock_bits: int) -> int:
     """Bytes of one chunk of a heap, padded to RECORD_ALIGNMENT."""
     end = CHUNK_HEAD.itemsize + capacity * record_bytes(payload_slots, clock_bits)
-    return -(-end // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
+    return aligned(end, RECORD_ALIGNMENT)
 
 
 def block_bytes(units: int, capacity: int, payload_slots: int, clock_bits: int = 64) -> int:
     """Bytes of one program's block, padded to BLOCK_ALIGNMENT."""
     end = segments_offset(units) + units * capacity * record_bytes(payload_slots, clock_bits)
-    return -(-end // BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT
+    return aligned(end, BLOCK_ALIGNMENT)

@@ -13,7 +13,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.backends.nvidia.options import Instrumentation
-from proton.base.errors import CompilationError
+from proton.base.errors import CompilationError, ProfileError
 from proton.base.targets import GPUTarget
 from proton.compiler import GPUKernel
 from proton.kernels import CASES, MORE_CASES, Case, arrays
@@ -249,7 +249,7 @@ def test_units_of_several_warps(
 
 
 def test_a_granularity_that_there_is_not() -> None:
-    with pytest.raises(CompilationError, match="granularity must be one of warp, warp_2"):
+    with pytest.raises(ProfileError, match="granularity must be one of warp, warp_2"):
         Instrumentation(granularity="thread")
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from proton.base.errors import CompilationError
+from proton.base.errors import CompilationError, ProfileError
 from proton.base.targets import MAX_REGISTERS, MAX_WARPS, GPUTarget
 
 # Warps of a unit that records: of which the first does. 0 is a whole program.
@@ -31,7 +31,7 @@ class Instrumentation:
     "global" memory, or in shared memory where that costs no residency ("auto"). Of the warps of a
     program those in `sample_warps` record (none named: all), of the programs each
     `sample_programs`-th, and of the scopes in a loop each `every`-th iteration. Raises
-    CompilationError for a granularity or a buffer that there is not.
+    ProfileError for a granularity or a buffer that there is not.
     """
 
     strategy: str = "circular"
@@ -45,13 +45,13 @@ class Instrumentation:
     every: int = 1
 
     def __post_init__(self) -> None:
-        if self.buffer not in BUFFERS:
-            raise _invalid("buffer", f"one of {', '.join(BUFFERS)}", self.buffer)
+        for name, known in (("buffer", BUFFERS), ("granularity", GRANULARITIES)):
+            if (value := getattr(self, name)) not in known:
+                raise ProfileError(f"{name} must be one of {', '.join(known)}, got {value!r}")
         if self.buffer == "shared" and self.strategy != "circular":
-            raise _invalid("buffer", f'"auto" or "global" under strategy {self.strategy}', "shared")
-        if self.granularity not in GRANULARITIES:
-            known = ", ".join(GRANULARITIES)
-            raise _invalid("granularity", f"one of {known}", self.granularity)
+            raise ProfileError(
+                f'strategy {self.strategy!r} has no buffer in shared memory; use "auto"'
+            )
 
     def unit_warps(self, num_warps: int) -> int:
         """The warps of a unit, in a program of so many."""
