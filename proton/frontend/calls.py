@@ -58,9 +58,14 @@ def call(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], in_place
     if fn.noinline and g.functions is not None and not in_place:
         return _call_function(g, fn, env)
     callee = g.callee(fn, env, functions=None if in_place else g.functions)
-    outcome = callee.run(fn.parse().body)
+    return _run(callee, fn)
+
+
+def _run(callee: Any, fn: DeviceFunction) -> Any:
+    """Compiles the body; what it returns."""
+    outcome = callee.run(fn.parse().body, tail=True)
     callee.check_scopes_closed()
-    return None if outcome is None else outcome.value
+    return outcome.value
 
 
 def _bind(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +123,6 @@ def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
     """Compiles `fn` as a private function of the module."""
     module, name = g.functions.module, g.functions.new_name(fn.__name__)
     inputs = [to_ir(value.type) for value in _tensors(tuple(env.values()))]
-    body = fn.parse().body
     location = ir.Location.file(fn.file, fn.parse().lineno, 1)
     with ir.InsertionPoint(module.body), location:
         function = func.FuncOp(name, (inputs, []), visibility="private")
@@ -128,9 +132,7 @@ def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
     own = {parameter: _with_handles(value, arguments) for parameter, value in env.items()}
     callee = g.callee(fn, own, functions=g.functions, own_function=True)
     with ir.InsertionPoint(block), location:
-        outcome = callee.run(body)
-        callee.check_scopes_closed()
-        value = None if outcome is None else outcome.value
+        value = _run(callee, fn)
         results = list(_tensors(value))
         func.ReturnOp([result.handle for result in results])
     type_ = ir.FunctionType.get(inputs, [to_ir(result.type) for result in results])

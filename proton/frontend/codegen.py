@@ -7,7 +7,7 @@ location, or kept (calls.py); a scope is a name location around everything compi
 
 import ast
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +21,10 @@ from proton.base.errors import (
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
 from proton.dialect.mlir import func, ir
-from proton.frontend import calls, control_flow, expressions
+from proton.frontend import branches, calls, expressions, loops
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.builder import as_tensor, constant, emit, error, string_attr, to_ir
-from proton.frontend.flow import Returned, Undefined
+from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
 from proton.language import profiling
 from proton.language import types as ty
@@ -80,6 +80,7 @@ class Generator:
         self.block_scope = len(self.scopes)  # the first of the block: it may exit those from here
         self.depth: int = caller.depth + 1 if caller else 0
         self.loop_depth = 0
+        self.block_depth: int = caller.block_depth if caller else 0
 
     # Places
 
@@ -167,33 +168,35 @@ class Generator:
 
     # Statements
 
-    def run(self, statements: list[ast.stmt]) -> Returned | None:
-        """Compiles statements in order, up to a return."""
-        for index, statement in enumerate(statements):
-            with self.at(statement):
-                rest = statements[index + 1 :]
-                if isinstance(statement, ast.If) and control_flow.contains_return(statement):
-                    outcome, consumed = control_flow.compile_if_with_return(self, statement, rest)
-                    if consumed:
-                        return outcome
-                else:
-                    outcome = self._statement(statement)
-                if outcome is not None:
-                    return outcome
-        return None
+    def run(self, statements: Sequence[ast.stmt], *, tail: bool = False) -> Outcome:
+        """Compiles statements in order, up to a return; how they end.
 
-    def _statement(self, node: ast.stmt) -> Returned | None:
+        `tail` says that the function ends behind them: falling off its end returns None.
+        """
+        index = 0
+        while index < len(statements):
+            statement = statements[index]
+            index += 1
+            with self.at(statement):
+                if isinstance(statement, ast.If):
+                    left = branches.compile_if(self, statement, list(statements[index:]), tail)
+                    if not isinstance(left, list):
+                        return left
+                    statements, index = left, 0
+                elif (outcome := self._statement(statement)) is not None:
+                    return outcome
+        return Returned(None) if tail else None
+
+    def _statement(self, node: ast.stmt) -> Outcome:
         match node:
             case ast.Return():
                 return self._return(node)
             case ast.With():
                 return self._with(node)
-            case ast.If():
-                control_flow.compile_if(self, node)
             case ast.For():
-                control_flow.compile_for(self, node)
+                loops.compile_for(self, node)
             case ast.While():
-                control_flow.compile_while(self, node)
+                loops.compile_while(self, node)
             case ast.Assign():
                 value = self.evaluate(node.value)
                 for target in node.targets:
@@ -309,7 +312,7 @@ class Generator:
 
     # Scopes
 
-    def _with(self, node: ast.With) -> Returned | None:
+    def _with(self, node: ast.With) -> Outcome:
         outer = len(self.scopes)
         try:
             names = [self._enter_item(item) for item in node.items]
@@ -494,9 +497,9 @@ def build_module(
     functions = calls.Functions(module) if keep_calls else None
     generator = Generator(fn, env, debug=debug, functions=functions)
     with ir.InsertionPoint(block), location:
-        outcome = generator.run(fn.parse().body)
+        outcome = generator.run(fn.parse().body, tail=True)
         generator.check_scopes_closed()
-        if outcome is not None and outcome.value is not None:
+        if isinstance(outcome, Returned) and outcome.value is not None:
             raise CompilationError(
                 f"kernel {fn.__name__} returns a value", span, "store it through a pointer"
             )

@@ -9,9 +9,9 @@ from typing import Any
 
 from proton.frontend import (
     arithmetic,
+    branches,
     collectives,  # noqa: F401 - registers its rules, as do the others marked so
     contractions,  # noqa: F401
-    control_flow,
     debugging,
     externs,
     memory,  # noqa: F401
@@ -128,7 +128,7 @@ def evaluate(g: Any, node: ast.expr) -> Any:
         case ast.BoolOp():
             return _boolean(g, node)
         case ast.IfExp():
-            return control_flow.compile_if_expression(g, node)
+            return branches.compile_if_expression(g, node)
         case ast.Call():
             return _call(g, node)
         case ast.Attribute():

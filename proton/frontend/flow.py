@@ -3,11 +3,21 @@
 from dataclasses import dataclass
 from typing import Any
 
+from proton.language.value import tensor
 
-@dataclass
+
+@dataclass(frozen=True)
 class Returned:
-    """The function has returned `value` (None, one value, or a tuple)."""
+    """Every path has returned; `value` is what it returned (None, one value, or a tuple)."""
 
+    value: Any
+
+
+@dataclass(frozen=True)
+class MayReturn:
+    """Some paths have returned `value`; the others go on: at run time, where `goes_on` is true."""
+
+    goes_on: tensor
     value: Any
 
 
@@ -17,3 +27,7 @@ class Undefined:
 
     name: str
     why: str
+
+
+# How a list of statements ends; None where every path reaches its end.
+Outcome = Returned | MayReturn | None

@@ -99,7 +99,7 @@ def loops_over_tuple(n):
         pass
 
 
-@unsupported("return inside a loop is not supported", "for i in range(n):", "after the loop")
+@unsupported("return inside a loop is not supported", "return", "after the loop")
 def returns_in_loop(n):
     for i in range(n):
         if i > 2:

@@ -1,23 +1,14 @@
-"""if, for and while as `scf` ops, with the variables they assign carried as values."""
+"""for and while as `scf` ops, with the variables they assign carried as values."""
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from proton.dialect.mlir import ir
-from proton.frontend.builder import (
-    as_tensor,
-    constant,
-    emit,
-    error,
-    i32_attr,
-    is_number,
-    to_ir,
-    truth,
-)
-from proton.frontend.flow import Returned, Undefined
-from proton.frontend.promotion import cast, promote_integers, to_bool
+from proton.frontend.branches import condition_of
+from proton.frontend.builder import as_tensor, constant, emit, error, i32_attr, is_number, to_ir
+from proton.frontend.flow import Undefined
+from proton.frontend.promotion import cast
 from proton.language import core
 from proton.language import types as ty
 from proton.language.value import tensor
@@ -34,208 +25,6 @@ def assigned_names(statements: list[ast.stmt]) -> list[str]:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.setdefault(node.id)
     return list(names)
-
-
-def contains_return(node: ast.AST) -> bool:
-    """Whether a return is anywhere below."""
-    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
-
-
-def _condition(g: Any, node: ast.expr) -> Any:
-    """A Python bool where the test is known while compiling, else an int1 scalar."""
-    value = g.evaluate(node)
-    if not isinstance(value, tensor):
-        return truth(value)
-    if value.is_block():
-        raise error(
-            f"a condition must be a scalar, got {value.type}",
-            "use tl.where for blocks, or reduce with tl.max",
-        )
-    return to_bool(value)
-
-
-@dataclass
-class _Branch:
-    """A compiled branch: its block, what it bound, what it returned."""
-
-    block: Any
-    env: dict[str, Any]
-    outcome: Any
-
-
-def _compile_branch(g: Any, region: Any, statements: Sequence[ast.stmt]) -> _Branch:
-    before = g.env
-    g.env = dict(before)
-    block = ir.Block.create_at_start(region, [])
-    try:
-        with ir.InsertionPoint(block), g.block():
-            outcome = g.run(statements)
-        return _Branch(block, g.env, outcome)
-    finally:
-        g.env = before
-
-
-def _scf_if(condition: tensor, then: _Branch, other: _Branch, pairs: list[tuple[Any, Any]]) -> Any:
-    """The final `scf.if`: takes over both blocks and yields one value for each pair."""
-    for branch, side in ((then, 0), (other, 1)):
-        with ir.InsertionPoint(branch.block):
-            ir.Operation.create("scf.yield", operands=[pair[side].handle for pair in pairs])
-    op = ir.Operation.create(
-        "scf.if",
-        results=[to_ir(pair[0].type) for pair in pairs],
-        operands=[condition.handle],
-        regions=2,
-    )
-    then.block.append_to(op.regions[0])
-    other.block.append_to(op.regions[1])
-    return op
-
-
-def _two_branches(
-    g: Any, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]
-) -> tuple[_Branch, _Branch, Any]:
-    """Both branches, compiled inside a temporary op that the caller erases."""
-    holder = ir.Operation.create("scf.execute_region", regions=1)
-    holder_else = ir.Operation.create("scf.execute_region", regions=1)
-    then = _compile_branch(g, holder.regions[0], body)
-    other = _compile_branch(g, holder_else.regions[0], orelse)
-    return then, other, (holder, holder_else)
-
-
-def compile_if(g: Any, node: ast.If) -> None:
-    """An `if` without a return inside."""
-    condition = _condition(g, node.test)
-    if isinstance(condition, bool):
-        g.run(node.body if condition else node.orelse)
-        return
-    then, other, holders = _two_branches(g, node.body, node.orelse)
-    names = assigned_names([*node.body, *node.orelse])
-    joined: list[tuple[str, tuple[tensor, tensor]]] = []
-    for name in names:
-        outcome = _join_variable(g, name, then, other)
-        if outcome is not None:
-            joined.append((name, outcome))
-    op = _scf_if(condition, then, other, [pair for _, pair in joined])
-    for holder in holders:
-        holder.erase()
-    for (name, (left, _)), result in zip(joined, op.results, strict=True):
-        g.env[name] = tensor(result, left.type)
-
-
-def _join_variable(g: Any, name: str, then: _Branch, other: _Branch) -> Any:
-    """The values of a variable at the ends of both branches; None where nothing is to join."""
-    missing = Undefined(name, "only one branch of an if assigns it")
-    left, right = then.env.get(name, missing), other.env.get(name, missing)
-    if left is right:
-        return None
-    if isinstance(left, Undefined) or isinstance(right, Undefined):
-        g.env[name] = missing
-        return None
-    if not isinstance(left, tensor) and not isinstance(right, tensor):
-        if type(left) is type(right) and left == right:
-            g.env[name] = left
-            return None
-        if not (is_number(left) and is_number(right)):
-            g.env[name] = Undefined(name, f"the branches of an if bind {left!r} and {right!r}")
-            return None
-    return _common(name, left, right, then.block, other.block)
-
-
-def _common(name: str, left: Any, right: Any, then: Any, other: Any) -> tuple[tensor, tensor]:
-    """Both values as tensors of one type; numbers take the type of the other side."""
-    with ir.InsertionPoint(then):
-        left = _materialize(left, right)
-    with ir.InsertionPoint(other):
-        right = _materialize(right, left)
-    if left.type != right.type:
-        raise error(
-            f"{name} is {left.type} after one branch of the if and {right.type} after the other",
-            "cast one of them with .to(...)",
-        )
-    return left, right
-
-
-def _materialize(value: Any, like: Any) -> tensor:
-    if isinstance(value, tensor):
-        return value
-    if not is_number(value):
-        raise error(
-            f"{value!r} is known while compiling in one branch only",
-            "give the name a number or a tensor in both branches",
-        )
-    return constant(value, like.type) if isinstance(like, tensor) else as_tensor(value)
-
-
-def compile_if_with_return(g: Any, node: ast.If, rest: list[ast.stmt]) -> tuple[Any, bool]:
-    """An `if` that may return: what follows it moves into the branches that do not.
-
-    Returns (outcome, whether `rest` was compiled here).
-    """
-    condition = _condition(g, node.test)
-    if isinstance(condition, bool):
-        return g.run(node.body if condition else node.orelse), False
-    if g.loop_depth:
-        raise g.unsupported("return inside a loop", "return after the loop")
-    then, other, holders = _two_branches(g, [*node.body, *rest], [*node.orelse, *rest])
-    left = _as_tuple(then.outcome)
-    right = _as_tuple(other.outcome)
-    if len(left) != len(right):
-        raise error(
-            f"one path returns {len(left)} values, another {len(right)}",
-            "return the same number of values on every path",
-        )
-    pairs = [
-        _common_promoted(a, b, then.block, other.block) for a, b in zip(left, right, strict=True)
-    ]
-    op = _scf_if(condition, then, other, pairs)
-    for holder in holders:
-        holder.erase()
-    results = tuple(
-        tensor(result, a.type) for result, (a, _) in zip(op.results, pairs, strict=True)
-    )
-    is_tuple = isinstance(getattr(then.outcome, "value", None), tuple)
-    value = results if is_tuple else results[0] if results else None
-    return Returned(value), True
-
-
-def _as_tuple(outcome: Any) -> tuple[Any, ...]:
-    value = None if outcome is None else outcome.value
-    return value if isinstance(value, tuple) else () if value is None else (value,)
-
-
-def _common_promoted(left: Any, right: Any, then: Any, other: Any) -> tuple[tensor, tensor]:
-    """Like `_common`, but scalars of different integer types are promoted, as for return."""
-    both = isinstance(left, tensor) and isinstance(right, tensor) and left.shape == right.shape
-    if both and left.dtype.is_int() and right.dtype.is_int():
-        target = promote_integers(left.dtype, right.dtype)
-        with ir.InsertionPoint(then):
-            left = cast(left, target)
-        with ir.InsertionPoint(other):
-            right = cast(right, target)
-    return _common("the return value", left, right, then, other)
-
-
-def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
-    """`a if c else b`; both sides are compiled, one is run."""
-    condition = _condition(g, node.test)
-    if isinstance(condition, bool):
-        return g.evaluate(node.body if condition else node.orelse)
-    assign = [
-        [ast.copy_location(ast.Assign([ast.Name("$if", ast.Store())], side), side)]
-        for side in (node.body, node.orelse)
-    ]
-    for statements in assign:
-        ast.fix_missing_locations(statements[0])
-    then, other, holders = _two_branches(g, *assign)
-    left, right = then.env["$if"], other.env["$if"]
-    pair = _common("the value", left, right, then.block, other.block)
-    op = _scf_if(condition, then, other, [pair])
-    for holder in holders:
-        holder.erase()
-    return tensor(op.results[0], pair[0].type)
-
-
-# Loops
 
 
 @dataclass
@@ -296,8 +85,6 @@ def compile_for(g: Any, node: ast.For) -> None:
     """A `for` over range, tl.range or tl.static_range."""
     if node.orelse:
         raise g.unsupported("else of a loop", "write it after the loop")
-    if contains_return(node):
-        raise g.unsupported("return inside a loop", "return after the loop")
     bounds = _parse_range(g, node.iter)
     known = [bounds.start, bounds.stop, bounds.step]
     if bounds.static:
@@ -310,9 +97,11 @@ def compile_for(g: Any, node: ast.For) -> None:
                 f"tl.static_range unrolls at most {MAX_STATIC_TRIPS} iterations, got {values}",
                 "use tl.range, which stays a loop",
             )
+        g.loop_depth += 1
         for value in values:
             g.assign(node.target, value)
             g.run(node.body)
+        g.loop_depth -= 1
         return
     _compile_dynamic_for(g, node, bounds)
 
@@ -443,8 +232,6 @@ def compile_while(g: Any, node: ast.While) -> None:
     """A `while` on a scalar condition."""
     if node.orelse:
         raise g.unsupported("else of a loop", "write it after the loop")
-    if contains_return(node):
-        raise g.unsupported("return inside a loop", "return after the loop")
     names = _carried(g, node.body, set())
     initial = [g.env[name] for name in names]
     types = [to_ir(value.type) for value in initial]
@@ -458,7 +245,7 @@ def compile_while(g: Any, node: ast.While) -> None:
     with ir.InsertionPoint(test):
         for name, value, argument in zip(names, initial, test.arguments, strict=True):
             g.env[name] = tensor(argument, value.type)
-        condition = _condition(g, node.test)
+        condition = condition_of(g, node.test)
         if isinstance(condition, bool):
             if condition:
                 raise error(

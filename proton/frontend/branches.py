@@ -1,0 +1,345 @@
+"""`if` statements and expressions as `scf.if`, early returns included.
+
+A path through an `if` returns, or goes on with what follows it. What follows is compiled once:
+
+- Where all paths of one branch return, it becomes a part of the other branch.
+- Where each branch has paths that go on, and some return, the `scf.if` also yields an i1 that says
+  whether its path goes on, and what was returned otherwise. What follows is the body of a second
+  `scf.if` on that i1.
+
+So the IR grows linearly with the number of early returns.
+"""
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proton.dialect.mlir import ir
+from proton.frontend.builder import as_tensor, constant, error, is_number, to_ir, truth
+from proton.frontend.flow import MayReturn, Outcome, Returned, Undefined
+from proton.frontend.promotion import cast, promote_integers, to_bool
+from proton.language import types as ty
+from proton.language.value import tensor
+
+# Blocks within blocks: what follows an early return stands in a block of its own. Python's stack
+# holds some 150 of them.
+MAX_DEPTH = 96
+
+
+def contains_return(node: ast.AST) -> bool:
+    """Whether a return is anywhere below."""
+    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+
+
+def always_returns(statements: Sequence[ast.stmt]) -> bool:
+    """Whether every path through the statements returns, whatever their conditions are."""
+    return any(
+        isinstance(statement, ast.Return)
+        or (
+            isinstance(statement, ast.If)
+            and always_returns(statement.body)
+            and always_returns(statement.orelse)
+        )
+        for statement in statements
+    )
+
+
+def condition_of(g: Any, node: ast.expr) -> Any:
+    """A Python bool where the test is known while compiling, else an int1 scalar."""
+    value = g.evaluate(node)
+    if not isinstance(value, tensor):
+        return truth(value)
+    if value.is_block():
+        raise error(
+            f"a condition must be a scalar, got {value.type}",
+            "use tl.where for blocks, or reduce with tl.max",
+        )
+    return to_bool(value)
+
+
+# Branches
+
+
+@dataclass
+class _Branch:
+    """A compiled branch: its block, in an op that the final `scf.if` replaces, and its end."""
+
+    holder: Any
+    block: Any
+    env: dict[str, Any]
+    outcome: Outcome = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether some of its paths reach its end."""
+        return not isinstance(self.outcome, Returned)
+
+
+def _branch(g: Any, statements: Sequence[ast.stmt], tail: bool = False) -> _Branch:
+    holder = ir.Operation.create("scf.execute_region", regions=1)
+    block = ir.Block.create_at_start(holder.regions[0], [])
+    branch = _Branch(holder, block, dict(g.env))
+    _compile_into(g, branch, statements, tail)
+    return branch
+
+
+def _compile_into(g: Any, branch: _Branch, statements: Sequence[ast.stmt], tail: bool) -> None:
+    """Compiles the statements at the end of the branch's block, and sets its outcome."""
+    if g.block_depth >= MAX_DEPTH:
+        raise error(
+            f"ifs and early returns nest deeper than {MAX_DEPTH} blocks",
+            "combine conditions with `and` and `or`, or move parts into functions",
+        )
+    before, g.env = g.env, branch.env
+    g.block_depth += 1
+    try:
+        with ir.InsertionPoint(branch.block), g.block():
+            branch.outcome = g.run(statements, tail=tail)
+        branch.env = g.env
+    finally:
+        g.env = before
+        g.block_depth -= 1
+
+
+# Statements
+
+
+def compile_if(
+    g: Any, node: ast.If, rest: list[ast.stmt], tail: bool
+) -> list[ast.stmt] | Returned | MayReturn:
+    """Compiles an `if` that `rest` follows.
+
+    `tail` says that the function ends behind `rest`. Returns the statements that are still to be
+    compiled, or the outcome where nothing is left.
+    """
+    condition = condition_of(g, node.test)
+    if isinstance(condition, bool):
+        return [*(node.body if condition else node.orelse), *rest]
+    body, orelse = node.body, node.orelse
+    if not contains_return(node):
+        _join(g, condition, _branch(g, body), _branch(g, orelse))
+        return rest
+    if always_returns(body):
+        orelse, rest = [*orelse, *rest], []
+    elif always_returns(orelse):
+        body, rest = [*body, *rest], []
+    is_last = tail and not rest
+    then, other = _branch(g, body, is_last), _branch(g, orelse, is_last)
+    for branch, opposite in ((then, other), (other, then)):
+        if rest and branch.outcome is None and not opposite.goes_on:  # by what is static in it
+            _compile_into(g, branch, rest, tail)
+            rest = []
+    outcome = _join(g, condition, then, other)
+    if outcome is None:
+        return rest
+    if isinstance(outcome, Returned) or not rest:
+        return outcome
+    gone = _branch(g, [])
+    gone.outcome = Returned(outcome.value)
+    joined = _join(g, outcome.goes_on, _branch(g, rest, tail), gone)
+    assert joined is not None, "one of the branches has returned"
+    return joined
+
+
+def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
+    """`a if c else b`; both sides are compiled, one is run."""
+    condition = condition_of(g, node.test)
+    if isinstance(condition, bool):
+        return g.evaluate(node.body if condition else node.orelse)
+    sides = []
+    for side in (node.body, node.orelse):
+        assign = ast.copy_location(ast.Assign([ast.Name("$if", ast.Store())], side), side)
+        sides.append(_branch(g, [ast.fix_missing_locations(assign)]))
+    join = _Join(*sides)
+    value = join.numbers("the value", *(side.env["$if"] for side in sides))
+    join.finish(condition)
+    return value
+
+
+# Where branches meet
+
+
+def _join(g: Any, condition: tensor, then: _Branch, other: _Branch) -> Outcome:
+    """Makes the `scf.if` and binds the variables; how the paths through it end."""
+    join, updates = _Join(then, other), {}
+    if then.goes_on or other.goes_on:
+        for name in _changed(g.env, then.env, other.env):
+            updates[name] = join.variable(name, g.env)
+    value = join.returned()
+    goes_on = join.goes_on()
+    join.finish(condition)
+    g.env.update(updates)
+    if not (then.goes_on or other.goes_on):
+        return Returned(value)
+    return None if goes_on is None else MayReturn(goes_on, value)
+
+
+def _changed(before: dict[str, Any], *envs: dict[str, Any]) -> list[str]:
+    """The variables that one of the environments binds to something else than `before` does."""
+    names: dict[str, None] = {}
+    for env in envs:
+        for name, value in env.items():
+            if name not in before or before[name] is not value:
+                names.setdefault(name)
+    return list(names)
+
+
+class _Join:
+    """What the branches of an `scf.if` yield, side by side.
+
+    Its methods give the value after the `if`. Tensors in it have no SSA value before `finish`,
+    which makes the op.
+    """
+
+    def __init__(self, then: _Branch, other: _Branch) -> None:
+        self.then, self.other = then, other
+        self.pairs: list[tuple[tensor, tensor]] = []
+        self.results: list[tensor] = []
+
+    def _add(self, left: tensor, right: tensor) -> tensor:
+        self.pairs.append((left, right))
+        self.results.append(tensor(None, left.type))
+        return self.results[-1]
+
+    def finish(self, condition: tensor) -> None:
+        """The `scf.if`: takes over both blocks and yields one value for each pair."""
+        for branch, side in ((self.then, 0), (self.other, 1)):
+            handles = [pair[side].handle for pair in self.pairs]
+            with ir.InsertionPoint(branch.block):
+                ir.Operation.create("scf.yield", operands=handles)
+        op = ir.Operation.create(
+            "scf.if",
+            results=[to_ir(result.type) for result in self.results],
+            operands=[condition.handle],
+            regions=2,
+        )
+        for branch, region in zip((self.then, self.other), op.regions, strict=True):
+            branch.block.append_to(region)
+            branch.holder.erase()
+        for result, value in zip(self.results, op.results, strict=True):
+            result.handle = value
+
+    def variable(self, name: str, before: dict[str, Any]) -> Any:
+        """The value of a variable where the paths that go on meet."""
+        missing = Undefined(name, "only one branch of an if assigns it")
+        left, right = self.then.env.get(name, missing), self.other.env.get(name, missing)
+        if self.then.goes_on and self.other.goes_on:
+            return self._both(name, left, right, missing)
+        live, dead = (left, right) if self.then.goes_on else (right, left)
+        if live is before.get(name):
+            return live
+        return self._one(live, dead, is_left=self.then.goes_on)
+
+    def _both(self, name: str, left: Any, right: Any, missing: Undefined) -> Any:
+        if left is right:
+            return left
+        if isinstance(left, Undefined) or isinstance(right, Undefined):
+            return missing
+        if type(left) is tuple and type(right) is tuple and len(left) == len(right):
+            return tuple(self._both(name, *both, missing) for both in zip(left, right, strict=True))
+        if not isinstance(left, tensor) and not isinstance(right, tensor):
+            if type(left) is type(right) and left == right:
+                return left
+            if not (is_number(left) and is_number(right)):
+                return Undefined(name, f"the branches of an if bind {left!r} and {right!r}")
+        return self.numbers(name, left, right)
+
+    def _one(self, live: Any, dead: Any, *, is_left: bool) -> Any:
+        """A value of one branch, where the paths of the other do not get here."""
+        if isinstance(live, tuple):
+            fits = isinstance(dead, tuple) and len(dead) == len(live)
+            parts = zip(live, dead if fits else (None,) * len(live), strict=True)
+            return tuple(self._one(*both, is_left=is_left) for both in parts)
+        if not isinstance(live, tensor):
+            return live
+        if not isinstance(dead, tensor) or dead.type != live.type:
+            with ir.InsertionPoint((self.other if is_left else self.then).block):
+                dead = _zero(live.type)
+        return self._add(live, dead) if is_left else self._add(dead, live)
+
+    def numbers(self, what: str, left: Any, right: Any) -> tensor:
+        """Both values as tensors of one type; numbers take the type of the other side."""
+        with ir.InsertionPoint(self.then.block):
+            left = _materialize(left, right)
+        with ir.InsertionPoint(self.other.block):
+            right = _materialize(right, left)
+        if left.type != right.type:
+            raise error(
+                f"{what} is {left.type} after one branch of the if "
+                f"and {right.type} after the other",
+                "cast one of them with .to(...)",
+            )
+        return self._add(left, right)
+
+    def returned(self) -> Any:
+        """What the paths that do not go on have returned."""
+        left, right = self.then.outcome, self.other.outcome
+        if left is None:
+            return None if right is None else self._one(right.value, None, is_left=False)
+        if right is None:
+            return self._one(left.value, None, is_left=True)
+        parts = [_as_tuple(outcome.value) for outcome in (left, right)]
+        if len(parts[0]) != len(parts[1]):
+            raise error(
+                f"one path returns {len(parts[0])} values, another {len(parts[1])}",
+                "return the same number of values on every path",
+            )
+        values = tuple(self._returned(*both) for both in zip(*parts, strict=True))
+        if isinstance(left.value, tuple):
+            return values
+        return values[0] if values else None
+
+    def _returned(self, left: Any, right: Any) -> Any:
+        """One returned value; integer scalars and blocks of different types are promoted."""
+        if type(left) is tuple and type(right) is tuple and len(left) == len(right):
+            return tuple(self._returned(*both) for both in zip(left, right, strict=True))
+        tensors = isinstance(left, tensor) or isinstance(right, tensor)
+        if not tensors and not is_number(left) and type(left) is type(right) and left == right:
+            return left
+        both = isinstance(left, tensor) and isinstance(right, tensor) and left.shape == right.shape
+        if both and left.dtype.is_int() and right.dtype.is_int():
+            target = promote_integers(left.dtype, right.dtype)
+            with ir.InsertionPoint(self.then.block):
+                left = cast(left, target)
+            with ir.InsertionPoint(self.other.block):
+                right = cast(right, target)
+        return self.numbers("the return value", left, right)
+
+    def goes_on(self) -> tensor | None:
+        """Whether a path goes on, as an int1; None where all do, or none does."""
+        if self.then.outcome is None and self.other.outcome is None:
+            return None
+        if not self.then.goes_on and not self.other.goes_on:
+            return None
+        flags = []
+        for branch in (self.then, self.other):
+            with ir.InsertionPoint(branch.block):
+                flags.append(
+                    branch.outcome.goes_on
+                    if isinstance(branch.outcome, MayReturn)
+                    else constant(branch.goes_on, ty.int1)
+                )
+        return self._add(*flags)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else () if value is None else (value,)
+
+
+def _zero(type_: ty.dtype) -> tensor:
+    """Some value of the type, for a path on which nothing reads it."""
+    if type_.scalar.is_ptr():
+        return cast(constant(0, ty.with_scalar(type_, ty.int64)), type_.scalar)
+    return constant(0, type_)
+
+
+def _materialize(value: Any, like: Any) -> tensor:
+    if isinstance(value, tensor):
+        return value
+    if not is_number(value):
+        raise error(
+            f"{value!r} is known while compiling in one branch only",
+            "give the name a number or a tensor in both branches",
+        )
+    return constant(value, like.type) if isinstance(like, tensor) else as_tensor(value)
