@@ -16,7 +16,7 @@ from proton.frontend.builder import (
     to_ir,
     wrap,
 )
-from proton.frontend.promotion import binary_operands, cast, to_bool
+from proton.frontend.promotion import binary_operands, cast, promote, to_bool
 from proton.frontend.rules import rule
 from proton.language import core
 from proton.language import types as ty
@@ -83,15 +83,16 @@ def binary(symbol: str, x: Any, y: Any) -> Any:
             "multiply, or use tl.exp2(y * tl.log2(x)) for powers",
         )
     left, right = binary_operands(x, y, division=symbol in ("//", "%"), symbol=symbol)
-    return _apply(symbol, left, right)
+    # What a shift brings in is the sign of the left side, also where the types meet in another.
+    of = x.dtype if symbol == ">>" and isinstance(x, tensor) else left.dtype
+    return _apply(symbol, left, right, signed=of.is_int_signed() and not of.is_bool())
 
 
-def _apply(symbol: str, left: tensor, right: tensor) -> tensor:
+def _apply(symbol: str, left: tensor, right: tensor, *, signed: bool = True) -> tensor:
+    """The op on two tensors of one type; `signed` says which of the integer ops."""
     float_op, signed_op, unsigned_op = _BINARY[symbol]
     type_ = left.dtype
-    name = float_op if type_.is_floating() else signed_op if type_.is_int_signed() else unsigned_op
-    if type_.is_bool() and symbol in ("//", "%", ">>"):
-        name = unsigned_op
+    name = float_op if type_.is_floating() else signed_op if signed else unsigned_op
     if name is None:
         raise error(
             f"operator {symbol} is not defined on {type_}",
@@ -136,6 +137,8 @@ def _true_divide(x: Any, y: Any) -> tensor:
     left, right = x, y
     floats = [v.dtype for v in (x, y) if isinstance(v, tensor) and v.dtype.is_floating()]
     if not floats and not isinstance(x, float) and not isinstance(y, float):
+        if isinstance(x, tensor) and isinstance(y, tensor):
+            promote(x.dtype, y.dtype, division=True)  # refuses what // and % refuse
         left, right = cast(as_tensor(x), ty.float32), cast(as_tensor(y), ty.float32)
     elif floats and not floats[0].is_fp8():  # an integer tensor takes the float's type
         left, right = (

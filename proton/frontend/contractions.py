@@ -69,22 +69,29 @@ def _dot_shape(a: tensor, b: tensor) -> tuple[int, int]:
 
 
 def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: Any) -> ty.dtype:
+    """The type of the result, by Triton's rule: `out` and the accumulator choose where fp16 or
+    fp8 leave a choice."""
     if a != b and not (a.is_fp8() and b.is_fp8()):
         raise error(f"tl.dot: both sides must have one dtype, got {a} and {b}", "cast one side")
-    if a.is_int():
-        if a.primitive_bitwidth != 8:
-            raise error(
-                f"tl.dot takes int8 among integers, got {a}", "convert with .to(tl.float32)"
-            )
-        default = ty.int32
-    else:
-        default = ty.float64 if a.is_fp64() else ty.float32
-    result = acc.dtype if isinstance(acc, tensor) else out or default
-    if out is not None and out != result:
-        raise error(f"tl.dot: acc is {result} and out_dtype {out}", "leave out_dtype out")
-    if result.is_floating() != a.is_floating():
+    if a.is_int() and a != ty.int8:
+        raise error(f"tl.dot takes int8 among integers, got {a}", "convert with .to(tl.float32)")
+    if out == ty.bfloat16 and not a.is_int():
         raise error(
-            f"tl.dot of {a} cannot give {result}",
-            "floats give floats and int8 gives int32: convert the result",
+            "tl.dot: out_dtype cannot be bfloat16",
+            "leave it out, and convert the result with .to(tl.bfloat16)",
+        )
+    found = acc.dtype if isinstance(acc, tensor) else None
+    if a.is_fp16() or a.is_fp8():
+        result = out or found or ty.float32
+        if result not in (ty.float16, ty.float32):
+            raise error(
+                f"tl.dot of {a} gives float32 or float16, not {result}", "convert the result"
+            )
+    else:
+        result = ty.int32 if a.is_int() else ty.float64 if a.is_fp64() else ty.float32
+    if found is not None and found != result:
+        raise error(
+            f"tl.dot of {a} gives {result}, and acc is {found}",
+            f"accumulate in {result}, and convert the result",
         )
     return result

@@ -294,13 +294,14 @@ def _split(a: Any) -> tuple[tensor, tensor]:
             f"tl.split: the last dimension must have size 2, got {list(value.shape)}",
             "reshape to (..., 2) first",
         )
+    is_pair = value.shape == (2,)
     shape = value.shape[:-1] or (1,)
-    if value.shape == (2,):
+    if is_pair:
         value = reshape(value, (1, 2))
     type_ = ty.block_type(value.dtype, shape)
     op = tt.SplitOp(value.handle, to_ir(type_), to_ir(type_))
     halves = tensor(op.lhs, type_), tensor(op.rhs, type_)
-    return halves if len(shape) > 1 or shape != (1,) else (_item(halves[0]), _item(halves[1]))
+    return (_item(halves[0]), _item(halves[1])) if is_pair else halves
 
 
 def subscript(value: tensor, key: Any) -> tensor:

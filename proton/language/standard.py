@@ -59,27 +59,35 @@ def _minimum(a, b):
     return core.minimum(a, b)
 
 
+# Numbers win over NaN, as in `_maximum` and `_minimum`. Each of these is associative, and the
+# `_left` ones are commutative, too: among equals, and among NaNs, the lower index wins.
+
+
 @DeviceFunction
 def _argmax_left(value1, index1, value2, index2):
-    first = (value1 > value2) | ((value1 == value2) & (index1 < index2))
+    equal = (value1 == value2) | ((value1 != value1) & (value2 != value2))
+    better = (value1 > value2) | ((value2 != value2) & (value1 == value1))
+    first = better | (equal & (index1 < index2))
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @DeviceFunction
 def _argmax_any(value1, index1, value2, index2):
-    first = value1 > value2
+    first = (value1 > value2) | (value2 != value2)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @DeviceFunction
 def _argmin_left(value1, index1, value2, index2):
-    first = (value1 < value2) | ((value1 == value2) & (index1 < index2))
+    equal = (value1 == value2) | ((value1 != value1) & (value2 != value2))
+    better = (value1 < value2) | ((value2 != value2) & (value1 == value1))
+    first = better | (equal & (index1 < index2))
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @DeviceFunction
 def _argmin_any(value1, index1, value2, index2):
-    first = value1 < value2
+    first = (value1 < value2) | (value2 != value2)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 

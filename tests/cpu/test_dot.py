@@ -8,6 +8,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.base.errors import CompilationError
 from tests.cpu.harness import FLOATS, WIDE_FLOATS, decode, encode, ordinary, pointer, storage
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -80,24 +81,62 @@ def test_sampled_shapes(rng: np.random.Generator) -> None:
         assert_close(c, want, k)
 
 
-@pytest.mark.parametrize(
-    "dtype, out", [("float16", "float16"), ("bfloat16", "bfloat16"), ("float32", "float64")]
-)
-def test_out_dtype(rng: np.random.Generator, dtype: str, out: str) -> None:
-    a, b = (ordinary(rng, dtype, (32, 32)) for _ in range(2))
-    c = np.zeros((32, 32), storage(out))
-    product_plus[(1,)](
-        pointer(a, dtype),
-        pointer(b, dtype),
-        pointer(c, out),
-        M=32,
-        N=32,
-        K=32,
-        OUT=getattr(tl, out),
-    )
-    want = exact(a, b, dtype)
-    eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(out, 2.0**-20)
-    np.testing.assert_allclose(decode(c, out), want, rtol=eps, atol=eps * 4)
+@proton.jit
+def typed_product(
+    a_ptr, c_ptr, N: tl.constexpr, OUT: tl.constexpr, ACC: tl.constexpr, WANT: tl.constexpr
+):
+    place = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    a = tl.load(a_ptr + place)
+    if ACC is None:
+        c = tl.dot(a, a, out_dtype=OUT)
+    else:
+        c = tl.dot(a, a, acc=tl.zeros((N, N), ACC), out_dtype=OUT)
+    tl.static_assert(c.dtype == WANT)
+    tl.store(c_ptr + place, c)
+
+
+# What a dot gives whatever `out_dtype` says; the others give what it says.
+FIXED = {"int8": tl.int32, "float32": tl.float32, "bfloat16": tl.float32, "float64": tl.float64}
+
+
+@pytest.mark.parametrize("out", [None, tl.float16, tl.float32, tl.float64, tl.int8, tl.int32])
+@pytest.mark.parametrize("dtype", ["int8", *FLOATS])
+def test_types_of_results(rng: np.random.Generator, dtype: str, out: Any) -> None:
+    want = FIXED.get(dtype, out or tl.float32)
+    a = ordinary(rng, dtype, (16, 16))
+    c = np.zeros((16, 16), np.int64 if dtype == "int8" else np.float64)
+    options = {"N": 16, "OUT": out, "ACC": None, "WANT": want}
+    if dtype == "float16" and out not in (None, tl.float16, tl.float32):
+        with pytest.raises(CompilationError, match=f"gives float32 or float16, not {out}"):
+            typed_product[(1,)](pointer(a, dtype), c, **options)
+        return
+    typed_product[(1,)](pointer(a, dtype), c, **options)
+    eps = 2.0**-10 if want == tl.float16 else 2.0**-20
+    np.testing.assert_allclose(c, exact(a, a, dtype), rtol=eps, atol=eps * 16)
+
+
+@pytest.mark.parametrize("dtype", ["int8", *FLOATS])
+def test_the_accumulator_has_the_type_of_the_result(dtype: str) -> None:
+    a, c = np.ones((16, 16), storage(dtype)), np.zeros((16, 16))
+    for acc in (tl.int8, tl.int32, tl.float16, tl.bfloat16, tl.float32, tl.float64):
+        options = {"N": 16, "OUT": None, "ACC": acc, "WANT": acc}
+        right = (tl.float16, tl.float32) if dtype == "float16" else (FIXED[dtype],)
+        if acc in right:
+            typed_product[(1,)](pointer(a, dtype), c, **options)
+        else:
+            with pytest.raises(CompilationError, match="gives"):
+                typed_product[(1,)](pointer(a, dtype), c, **options)
+
+
+def test_types_that_dot_refuses() -> None:
+    for dtype, out, why in (
+        ("uint8", None, "takes int8 among integers, got u8"),
+        ("int16", None, "takes int8 among integers, got i16"),
+        ("float32", tl.bfloat16, "out_dtype cannot be bfloat16"),
+    ):
+        a, c = np.ones((16, 16), dtype), np.zeros((16, 16))
+        with pytest.raises(CompilationError, match=why):
+            typed_product[(1,)](a, c, N=16, OUT=out, ACC=None, WANT=None)
 
 
 @proton.jit

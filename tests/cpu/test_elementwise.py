@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import proton.language as tl
+from proton.frontend.promotion import promote_integers
 from tests.cpu.harness import (
     DTYPES,
     FLOATS,
@@ -129,6 +131,22 @@ def test_shifts(
     amount = rng.integers(0, np.iinfo(dtype).bits, SIZE).astype(dtype)
     got = apply(f"a {symbol} b", (a, dtype), (amount, dtype), out=dtype)
     assert_same(got, function(a, amount), dtype, [a, amount])
+
+
+@pytest.mark.parametrize("right", INTEGERS)
+@pytest.mark.parametrize("left", INTEGERS)
+def test_shifts_of_two_types(rng: np.random.Generator, left: str, right: str) -> None:
+    # The left side is converted to the common type, and its own sign says what comes in. 64 bits
+    # hold what any left side is shifted to the right to.
+    out = promote_integers(getattr(tl, left), getattr(tl, right)).name
+    a = sample(rng, left, SIZE)
+    amount = rng.integers(0, np.iinfo(out).bits, SIZE).astype(right)
+    wide = a.astype("int64" if left in SIGNED else "uint64")
+    want = wide >> np.minimum(amount, 63).astype(wide.dtype)
+    got = apply("a >> b", (a, left), (amount, right), out=out)
+    assert_same(got, want.astype(out), out, [a, amount])
+    got = apply("a << b", (a, left), (amount, right), out=out)
+    assert_same(got, np.left_shift(a.astype(out), amount.astype(out)), out, [a, amount])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -14,6 +14,7 @@ from tests.cpu.harness import (
     INTEGERS,
     NUMBERS,
     UNSIGNED,
+    WIDE_FLOATS,
     assert_number,
     assert_same,
     decode,
@@ -166,6 +167,38 @@ def test_extremum_and_index_together(rng: np.random.Generator, axis: int | None)
     source = helper + REDUCE.format(shape=(8, 16), expression=expression, out=want.shape or (1,))
     kernels_of(source).kernel[(1,)](x, out, A=1, B=8, C=16, O=max(1, want.size))
     assert (out == want).all()
+
+
+@proton.jit
+def rows_with_indices(x_ptr, out_ptr, index_ptr, N: tl.constexpr, NAME: tl.constexpr):
+    x = tl.load(x_ptr + tl.program_id(0) * N + tl.arange(0, N))
+    for tie_break_left in tl.static_range(2):
+        value, index = NAME(x, 0, return_indices=True, return_indices_tie_break_left=tie_break_left)
+        place = tl.program_id(0) * 3 + tie_break_left
+        tl.store(out_ptr + place, value)
+        tl.store(index_ptr + place, index)
+    tl.store(out_ptr + tl.program_id(0) * 3 + 2, NAME(x, 0))
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("dtype", WIDE_FLOATS)
+@pytest.mark.parametrize("size", [1, 2, 8, 64, 512])
+def test_extrema_with_indices_pass_over_nan(
+    rng: np.random.Generator, size: int, dtype: str, name: str
+) -> None:
+    rows = 200
+    x = rng.integers(-3, 4, (rows, size)).astype(dtype)  # ties
+    x[rng.random(x.shape) < 0.1] = np.inf
+    x[rng.random(x.shape) < rng.random((rows, 1))] = np.nan
+    out, index = np.zeros((rows, 3), dtype), np.full((rows, 3), -1, np.int32)
+    function = tl.max if name == "max" else tl.min
+    rows_with_indices[(rows,)](x, out, index, N=size, NAME=function)
+    want = {"max": np.fmax, "min": np.fmin}[name].reduce(x, axis=1)
+    for column in range(3):
+        assert_number(out[:, column], want, dtype)
+    is_extremum = (x == want[:, None]) | (np.isnan(x) & np.isnan(want)[:, None])
+    assert np.array_equal(index[:, 1], is_extremum.argmax(axis=1)), "the first of equals"
+    assert is_extremum[np.arange(rows), index[:, 0]].all()
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

@@ -84,6 +84,9 @@ def test_constexprs_are_python_values() -> None:
     assert "arith" not in text, "nothing is left to compute at run time"
 
 
+SPLIT = tl.constexpr(((2,), (1, 2), (1, 1, 2), (4, 2)))
+
+
 @DeviceFunction
 def shapes(out):
     x = tl.zeros((4, 8), tl.float16)
@@ -91,6 +94,9 @@ def shapes(out):
     see((x + tl.zeros((4, 1), tl.float32)).shape, x.reshape(2, 16).shape, len(x))
     see(tl.sum(x, axis=0).shape, tl.sum(x, axis=1, keep_dims=True).shape, tl.max(x).shape)
     see(tl.join(x, x).shape, x.trans().shape, x.to(tl.int8).dtype, tl.ravel(x).shape)
+    for shape in tl.static_range(4):
+        halves = tl.split(tl.zeros(SPLIT[shape], tl.int32))
+        see(halves[0].shape, halves[1].shape, tl.join(halves[0], halves[1]).shape)
 
 
 def test_shapes_and_dtypes_are_known_while_compiling() -> None:
@@ -101,6 +107,10 @@ def test_shapes_and_dtypes_are_known_while_compiling() -> None:
         *((4, 8), (2, 16), 4),
         *((8,), (4, 1), ()),
         *((4, 8, 2), (8, 4), tl.int8, (32,)),
+        *((), (), (2,)),
+        *((1,), (1,), (1, 2)),
+        *((1, 1), (1, 1), (1, 1, 2)),
+        *((4,), (4,), (4, 2)),
     ] == SEEN
 
 

@@ -1,5 +1,7 @@
 """How the IR of early returns grows, and where it ends. What they mean: test_random_returns.py."""
 
+import itertools
+
 import pytest
 
 from proton.base.errors import CompilationError
@@ -35,7 +37,7 @@ def test_ops_grow_linearly_with_the_number_of_early_returns(kind: str) -> None:
             return len(all_ops(build(kernels_of(guarded(kind, count)).kernel, S=True)))
 
     counts = [ops(count) for count in (4, 8, 12, 16)]
-    steps = {after - before for before, after in zip(counts, counts[1:], strict=False)}
+    steps = {after - before for before, after in itertools.pairwise(counts)}
     assert len(steps) == 1, counts
 
 
