@@ -124,7 +124,9 @@ class Pipeline:
             ) as file:
                 file.write(f"// RUN: proton-opt --pipeline='{step}' %s\n{before}")
             where = f"reproduce with: proton-opt --pipeline='{step}' {file.name}"
-        return f"pass {step} failed on {self.label}: {type(error).__name__}: {error}\n{where}"
+        notes = getattr(error, "__notes__", ())  # `before(op)` says which op, and where it is from
+        what = f"pass {step} failed on {self.label}: {type(error).__name__}: {error}"
+        return "\n".join([what, *notes, where])
 
     def _dump_and_override(self, module: Any, number: int, step: Pass) -> Any:
         file = Path(self.label) / f"{number:02d}_{_file_name(step)}.mlir"

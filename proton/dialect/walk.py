@@ -27,9 +27,15 @@ def ops_named(root: Any, *names: str) -> list[Any]:
 
 @contextlib.contextmanager
 def before(op: Any) -> Iterator[None]:
-    """New ops go right before `op` and take its location."""
-    with ir.InsertionPoint(op), op.location:
-        yield
+    """Emits before `op`, at its location; an exception says which op it was about."""
+    location, name = op.location, op.name
+    try:
+        with ir.InsertionPoint(op), location:
+            yield
+    except Exception as problem:
+        span = source_span(location)
+        problem.add_note(f"at {name} of {span}\n{span.excerpt()}".rstrip())
+        raise
 
 
 def replace(op: Any, values: Iterable[Any]) -> None:

@@ -4,6 +4,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.mlir import ir
 from proton.frontend.builder import (
@@ -70,7 +71,7 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 def binary(symbol: str, x: Any, y: Any) -> Any:
     """`x symbol y`; on two compile-time values it is Python's own."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
-        return at_compile_time(f"{x!r} {symbol} {y!r}", _KNOWN, _PYTHON[symbol], x, y)
+        return at_compile_time(f"{shown(x)} {symbol} {shown(y)}", _KNOWN, _PYTHON[symbol], x, y)
     if symbol in _COMPARE:
         return compare(symbol, x, y)
     if symbol in ("+", "-") and (_is_pointer(x) or _is_pointer(y)):
@@ -187,7 +188,7 @@ def unary(symbol: str, x: Any) -> Any:
             "~": operator.invert,
             "not": operator.not_,
         }
-        return at_compile_time(f"{symbol} {x!r}", _KNOWN, functions[symbol], x)
+        return at_compile_time(f"{symbol} {shown(x)}", _KNOWN, functions[symbol], x)
     if symbol == "+":
         return x
     if symbol == "-":
@@ -260,7 +261,7 @@ def _propagates(propagate_nan: Any) -> bool:
     name = getattr(propagate_nan, "name", propagate_nan)
     if name not in (None, "NONE", "ALL"):
         raise error(
-            f"propagate_nan must be PropagateNan.NONE or ALL, got {propagate_nan!r}",
+            f"propagate_nan must be PropagateNan.NONE or ALL, got {shown(propagate_nan)}",
             'leave it out, or pass "NONE" or "ALL"',
         )
     return name == "ALL"
@@ -286,7 +287,7 @@ _MINIMUM = {
 def maximum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
     """The greater element."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
-        return at_compile_time(f"tl.maximum({x!r}, {y!r})", _KNOWN, max, x, y)
+        return at_compile_time(f"tl.maximum({shown(x)}, {shown(y)})", _KNOWN, max, x, y)
     return _extremum(x, y, propagate_nan, _MAXIMUM)
 
 
@@ -294,7 +295,7 @@ def maximum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
 def minimum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
     """The lesser element."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
-        return at_compile_time(f"tl.minimum({x!r}, {y!r})", _KNOWN, min, x, y)
+        return at_compile_time(f"tl.minimum({shown(x)}, {shown(y)})", _KNOWN, min, x, y)
     return _extremum(x, y, propagate_nan, _MINIMUM)
 
 
@@ -345,7 +346,7 @@ def _umulhi(x: Any, y: Any) -> tensor:
 def absolute(x: Any) -> Any:
     """|x|"""
     if not isinstance(x, tensor):
-        return at_compile_time(f"abs({x!r})", _KNOWN, abs, x)
+        return at_compile_time(f"abs({shown(x)})", _KNOWN, abs, x)
     if x.dtype.is_ptr():
         raise error("a pointer has no absolute value", "take tl.abs of the offset instead")
     if x.dtype.is_fp8():

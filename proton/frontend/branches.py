@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from proton.base.words import shown
 from proton.dialect.mlir import ir
 from proton.frontend.builder import as_tensor, constant, error, is_number, to_ir, truth
 from proton.frontend.flow import MayReturn, Outcome, Returned, Undefined
@@ -242,7 +243,8 @@ class _Join:
             if type(left) is type(right) and left == right:
                 return left
             if not (is_number(left) and is_number(right)):
-                return Undefined(name, f"the branches of an if bind {left!r} and {right!r}")
+                values = f"{shown(left)} and {shown(right)}"
+                return Undefined(name, f"the branches of an if bind {values}")
         return self.numbers(name, left, right)
 
     def _one(self, live: Any, dead: Any, *, is_left: bool) -> Any:
@@ -339,7 +341,7 @@ def _materialize(value: Any, like: Any) -> tensor:
         return value
     if not is_number(value):
         raise error(
-            f"{value!r} is known while compiling in one branch only",
+            f"{shown(value)} is known while compiling in one branch only",
             "give the name a number or a tensor in both branches",
         )
     return constant(value, like.type) if isinstance(like, tensor) else as_tensor(value)

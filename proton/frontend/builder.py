@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.errors import CompilationError
+from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.mlir import ir
 from proton.language import types as ty
@@ -38,7 +39,7 @@ def at_compile_time(
 def truth(value: Any) -> bool:
     """Whether a compile-time value is true."""
     hint = "this is known while compiling: Python evaluates it"
-    return bool(at_compile_time(f"bool({value!r})", hint, bool, value))
+    return bool(at_compile_time(f"bool({shown(value)})", hint, bool, value))
 
 
 def to_ir(type_: ty.dtype) -> Any:
@@ -77,10 +78,10 @@ def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
     if scalar.is_ptr():
         raise error(f"a constant cannot be a pointer ({type_})", "cast an integer tensor instead")
     if not is_number(value):
-        raise error(f"{value!r} cannot be of type {type_}", "pass a number or a tensor")
+        raise error(f"{shown(value)} cannot be of type {type_}", "pass a number or a tensor")
     kind = float if scalar.is_floating() else int
     number = at_compile_time(
-        f"{value!r} as {scalar}", "choose a type that can hold the number", kind, value
+        f"{shown(value)} as {scalar}", "choose a type that can hold the number", kind, value
     )
     if scalar.is_fp8() and number == number:  # saturates, as a conversion does
         number = max(-FP8_MAX[scalar.name], min(FP8_MAX[scalar.name], number))
@@ -108,7 +109,7 @@ def default_type(value: int | float | bool) -> ty.dtype:
         for type_ in (ty.int32, ty.uint32, ty.int64, ty.uint64):
             if type_.get_int_min_value() <= value <= type_.get_int_max_value():
                 return type_
-        raise error(f"integer {value} does not fit in 64 bits", "split it into two numbers")
+        raise error(f"{shown(value)} does not fit in 64 bits", "split it into two numbers")
     magnitude = abs(value)
     finite_in_fp32 = 2.0**-126 <= magnitude <= (2 - 2**-23) * 2.0**127
     if finite_in_fp32 or magnitude == 0 or value != value or magnitude == float("inf"):
@@ -128,7 +129,7 @@ def as_tensor(value: Any, what: str = "the operand") -> tensor:
     if is_number(value):
         return constant(value, default_type(value))
     raise error(
-        f"{what} must be a tensor or a number, got {value!r}",
+        f"{what} must be a tensor or a number, got {shown(value)}",
         "pass a tensor, a number, or a constexpr number",
     )
 

@@ -18,6 +18,7 @@ from proton.base.errors import (
     SourceSpan,
     UnsupportedLanguageConstruct,
 )
+from proton.base.words import meant, shown
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
 from proton.dialect.mlir import func, ir
@@ -129,6 +130,20 @@ class Generator:
             if problem.span is None:
                 problem.span, problem.trace = self.span(), self.call_trace()
             raise
+        except RecursionError as problem:
+            raise CompilationError(
+                "this nests too deeply for the compiler",
+                self.span(),
+                "give parts of it names of their own",
+                self.call_trace(),
+            ) from problem
+        except Exception as problem:
+            raise CompilationError(
+                f"the compiler failed here: {type(problem).__name__}: {problem}",
+                self.span(),
+                "this is a fault of the compiler: please report it, with this piece of source",
+                self.call_trace(),
+            ) from problem
         finally:
             self.node = before
 
@@ -152,8 +167,10 @@ class Generator:
         except KeyError:
             if name in expressions.PYTHON_BUILTINS:
                 return expressions.PYTHON_BUILTINS[name]
+            known = [*self.env, *self.fn.__globals__, *expressions.PYTHON_BUILTINS]
             raise error(
-                f"{name} is not defined", "assign it first, or pass it as a parameter"
+                f"{name} is not defined{meant(name, known)}",
+                "assign it first, or pass it as a parameter",
             ) from None
         return expressions.check_global(name, value)
 
@@ -392,7 +409,7 @@ class Generator:
         if isinstance(event, str):
             event = self.allocate_event(event)
         if not isinstance(event, profiling.Event):
-            found = event.type if isinstance(event, tensor) else repr(event)
+            found = event.type if isinstance(event, tensor) else shown(event)
             raise error(f"{phase}_event takes an event, got {found}", "see proton.allocate_event")
         proton_dialect.EventOp(string_attr(event.name), string_attr(phase))
 
@@ -409,7 +426,7 @@ class Generator:
             return to_bool(when).handle
         if not isinstance(when, int):
             raise error(
-                f"when of {name} must be a scalar bool or integer, got {when!r}",
+                f"when of {name} must be a scalar bool or integer, got {shown(when)}",
                 "write a comparison, or leave it out",
             )
         return None if when else constant(False, ty.int1).handle

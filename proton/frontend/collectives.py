@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from proton.base.words import shown
 from proton.dialect import tt_collective as tc
+from proton.dialect.effects import may_write
 from proton.dialect.mlir import ir
+from proton.dialect.walk import all_ops, source_span
 from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
@@ -47,7 +50,7 @@ def _reduce(generator: Any, input: Any, axis: Any, combine_fn: Any, keep_dims: b
 def _scan(generator: Any, input: Any, axis: Any, combine_fn: Any, reverse: bool = False) -> Any:
     what = "tl.associative_scan"
     if not isinstance(reverse, bool):
-        found = reverse.type if isinstance(reverse, tensor) else repr(reverse)
+        found = reverse.type if isinstance(reverse, tensor) else shown(reverse)
         raise error(f"{what}: reverse must be a constexpr bool, got {found}", "pass True or False")
     sources = _sources(what, "scanned", input, combine_fn)
     position = normalize_axis(axis, len(sources[0].shape), what)
@@ -61,7 +64,7 @@ def _sources(what: str, done: str, input: Any, combine_fn: Any) -> list[tensor]:
     """The blocks to combine, in one shape."""
     if not isinstance(combine_fn, DeviceFunction):
         raise error(
-            f"{what}: combine_fn must be a @proton.jit function, got {combine_fn!r}",
+            f"{what}: combine_fn must be a @proton.jit function, got {shown(combine_fn)}",
             "decorate a function of two elements that returns one",
         )
     inputs = input if isinstance(input, tuple | list) else [input]
@@ -119,11 +122,34 @@ def _combine_region(generator: Any, op: Any, fn: DeviceFunction, types: list[ty.
                 "return one value for each block that is combined",
             )
         values = [cast(as_tensor(c), t) for c, t in zip(combined, types, strict=True)]
+        _check_pure(generator, fn, block)
         ir.Operation.create(
             f"{op.name}_return",
             operands=[value.handle for value in values],
             attributes={"operandSegmentSizes": tc.segments(len(values))},
         )
+
+
+def _check_pure(generator: Any, fn: DeviceFunction, block: Any) -> None:
+    """A combine function computes scalars: how often it runs, and in which thread, is not said."""
+    for op in (op for view in block.operations for op in [view.operation, *all_ops(view)]):
+        makes_blocks = any(isinstance(result.type, ir.RankedTensorType) for result in op.results)
+        if makes_blocks:
+            problem = error(
+                f"combine_fn {fn.__name__} works on scalars: it cannot make a block ({op.name})",
+                "it gets two elements and returns one",
+            )
+        elif may_write(op) or op.name == "tt.load" or op.name.startswith("proton."):
+            problem = error(
+                f"combine_fn {fn.__name__} may only compute: it cannot print, assert, record or "
+                f"touch memory ({op.name})",
+                "do it before or after the reduction or scan",
+            )
+        else:
+            continue
+        problem.span = source_span(op.location)
+        problem.trace = (generator.span(), *generator.call_trace())
+        raise problem
 
 
 @rule(core.histogram)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from proton.base.words import shown
 from proton.dialect import tt
 from proton.frontend.builder import (
     as_tensor,
@@ -33,19 +34,20 @@ def _dot(
     if input_precision not in tt.INPUT_PRECISIONS:
         raise error(
             f"input_precision must be one of {', '.join(tt.INPUT_PRECISIONS)}, "
-            f"got {input_precision!r}",
+            f"got {shown(input_precision)}",
             'leave it out; the CPU computes as "ieee"',
         )
     if out_dtype is not None and not isinstance(out_dtype, ty.dtype):
         raise error(
-            f"tl.dot: out_dtype must be a dtype, got {out_dtype!r}", "pass tl.float32 or the like"
+            f"tl.dot: out_dtype must be a dtype, got {shown(out_dtype)}",
+            "pass tl.float32 or the like",
         )
     shape = _dot_shape(a, b)
     type_ = ty.block_type(_dot_type(a.dtype, b.dtype, out_dtype, acc), shape)
     if acc is None:
         acc = constant(0, type_)
     elif not isinstance(acc, tensor) or acc.shape != shape:
-        found = acc.type if isinstance(acc, tensor) else repr(acc)
+        found = acc.type if isinstance(acc, tensor) else shown(acc)
         raise error(
             f"tl.dot: acc must have shape {list(shape)}, got {found}",
             f"start from tl.zeros({shape}, dtype={type_.scalar.name})",

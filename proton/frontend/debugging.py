@@ -3,6 +3,7 @@
 from typing import Any
 
 from proton.base.errors import CompileTimeAssertionFailure
+from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.mlir import ir
 from proton.frontend.builder import as_tensor, at_compile_time, error, string_attr, truth
@@ -39,7 +40,7 @@ def _device_assert(g: Any, cond: Any, msg: Any = "", mask: Any = None) -> None:
 def device_print(prefix: Any = "", *args: Any, hex: Any = False) -> None:
     """A line for each element of each argument; `prefix` ends in ": " before a value."""
     if not isinstance(prefix, str) or not prefix.isprintable():
-        found = prefix.type if isinstance(prefix, tensor) else repr(prefix)
+        found = prefix.type if isinstance(prefix, tensor) else shown(prefix)
         raise error(
             f"tl.device_print: the first argument must be a printable constexpr str, got {found}",
             'write tl.device_print("name", value), or tl.static_print for constexprs',

@@ -7,6 +7,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import proton.language as tl
+from proton.base.errors import CompilationError
+from proton.base.words import meant, shown
 from proton.frontend import (
     arithmetic,
     branches,
@@ -102,13 +105,16 @@ def check_global(name: str, value: Any) -> Any:
     if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
         return tuple(ty.unwrap(v) for v in value)
     if callable(value):
+        op = name.rpartition(".")[2]
         raise error(
             f"{name} is a plain Python function",
-            "decorate it with @proton.jit, or @proton.constexpr_function for constexprs",
+            f"use tl.{op}"
+            if op in vars(tl)
+            else "decorate it with @proton.jit, or @proton.constexpr_function for constexprs",
         )
     raise error(
-        f"the global {name} = {value!r} is not a constexpr",
-        f"write `{name} = tl.constexpr({value!r})`, or pass it as a parameter",
+        f"the global {name} = {shown(value)} is not a constexpr",
+        f"write `{name} = tl.constexpr({shown(value)})`, or pass it as a parameter",
     )
 
 
@@ -183,7 +189,7 @@ def _compare_two(g: Any, op: ast.cmpop, left: Any, right: Any) -> Any:
         elements = right if isinstance(right, tuple | list) else (right,)
         if any(isinstance(value, tensor) for value in (left, *elements)):
             raise g.unsupported("'in' on tensors", "write (x == a) | (x == b), or use tl.reduce_or")
-        what = f"{left!r} in {right!r}"
+        what = f"{shown(left)} in {shown(right)}"
         return at_compile_time(what, _BY_PYTHON, lambda: left in right) == isinstance(op, ast.In)
     if (left is None or right is None) and isinstance(op, ast.Eq | ast.NotEq):
         return (left is right) == isinstance(op, ast.Eq)
@@ -230,7 +236,7 @@ def _formatted(g: Any, part: ast.expr) -> str:
     if part.conversion != -1:
         value = at_compile_time("f-string", _BY_PYTHON, _CONVERSIONS[part.conversion], value)
     spec = "" if part.format_spec is None else evaluate(g, part.format_spec)
-    return str(at_compile_time(f"{{{value!r}:{spec}}}", _BY_PYTHON, format, value, spec))
+    return str(at_compile_time(f"{{{shown(value)}:{spec}}}", _BY_PYTHON, format, value, spec))
 
 
 def _elements(g: Any, nodes: list[ast.expr]) -> list[Any]:
@@ -242,7 +248,7 @@ def _elements(g: Any, nodes: list[ast.expr]) -> list[Any]:
             continue
         value = g.evaluate(node.value)
         if not isinstance(value, tuple | list | range):
-            found = value.type if isinstance(value, tensor) else repr(value)
+            found = value.type if isinstance(value, tensor) else shown(value)
             raise error(f"* unpacks a tuple, got {found}", "pass the elements one by one")
         values += value
     return values
@@ -285,16 +291,41 @@ def attribute(g: Any, owner: Any, name: str) -> Any:
         if name in MEMBERS:
             return _Method(owner, MEMBERS[name])
         raise error(
-            f"a tensor has no attribute {name!r}",
+            f"a tensor has no attribute {name!r}{meant(name, [*TENSOR_ATTRIBUTES, *MEMBERS])}",
             "it has dtype, type, shape, numel, T, and the methods of tl, such as .to and .sum",
         )
     if name == "value" and isinstance(owner, bool | int | float | str):
         return owner  # of a constexpr
-    hint = "see the names that it has with dir()"
-    value = at_compile_time(f"attribute {name!r}", hint, getattr, owner, name)
+    if not hasattr(owner, name):
+        raise _no_attribute(owner, name)
+    value = at_compile_time(f"attribute {name!r}", _BY_PYTHON, getattr, owner, name)
     if isinstance(value, _NUMBERS) or not isinstance(owner, types.ModuleType):
         return ty.unwrap(value)
     return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)
+
+
+# What to write in the place of a method that changes a list.
+_LIST_METHODS = {
+    "append": "x = x + (value,)",
+    "extend": "x = x + values",
+    "insert": "x = x[:i] + (value,) + x[i:]",
+    "pop": "x = x[:-1]",
+}
+
+
+def _no_attribute(owner: Any, name: str) -> CompilationError:
+    if isinstance(owner, types.ModuleType):
+        what = f"module {owner.__name__!r} has no name {name!r}{meant(name, dir(owner))}"
+        return error(what, f"see the names that it has with dir({owner.__name__})")
+    if isinstance(owner, tuple | list):
+        return error(
+            f"a list in a kernel is a tuple, and has no method {name!r}",
+            f"write {_LIST_METHODS.get(name, 'a new tuple')}",
+        )
+    return error(
+        f"{shown(owner)} has no attribute {name!r}{meant(name, dir(owner))}",
+        "it is known while compiling: what Python says of it holds",
+    )
 
 
 class _Method:
@@ -353,7 +384,7 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
             "or call proton.enter_scope(name) and proton.exit_scope(name)",
         )
     if not callable(function):
-        found = function.type if isinstance(function, tensor) else repr(function)
+        found = function.type if isinstance(function, tensor) else shown(function)
         raise error(f"{found} cannot be called", "call a function of the language")
     for python, convert in _PYTHON_CALLS.items():
         if function is python:
@@ -368,7 +399,9 @@ def check_arguments(name: str, function: Any, args: Any, kwargs: dict[str, Any])
     try:
         signature.bind(*args, **kwargs)
     except TypeError as problem:
-        raise error(f"{name}: {problem}", f"its parameters are {signature}") from None
+        unknown = [word for word in kwargs if word not in signature.parameters]
+        near = meant(unknown[0], signature.parameters) if unknown else ""
+        raise error(f"{name}: {problem}{near}", f"its parameters are {signature}") from None
 
 
 def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -387,13 +420,17 @@ def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) ->
 
 def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Runs a Python function while compiling; every argument must be known."""
+    name = getattr(function, "__name__", shown(function))
     if any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
-        name = getattr(function, "__name__", repr(function))
+        module = getattr(function, "__module__", None) or "it"
         raise error(
-            f"{name} runs while compiling and cannot take a tensor",
-            "use the op of proton.language of that name, if there is one",
+            f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
+            f"use tl.{name}"
+            if name in vars(tl)
+            else "use the ops of proton.language, or a @proton.jit function",
         )
-    name = getattr(function, "__name__", repr(function))
+    if inspect.isclass(function) and issubclass(function, tensor | ty.block_type):
+        raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
 
@@ -438,12 +475,14 @@ def _isinstance(g: Any, value: Any, classes: Any) -> bool:
 
 
 def _getattr(g: Any, owner: Any, name: Any, *default: Any) -> Any:
-    if default and not _hasattr(g, owner, name):
+    if not _hasattr(g, owner, name) and default:
         return default[0]
     return attribute(g, owner, name)
 
 
 def _hasattr(g: Any, owner: Any, name: Any) -> bool:
+    if not isinstance(name, str):
+        raise error(f"an attribute's name is a constexpr str, got {shown(name)}", "write 'name'")
     if isinstance(owner, tensor):
         return name in TENSOR_ATTRIBUTES or name in MEMBERS
     return bool(at_compile_time("hasattr", _BY_PYTHON, hasattr, owner, name))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.mlir import ir
 from proton.frontend.builder import (
@@ -58,7 +59,7 @@ def _entry(function: ExternFunction, args: Sequence[Any]) -> tuple[ty.dtype, ...
             if all(fits(value, dtype) for value, dtype in zip(args, dtypes, strict=True)):
                 return dtypes
     found = ", ".join(
-        str(value.dtype) if isinstance(value, tensor) else repr(value) for value in args
+        str(value.dtype) if isinstance(value, tensor) else shown(value) for value in args
     )
     kinds = " or ".join(f"({', '.join(map(str, dtypes))})" for dtypes in function.table)
     raise error(

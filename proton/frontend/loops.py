@@ -4,6 +4,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+from proton.base.words import meant, shown
 from proton.dialect.mlir import ir
 from proton.frontend.branches import condition_of
 from proton.frontend.builder import as_tensor, constant, emit, error, i32_attr, is_number, to_ir
@@ -66,7 +67,8 @@ def _parse_range(g: Any, node: ast.expr) -> _Range:
     }
     if unknown := sorted(set(kwargs) - hints):
         raise error(
-            f"tl.range has no argument {unknown[0]!r}", f"its hints are {', '.join(sorted(hints))}"
+            f"tl.range has no argument {unknown[0]!r}{meant(unknown[0], hints)}",
+            f"its hints are {', '.join(sorted(hints))}",
         )
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
     step = args[2] if len(args) == 3 else step
@@ -75,7 +77,7 @@ def _parse_range(g: Any, node: ast.expr) -> _Range:
     unroll = kwargs.get("loop_unroll_factor") or 1
     if not isinstance(unroll, int) or not 1 <= unroll < 2**31:
         raise error(
-            f"loop_unroll_factor must be a positive constexpr integer, got {unroll!r}",
+            f"loop_unroll_factor must be a positive constexpr integer, got {shown(unroll)}",
             "leave it out to let the compiler choose",
         )
     return _Range(start, stop, step, unroll, function is core.static_range)
@@ -159,7 +161,7 @@ def _run_body(g: Any, block: Any, names: list[str], node: ast.For | ast.While) -
             if is_number(value):
                 value = constant(value, type_)
             if not isinstance(value, tensor) or value.type != type_:
-                found = value.type if isinstance(value, tensor) else repr(value)
+                found = value.type if isinstance(value, tensor) else shown(value)
                 raise error(
                     f"the loop carries {name} as {type_}, and its body makes it {found}",
                     "give it its final type before the loop, or cast it with .to(...)",
@@ -181,7 +183,7 @@ def _check_unchanged(g: Any, before: dict[str, Any], names: set[str]) -> None:
         if isinstance(old, tensor | Undefined) or (type(old) is type(new) and old == new):
             continue
         raise error(
-            f"the loop changes {name}, which was {old!r} before it",
+            f"the loop changes {name}, which was {shown(old)} before it",
             "start it as a number or a tensor of its final type, or use a new name in the loop",
         )
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.mlir import ir
 from proton.frontend.builder import (
@@ -27,7 +28,7 @@ def _pointer(value: Any, what: str, *, writes: bool = False) -> tensor:
     """The pointers of an access."""
     type_ = value.dtype if isinstance(value, tensor) else None
     if not isinstance(type_, ty.pointer_type):
-        found = value.type if isinstance(value, tensor) else repr(value)
+        found = value.type if isinstance(value, tensor) else shown(value)
         raise error(
             f"{what}: the first argument must be a pointer or a block of pointers, got {found}",
             "add offsets to a pointer argument",
@@ -43,8 +44,8 @@ def _pointer(value: Any, what: str, *, writes: bool = False) -> tensor:
 
 def _choice(value: Any, choices: tuple[str, ...], what: str, hint: str) -> Any:
     if value not in choices:
-        shown = ", ".join(map(repr, choices))
-        raise error(f"{what} must be one of {shown}, got {value!r}", hint)
+        known = ", ".join(map(repr, choices))
+        raise error(f"{what} must be one of {known}, got {shown(value)}", hint)
     return string_attr(value)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.mlir import ir
 from proton.frontend.builder import (
@@ -89,7 +90,7 @@ def binary_operands(
     for value in (x, y):
         if not isinstance(value, tensor) and not is_number(value):
             raise error(
-                f"operands of {symbol} must be tensors or numbers, got {value!r}",
+                f"operands of {symbol} must be tensors or numbers, got {shown(value)}",
                 "pass a tensor, a number, or a constexpr number",
             )
     for value in (x, y):
@@ -109,7 +110,7 @@ def binary_operands(
     for value in (x, y):
         if not isinstance(value, tensor) and target.is_int_unsigned() and value < 0:
             raise error(
-                f"negative number {value} cannot be used with unsigned {target}",
+                f"negative number {shown(value)} cannot be used with unsigned {target}",
                 "cast the tensor to a signed type first",
             )
     left, right = broadcast_all(_in_type(x, target), _in_type(y, target))
@@ -123,7 +124,7 @@ def _in_type(value: Any, target: ty.dtype) -> tensor:
         low, high = target.get_int_min_value(), target.get_int_max_value()
         if not low <= value <= high:
             raise error(
-                f"number {value} does not fit in {target}", "cast the tensor to a wider type"
+                f"number {shown(value)} does not fit in {target}", "cast the tensor to a wider type"
             )
     return constant(value, target)
 

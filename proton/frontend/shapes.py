@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.mlir import ir
 from proton.frontend.builder import (
@@ -26,7 +27,7 @@ from proton.language.value import tensor
 def _axis_attr(axis: Any, what: str) -> Any:
     if not isinstance(axis, int) or not 0 <= axis <= 2:
         raise error(
-            f"{what}: axis must be 0, 1 or 2, got {axis!r}", "a grid has up to three axes"
+            f"{what}: axis must be 0, 1 or 2, got {shown(axis)}", "a grid has up to three axes"
         )
     return i32_attr(axis)
 
@@ -48,7 +49,7 @@ def _arange(start: Any, end: Any) -> tensor:
     for name, value in (("start", start), ("end", end)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise error(
-                f"tl.arange: {name} must be a constexpr integer, got {value!r}",
+                f"tl.arange: {name} must be a constexpr integer, got {shown(value)}",
                 "mark the parameter as tl.constexpr",
             )
     size = end - start
@@ -81,7 +82,9 @@ def check_shape(shape: Any) -> tuple[int, ...]:
 def _full(shape: Any, value: Any, dtype: ty.dtype) -> tensor:
     sizes = check_shape(shape)
     if not isinstance(dtype, ty.dtype):
-        raise error(f"tl.full: dtype must be a dtype, got {dtype!r}", "pass tl.float32 or the like")
+        raise error(
+            f"tl.full: dtype must be a dtype, got {shown(dtype)}", "pass tl.float32 or the like"
+        )
     if not isinstance(value, tensor):
         return constant(value, ty.block_type(dtype, sizes) if sizes else dtype)
     if value.numel != 1:
@@ -112,10 +115,12 @@ def _cast(
     input: Any, dtype: ty.dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False
 ) -> tensor:
     if not isinstance(dtype, ty.dtype):
-        raise error(f"cast: dtype must be a dtype, got {dtype!r}", "pass tl.float32 or the like")
+        raise error(
+            f"cast: dtype must be a dtype, got {shown(dtype)}", "pass tl.float32 or the like"
+        )
     if fp_downcast_rounding not in (None, "rtne", "rtz"):
         raise error(
-            f'fp_downcast_rounding must be "rtne" or "rtz", got {fp_downcast_rounding!r}',
+            f'fp_downcast_rounding must be "rtne" or "rtz", got {shown(fp_downcast_rounding)}',
             "leave it out to round to nearest",
         )
     value = as_tensor(input)
@@ -155,7 +160,7 @@ def normalize_axis(axis: Any, rank: int, what: str) -> int:
     """An axis counted from the front."""
     if not isinstance(axis, int) or not -rank <= axis < rank:
         raise error(
-            f"{what}: axis must lie in [{-rank}, {rank}), got {axis!r}",
+            f"{what}: axis must lie in [{-rank}, {rank}), got {shown(axis)}",
             f"the block has {rank} dimensions; negative axes count from the last",
         )
     return axis % rank
@@ -316,7 +321,7 @@ def subscript(value: tensor, key: Any) -> tensor:
             value = expand_dims(value, axis)
         elif k != slice(None):
             raise error(
-                f"a block is indexed by None and ':' only, got {k!r}",
+                f"a block is indexed by None and ':' only, got {shown(k)}",
                 "load the element through a pointer, or reduce over a mask",
             )
     return value
@@ -344,7 +349,7 @@ def _hint(input: Any, values: Any, name: str) -> tensor:
     positive = all(isinstance(n, int) and 0 < n < 2**63 for n in numbers)
     if len(numbers) != max(1, len(value.shape)) or not positive:
         raise error(
-            f"{name[3:]} takes one positive integer a dimension, got {values!r}",
+            f"{name[3:]} takes one positive integer a dimension, got {shown(values)}",
             f"the value has shape {list(value.shape)}",
         )
     if isinstance(value.handle, ir.OpResult):

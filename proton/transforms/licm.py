@@ -7,7 +7,7 @@ run at all, the load is masked by whether it does.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.analysis.effects import is_speculatable, may_write
+from proton.dialect.effects import is_speculatable, may_write
 from proton.dialect.mlir import arith, ir
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, replace

@@ -8,7 +8,7 @@ every iteration if they start equal and what they become is equal *given that th
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.analysis.effects import is_speculatable
+from proton.dialect.effects import is_speculatable
 from proton.dialect.walk import all_ops, defining_op
 from proton.passes import Pass, Upstream, register
 from proton.transforms.loops import body_of, end_of, is_inside

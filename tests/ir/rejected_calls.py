@@ -1,5 +1,9 @@
 """Kernels that call or evaluate wrongly, or leave scopes in disorder."""
 
+import math
+
+import numpy as np
+
 import proton.language as tl
 from proton.base.errors import CompileTimeAssertionFailure
 from proton.language.function import DeviceFunction
@@ -77,7 +81,7 @@ def failing_constexpr_function(n):
     fails(3)
 
 
-@rejected("runs while compiling and cannot take a tensor", "fails(n)", "the op of proton.language")
+@rejected("runs while compiling, and cannot take a tensor", "fails(n)", "the ops of proton.lang")
 def constexpr_function_of_tensor(n):
     fails(n)
 
@@ -345,12 +349,12 @@ def calls_tensor(n):
     n(1)
 
 
-@rejected("attribute 'foo': AttributeError: 'tuple' object", "n.shape.foo", "the names that it has")
+@rejected("is a tuple, and has no method 'foo'", "n.shape.foo", "write a new tuple")
 def attribute_of_tuple(n):
     n.shape.foo
 
 
-@rejected("attribute 'lod': AttributeError", "tl.lod", "the names that it has")
+@rejected("has no name 'lod' (did you mean 'load'?)", "tl.lod", "the names that it has")
 def unknown_op(n):
     tl.lod(n)
 
@@ -399,3 +403,104 @@ def asserts_nothing(n):
 )
 def device_assertion_known_false(n):
     tl.device_assert(1 > 2, f"n is {3}")
+
+
+# Names that were meant
+
+
+@rejected("module 'proton.language' has no name 'flaot32' (did you mean 'float32'?)", "tl", "dir")
+def misspelled_dtype(n):
+    tl.zeros((4,), tl.flaot32)
+
+
+@rejected("offsest is not defined (did you mean 'offsets'?)", "offsest", "assign it first")
+def misspelled_variable(n):
+    offsets = n + 1
+    offsest + 1  # noqa: F821
+
+
+@rejected("unexpected keyword argument 'maks' (did you mean 'mask'?)", "tl.load", "parameters")
+def misspelled_argument(x_ptr):
+    tl.load(x_ptr, maks=True)
+
+
+@rejected("a tensor has no attribute 'shap' (did you mean 'shape'?)", "n.shap", "it has dtype")
+def misspelled_attribute(n):
+    n.shap
+
+
+@rejected("tl.range has no argument 'num_stage' (did you mean 'num_stages'?)", "for", "hints are")
+def misspelled_range_hint(n):
+    for _ in tl.range(n, num_stage=2):
+        pass
+
+
+@rejected("numpy.sum is a plain Python function", "np.sum", "use tl.sum")
+def numpy_function(n):
+    np.sum(n)
+
+
+@rejected("exp of math is Python that runs while compiling", "math.exp(f)", "use tl.exp")
+def math_function(f):
+    math.exp(f)
+
+
+@rejected("is a tuple, and has no method 'append'", "a.append", "write x = x + (value,)")
+def appends(n):
+    a = [1]
+    a.append(2)
+
+
+@rejected("a kernel makes no tensor by its class", "tl.tensor(0, 16)", "use tl.full")
+def makes_tensor(n):
+    tl.tensor(0, 16)
+
+
+@rejected("an integer of 100001 bits does not fit in 64 bits", "1.0", "split it")
+def huge_number(n):
+    1.0 * n + (1 << 100000)
+
+
+@rejected("an attribute's name is a constexpr str, got 3", "getattr(n, 3)", "write 'name'")
+def attribute_by_number(n):
+    getattr(n, 3)
+
+
+@rejected("is not a constexpr", "tl.__dict__", "pass it as a parameter")
+def global_of_any_length(n):
+    tl.__dict__
+
+
+# Combine functions
+
+
+@DeviceFunction
+def prints(a, b):
+    tl.device_print("a", a)
+    return a + b
+
+
+@DeviceFunction
+def waits(a, b):
+    tl.debug_barrier()
+    return a + b
+
+
+@DeviceFunction
+def makes_a_block(a, b):
+    return a + tl.sum(tl.arange(0, 4), 0) + b
+
+
+@rejected("prints may only compute: it cannot print", "tl.device_print", "before or after")
+def combine_prints(n):
+    tl.reduce(tl.arange(0, 4), 0, prints)
+
+
+@rejected("waits may only compute: it cannot print", "tl.debug_barrier()", "before or after")
+def combine_waits(n):
+    tl.associative_scan(tl.arange(0, 4), 0, waits)
+
+
+@rejected("makes_a_block works on scalars", "tl.arange(0, 4)", "gets two elements")
+def combine_makes_a_block(n):
+    tl.reduce(tl.arange(0, 4), 0, makes_a_block)

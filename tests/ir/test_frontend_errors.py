@@ -1,12 +1,20 @@
 """Kernels that break a rule, and what the error says: place, rule, caret, hint."""
 
+import re
+from typing import Any
+
 import pytest
 
+import proton
 import proton.language as tl
-from proton.base.errors import CompilationError
+from proton.base.errors import CompilationError, PassError
+from proton.conversion.ttg_to_llvm.lowering import RULES as LOWERINGS
 from proton.dialect.context import mlir_context
 from proton.frontend import Signature, build_module
+from proton.frontend.rules import RULES
+from proton.language import core
 from proton.language.function import DeviceFunction
+from tests.cpu.harness import kernels_of
 from tests.ir import rejected_calls, rejected_code, rejected_ops  # noqa: F401  (fill the table)
 from tests.ir.rejected import CASES, Case
 
@@ -68,6 +76,42 @@ def test_a_builtin_of_the_wrong_kind_of_module_is_no_tile_op() -> None:
         tl.lod
 
 
+def test_what_nests_too_deeply_is_an_error_with_a_place() -> None:
+    source = f"@proton.jit\ndef kernel(n):\n    {' + '.join(['n'] * 2000)}\n"
+    with pytest.raises(CompilationError, match=r"py:6:5: this nests too deeply for the compiler"):
+        compile_kernel(kernels_of(source).kernel)
+
+
+def test_a_fault_of_the_compiler_is_said_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_rule(x: Any) -> None:
+        raise AttributeError("'int' object has no attribute 'scalar'")
+
+    monkeypatch.setitem(RULES, core.exp, broken_rule)
+    with pytest.raises(CompilationError) as caught:
+        compile_kernel(takes_exp)
+    assert underlined(caught.value) == "tl.exp(x)"
+    assert caught.value.rule == (
+        "the compiler failed here: AttributeError: 'int' object has no attribute 'scalar'"
+    )
+    assert "fault of the compiler" in caught.value.hint
+
+
+def test_a_fault_of_a_pass_is_said_with_the_place_of_its_op(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken_rule(ctx: Any, site: Any) -> None:
+        raise AttributeError("'VectorType' object has no attribute 'width'")
+
+    monkeypatch.setitem(LOWERINGS, "tt.store", broken_rule)
+    source = "@proton.jit\ndef kernel(p):\n    tl.store(p, 1)\n"
+    with pytest.raises(PassError) as caught:
+        kernels_of(source).kernel.warmup(tl.float32, target=proton.GPUTarget("cuda", 90))
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("pass ttg-to-llvm failed on kernel-")
+    assert re.fullmatch(r"at tt.store of .*kernels_\w+.py:6:5", lines[1])
+    assert lines[2:4] == ["        tl.store(p, 1)", "        ^^^^^^^^^^^^^^"]
+
+
 def test_an_error_in_a_callee_shows_the_call() -> None:
     with pytest.raises(CompilationError) as caught:
         compile_kernel(calls_broken)
@@ -78,6 +122,12 @@ def test_an_error_in_a_callee_shows_the_call() -> None:
     text = str(error)
     assert text.count("called from") == 2
     assert "    broken(x)\n" in text
+
+
+@DeviceFunction
+def takes_exp(f):
+    x = f * 2
+    tl.exp(x)
 
 
 @DeviceFunction

@@ -18,6 +18,7 @@ from proton.dialect import ttg
 from proton.dialect.mlir import ir
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import MemDescType, is_tensor, layout_of, num_warps
+from proton.dialect.walk import before
 from proton.layout import LinearLayout
 from proton.transforms.coalesce import mask_of
 
@@ -192,7 +193,7 @@ class Lowering:
     def lower(self, site: Site) -> None:
         """Replaces an op by what its rule emits, or gives it the types of LLVM."""
         op = site.op
-        with ir.InsertionPoint(op), op.location:
+        with before(op):
             rule = RULES.get(op.name)
             found = rule(self, site) if rule is not None and self._applies(site) else None
             if found is not None:
