@@ -6,24 +6,29 @@ op that ties the layout of its result to that of its operand (a reduction drops 
 `coalesce` and `remove-layout-conversions` make better ones.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
-from proton.base.errors import CompilationError
-from proton.base.targets import MAX_WARPS
+from proton.base.errors import CompilationError, OutOfResources
+from proton.base.targets import MAX_WARPS, WARP_SIZE
 from proton.dialect import ttg
 from proton.dialect.diagnostics import element_of, is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
-from proton.dialect.walk import all_ops, before, replace
+from proton.dialect.walk import all_ops, before, replace, source_span
 from proton.layout import LinearLayout, shapes
 from proton.layout.named import shared_row_major, spread
 from proton.passes import Pass, register
 
 DOT_TILE = 4  # rows and columns of the result that a thread computes
+# Elements of one block in a thread. A thread has 255 registers: beyond that it spills, and beyond
+# this the assembler's time grows with the square of the block: exp of a masked load, 4 warps, takes
+# it 0.5, 1.5 and 10 s for 256, 512 and 1024 elements (two cores, ptxas 13.5.37, 2026-11-21).
+MAX_ELEMENTS = 512
 
 
 @register
@@ -52,6 +57,7 @@ class TritonToTritonGPU(Pass):
         i32 = ir.IntegerType.get_signless(32)
         module.operation.attributes[ttg.NUM_WARPS] = ir.IntegerAttr.get(i32, self.num_warps)
         ops = all_ops(module)
+        self._check_sizes(ops)
         for op in ops:
             self._assign(op)
         for op in ops:
@@ -62,6 +68,25 @@ class TritonToTritonGPU(Pass):
         if not is_tensor(type_) or type_.encoding is not None:
             return type_
         return with_layout(type_, shapes.default(tuple(type_.shape), self.num_warps))
+
+    def _check_sizes(self, ops: list[Any]) -> None:
+        """Raises OutOfResources where a block does not fit into the threads."""
+        largest = MAX_ELEMENTS * WARP_SIZE * self.num_warps
+        shapes = [(op, tuple(r.type.shape)) for op in ops for r in op.results if is_tensor(r.type)]
+        large = [(op, shape) for op, shape in shapes if math.prod(shape) > largest]
+        if not large:
+            return
+        # A constant may have lost its place: it is of no op of the source.
+        spans = [source_span(op.location) for op, _ in large]
+        which = next((number for number, span in enumerate(spans) if span.file), 0)
+        shape = large[which][1]
+        raise OutOfResources(
+            f"a block of {list(shape)} with num_warps={self.num_warps} has "
+            f"{math.prod(shape) // (WARP_SIZE * self.num_warps)} elements a thread, and a thread "
+            f"takes {MAX_ELEMENTS}: {largest} elements in all",
+            spans[which] if spans[which].file else None,
+            "loop over smaller blocks, or pass a larger num_warps to the launch",
+        )
 
     def _assign(self, op: Any) -> None:
         """The default layout on results, on arguments of blocks, and on constants."""

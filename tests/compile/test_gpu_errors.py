@@ -116,6 +116,31 @@ def test_too_much_shared_memory_says_how_much_there_is(arch: int) -> None:
     assert error.hint == "reduce the block sizes"
 
 
+@proton.jit
+def adds_one(x, N: tl.constexpr):
+    place = x + tl.arange(0, N)
+    tl.store(place, tl.load(place) + 1)
+
+
+def test_a_block_beyond_what_threads_take_is_an_error() -> None:
+    for num_warps in (1, 4, 32):
+        largest = 512 * 32 * num_warps
+
+        def compile_(size: int, num_warps: int = num_warps) -> Any:
+            return adds_one.warmup(tl.float32, N=size, target=HOPPER, num_warps=num_warps)
+
+        if num_warps == 1:
+            assert compile_(largest).n_regs <= 255
+        error = error_of(lambda: compile_(2 * largest), OutOfResources)  # noqa: B023
+        assert error.rule == (
+            f"a block of [{2 * largest}] with num_warps={num_warps} has 1024 elements a thread, "
+            f"and a thread takes 512: {largest} elements in all"
+        )
+        assert error.span is not None
+        assert error.span.line in (line_of(adds_one, "arange"), line_of(adds_one, "store"))
+        assert "num_warps" in error.hint
+
+
 @proton.jit(noinline=True)
 def calls_itself(x):
     return calls_itself(x)
