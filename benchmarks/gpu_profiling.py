@@ -5,16 +5,19 @@
 Kernel times are of Nsight Compute (`ncu --clock-control none`), which runs this file again, once
 for Proton and once for each mode of Triton's; medians of 10 launches, of 5 for Triton's Proton. The
 loop kernel has 132 programs of 4 warps that go round 2000 times with one scope in the body; its
-cost of a slice is in cycles of 1.98 GHz. Host times are of launches in a row.
+cost of a slice is in cycles of 1.98 GHz. Host times are of launches in a row; stream times are of a
+profiled launch and a small kernel behind it, again and again.
 
 Fidelity is of kernels of one warp on every SM that begin at a tick of the global timer and wait
 until it has gone on by so much; what it says then is the true duration.
 """
 
 import argparse
+import contextlib
 import csv
 import importlib.util
 import io
+import itertools
 import json
 import os
 import shutil
@@ -23,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,9 +39,11 @@ import proton
 import proton.language as tl
 from proton.kernels.layer_norm import layer_norm_kernel
 from proton.kernels.softmax import softmax_kernel
+from proton.runtime.gpu_buffers import Ring
 
 PROGRAMS, TURNS, REPEATS = 132, 2000, 10
 GHZ = 1.98
+STRATEGIES = ("circular", "flush")
 WAITS = (1, 10, 100, 1000)  # us
 TICK = 32  # ns of the H200's global timer
 PATIENCE = 100  # seconds for a process of this file
@@ -103,6 +108,29 @@ def proton_spin(out_ptr, ns):
         while now - begin < ns:
             now = tl.extra.cuda.globaltimer()
     tl.store(out_ptr + tl.program_id(0), now - begin)
+
+
+@proton.jit
+def three_scopes(x_ptr):
+    place = tl.program_id(0) * 256 + tl.arange(0, 256)
+    with proton.scope("load"):
+        x = tl.load(x_ptr + place)
+    with proton.scope("compute"):
+        x = tl.exp(x) + tl.sum(x, 0)
+    with proton.scope("store"):
+        tl.store(x_ptr + place, x * 0.001)
+
+
+@proton.jit
+def after(out_ptr):
+    tl.store(out_ptr, tl.load(out_ptr) + 1)
+
+
+@proton.jit
+def hold(out_ptr, ns):
+    begin = tl.extra.cuda.globaltimer()
+    while tl.extra.cuda.globaltimer() - begin < ns:
+        tl.store(out_ptr, begin)
 
 
 Launch = Callable[[], Any]
@@ -273,27 +301,98 @@ def overhead_table() -> tuple[Table, list[dict[str, Any]]]:
     return table, rows
 
 
-def host_table() -> Table:
-    """us a launch on the host, without and with records."""
-    table = Table("launch on the host", "us")
-    launch = launches()["proton_loop"]
-    launch()
+def in_turns(x_ptr: torch.Tensor, out: torch.Tensor, programs: int) -> Launch:
+    """A launch of a kernel of three scopes, and of a small one behind it on the same stream."""
 
-    def rate(count: int) -> float:
+    def launch() -> None:
+        three_scopes[(programs,)](x_ptr, num_warps=8)
+        after[(1,)](out, num_warps=1)
+
+    return launch
+
+
+def host_table() -> Table:
+    """us a launch on the host without and with records, by grid, stream and strategy. 100 launches
+    come first: a session sends those that it begins with one by one."""
+    table = Table("grid", "stream", "strategy", "off, us", "profiled", "added", title="host")
+    x = torch.rand(4096 * 256, device="cuda")
+    own = torch.cuda.Stream()
+
+    def rate(programs: int) -> float:
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        for _ in range(count):
-            launch()
-        return (time.perf_counter() - begin) / count * 1e6
+        for _ in range(50):
+            three_scopes[(programs,)](x, num_warps=8)
+        return (time.perf_counter() - begin) / 50 * 1e6
 
-    off = statistics.median(rate(100) for _ in range(5))
-    with proton.profile("host"):
-        times(3, launch)
-        on = statistics.median(rate(20) for _ in range(5))
-    table.add_row("off", f"{off:.1f}")
-    table.add_row("profiled", f"{on:.1f}")
-    table.add_row("added", f"{on - off:.1f}")
+    for programs, stream, strategy in itertools.product((132, 4096), (None, own), STRATEGIES):
+        with torch.cuda.stream(stream):
+            rate(programs)
+            off = statistics.median(rate(programs) for _ in range(9))
+            with proton.profile("host", strategy=strategy):
+                rate(programs)
+                rate(programs)
+                on = statistics.median(rate(programs) for _ in range(9))
+        where = "default" if stream is None else "its own"
+        added = f"{on - off:.1f}"
+        table.add_row(str(programs), where, strategy, f"{off:.1f}", f"{on:.1f}", added)
     return table
+
+
+def stream_table() -> Table:
+    """us that recording adds on a stream for each launch, another kernel behind it: of 40 pairs of
+    launches that are queued while a first kernel waits, with the session's own calls and without
+    (the same instrumented kernel, its buffers never sent)."""
+    table = Table("grid", "stream", "strategy", "off, us", "kernel with records", "session",
+                  "added by it", title="stream, a pair of launches")  # fmt: skip
+    x = torch.rand(4096 * 256, device="cuda")
+    out = torch.zeros(1, dtype=torch.int64, device="cuda")
+    wait = torch.zeros(1, dtype=torch.int64, device="cuda")
+    own = torch.cuda.Stream()
+
+    def pair_us(launch: Launch) -> float:
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        hold[(1,)](wait, 8_000_000, num_warps=1)  # until all is queued
+        first.record()
+        for _ in range(40):
+            launch()
+        last.record()
+        torch.cuda.synchronize()
+        return first.elapsed_time(last) / 40 * 1e3
+
+    def median_us(launch: Launch) -> float:
+        return statistics.median(pair_us(launch) for _ in range(7))
+
+    for programs, stream, strategy in itertools.product((132, 4096), (None, own), STRATEGIES):
+        launch = in_turns(x, out, programs)
+        with torch.cuda.stream(stream):
+            times(3, launch)
+            off = median_us(launch)
+            with proton.profile("stream", strategy=strategy):
+                times(60, launch)
+                on = median_us(launch)
+            found = []
+            for _ in range(5):
+                with proton.profile("kernel", strategy=strategy), unsent():
+                    pair_us(lambda: None)
+                    found.append(pair_us(launch))
+            kernel = statistics.median(found)
+        where = "default" if stream is None else "its own"
+        times_ = [f"{us:.2f}" for us in (off, kernel, on, on - kernel)]
+        table.add_row(str(programs), where, strategy, *times_)
+    return table
+
+
+@contextlib.contextmanager
+def unsent() -> Iterator[None]:
+    """Launches get their buffers, and nothing else is asked of the driver."""
+    send, Ring.send = Ring.send, lambda *_: None
+    try:
+        yield
+        torch.cuda.synchronize()
+    finally:
+        Ring.send = send
 
 
 def fidelity_table() -> Table:
@@ -354,6 +453,7 @@ def main() -> None:
             inner_triton(mode)
     console = Console(width=130)
     console.print(host_table())
+    console.print(stream_table())
     console.print(fidelity_table())
     table, rows = overhead_table()
     console.print(table)

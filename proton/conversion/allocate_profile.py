@@ -146,6 +146,9 @@ class AllocateProfile(Pass):
             add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))
             if self.strategy == "flush":
                 add_argument(function, Argument.FLUSH, pointer_type())
+        elif self.strategy == "flush":
+            add_argument(function, Argument.HEAP, pointer_type(GLOBAL))
+            add_argument(function, Argument.LAUNCH, ir.IntegerType.get_signless(32))
 
 
 def profile_layout(function: Any) -> dict[str, Any] | None:

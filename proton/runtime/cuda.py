@@ -224,6 +224,11 @@ def device_in_use() -> int | None:
     return None if int(status) or not int(context) else int(_call(driver.cuCtxGetDevice))
 
 
+def release_stream(stream: int) -> None:
+    """Gives a stream of `new_stream` back."""
+    _call(_driver().cuStreamDestroy, stream)
+
+
 @functools.cache
 def _side_stream(device: int) -> int:
     return new_stream()
@@ -237,6 +242,14 @@ def allocate_device(size: int) -> int:
     _call(driver.cuMemsetD8Async, address, 0, size, stream)
     _call(driver.cuStreamSynchronize, stream)
     return address
+
+
+def write_word(address: int, value: int) -> None:
+    """Stores a u32 on the current device, also while a graph is captured."""
+    driver = _driver()
+    stream = _side_stream(current_device())
+    _call(driver.cuMemsetD32Async, address, value, 1, stream)
+    _call(driver.cuStreamSynchronize, stream)
 
 
 def release_device(address: int) -> None:
@@ -302,6 +315,22 @@ def programs_per_sm(function: int, threads: int, shared: int) -> int:
     return int(_call(query, function, threads, shared))
 
 
+class _Rows(ctypes.Structure):
+    """CUDA_MEMCPY2D: rows of a device's memory to rows of the host's."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("source_x", "source_y", "source_kind", "source_host", "source_device"),
+            *("source_array", "source_pitch", "target_x", "target_y", "target_kind"),
+            *("target_host", "target_device", "target_array", "target_pitch", "width", "height"),
+        )
+    )
+
+
+_HOST, _DEVICE = 1, 2  # CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE
+
+
 class Queue:
     """What each profiled launch asks of the driver, through ctypes: a fifth of the time that
     `cuda.bindings` takes."""
@@ -320,10 +349,13 @@ class Queue:
         self._fill = function("cuMemsetD8Async", pointer, ctypes.c_ubyte, size, pointer)
         self._fill_words = function("cuMemsetD32Async", pointer, ctypes.c_uint, size, pointer)
         self._copy = function("cuMemcpyDtoHAsync_v2", pointer, pointer, size, pointer)
+        self._copy_rows = function("cuMemcpy2DAsync_v2", pointer, pointer)
         self._free = function("cuMemFreeAsync", pointer, pointer)
         self._new_event = function("cuEventCreate", pointer, ctypes.c_uint)
         self._record = function("cuEventRecord", pointer, pointer)
+        self._wait_on = function("cuStreamWaitEvent", pointer, pointer, ctypes.c_uint)
         self._wait = function("cuEventSynchronize", pointer)
+        self._synchronize = function("cuStreamSynchronize", pointer)
         self._elapsed = function("cuEventElapsedTime", pointer, pointer, pointer)
         self._release_event = function("cuEventDestroy_v2", pointer)
         self._result = ctypes.c_uint64()
@@ -354,6 +386,22 @@ class Queue:
         """Queues a copy."""
         _check(self._copy(host, address, size, stream), "cuMemcpyDtoHAsync")
 
+    def copy_rows(
+        self, host: int, address: int, pitch: int, width: int, height: int, stream: int
+    ) -> None:
+        """Queues a copy of rows of `width` bytes, `pitch` bytes apart on both sides."""
+        rows = _Rows(
+            source_kind=_DEVICE,
+            source_device=address,
+            source_pitch=pitch,
+            target_kind=_HOST,
+            target_host=host,
+            target_pitch=pitch,
+            width=width,
+            height=height,
+        )
+        _check(self._copy_rows(ctypes.addressof(rows), stream), "cuMemcpy2DAsync")
+
     def release(self, address: int, stream: int) -> None:
         """Gives device memory back, from a place in a stream on."""
         _check(self._free(address, stream), "cuMemFreeAsync")
@@ -361,8 +409,9 @@ class Queue:
     def new_event(self, is_timed: bool = False) -> int:
         """An event whose waiting thread sleeps."""
         flags = _SLEEPING if is_timed else _SLEEPING | _WITHOUT_TIME
-        _check(self._new_event(self._address, flags), "cuEventCreate")
-        return self._result.value
+        event = ctypes.c_uint64()  # of this call: several threads make events
+        _check(self._new_event(ctypes.addressof(event), flags), "cuEventCreate")
+        return event.value
 
     def elapsed_ns(self, begin: int, end: int) -> int:
         """The time between two events that are timed and over."""
@@ -374,9 +423,17 @@ class Queue:
         """Queues an event."""
         _check(self._record(event, stream), "cuEventRecord")
 
+    def wait_on(self, stream: int, event: int) -> None:
+        """Has what is queued next on a stream wait for an event of any stream."""
+        _check(self._wait_on(stream, event, 0), "cuStreamWaitEvent")
+
     def wait(self, event: int) -> None:
         """Waits for what was queued before an event; other threads go on."""
         _check(self._wait(event), "cuEventSynchronize")
+
+    def synchronize(self, stream: int) -> None:
+        """Waits for what was queued on a stream; other threads go on."""
+        _check(self._synchronize(stream), "cuStreamSynchronize")
 
     def release_event(self, event: int) -> None:
         """Gives an event back."""

@@ -62,6 +62,9 @@ _FORMATS = {  # how an argument lies in its 8 bytes
     "fp32": "f4x",
     "fp64": "d",
 }
+# What an instrumented kernel takes besides: addresses of the profile buffer and, if the strategy is
+# flush, of a heap, and the number of the launch.
+_PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
 
 
 class Kernel(Protocol):
@@ -221,7 +224,7 @@ class GPULauncher:
             function = cuda.load(kernel.asm["cubin"], kernel.name, kernel.shared)
             types = [argument.type for argument in described]
             if kernel.metadata["profile"] is not None:
-                types.append("u64")  # the address of the profile buffer
+                types += _PROFILE_TYPES[kernel.metadata["profile"]["strategy"] == "flush"]
             launch = _variant_launch(kernel, function, device, types)
             variant = _Variant(kernel, launch, function)
             self._loaded[key] = variant
@@ -274,7 +277,7 @@ def _launch_profiled(
         if recording is None:
             plain.launch(*sizes, stream, *passed)
         else:
-            twin.variant.launch(*sizes, stream, *passed, recording.address)
+            twin.variant.launch(*sizes, stream, *passed, *recording.arguments)
         launched = True
     finally:
         if timing is not None:

@@ -1,11 +1,10 @@
-"""Launches on a GPU while a session records: their buffers, and the copies that drain them.
+"""Launches on a GPU while a session records: their buffers, and what is made of them.
 
-Everything that a launch needs is queued on its own stream, and nobody waits: a profile buffer, the
-kernel, a copy into pinned host memory. Buffers are pieces of a ring (gpu_buffers.py), so that a
-launch costs no allocation; where the ring is full a launch takes its buffer from a pool and gives
-it back behind the copy. The session's limit of memory holds for all that is kept, and a launch
-beyond it runs without records and is counted. Launches that are captured into a CUDA graph are in
-gpu_graph.py.
+The buffer of a launch is a piece of a ring (gpu_buffers.py), so that a launch costs no allocation
+and no copy on its stream; where the ring is full a launch takes its buffer from a pool and gives it
+back behind the copy. Under strategy flush launches also share heaps (gpu_heaps.py). The session's
+limit of memory holds for all that is kept, and a launch beyond it runs without records and is
+counted. Launches that are captured into a CUDA graph are in gpu_graph.py.
 """
 
 import time
@@ -15,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from proton.base.errors import ProfileError
-from proton.base.knobs import knobs
 from proton.runtime import cuda
-from proton.runtime.gpu_buffers import RING_BYTES, Piece, Ring
+from proton.runtime.gpu_buffers import RING_BYTES, Arrived, Piece, Ring
 from proton.runtime.gpu_calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.gpu_graph import CapturedLaunch, capture
+from proton.runtime.gpu_heaps import Heap, Heaps, TakenChunk, chunks_of, heap_bytes, room
 from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
@@ -27,76 +26,60 @@ from proton.trace.model import Chunk, GPUClock, Launch
 PINNED_BYTES = 64 << 20  # for launches that found no place in the ring
 
 
-@dataclass(frozen=True)
-class Heap:
-    """The chunks behind the blocks of a launch, under strategy flush; none under others."""
-
-    chunks: int = 0
-    chunk_bytes: int = 0
-    record_bytes: int = 0
-
-    @property
-    def size(self) -> int:
-        return wire.HEAP_HEAD.itemsize + self.chunks * self.chunk_bytes if self.chunks else 0
-
-
-def heap_of(profile: dict[str, Any]) -> Heap:
-    """The heap of a launch of a kernel with this profile: as large as a knob says."""
-    if profile["strategy"] != "flush":
-        return Heap()
-    record = wire.record_bytes(profile["payload_slots"], profile["clock_bits"])
-    size = wire.chunk_bytes(profile["capacity"], profile["payload_slots"], profile["clock_bits"])
-    return Heap(max(1, knobs.profile_flush_memory // size), size, record)
-
-
 @dataclass(slots=True)
 class GPURecording:
-    """A launch and its profile buffer, blocks and heap.
+    """A launch and its profile buffer.
 
     The buffer is a `piece` of the ring, or it is of the pool and goes to the pinned memory `host`,
-    or the launch is `captured` into a graph.
+    or the launch is `captured` into a graph; `heap` is what it takes segments from.
     """
 
+    number: int  # in heaps
     kernel: int
     grid: tuple[int, int, int]
-    capacity: int
+    profile: dict[str, Any]  # the layout of a block
     path: str
     device: int
     stream: int
-    size: int  # of the blocks
-    heap: Heap
+    size: int  # of the blocks, bytes
     thread: int
     host_start: int = 0
     host_end: int = 0
     address: int = 0
     host: int = 0
     piece: Piece | None = None
+    heap: Heap | None = None
     captured: CapturedLaunch | None = None
-
-    @property
-    def bytes(self) -> int:
-        return self.size + self.heap.size
 
     @property
     def taken(self) -> int:
         """Bytes of the session's memory."""
-        return self.bytes if self.captured is None else self.captured.bytes
+        return self.size if self.captured is None else self.captured.bytes
 
-    def launch(self, data: np.ndarray, start: int = 0) -> Launch:
-        """What the run says of it, given the bytes of the whole buffer, which it keeps; `start` is
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """What the instrumented kernel takes behind the arguments of the plain one."""
+        if self.profile["strategy"] != "flush":
+            return (self.address,)
+        if self.heap is not None:
+            return self.address, self.heap.address, self.number
+        return self.address, self.address + self.size, self.number  # captured: behind the blocks
+
+    def launch(self, arrived: Arrived, chunks: list[TakenChunk], start: int = 0) -> Launch:
+        """What the run says of it, given its blocks, which it keeps, and its chunks; `start` is
         when it was launched where that is not when it was captured."""
         launch = Launch(
             kernel=self.kernel,
             grid=self.grid,
-            capacity=self.capacity,
+            capacity=arrived.capacity,
             host_start=start or self.host_start,
             host_end=start or self.host_end,
-            buffer=data[: self.size],
+            buffer=arrived.data,
             path=self.path,
             thread=self.thread,
             device=self.device,
         )
-        _take_chunks(self.heap, launch, data[self.size :])
+        _take_chunks(launch, self.profile, chunks)
         return launch
 
 
@@ -104,11 +87,33 @@ class _Device:
     """What a session has of one GPU: its memory, and what its clocks said at first."""
 
     def __init__(self, device: int, clock_bits: int, queue: cuda.Queue) -> None:
-        self.device = device
+        self.device, self.queue = device, queue
         self.pool = cuda.memory_pool(device)
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
-        self.ring = Ring(device, queue, RING_BYTES)
+        self.ring = Ring(device, queue, RING_BYTES, self._on_arrival)
+        self.heaps: Heaps | None = None  # until a launch takes one
+        self.heaps_of: dict[int, Heap] = {}  # of launches, by the start of their piece
+        self.memory_left = 0  # of the session, when a launch began last
         self.pairs: list[TimerPair] = [timer_pair(device)]
+
+    def take_heap(self, size: int) -> Heap | None:
+        """The heap of a launch."""
+        if self.heaps is None:
+            self.heaps = Heaps(self.queue, cuda.new_stream())
+        return self.heaps.take(size)
+
+    def give_heap(self, heap: Heap | None) -> None:
+        """A launch has ended, or will never be."""
+        if heap is not None:
+            assert self.heaps is not None
+            self.heaps.done(heap)
+
+    def _on_arrival(self, pieces: list[Piece]) -> None:
+        if self.heaps is not None:
+            for piece in pieces:
+                self.give_heap(self.heaps_of.pop(piece.start, None))
+            if not self.ring.is_over:
+                self.heaps.keep(self.memory_left)
 
 
 @dataclass(frozen=True)
@@ -133,8 +138,21 @@ class GPURecorder:
         self.arenas: list[int] = []
         self.used = 0  # of the last arena
         self.timings: list[Timing] = []
+        self.number = 0  # of the last launch
         self.lost = 0  # launches whose records did not arrive
         self.error = ""  # what the driver said when the session ended
+
+    def settle(self) -> int:
+        """Bytes of the session's memory that are free again since the last call, less those that
+        chunks took."""
+        found = 0
+        for device in self.devices.values():
+            found += device.ring.spared_bytes
+            device.ring.spared_bytes = 0
+            if device.heaps is not None:
+                found -= device.heaps.kept_bytes
+                device.heaps.kept_bytes = 0
+        return found
 
     def prepare(self, device: int, stream: int = 0) -> None:
         """Before the first launch on a device: clocks, calibration, the ring."""
@@ -152,9 +170,7 @@ class GPURecorder:
         self,
         kernel: int,
         grid: tuple[int, int, int],
-        capacity: int,
-        size: int,
-        heap: Heap,
+        profile: dict[str, Any],
         path: str,
         device: int,
         stream: int,
@@ -162,48 +178,66 @@ class GPURecorder:
     ) -> GPURecording | None:
         """A launch with a zeroed profile buffer, whose kernel is queued next; None where that takes
         more than is left of the session's memory."""
+        size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
+        self.number += 1
         found = GPURecording(
-            kernel, grid, capacity, path, device, stream, size, heap, host_thread()
+            self.number, kernel, grid, profile, path, device, stream, size, host_thread()
         )
+        heap = heap_bytes(profile)
         if self.queue.is_capturing(stream):
-            found.captured = capture(self.queue, device, stream, found.bytes, memory_left)
+            found.captured = capture(self.queue, device, stream, size + heap, memory_left)
             if found.captured is None:
                 return None
             found.address = found.captured.buffer
-        elif found.bytes > memory_left:
+            if heap:
+                place = found.address + size + wire.offset_of(wire.HEAP_HEAD, "room")
+                self.queue.set_word(place, room(heap), stream)
+        elif size > memory_left or not self._place(found, heap, memory_left):
             return None
-        else:
-            self._place(found)
-        if heap.chunks:
-            chunks = wire.offset_of(wire.HEAP_HEAD, "chunks")
-            self.queue.set_word(found.address + size + chunks, heap.chunks, stream)
         found.host_start = time.perf_counter_ns()
         return found
 
-    def _place(self, recording: GPURecording) -> None:
-        """A zeroed buffer: a piece of the ring, or memory of the pool."""
-        device, stream, size = self.devices[recording.device], recording.stream, recording.bytes
+    def _place(self, recording: GPURecording, heap: int, memory_left: int) -> bool:
+        """A zeroed buffer: a piece of the ring, or memory of the pool; and a heap of so many bytes,
+        if any. False where there is no memory for a heap."""
+        device, stream, size = self.devices[recording.device], recording.stream, recording.size
+        if heap:
+            device.memory_left = memory_left
+            recording.heap = device.take_heap(heap)
+            if recording.heap is None:
+                return False
         piece = recording.piece = device.ring.take(size)
         if piece is None:
             recording.address = self.queue.allocate(device.pool, size, stream)
-            return
-        recording.address = device.ring.memory + piece.start
-        if not piece.is_clear:
-            self.queue.clear(recording.address, size, stream)
+        else:
+            recording.address = device.ring.memory + piece.start
+            if recording.heap is not None:
+                device.heaps_of[piece.start] = recording.heap
+        return True
 
     def end(self, recording: GPURecording) -> None:
-        """Queues the way of the records to the host, behind the kernel."""
-        recording.host_end = time.perf_counter_ns()
+        """Has the records sent to the host, behind the kernel."""
+        now = recording.host_end = time.perf_counter_ns()
         self.pending.append(recording)
-        size, stream = recording.bytes, recording.stream
+        device, size, stream = self.devices[recording.device], recording.size, recording.stream
         if recording.captured is not None:
             recording.captured.keep(stream)
         elif recording.piece is not None:
-            self.devices[recording.device].ring.send(recording.piece, size, stream)
+            device.ring.send(recording.piece, size, stream, recording.profile, now)
+            if recording.heap is not None:
+                device.ring.wake()
         else:
-            recording.host = self._take(size)
-            self.queue.copy_to_host(recording.host, recording.address, size, stream)
-            self.queue.release(recording.address, stream)
+            self._send(recording, device.ring.own_stream())
+
+    def _send(self, recording: GPURecording, own: int) -> None:
+        """Queues the copy of a buffer of the pool, and its release, on the profiler's stream."""
+        recording.host = self._take(recording.size)
+        event = self.queue.new_event()
+        self.queue.record(event, recording.stream)
+        self.queue.wait_on(own, event)
+        self.queue.release_event(event)  # the driver keeps it until nobody waits for it
+        self.queue.copy_to_host(recording.host, recording.address, recording.size, own)
+        self.queue.release(recording.address, own)
 
     def begin_timing(self, kernel: int, device: int, is_recorded: bool, stream: int) -> Timing:
         """Queues the event before a launch."""
@@ -242,8 +276,10 @@ class GPURecorder:
 
     def abandon(self, recording: GPURecording) -> None:
         """Gives the memory of a launch back whose records nobody wants."""
+        device = self.devices[recording.device]
         if recording.piece is not None:
-            self.devices[recording.device].ring.abandon()
+            device.heaps_of.pop(recording.piece.start, None)
+            device.ring.abandon()
         elif recording.captured is None:
             self.queue.release(recording.address, recording.stream)
 
@@ -257,7 +293,7 @@ class GPURecorder:
         self.used += wire.aligned(size, wire.BLOCK_ALIGNMENT)
         return address
 
-    def finish(self) -> tuple[list[Launch], list[GPUClock]]:
+    def finish(self, memory_left: int) -> tuple[list[Launch], list[GPUClock]]:
         """The launches whose records have arrived, and the clocks of their devices.
 
         After an error of a kernel the driver copies nothing more: those launches are not among
@@ -266,37 +302,52 @@ class GPURecorder:
         clocks = {}
         used = {recording.device for recording in self.pending}
         for number, device in self.devices.items():
-            if number in used:
-                try:
-                    cuda.synchronize(number)
-                    device.pairs.append(timer_pair(number))
-                except cuda.CUDAError as problem:
-                    self.error = str(problem)
-                clocks[number] = _clock(device)
-            device.ring.finish()
-        launches = []
-        for recording in self.pending:
-            if recording.captured is not None:
-                launches += self._replays(recording, clocks[recording.device])
-                continue
-            if recording.piece is not None:
-                assert recording.piece.data is not None
-                data = recording.piece.data
-            else:
-                data = cuda.host_bytes(recording.host, recording.bytes).copy()
-            if self.error and not data[: recording.size].any():
-                self.lost += 1
-            else:
-                launches.append(recording.launch(data))
+            with cuda.on_device(number):
+                if number in used:
+                    try:
+                        cuda.synchronize(number)
+                        device.pairs.append(timer_pair(number))
+                    except cuda.CUDAError as problem:
+                        self.error = str(problem)
+                    clocks[number] = _clock(device)
+                device.ring.finish(is_broken=bool(self.error))
+                for recording in self.pending if not self.error else ():
+                    if recording.device == number and recording.piece is None:
+                        device.give_heap(recording.heap)
+                if device.heaps is not None and not self.error:
+                    device.heaps.finish(memory_left)
+        launches = [launch for recording in self.pending for launch in self._launches(recording)]
         if not self.error:
             self._release_memory()
         return launches, list(clocks.values())
+
+    def _launches(self, recording: GPURecording) -> list[Launch]:
+        """What became of a launch: nothing, one, or the replays of a graph."""
+        device = self.devices[recording.device]
+        if recording.captured is not None:
+            return self._replays(recording, _clock(device))
+        if recording.piece is not None:
+            arrived = recording.piece.arrived
+        else:
+            data = cuda.host_bytes(recording.host, recording.size).copy()
+            arrived = Arrived(data, recording.profile["capacity"])
+        heaps, chunks = device.heaps, []
+        if heaps is not None:
+            chunks = heaps.chunks.pop(recording.number, [])
+            if recording.number in heaps.dropped:
+                arrived = None
+        if arrived is None or (self.error and not arrived.data.any()):
+            self.lost += 1
+            return []
+        return [recording.launch(arrived, chunks)]
 
     def _release_memory(self) -> None:
         """In the contexts of the devices; pinned memory belongs to all of them."""
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 device.ring.release()
+                if device.heaps is not None:
+                    device.heaps.release()
                 while self.arenas:
                     cuda.release_host(self.arenas.pop())
 
@@ -314,36 +365,35 @@ class GPURecorder:
         launches = []
         for data in buffers:
             began = int(data[timer : timer + 8].view("<i8")[0])
-            launches.append(recording.launch(data, began + behind))
+            blocks = Arrived(data[: recording.size], recording.profile["capacity"])
+            heap = data[recording.size :]
+            chunks = chunks_of(heap).get(recording.number, []) if heap.size else []
+            launches.append(recording.launch(blocks, chunks, began + behind))
         return launches
 
 
-def _take_chunks(heap: Heap, launch: Launch, data: np.ndarray) -> None:
-    """Makes chunks of a heap, as the flush strategy leaves them: those that are full. What a
+def _take_chunks(launch: Launch, profile: dict[str, Any], chunks: list[TakenChunk]) -> None:
+    """Gives a launch its chunks, as the flush strategy leaves them: those that are full. What a
     chunk that is not full holds is what is left in the unit's segment."""
-    if not heap.chunks:
+    if not chunks:
         return
-    taken = min(int(data[:4].view("<u4")[0]), heap.chunks)
-    places = wire.HEAP_HEAD.itemsize + np.arange(taken) * heap.chunk_bytes
-    heads = np.ndarray(
-        (taken,), wire.CHUNK_HEAD, data, wire.HEAP_HEAD.itemsize, (heap.chunk_bytes,)
-    )
+    launch.buffer = launch.buffer.copy()  # it may lie in a buffer with others
     programs = max(1, launch.grid[0] * launch.grid[1] * launch.grid[2])
     block = launch.buffer.size // programs
-    units = int(launch.buffer[wire.header_offset("units") :][:4].view("<u4")[0])
-    for place, head in zip(places.tolist(), heads.tolist(), strict=True):
-        program, unit, first = head
-        base = program * block
-        table = base + wire.table_offset() + 8 * unit
+    record = wire.record_bytes(profile["payload_slots"], profile["clock_bits"])
+    capacity = profile["capacity"]
+    for chunk in chunks:
+        base = chunk.program * block
+        table = base + wire.table_offset() + 8 * chunk.unit
         written = int(launch.buffer[table : table + 8].view("<u8")[0])
-        count = min(launch.capacity, written - first)
-        start = place + wire.CHUNK_HEAD.itemsize
-        records = data[start : start + max(0, count) * heap.record_bytes]
-        if count == launch.capacity:
-            chunk = Chunk(program=program, unit=unit, first=first, data=records.copy())
-            launch.chunks.append(chunk)
+        count = min(capacity, written - chunk.first)
+        records = chunk.data[: max(0, count) * record]
+        if count == capacity:
+            launch.chunks.append(
+                Chunk(program=chunk.program, unit=chunk.unit, first=chunk.first, data=records)
+            )
         elif count > 0:
-            segment = wire.segments_offset(units) + unit * launch.capacity * heap.record_bytes
+            segment = wire.segments_offset(profile["units"]) + chunk.unit * capacity * record
             launch.buffer[base + segment :][: records.size] = records
 
 

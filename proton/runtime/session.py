@@ -24,7 +24,7 @@ from proton.compiler import GPUKernel
 from proton.language import profiling
 from proton.runtime import cuda
 from proton.runtime.calibration import Calibration, calibrate, clock_pair
-from proton.runtime.gpu_profile import GPURecorder, GPURecording, Timing, heap_of
+from proton.runtime.gpu_profile import GPURecorder, GPURecording, Timing
 from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import (
@@ -210,8 +210,6 @@ class Session:
         """The buffer for a launch of an instrumented kernel, None where memory is used up;
         `options` says what instrumentation did to the kernel."""
         profile = kernel.metadata["profile"]
-        size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
-        heap = heap_of(profile)
         with self.lock:
             if self.finished:
                 return None
@@ -221,16 +219,9 @@ class Session:
             number = self._kernel_number(kernel, profile, options)
             if self.compare_run_time and self._is_plain_turn(self.gpu, number, stream):
                 return None
+            self.memory_left += self.gpu.settle()
             recording = self.gpu.begin(
-                number,
-                grid,
-                profile["capacity"],
-                size,
-                heap,
-                self.host.path(),
-                device,
-                stream,
-                self.memory_left,
+                number, grid, profile, self.host.path(), device, stream, self.memory_left
             )
             if recording is None:
                 self.dropped += 1
@@ -313,7 +304,7 @@ class Session:
             machine: dict[str, object] = _machine()
             gpus: list[GPUClock] = []
             if self.gpu is not None:
-                arrived, gpus = self.gpu.finish()
+                arrived, gpus = self.gpu.finish(self.memory_left)
                 launches = sorted([*launches, *arrived], key=lambda launch: launch.host_start)
                 self.dropped += self.gpu.lost
                 for number, times in self.gpu.run_times().items():

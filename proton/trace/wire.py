@@ -16,21 +16,26 @@ Under the flush strategy full segments leave the block while the kernel runs, as
 newest `written mod capacity` records (all `capacity` of them when that is 0 and the last
 segment was not flushed; the runtime says which by the chunks it kept).
 
-On a GPU that strategy takes its segments from a heap behind the blocks: a head of u32 chunks
-taken so far and u32 chunks there are, padded to 16 bytes, then chunks of
+On a GPU that strategy takes its segments from a heap that launches share: a head of u32 bytes
+taken so far and u32 bytes there are, both in units of RECORD_ALIGNMENT and without the head, padded
+to 16 bytes, then chunks of
 
     program    u32, its linear id
     unit       u32
     first      u64, the number of its first record
+    launch     u32, an argument of the launch
+    size       u32, bytes of the chunk with its head
+    padding    u64
     records    capacity of them
 
-A unit takes a chunk for each `capacity` records; where there is none left it writes into its own
-segment, over and over. The runtime makes of them what the first paragraphs say.
+A unit takes a chunk for each `capacity` records; where there is no room left it writes into its own
+segment, over and over. The runtime makes of them what the first paragraphs say, so no file has a
+heap.
 
 Clocks of a record have 64 bits, or are the low 32 bits of a GPU's cycle counter; those of the
 header always have 64.
 
-Changing anything here changes `VERSION` and docs/buffer-format.md.
+Changing anything that a file has changes `VERSION` and docs/buffer-format.md.
 """
 
 import enum
@@ -149,8 +154,17 @@ def segments_offset(units: int) -> int:
     return -(-(HEADER_BYTES + 8 * units) // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
 
 
-HEAP_HEAD = np.dtype([("taken", "<u4"), ("chunks", "<u4"), ("padding", "<u8")])
-CHUNK_HEAD = np.dtype([("program", "<u4"), ("unit", "<u4"), ("first", "<u8")])
+HEAP_HEAD = np.dtype([("taken", "<u4"), ("room", "<u4"), ("padding", "<u8")])
+CHUNK_HEAD = np.dtype(
+    [
+        ("program", "<u4"),
+        ("unit", "<u4"),
+        ("first", "<u8"),
+        ("launch", "<u4"),
+        ("size", "<u4"),
+        ("padding", "<u8"),
+    ]
+)
 
 
 def aligned(size: int, alignment: int) -> int:

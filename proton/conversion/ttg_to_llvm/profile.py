@@ -24,7 +24,6 @@ from proton.dialect.mlir import ir
 from proton.dialect.walk import functions, ops_named
 from proton.trace import wire
 
-MOST_PINNED = 16  # words that one piece of inline assembly takes
 COMMENT = "// proton"  # on every instruction that records
 NO_SCOPE = -1  # the tag of a record of nothing
 STORES = "proton.stores"  # on an op where a record may be pending: it is stored there
@@ -38,8 +37,9 @@ class _Unit:
     block: Any  # address of the program's block
     segment: Any  # address of this unit's ring in the block
     ring: Any  # address of this unit's ring in shared memory; None where it has none
-    heap: Any  # address of what is behind the blocks, under strategy flush
     chunk: Any  # where the address of the present chunk is, under strategy flush
+    heap: Any  # where the address of the heap is, under strategy flush; else None
+    launch: Any  # where the number of the launch is, under strategy flush; else None
     program: Any  # linear number, i64
     number: Any  # of this unit, i64
     table: Any  # address of this unit's number of records
@@ -112,12 +112,6 @@ def _program() -> Any:
     return v.add(v.binary("llvm.mul", row, size[0]), place[0])
 
 
-def _programs() -> Any:
-    """How many programs there are, i64."""
-    sizes = [_wide(v.create(f"nvvm.read.ptx.sreg.nctaid.{a}", v.integer(32))) for a in "xyz"]
-    return v.binary("llvm.mul", v.binary("llvm.mul", sizes[0], sizes[1]), sizes[2])
-
-
 @lowers("proton_gpu.init")
 def _init(ctx: Lowering, site: Site) -> list[Any]:
     layout = _layout(ctx)
@@ -130,6 +124,9 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     nothing[2] = v.i32(NO_SCOPE)
     firsts = [v.i32(0), v.i32(0), *nothing, unit.segment]
     variables = [unit.count, unit.pending.offset, *unit.pending.values, unit.chunk]
+    if unit.heap is not None:
+        firsts += [argument(ctx.function, kind) for kind in (Argument.HEAP, Argument.LAUNCH)]
+        variables += [unit.heap, unit.launch]
     for variable, first in zip(variables, firsts, strict=True):
         v.store(variable, first, 4)
     if layout["strategy"] != "counting":
@@ -161,8 +158,10 @@ def _record_types(layout: dict[str, Any]) -> list[Any]:
 
 
 def _variable_types(layout: dict[str, Any]) -> list[Any]:
-    """Of the number of records, the pending record's offset and values, the chunk's address."""
-    return [v.integer(32), v.integer(32), *_record_types(layout), v.pointer(v.GLOBAL)]
+    """Of the number of records, the pending record's offset and values, the chunk's address; under
+    strategy flush of the heap's address and the number of the launch."""
+    heap = [v.pointer(v.GLOBAL), v.integer(32)] if layout["strategy"] == "flush" else []
+    return [v.integer(32), v.integer(32), *_record_types(layout), v.pointer(v.GLOBAL), *heap]
 
 
 def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) -> _Unit:
@@ -179,19 +178,17 @@ def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) ->
     place = v.binary("llvm.mul", number, v.constant(segment_bytes, i64))
     entry = v.binary("llvm.mul", number, v.constant(8, i64))
     lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
-    ring = heap = None
+    ring = None
     if layout["ring"] is not None:
         offset = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
         ring = _byte(_byte(ctx.program_shared(), v.i32(layout["ring"])), offset)
-    if layout["strategy"] == "flush":
-        heap = _byte(buffer, v.binary("llvm.mul", _programs(), stride))
     is_sampled = _is_sampled(layout, unit_number, program)
     is_writer = v.compare("eq", lane, v.i32(0))
     if is_sampled is not None:
         is_writer = v.binary("llvm.and", is_writer, is_sampled)
     types = _variable_types(layout)
     struct = ir.TypeAttr.get(v.struct(types))
-    count, offset, *values, chunk = [
+    variables = [
         v.create(
             "llvm.getelementptr",
             v.pointer(0),
@@ -201,14 +198,17 @@ def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) ->
         )
         for number_ in range(len(types))
     ]
+    heap, launch = variables[-2:] if layout["strategy"] == "flush" else (None, None)
+    count, offset, *values, chunk = variables if heap is None else variables[:-2]
     ctx.mapped["state"] = buffer, state
     unit = ctx.mapped["profile"] = _Unit(
         layout=layout,
         block=block,
         segment=_byte(_byte(block, wire.segments_offset(layout["units"])), place),
         ring=ring,
-        heap=heap,
         chunk=chunk,
+        heap=heap,
+        launch=launch,
         program=program,
         number=number,
         table=_byte(_byte(block, wire.table_offset()), entry),
@@ -397,18 +397,23 @@ def _flush(ctx: Lowering, site: Site) -> list[Any]:
 
 
 def _take_chunk(unit: _Unit, record: Any) -> None:
-    """A chunk of the heap, with its head; the unit's own segment where none is left."""
-    text = "atom.global.add.u32 $0, [$1], 1;"
-    taken = _assembly(text, "=r,l", v.integer(32), unit.heap)
-    place = _byte(unit.heap, wire.offset_of(wire.HEAP_HEAD, "chunks"))
-    chunks = _assembly("ld.global.b32 $0, [$1];", "=r,l", v.integer(32), place)
-    fits = v.compare("ult", taken, chunks)
+    """A chunk of the heap, with its head; the unit's own segment where there is no room left."""
     layout = unit.layout
+    heap = v.load(unit.heap, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.capacity, layout["payload_slots"], unit.clock_bits)
-    offset = v.binary("llvm.mul", _wide(taken), v.constant(size, v.integer(64)))
-    chunk = _byte(_byte(unit.heap, wire.HEAP_HEAD.itemsize), offset)
-    head = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
-    _assembly("@$3 st.global.v2.b32 [$0], {$1, $2};", "l,r,r,b", None, chunk, *head, fits)
+    words = size // wire.RECORD_ALIGNMENT
+    text = f"atom.global.add.u32 $0, [$1], {words};"
+    taken = _assembly(text, "=r,l", v.integer(32), heap)
+    place = _byte(heap, wire.offset_of(wire.HEAP_HEAD, "room"))
+    room = _assembly("ld.global.b32 $0, [$1];", "=r,l", v.integer(32), place)
+    fits = v.compare("ule", v.add(taken, v.i32(words)), room)
+    offset = v.binary("llvm.mul", _wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
+    chunk = _byte(_byte(heap, wire.HEAP_HEAD.itemsize), offset)
+    of = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
+    launch = v.load(unit.launch, v.integer(32), 4)
+    for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
+        place = _byte(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
+        _assembly("@$3 st.global.v2.b32 [$0], {$1, $2};", "l,r,r,b", None, place, *pair, fits)
     first = _byte(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
     _assembly("@$2 st.global.b64 [$0], $1;", "l,l,b", None, first, _wide(record), fits)
     records = _byte(chunk, wire.CHUNK_HEAD.itemsize)
@@ -471,28 +476,3 @@ def _write(unit: _Unit, place: Any, suffix: str, letter: str, values: list[Any])
     text = f"@${1 + len(values)} st.{space}{suffix} [$0], {listed};"
     constraints = f"{address}{f',{letter}' * len(values)},b"
     _assembly(text, constraints, None, place, *values, unit.is_writer)
-
-
-@lowers("proton_gpu.pin")
-def _pin(ctx: Lowering, site: Site) -> list[Any]:
-    return [_pinned(site.operands[0])]
-
-
-def _pinned(value: Any) -> Any:
-    """The value through empty inline assembly, word by word."""
-    if not v.is_vector(value.type):
-        alone = v.insert(v.poison(v.vector(1, value.type)), value, 0)
-        return v.extract(_pinned(alone), 0)
-    words = v.to_elements(v.to_words(value))
-    kept: list[Any] = []
-    for first in range(0, len(words), MOST_PINNED):
-        part = words[first : first + MOST_PINNED]
-        outputs = ",".join(["=r"] * len(part))
-        constraints = f"{outputs},{','.join(map(str, range(len(part))))}"
-        if len(part) == 1:
-            kept.append(v.assembly("", constraints, v.integer(32), *part, effects=True))
-            continue
-        type_ = v.struct([v.integer(32)] * len(part))
-        result = v.assembly("", constraints, type_, *part, effects=True)
-        kept += [v.member(result, number, v.integer(32)) for number in range(len(part))]
-    return v.from_words(v.from_elements(kept), value.type)

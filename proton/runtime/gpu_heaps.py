@@ -1,0 +1,198 @@
+"""The heaps that launches take full segments from under strategy flush.
+
+A session has a few heaps on each GPU. Launches share one of them: a unit takes a chunk of it by an
+atomic, and the chunk says of which launch, program and unit it is. A heap that is half full is
+*retired*: launches that come take the next one, and when those that had it have ended, a thread
+copies what was taken of it, clears that, and it is free again. Nothing of this is queued on the
+streams of the launches, and what is not taken is not sent.
+"""
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from proton.base.knobs import knobs
+from proton.runtime import cuda
+from proton.trace import wire
+
+MOST_HEAPS = 4  # of a device; where all are retired, the last one goes on until it is full
+
+
+@dataclass(frozen=True)
+class TakenChunk:
+    """A chunk of a heap: room for a unit's records from number `first` on."""
+
+    program: int
+    unit: int
+    first: int
+    data: np.ndarray  # bytes of its records
+
+
+def heap_bytes(profile: dict[str, Any]) -> int:
+    """Bytes of a heap with its head, for launches of a kernel with this profile; 0 where it takes
+    none."""
+    if profile["strategy"] != "flush":
+        return 0
+    size = max(knobs.profile_flush_memory, _chunk_bytes(profile))
+    return wire.HEAP_HEAD.itemsize + wire.aligned(size, wire.RECORD_ALIGNMENT)
+
+
+def _chunk_bytes(profile: dict[str, Any]) -> int:
+    return wire.chunk_bytes(profile["capacity"], profile["payload_slots"], profile["clock_bits"])
+
+
+def room(size: int) -> int:
+    """What the head of a heap of so many bytes says of its room."""
+    return (size - wire.HEAP_HEAD.itemsize) // wire.RECORD_ALIGNMENT
+
+
+def chunks_of(heap: np.ndarray) -> dict[int, list[TakenChunk]]:
+    """The chunks in a heap's bytes, head included, by the number of their launch."""
+    taken, limit = heap[: wire.HEAP_HEAD.itemsize].view(wire.HEAP_HEAD)[0].item()[:2]
+    end = wire.HEAP_HEAD.itemsize + wire.RECORD_ALIGNMENT * min(taken, limit)
+    found: dict[int, list[TakenChunk]] = {}
+    place = wire.HEAP_HEAD.itemsize
+    while place + wire.CHUNK_HEAD.itemsize <= end:
+        records = place + wire.CHUNK_HEAD.itemsize
+        head = heap[place:records].view(wire.CHUNK_HEAD)[0].item()
+        program, unit, first, launch, size, _ = head
+        if not size or place + size > end:
+            break  # nobody got this one: there was less room than it needs
+        chunk = TakenChunk(program, unit, first, heap[records : place + size])
+        found.setdefault(launch, []).append(chunk)
+        place += size
+    return found
+
+
+@dataclass(slots=True)
+class Heap:
+    """Memory of the device; `users` are launches that may still write there."""
+
+    address: int
+    size: int
+    is_retired: bool = False
+    users: int = 0
+
+
+@dataclass
+class Heaps:
+    """The heaps of one device."""
+
+    queue: "cuda.Queue"
+    stream: int  # of its own: it waits for no launch
+    current: Heap | None = None
+    free: list[Heap] = field(default_factory=list)
+    retired: deque[Heap] = field(default_factory=deque)
+    count: int = 0
+    chunks: dict[int, list[TakenChunk]] = field(default_factory=dict)  # by launch
+    kept_bytes: int = 0  # of chunks, since somebody set this to 0
+    dropped: set[int] = field(default_factory=set)  # launches that the session had no memory for
+    host: int = 0  # pinned memory, as large as a heap
+    host_size: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, size: int) -> Heap | None:
+        """The heap that a launch writes to, of `size` bytes or more; None where there is no memory
+        for one. `done` ends that."""
+        with self.lock:
+            if self.current is None or self.current.is_retired or self.current.size < size:
+                self._renew(size)
+            if self.current is not None:
+                self.current.users += 1
+            return self.current
+
+    def _renew(self, size: int) -> None:
+        """Makes a free heap the current one, or a new one; else the current one goes on."""
+        fitting = [heap for heap in self.free if heap.size >= size]
+        old = self.current
+        if fitting:
+            self.free.remove(fitting[0])
+            self.current = fitting[0]
+        elif self.count < MOST_HEAPS or old is None or old.size < size:
+            with cuda.capture_aside():
+                try:
+                    address = cuda.allocate_device(size)
+                except cuda.CUDAError:
+                    return
+                self.current = Heap(address, size)
+                self.count += 1
+                cuda.write_word(self._room_of(self.current), room(size))
+        if old is not None and old is not self.current:
+            old.is_retired = True
+            self.retired.append(old)
+
+    @staticmethod
+    def _room_of(heap: Heap) -> int:
+        return heap.address + wire.offset_of(wire.HEAP_HEAD, "room")
+
+    def done(self, heap: Heap) -> None:
+        """A launch has ended, or will never be."""
+        with self.lock:
+            heap.users -= 1
+
+    # On the thread that keeps what arrives
+
+    def keep(self, memory_left: int) -> None:
+        """Retires the current heap where half of it is taken, and keeps what those that are retired
+        have, if nobody writes there any more: no more than `memory_left` bytes in all."""
+        with self.lock:
+            current = self.current
+        if current is not None and not current.is_retired:
+            taken = int(self._fetch(current, wire.HEAP_HEAD.itemsize).view("<u4")[0])
+            current.is_retired = 2 * taken > room(current.size)
+            with self.lock:
+                if current.is_retired and not current.users:
+                    self.retired.append(current)
+                    self.current = None
+        while self.retired and not self.retired[0].users:
+            heap = self.retired.popleft()
+            self._empty(heap, memory_left)
+            with self.lock:
+                heap.is_retired = False
+                self.free.append(heap)
+
+    def _fetch(self, heap: Heap, size: int) -> np.ndarray:
+        """The first bytes of a heap, in memory that is used again."""
+        if self.host_size < size:
+            with cuda.capture_aside():
+                if self.host:
+                    cuda.release_host(self.host)
+                self.host_size = max(size, heap.size)
+                self.host = cuda.allocate_host(self.host_size)
+        self.queue.copy_to_host(self.host, heap.address, size, self.stream)
+        self.queue.synchronize(self.stream)
+        return cuda.host_bytes(self.host, size)
+
+    def _empty(self, heap: Heap, memory_left: int) -> None:
+        head = wire.HEAP_HEAD.itemsize
+        taken = int(self._fetch(heap, head).view("<u4")[0])
+        used = head + wire.RECORD_ALIGNMENT * min(taken, room(heap.size))
+        data = self._fetch(heap, used)
+        if self.kept_bytes + used - head > memory_left:
+            self.dropped |= set(chunks_of(data))
+        else:
+            self.kept_bytes += used - head
+            for launch, chunks in chunks_of(data.copy()).items():
+                self.chunks.setdefault(launch, []).extend(chunks)
+        self.queue.clear(heap.address, used, self.stream)
+        self.queue.set_word(self._room_of(heap), room(heap.size), self.stream)
+        self.queue.synchronize(self.stream)
+
+    def finish(self, memory_left: int) -> None:
+        """Keeps what all heaps have; the device has done everything."""
+        for heap in [*self.retired, *([self.current] if self.current is not None else [])]:
+            self._empty(heap, memory_left)
+
+    def release(self) -> None:
+        """Gives the memory back, but for heaps that launches that outlive the session may use."""
+        heaps = [*self.free, *self.retired, *([self.current] if self.current is not None else [])]
+        for heap in heaps:
+            if not heap.users:
+                cuda.release_device(heap.address)
+        if self.host:
+            cuda.release_host(self.host)
+        cuda.release_stream(self.stream)
+        self.current, self.free, self.retired, self.host = None, [], deque(), 0
