@@ -145,7 +145,7 @@ def main(
         python -m proton --strategy flush --placement program -m package.module
     """
     what = Program(script, arguments or [], module)
-    target = output or Path(f"{what.stem}.proton")
+    target = (output or Path(f"{what.stem}.proton")).absolute()  # the program may change its folder
     _check(what, target)
     options: dict[str, Any] = {
         "strategy": strategy.value,
@@ -191,7 +191,7 @@ def _check(program: Program, target: Path) -> None:
         format_of(target)
     except ProtonError as error:
         raise typer.BadParameter(str(error), param_hint="'--output'") from None
-    if not target.absolute().parent.is_dir():
+    if not target.parent.is_dir():
         raise typer.BadParameter(f"{target.parent} is not a folder", param_hint="'--output'")
     if not program.exists():
         kind = "module" if program.module else "file"
