@@ -5,6 +5,7 @@ Exit status: the program's own; 2 for bad usage of these options.
 
 import enum
 import importlib.util
+import os
 import runpy
 import sys
 import traceback
@@ -47,8 +48,13 @@ class Program:
 
     @property
     def stem(self) -> str:
-        """A name for the run and its file."""
+        """A name for the run's file."""
         return self.name.rsplit(".", 1)[-1] if self.module else Path(self.name).stem
+
+    @property
+    def title(self) -> str:
+        """A name for the run: a file's may have bytes that are no text."""
+        return os.fsencode(self.stem).decode(errors="replace")
 
     def exists(self) -> bool:
         """Whether there is anything to run."""
@@ -160,7 +166,7 @@ def main(
         "compare_run_time": compare_run_time,
     }
     try:
-        proton.start(name or what.stem, **options)
+        proton.start(name or what.title, **options)
     except ProfileError as error:
         raise typer.BadParameter(str(error)) from None
     mine = session.current()

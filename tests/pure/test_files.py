@@ -80,14 +80,19 @@ def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 54321)
 
 
+def fail_halfway(path: Path) -> None:
+    with replacing(path) as draft:
+        draft.write(b"half of it")
+        raise KeyboardInterrupt
+
+
 def test_a_block_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
     pipe, file = tmp_path / "pipe", tmp_path / "file"
     os.mkfifo(pipe)
     file.write_text("old")
     for path in (pipe, file, tmp_path / "new"):
-        with pytest.raises(KeyboardInterrupt), replacing(path) as draft:
-            draft.write(b"half of it")
-            raise KeyboardInterrupt
+        with pytest.raises(KeyboardInterrupt):
+            fail_halfway(path)
     assert file.read_text() == "old"
     assert left(tmp_path) == {"pipe", "file"}
 
