@@ -334,6 +334,34 @@ def test_a_kernel_without_scopes_is_launched_as_it_is(driver: ProfilingDriver) -
     assert run.totals.launches == 0
 
 
+def test_a_kernel_whose_scopes_hold_no_work_is_in_the_run(driver: ProfilingDriver) -> None:
+    @proton.jit(noinline=True)
+    def helper(x_ptr):
+        with proton.scope("called"):
+            tl.load(x_ptr + 2)
+
+    @proton.jit
+    def idle(x_ptr, n):
+        with proton.scope("dead"):
+            tl.load(x_ptr + 1)
+        helper(x_ptr)
+        if n * 0 > 5:
+            proton.mark("never")
+        tl.store(x_ptr, 1.0)
+
+    x = driver.array("float32")
+    driver.turns = 0
+    with proton.profile("run", capacity=CAPACITY) as run:
+        for _ in range(2):
+            idle[3,](x, 7)
+    assert run.emptied.values.tolist() == [["idle", "dead"], ["idle", "called"]]
+    assert run.launches[["kernel", "grid", "device", "finished"]].values.tolist() == [
+        ["idle", (3, 1, 1), 0, 3]
+    ] * 2
+    assert (run.launches["dur_ns"] == 100).all()  # programs of no length, which begin apart
+    assert "without work: idle: dead, idle: called" in " ".join(run.summary().warnings)
+
+
 def test_a_kernel_without_arguments(driver: ProfilingDriver) -> None:
     @proton.jit
     def nothing():
