@@ -7,6 +7,7 @@ anything is allocated, and nothing in the file is ever executed.
 import io
 import json
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -105,6 +106,8 @@ def _document(raw: RawRun, paths: Sequence[str], path: Path) -> bytes:
 def load(path: Path) -> RawRun:
     """Reads a run back; raises TraceFormatError for a file that breaks the format."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise TraceFormatError(f"{path}: cannot be read: it is no regular file")
         with zipfile.ZipFile(path) as archive:
             _check_members(archive, path)
             members = {name: archive.read(name) for name in (RUN, *COLUMNS)}

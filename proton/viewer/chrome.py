@@ -14,7 +14,6 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from proton.trace.model import RawRun
-from proton.trace.wire import MAX_UNITS
 from proton.viewer.labels import (
     LAUNCHES,
     gpu_name,
@@ -65,7 +64,7 @@ class _Writer:
         self._places: dict[str, int] = {}
         self._threads: set[tuple[int, int]] = set()
         self._quoted: dict[str, str] = {}
-        self._warps: dict[tuple[int, int, str], int] = {}
+        self._tids: dict[tuple[str, str], int] = {}
         devices = {launch.device for launch in raw.launches}
         self._gpus = {device: gpu_name(raw, device) for device in devices}
 
@@ -128,10 +127,11 @@ class _Writer:
         kernel = self.raw.kernels[entry.kernel]
         name, own = program_name(kernel, entry, program), unit_name(kernel, unit)
         name = f"{name} {own}" if own else name
-        if device == NONE:
-            return self._place(thread_name(thread), program * MAX_UNITS + unit, name)
-        tid = self._warps.setdefault((device, sm, name), len(self._warps))
-        return self._place(f"{self._gpus[device]} {sm_name(sm)}", tid, name)
+        place = thread_name(thread)
+        if device != NONE:
+            place = f"{self._gpus[device]} {sm_name(sm)}"
+        tid = self._tids.setdefault((place, name), len(self._tids))
+        return self._place(place, tid, name)
 
     def _place(self, place: str, tid: int, name: str) -> tuple[int, int]:
         if place not in self._places:

@@ -39,9 +39,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _replacing_file(
-    path: Path, target: Path, found: os.stat_result | None
-) -> Iterator[BinaryIO]:
+def _replacing_file(path: Path, target: Path, found: os.stat_result | None) -> Iterator[BinaryIO]:
     """The same for what is a regular file or nothing yet; `path` leads to `target`."""
     if found is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
