@@ -11,7 +11,7 @@ from proton.viewer.labels import kernel_labels, variant_numbers
 from proton.viewer.terminal import markup, print_warnings
 
 UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
-COLUMNS = ("count", "total", "mean", "p50", "p99", "max", "corrected")
+COLUMNS = ("count", "total", "mean", "p99", "max", "corrected")  # the median is in `stats`
 KEYS = ["kernel", "variant", "scope"]
 
 

@@ -88,7 +88,7 @@ def test_a_launch_without_any_record_left_is_in_the_run(tmp_path: Path, strategy
             ["marked", (5, 1, 1), 5, 5, 0, 0],
         ]
         assert (each.launches["dur_ns"] > 0).all()
-        assert each.emptied.values.tolist() == [["idle", "dead"], ["idle", "dead/inner"]]
+        assert each.emptied.values.tolist() == [["idle", 1, "dead"], ["idle", 1, "dead/inner"]]
         (line,) = (line for line in each.summary().warnings if "without work" in line)
         assert line.endswith("idle: dead, idle: dead/inner")
 
