@@ -21,7 +21,7 @@ from proton import _report
 from proton.base.errors import ProfileError, ProtonError
 from proton.runtime import session
 from proton.trace.model import RawRun, Strategy
-from proton.viewer.formats import format_of
+from proton.viewer.formats import check_packages, format_of
 
 FAILED, INTERRUPTED = 1, 130
 SUMMARY_SCOPES = 20
@@ -194,7 +194,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _check(program: Program, target: Path) -> None:
     """Refuses before anything runs what could not be run or saved after."""
     try:
-        format_of(target)
+        check_packages(format_of(target))
     except ProtonError as error:
         raise typer.BadParameter(str(error), param_hint="'--output'") from None
     if not target.parent.is_dir():
@@ -243,7 +243,7 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
     recorded = proton.Run(raw)
     try:
         recorded.save(target)
-    except OSError as error:
+    except (OSError, ProtonError) as error:
         _say(f"the run was not saved: {error}")
         return False
     if not quiet:

@@ -9,7 +9,7 @@ a kernel is asynchronous: its start ("b") and its end ("e") are where they were 
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -35,10 +35,12 @@ def write(
     frame: "pd.DataFrame",
     marks: "pd.DataFrame",
     events: "pd.DataFrame",
+    warnings: Sequence[str],
     file: BinaryIO,
 ) -> None:
-    """Writes the trace to a binary file, an event a line."""
-    header = {"displayTimeUnit": "ns", "otherData": {"name": raw.name, **raw.machine}}
+    """Writes the trace to a binary file, an event a line; `warnings` say what it lacks."""
+    about = {"name": raw.name, **raw.machine, **({"warnings": warnings} if warnings else {})}
+    header = {"displayTimeUnit": "ns", "otherData": about}
     file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
     writer = _Writer(raw)
     lines: list[str] = []

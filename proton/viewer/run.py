@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, assert_never, cast
 
-from proton.base.errors import ProtonError
 from proton.trace.model import Kernel, RawRun
 from proton.trace.wire import Kind, State
 from proton.viewer import archive, chrome, tables
 from proton.viewer.files import replacing
-from proton.viewer.formats import PACKED, Format, format_of
+from proton.viewer.formats import PACKED, Format, check_packages, format_of
 from proton.viewer.labels import gpu_name, kernel_labels
 from proton.viewer.records import Records, read
 from proton.viewer.stats import stats
@@ -280,6 +280,7 @@ class Run:
         """
         target = Path(path)
         chosen = format_of(target) if format is None else format
+        check_packages(chosen)
         if chosen is Format.PROTON:
             archive.save(self.raw, target)
             return target
@@ -288,7 +289,8 @@ class Run:
                 case Format.PERFETTO:
                     self._write_perfetto(file, packed=target.name.endswith(PACKED))
                 case Format.CHROME:
-                    chrome.write(self.raw, self.frame, self.marks, self.events, file)
+                    tables = self.frame, self.marks, self.events
+                    chrome.write(self.raw, *tables, self.loss_warnings(), file)
                 case Format.CSV:
                     as_cells(self.frame).to_csv(file, index=False)
                 case Format.JSON:
@@ -298,13 +300,8 @@ class Run:
         return target
 
     def _write_perfetto(self, file: BinaryIO, packed: bool) -> None:
-        try:
-            from proton.viewer import perfetto  # costs 60 ms, for its schema
-        except ImportError as error:
-            raise ProtonError(
-                f"a Perfetto trace needs the package perfetto ({error}): pip install perfetto; "
-                "Chrome's .json needs no package, and Perfetto opens it, too"
-            ) from error
+        from proton.viewer import perfetto  # costs 60 ms, for its schema
+
         if not packed:
             perfetto.write(self.raw, self.records, file)
             return
@@ -312,13 +309,13 @@ class Run:
             perfetto.write(self.raw, self.records, cast(BinaryIO, stream))
 
     def _write_json(self, file: BinaryIO) -> None:
-        """The tables as one object, a list of rows each."""
+        """The tables as one object, a list of rows each, and what they lack."""
         opening = b"{"
         for name in ("frame", "marks", "events", "losses", "launches", "emptied"):
             rows = getattr(self, name).to_json(orient="records", double_precision=JSON_DIGITS)
             file.write(opening + f'"{name}": {rows}'.encode())
             opening = b",\n"
-        file.write(b"}\n")
+        file.write(b',\n"warnings": ' + json.dumps(self.loss_warnings()).encode() + b"}\n")
 
 
 def _sampling(options: dict[str, Any]) -> str:

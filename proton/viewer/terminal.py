@@ -91,9 +91,9 @@ def print_table(
     rows = [[_cell(value) for value in row] for row in values]
     names = [name for name in columns if name not in numbers]
     table, needed = Table(box=box.SIMPLE_HEAD, pad_edge=False), 0
-    for name, cells in zip(columns, zip(*rows, strict=True), strict=True):
+    for position, name in enumerate(columns):
         is_number = name in numbers
-        width = max(map(cell_len, (name, *cells)))
+        width = max(map(cell_len, (name, *(row[position] for row in rows))))
         width = width if is_number else min(width, LEAST_NAME)
         needed += width + GAP
         justify: Literal["left", "right"] = "right" if is_number else "left"

@@ -320,6 +320,8 @@ def test_a_launch_is_recorded_on_its_own_stream(driver: ProfilingDriver) -> None
     assert options["registers"] == kernel.n_regs
     assert options["blocks_per_sm"] == options["blocks_per_sm_off"] == 8
     assert (run.kernels[0].target, run.kernels[0].units) == ("cuda:90", WARPS)
+    (scope,) = run.kernels[0].scopes
+    assert 'scope("round")' in Path(scope.file).read_text().splitlines()[scope.line - 1]
     (clock,) = run.raw.gpus
     assert (clock.name, clock.slice_cost_cycles, clock.timer_ns.size) == ("NVIDIA Nothing", 9.0, 2)
 

@@ -316,7 +316,7 @@ def unrolls_for_ever(n):
         pass
 
 
-@unsupported("tl.float8e4b15 (not there yet) is not supported", "tl.float8e4b15(n)", "dir(proton.language)")
+@unsupported("tl.float8e4b15 (not there yet) is not supported", "tl.float8e4b15(n)", "dir(")
 def other_fp8(n):
     tl.float8e4b15(n)
 

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import json
 import os
 import pty
 import re
@@ -14,7 +15,7 @@ import pytest
 from synthetic import Record, Written, kernel, pack_launch, random_run, run, scopes, ticks
 
 from proton.trace.model import HostSlice, RawRun, Scope
-from proton.viewer import Run, TraceFormatError, cli
+from proton.viewer import Format, Run, TraceFormatError, cli
 from proton.viewer.stats import COLUMNS
 from proton.viewer.text import as_cells, cell, printable
 
@@ -309,3 +310,17 @@ def test_misspelled_options_name_the_right_one(tmp_path: Path) -> None:
         done = in_pipes("stats", path, option)
         assert done.returncode == 1
         assert hint in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_files_for_other_tools_say_what_is_lost(tmp_path: Path) -> None:
+    whole = Run(random_run(21))
+    trace = json.loads(whole.save(tmp_path / "run.json").read_text())
+    tables = json.loads(whole.save(tmp_path / "tables.json", Format.JSON).read_text())
+    assert trace["otherData"]["warnings"] == tables["warnings"] == whole.loss_warnings() != []
+
+
+def test_a_run_of_nothing_has_tables_of_nothing(tmp_path: Path) -> None:
+    for number, kernels in enumerate(([], [kernel(table=())])):
+        path = Run(run(kernels, [])).save(tmp_path / f"{number}.proton")
+        for command in ("list", "summary", "stats"):
+            assert (in_pipes(command, path).returncode, in_pipes(command, path).stderr) == (0, "")
