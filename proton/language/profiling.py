@@ -33,7 +33,7 @@ def check_text(text: Any, what: str) -> str:
     """Text that every file can hold; raises ValueError for what is none."""
     if not isinstance(text, str):
         raise ValueError(f"{what} is a str, got {text!r}; str(...) makes one of it")
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError(f"{what} is Unicode text without lone surrogates, got {text!r}")
     return str(text)
 
@@ -95,12 +95,13 @@ class scope:
 
     def __enter__(self) -> "scope":
         self.host = host  # a session may start or end inside the block
-        enter_scope(self.name, when=self.when, **self.payload)
+        if host is not None:
+            host.enter(self.name, self.payload, self.when)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.host is host:
-            exit_scope(self.name)
+        if self.host is host and host is not None:
+            host.exit(self.name)
 
 
 class _HostOp:

@@ -7,9 +7,12 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
+
+READER_WAIT, READER_POLL = 10.0, 0.01  # s that a pipe may be without a reader, and between looks
 
 
 @contextlib.contextmanager
@@ -34,8 +37,28 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     with tempfile.TemporaryFile() as whole:  # what reads a pipe sees all of it or nothing
         yield cast(BinaryIO, whole)
         whole.seek(0)
-        with open(path, "wb") as special:
+        with _open_special(path, stat.S_ISFIFO(found.st_mode)) as special:
             shutil.copyfileobj(whole, special)
+
+
+def _open_special(path: Path, is_pipe: bool) -> BinaryIO:
+    """A pipe or a device, to write to; a pipe that nobody reads is waited for, but not for ever."""
+    if not is_pipe:
+        return open(path, "wb")
+    until = time.monotonic() + READER_WAIT
+    while True:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > until:
+                reason = f"nobody reads this pipe (for {READER_WAIT:.0f} s); start its reader first"
+                raise OSError(errno.ENXIO, reason, str(path)) from None
+            time.sleep(READER_POLL)
+            continue
+        os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "wb")
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from synthetic import random_run
 
-from proton.viewer import Format, Run
+from proton.viewer import Format, Run, files
 from proton.viewer.files import replacing
 
 SUFFIXES = (".proton", ".pftrace", ".pftrace.gz", ".json", ".csv")
@@ -31,6 +31,16 @@ def test_a_pipe_gets_what_a_file_gets_and_stays_a_pipe(tmp_path: Path, suffix: s
     reader.join(60)
     assert found == [whole.save(tmp_path / f"file{suffix}").read_bytes()]
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+def test_a_pipe_that_nobody_reads_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "READER_WAIT", 0.05)
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(OSError, match=r"start its reader first.*pipe\.csv"):
+        Run(random_run(4)).save(tmp_path / "pipe.csv")
+    assert left(tmp_path) == {"pipe.csv"}
 
 
 @pytest.mark.parametrize("there", [True, False])
