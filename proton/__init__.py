@@ -59,7 +59,9 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"proton.{name}")
     elif name in _NOT_YET:
-        raise AttributeError(f"proton.{name} is not supported yet; see docs/limitations.md")
+        raise AttributeError(
+            f"proton.{name} of Triton is not there yet; what is: {', '.join(__all__)}"
+        )
     else:
         raise AttributeError(f"module 'proton' has no attribute {name!r}")
     globals()[name] = value

@@ -5,6 +5,7 @@ Exit status: the program's own; 2 for bad usage of these options.
 
 import enum
 import importlib.util
+import os
 import runpy
 import sys
 import traceback
@@ -20,7 +21,7 @@ from proton import _report
 from proton.base.errors import ProfileError, ProtonError
 from proton.runtime import session
 from proton.trace.model import RawRun, Strategy
-from proton.viewer.formats import format_of
+from proton.viewer.formats import check_packages, format_of
 
 FAILED, INTERRUPTED = 1, 130
 SUMMARY_SCOPES = 20
@@ -47,8 +48,13 @@ class Program:
 
     @property
     def stem(self) -> str:
-        """A name for the run and its file."""
+        """A name for the run's file."""
         return self.name.rsplit(".", 1)[-1] if self.module else Path(self.name).stem
+
+    @property
+    def title(self) -> str:
+        """A name for the run: a file's may have bytes that are no text."""
+        return os.fsencode(self.stem).decode(errors="replace")
 
     def exists(self) -> bool:
         """Whether there is anything to run."""
@@ -145,7 +151,7 @@ def main(
         python -m proton --strategy flush --placement program -m package.module
     """
     what = Program(script, arguments or [], module)
-    target = output or Path(f"{what.stem}.proton")
+    target = (output or Path(f"{what.stem}.proton")).absolute()  # the program may change its folder
     _check(what, target)
     options: dict[str, Any] = {
         "strategy": strategy.value,
@@ -160,7 +166,7 @@ def main(
         "compare_run_time": compare_run_time,
     }
     try:
-        proton.start(name or what.stem, **options)
+        proton.start(name or what.title, **options)
     except ProfileError as error:
         raise typer.BadParameter(str(error)) from None
     mine = session.current()
@@ -188,10 +194,10 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _check(program: Program, target: Path) -> None:
     """Refuses before anything runs what could not be run or saved after."""
     try:
-        format_of(target)
+        check_packages(format_of(target))
     except ProtonError as error:
         raise typer.BadParameter(str(error), param_hint="'--output'") from None
-    if not target.absolute().parent.is_dir():
+    if not target.parent.is_dir():
         raise typer.BadParameter(f"{target.parent} is not a folder", param_hint="'--output'")
     if not program.exists():
         kind = "module" if program.module else "file"
@@ -237,7 +243,7 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
     recorded = proton.Run(raw)
     try:
         recorded.save(target)
-    except OSError as error:
+    except (OSError, ProtonError) as error:
         _say(f"the run was not saved: {error}")
         return False
     if not quiet:

@@ -9,6 +9,7 @@ import numpy as np
 
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
+from proton.language.profiling import check_text
 from proton.runtime import session
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run
@@ -48,8 +49,12 @@ def start(
     `sample_programs`-th. With `compare_run_time` each second launch
     of a kernel runs as it would without profiling, and the run says the median time of both kinds
     (`run_ns` and `run_ns_off` in `run.kernels[...].options`).
-    Raises ProfileError when a session is running.
+    Raises ProfileError when a session is running, and for a name that is no text.
     """
+    try:
+        name = check_text(name, "a session's name")
+    except ValueError as error:
+        raise ProfileError(str(error)) from None
     if not knobs.profile_disable:
         session.start(
             name,

@@ -1,15 +1,18 @@
 """A run on one screen of a terminal."""
 
+import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from proton.viewer import Run
+from proton.viewer.labels import kernel_labels, variant_numbers
+from proton.viewer.terminal import markup, print_warnings
 
 UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
-COLUMNS = ("count", "total", "mean", "p50", "p99", "corrected")
+COLUMNS = ("count", "total", "mean", "p99", "max", "corrected")  # the median is in `stats`
+KEYS = ["kernel", "variant", "scope"]
 
 
 def duration(ns: float) -> str:
@@ -21,15 +24,20 @@ def duration(ns: float) -> str:
 
 
 def scopes(run: Run) -> pd.DataFrame:
-    """One row a kernel and scope: durations as measured, and `corrected`, the mean less the cost
-    of measuring. Kernels as they were first launched, each with its largest total first."""
-    table = run.stats(metric="dur_ns")
-    corrected = run.stats(metric="corrected_ns").set_index(["kernel", "scope"])["mean"]
-    keys = pd.MultiIndex.from_frame(table[["kernel", "scope"]])
+    """One row a kernel, by its label, and scope: durations as measured, and `corrected`, the mean
+    less the cost of measuring. Kernels as they were first launched, each with its largest total
+    first."""
+    table = run.stats(KEYS, "dur_ns")
+    corrected = run.stats(KEYS, "corrected_ns").set_index(KEYS)["mean"]
+    keys = pd.MultiIndex.from_frame(table[KEYS])
     table["corrected"] = corrected.reindex(keys).to_numpy()
-    order = {kernel.name: number for number, kernel in enumerate(run.kernels)}
-    places = table["kernel"].map(order).astype(int)
-    return table.loc[places.sort_values(kind="stable").index].reset_index(drop=True)
+    numbers = variant_numbers(run.kernels)
+    keys_of = [(kernel.name, number) for kernel, number in zip(run.kernels, numbers, strict=True)]
+    order = {key: place for place, key in enumerate(keys_of)}
+    places = [order[key] for key in zip(table["kernel"], table["variant"], strict=True)]
+    labels = kernel_labels(run.kernels)
+    table["kernel"] = [labels[place] for place in places]
+    return table.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
 
 
 def show(run: Run, console: Console, limit: int = 0) -> None:
@@ -46,8 +54,7 @@ def show(run: Run, console: Console, limit: int = 0) -> None:
         f"lost records: {totals.lost}; emptied scopes: {len(run.emptied)}",
         soft_wrap=True,
     )
-    for line in run.summary().warnings:
-        console.print(f"warning: {escape(line)}", style="yellow", soft_wrap=True)
+    print_warnings(console, run.summary().warnings)
 
 
 def _table(rows: pd.DataFrame) -> Table:
@@ -57,8 +64,8 @@ def _table(rows: pd.DataFrame) -> Table:
     for name in COLUMNS:
         table.add_column(name, justify="right", no_wrap=True)
     for kernel, part in rows.groupby("kernel", observed=True, sort=False):
-        table.add_row(escape(str(kernel)), style="bold")
+        table.add_row(markup(kernel), style="bold")
         for row in part.itertuples(index=False):
             times = [duration(getattr(row, name)) for name in COLUMNS[1:]]
-            table.add_row(f"  {escape(row.scope)}", str(row.count), *times)
+            table.add_row(f"  {markup(row.scope)}", str(row.count), *times)
     return table

@@ -159,3 +159,17 @@ def project_texts() -> Iterator[tuple[str, str]]:
 def test_the_project_stands_alone() -> None:
     outside = re.compile(r"\.\./shared|/work/shared|/work/main")
     assert not [name for name, text in project_texts() if outside.search(text)]
+
+
+def texts_of(tree: ast.Module) -> Iterator[str]:
+    """The strings that a program uses: all but docstrings."""
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.value
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
+def test_no_message_points_at_what_the_wheel_lacks(file: Path) -> None:
+    found = [text for text in texts_of(ast.parse(file.read_text())) if "docs/" in text]
+    assert not found

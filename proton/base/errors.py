@@ -65,7 +65,7 @@ class CompilationError(LocatedError):
 
 
 class UnsupportedLanguageConstruct(CompilationError):
-    """The construct is not supported; the message names it and docs/limitations.md lists it."""
+    """The construct is not supported; the message names it, and what to write in its place."""
 
 
 class CompileTimeAssertionFailure(CompilationError):

@@ -2,13 +2,14 @@
 
 A scope's start only reads the clock; at its end one op writes the record with both edges. Edges
 with nothing between them are one read: adjacent scopes share it, nested ones too. The pass adds
-`proton_gpu.init` at entry and `proton_gpu.finalize` before the return, and leaves a kernel
-without records as it is. The scope table goes onto the kernel as JSON (`TABLE_ATTRIBUTE`).
+`proton_gpu.init` at entry and `proton_gpu.finalize` before the return, also where optimisation has
+left no record of what was written, and leaves a kernel without annotations as it is. The scope
+table goes onto the kernel as JSON (`TABLE_ATTRIBUTE`).
 """
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -109,26 +110,30 @@ class ProtonToProtonGPU(Pass):
     def run(self, module: Any) -> None:
         strategy = STRATEGIES[self.strategy]
         kernels = kernel_functions(module)
-        called = [f for f in functions(module) if f not in kernels and _is_annotated(f)]
+        others = [function for function in functions(module) if function not in kernels]
+        called = [function for function in others if _has_records(function)]
         for kernel in kernels:
-            if called or _is_annotated(kernel):
-                _instrument(kernel, called, strategy, self.every)
+            annotated = [f for f in (kernel, *others) if SCOPES_ATTRIBUTE in f.attributes]
+            if annotated or called or _has_records(kernel):
+                paths = [path.value for f in annotated for path in f.attributes[SCOPES_ATTRIBUTE]]
+                _instrument(kernel, called, dict.fromkeys(paths), strategy, self.every)
 
 
-def _is_annotated(function: Any) -> bool:
+def _has_records(function: Any) -> bool:
     return bool(ops_named(function, *RECORDS))
 
 
-def _instrument(kernel: Any, called: list[Any], strategy: Strategy, every: int) -> None:
-    """A kernel and the functions that it calls, which record as it does, into its segment."""
-    table, wanted, seen = _Table(), list[str](), set[str]()
+def _instrument(
+    kernel: Any, called: list[Any], wanted: Iterable[str], strategy: Strategy, every: int
+) -> None:
+    """A kernel and the functions that it calls, which record as it does, into its segment. Of the
+    scopes `wanted` those that have no record are emptied."""
+    table, seen = _Table(), set[str]()
     for function in (kernel, *called):
         instrumenter = _Instrumenter(function, strategy, table, every)
         instrumenter.run()
         seen |= instrumenter.seen
-        if SCOPES_ATTRIBUTE in function.attributes:
-            wanted += [name.value for name in function.attributes[SCOPES_ATTRIBUTE]]
-    emptied = [path for path in dict.fromkeys(wanted) if path not in seen]
+    emptied = [path for path in wanted if path not in seen]
     found = {"scopes": table.entries, "emptied": emptied}
     kernel.attributes[TABLE_ATTRIBUTE] = ir.StringAttr.get(json.dumps(found))
 

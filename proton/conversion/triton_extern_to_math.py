@@ -44,7 +44,7 @@ def lower_extern(op: Any) -> None:
         raise UnsupportedLanguageConstruct(
             f"{op.attributes['libname'].value}.{name or symbol} is not there on the CPU "
             f"(at {op.location})",
-            hint="see docs/limitations.md for the functions that are",
+            hint="write it with functions of tl, or launch on a GPU, which has all of libdevice",
         )
     type_ = element_of(op.results[0])
     value = map_elements(lambda *x: rule(*x, type_=type_), list(op.operands), type_)

@@ -8,7 +8,6 @@ location, or kept (calls.py); a scope is a name location around everything compi
 import ast
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from proton.base.errors import (
@@ -27,24 +26,11 @@ from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.builder import as_tensor, constant, emit, error, string_attr, to_ir
 from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
+from proton.frontend.signature import Signature
 from proton.language import profiling
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.value import tensor
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What a kernel is compiled for.
-
-    `types` maps the runtime parameters, in order, to their types; `constants` the others to
-    their values; `divisible` names the runtime parameters known to be multiples of 16.
-    """
-
-    types: dict[str, ty.dtype]
-    constants: dict[str, Any] = field(default_factory=dict)
-    divisible: frozenset[str] = frozenset()
-
 
 # What to write in the place of a statement that is not supported.
 _INSTEAD = {

@@ -375,7 +375,7 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         check_arguments(f"libdevice.{function.__name__}", function, args, kwargs)
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, NotYet):
-        raise g.unsupported(f"tl.{function.name} (not there yet)", "see docs/limitations.md")
+        raise g.unsupported(f"tl.{function.name} (not there yet)", WHAT_THERE_IS)
     if isinstance(function, profiling._HostOp):
         return _call_profiling(g, function, args, kwargs)
     if function is profiling.scope:
@@ -409,7 +409,7 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
     if op not in RULES:
-        raise g.unsupported(f"{op.__name__} (not there yet)", "see docs/limitations.md")
+        raise g.unsupported(f"{op.__name__} (not there yet)", WHAT_THERE_IS)
     return RULES[op](*args, **kwargs)
 
 
@@ -488,6 +488,7 @@ def _hasattr(g: Any, owner: Any, name: Any) -> bool:
     return bool(at_compile_time("hasattr", _BY_PYTHON, hasattr, owner, name))
 
 
+WHAT_THERE_IS = "dir(proton.language) lists the functions that there are"
 _PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
     max: _extremum("max", arithmetic.maximum),
     min: _extremum("min", arithmetic.minimum),

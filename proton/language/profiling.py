@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+MIN_INT, MAX_INT = -(1 << 63), (1 << 63) - 1  # of a payload value
+
 
 class HostRecorder(Protocol):
     """What a session does with host scopes."""
@@ -27,11 +29,47 @@ def set_host_recorder(recorder: HostRecorder | None) -> None:
     host = recorder
 
 
+def check_text(text: Any, what: str) -> str:
+    """Text that every file can hold; raises ValueError for what is none."""
+    if not isinstance(text, str):
+        raise ValueError(f"{what} is a str, got {text!r}; str(...) makes one of it")
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError(f"{what} is Unicode text without lone surrogates, got {text!r}")
+    return str(text)
+
+
 def check_name(name: Any, what: str = "a scope's name") -> str:
     """The scope's name; raises ValueError where it cannot be one."""
     if not isinstance(name, str) or not name or "/" in name or " + " in name:
         raise ValueError(f"{what} is a non-empty str without '/' or ' + ', got {name!r}")
-    return name
+    return check_text(name, what)
+
+
+def check_payload(owner: str, payload: dict[str, Any]) -> dict[str, int | float]:
+    """The host's payload as Python numbers; raises ValueError where a value is none that files
+    can hold."""
+    return {
+        check_text(name, f"{owner}: a payload's name"): _check_value(f"{owner}, payload {name}", v)
+        for name, v in payload.items()
+    }
+
+
+def _check_value(what: str, value: Any) -> int | float:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if not isinstance(value, int | np.integer | np.bool_):
+        raise ValueError(
+            f"{what} must be a number (bool, int, float, or one of numpy's), got {value!r}; "
+            "convert it with int(...) or float(...), put text into the scope's name, or leave it "
+            "out"
+        )
+    if not MIN_INT <= int(value) <= MAX_INT:
+        raise ValueError(
+            f"{what} must fit in a signed 64-bit integer, got {value}; pass float(...) of it"
+        )
+    return int(value)
 
 
 def check_when(when: Any) -> bool:
@@ -45,21 +83,25 @@ class scope:
     """`with proton.scope("load", k=k):` measures the work written inside.
 
     In a kernel the name is a constexpr str and the payload values are scalars (int or float),
-    kept in each slice. On the host it makes a slice that launches nest under. There is a slice
-    only where `when` is true, which in a kernel is a scalar or a constexpr.
+    kept in each slice. On the host it makes a slice that launches nest under; its payload values
+    are Python's or numpy's numbers, kept as int or float. There is a slice only where `when` is
+    true, which in a kernel is a scalar or a constexpr. What cannot be kept raises ValueError,
+    whether a session runs or not.
     """
 
     def __init__(self, name: str, *, when: bool = True, **payload: int | float) -> None:
-        self.name, self.when, self.payload = check_name(name), check_when(when), payload
+        self.name, self.when = check_name(name), check_when(when)
+        self.payload = check_payload(f"scope {name}", payload)
 
     def __enter__(self) -> "scope":
         self.host = host  # a session may start or end inside the block
-        enter_scope(self.name, when=self.when, **self.payload)
+        if host is not None:
+            host.enter(self.name, self.payload, self.when)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.host is host:
-            exit_scope(self.name)
+        if self.host is host and host is not None:
+            host.exit(self.name)
 
 
 class _HostOp:
@@ -74,20 +116,25 @@ class _HostOp:
 
 class _EnterScope(_HostOp):
     def __call__(self, name: str, *, when: bool = True, **payload: int | float) -> None:
+        kept = check_payload(f"scope {check_name(name)}", payload)
+        is_slice = check_when(when)
         if host is not None:
-            host.enter(check_name(name), payload, check_when(when))
+            host.enter(name, kept, is_slice)
 
 
 class _ExitScope(_HostOp):
     def __call__(self, name: str) -> None:
+        check_name(name)
         if host is not None:
-            host.exit(check_name(name))
+            host.exit(name)
 
 
 class _Mark(_HostOp):
     def __call__(self, name: str, value: int | float | None = None, *, when: bool = True) -> None:
-        if host is not None and check_when(when):
-            host.mark(check_name(name), {} if value is None else {"value": value})
+        payload = {} if value is None else {"value": value}
+        kept = check_payload(f"mark {check_name(name)}", payload)
+        if check_when(when) and host is not None:
+            host.mark(name, kept)
 
 
 enter_scope = _EnterScope(

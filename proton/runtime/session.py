@@ -394,7 +394,7 @@ def _kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any])
         unit_warps=profile["unit_warps"],
         payload_slots=profile["payload_slots"],
         clock_bits=profile["clock_bits"],
-        options=options,
+        options={"signature": kernel.metadata.get("signature", ""), **options},
     )
 
 

@@ -21,13 +21,15 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.base.errors import SourceSpan
 from proton.dialect.mlir import arith, ir
 from proton.dialect.proton import RECORDS, SCOPE_PREFIX, RecordOp
-from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
+from proton.dialect.walk import all_ops, defining_op, functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.transforms.number_iterations import ITERATION_FIELD, iteration_of
 
 SCOPES_ATTRIBUTE = "proton.scopes"  # on a function: all scope paths, in source order
+LINES_ATTRIBUTE = "proton.scope_lines"  # on a function: [file, line] of each, where it is opened
 PINNED_ATTRIBUTE = "proton.pinned"  # on a function: nothing moves across records
 _WORK = frozenset(
     "memref.load memref.store memref.copy llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg "
@@ -56,7 +58,8 @@ class StripRecords(Pass):
 @register
 @dataclass(frozen=True)
 class PinRecords(Pass):
-    """Notes the scopes on each function; with placement "schedule" also removes their records.
+    """Notes the scopes on each function that has records, and where each is opened; with placement
+    "schedule" also removes their records.
 
     Records with payload stay as carriers of their values until `place-records`, and so do those of
     scopes that have a condition anywhere.
@@ -68,20 +71,21 @@ class PinRecords(Pass):
 
     def run(self, module: Any) -> None:
         for function in functions(module):
-            is_kernel = "tt.kernel" in function.attributes
-            if not is_kernel and not ops_named(function, *RECORDS):
+            if not ops_named(function, *RECORDS):
                 continue
-            paths: dict[str, None] = {}
+            paths: dict[str, SourceSpan] = {}
             records = ops_named(function, "proton.record")
             conditional = _conditional(records)
             for op in records:
                 path = _scope_of(op)
-                paths.setdefault(path)
+                paths.setdefault(path, source_span(op.location))
                 carries = len(op.operands) or (_is_start(op) and path in conditional)
                 if self.placement == "schedule" and not carries:
                     op.erase()
             names = [ir.StringAttr.get(path) for path in paths]
+            lines = [_line_attribute(span) for span in paths.values()]
             function.attributes[SCOPES_ATTRIBUTE] = ir.ArrayAttr.get(names)
+            function.attributes[LINES_ATTRIBUTE] = ir.ArrayAttr.get(lines)
             if self.placement == "program":
                 function.attributes[PINNED_ATTRIBUTE] = ir.UnitAttr.get()
 
@@ -104,11 +108,23 @@ class PlaceRecords(Pass):
             if not order:
                 continue
             carriers = ops_named(function, "proton.record")
-            numbers = {path: position for position, path in enumerate(order)}
-            placer = _Placer(numbers, carriers, WORK[self.work])
+            placer = _Placer(order, _locations(function), carriers, WORK[self.work])
             placer.place_block(function.regions[0].blocks[0], "")
             for op in carriers:
                 op.erase()
+
+
+def _line_attribute(span: SourceSpan) -> Any:
+    line = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), span.line)
+    return ir.ArrayAttr.get([ir.StringAttr.get(span.file), line])
+
+
+def _locations(function: Any) -> list[Any]:
+    """Where the scopes of a function are opened, as far as that is noted."""
+    if LINES_ATTRIBUTE not in function.attributes:
+        return []
+    pairs = (list(pair) for pair in function.attributes[LINES_ATTRIBUTE])
+    return [ir.Location.file(file.value, line.value, 0) for file, line in pairs]
 
 
 def scope_paths(location: Any) -> frozenset[str]:
@@ -245,8 +261,11 @@ WORK: dict[str, Work] = {"buffers": BufferWork, "tiles": TileWork}
 class _Placer:
     """Places the records of one function."""
 
-    def __init__(self, order: dict[str, int], carriers: list[Any], work: Work) -> None:
-        self.order, self.work = order, work
+    def __init__(
+        self, paths: list[str], locations: list[Any], carriers: list[Any], work: Work
+    ) -> None:
+        self.order, self.work = {path: number for number, path in enumerate(paths)}, work
+        self.locations = dict(zip(paths, locations, strict=False))
         self.carriers = [op for op in carriers if _is_start(op)]
         self.conditional = _conditional(self.carriers)
         self.entries = {
@@ -301,7 +320,8 @@ class _Placer:
         first, last = run[0].op, run[-1].op
         payload, names, kinds = self._payload(first, members)
         scope, empty = ir.StringAttr.get(path), ir.ArrayAttr.get([])
-        with before(first):
+        # The location is that of the scope, also where its first op is of a function it calls.
+        with ir.InsertionPoint(first), self.locations.get(members[0], first.location):
             start = RecordOp(payload, scope, ir.StringAttr.get("start"), names, kinds)
             start.operation.attributes["members"] = ir.ArrayAttr.get(
                 [ir.StringAttr.get(member) for member in members]

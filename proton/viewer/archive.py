@@ -7,6 +7,7 @@ anything is allocated, and nothing in the file is ever executed.
 import io
 import json
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ from proton.viewer.check import require
 from proton.viewer.errors import TraceFormatError
 from proton.viewer.files import replacing
 
-SCHEMA = 2
+SCHEMA = 3
+READABLE = (2, SCHEMA)  # 2 had no payload values of the host that are not finite
 RUN = "run.json"
 LAUNCH_FIELDS = (
     "kernel",
@@ -81,10 +83,7 @@ def save(raw: RawRun, path: Path) -> None:
         "buffers.npy": _concatenate([launch.buffer for launch in raw.launches]),
         "chunk_data.npy": _concatenate([chunk.data for chunk in chunks]),
     }
-    try:
-        document = json.dumps(run_to_json(raw, SCHEMA, paths), allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise ProtonError(f"{path}: options and machine must be JSON values: {error}") from error
+    document = _document(raw, paths, path)
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         _write(archive, RUN, document)
         for name, dtype in COLUMNS.items():
@@ -94,9 +93,21 @@ def save(raw: RawRun, path: Path) -> None:
             _write(archive, name, data.getbuffer())
 
 
+def _document(raw: RawRun, paths: Sequence[str], path: Path) -> bytes:
+    """The run.json; raises ProtonError for a run that `load` would refuse."""
+    try:
+        document = json.dumps(run_to_json(raw, SCHEMA, paths), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ProtonError(f"{path}: options and machine must be JSON values: {error}") from error
+    run_from_json(json.loads(document), READABLE, f"{path}: the run cannot be saved")
+    return document
+
+
 def load(path: Path) -> RawRun:
     """Reads a run back; raises TraceFormatError for a file that breaks the format."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise TraceFormatError(f"{path}: cannot be read: it is no regular file")
         with zipfile.ZipFile(path) as archive:
             _check_members(archive, path)
             members = {name: archive.read(name) for name in (RUN, *COLUMNS)}
@@ -111,7 +122,7 @@ def load(path: Path) -> RawRun:
     columns = {
         name: _column(members[name], dtype, f"{path}, {name}") for name, dtype in COLUMNS.items()
     }
-    run, paths, costs = run_from_json(document, SCHEMA, f"{path}, {RUN}")
+    run, paths, costs = run_from_json(document, READABLE, f"{path}, {RUN}")
     run.clock = Clock(
         ticks=columns["clock_ticks.npy"], host_ns=columns["clock_host_ns.npy"], **costs
     )

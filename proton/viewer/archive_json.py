@@ -15,7 +15,7 @@ from proton.trace.model import (
     Strategy,
 )
 from proton.viewer.check import require
-from proton.viewer.schema import Fields, Json, integer, text, texts
+from proton.viewer.schema import Fields, Json, integer, scalar, scalar_to_json, text, texts
 
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
 
@@ -33,17 +33,18 @@ def run_to_json(raw: RawRun, schema: int, paths: Sequence[str]) -> dict[str, Jso
         "machine": raw.machine,
         "paths": list(paths),
         "kernels": [_kernel_to_json(kernel) for kernel in raw.kernels],
-        "host": [[s.name, s.path, s.thread, s.start, s.end, s.payload] for s in raw.host],
+        "host": [_host_to_json(slice_) for slice_ in raw.host],
     }
 
 
 def run_from_json(
-    document: Json, schema: int, where: str
+    document: Json, schemas: Sequence[int], where: str
 ) -> tuple[RawRun, tuple[str, ...], dict[str, float]]:
     """The run without its clock pairs and launches, the paths, and the clock's costs."""
     fields = Fields(document, where)
     version = fields.integer("schema")
-    require(version == schema, where, f"schema must be {schema}", version)
+    known = " or ".join(map(str, schemas))
+    require(version in schemas, where, f"schema must be {known}", version)
     clock = Fields(fields.take("clock"), f"{where}, clock")
     costs = {name: clock.number(name) for name in CLOCK_COSTS}
     clock.done()
@@ -176,22 +177,24 @@ def _scope_from_json(value: Json, where: str) -> Scope:
     return scope
 
 
+def _host_to_json(slice_: HostSlice) -> Json:
+    payload = {name: scalar_to_json(value) for name, value in slice_.payload.items()}
+    return [slice_.name, slice_.path, slice_.thread, slice_.start, slice_.end, payload]
+
+
 def _host_from_json(value: Json, where: str) -> HostSlice:
     good = isinstance(value, list) and len(value) == 6
     require(good, where, "must be [name, path, thread, start, end, payload]", type(value).__name__)
     name, path, thread, start, end, payload = value
-    values = Fields(payload, f"{where}, payload")
-    for key in values.values:
-        text(key, values.where)
-        if isinstance(values.values[key], int):
-            values.integer(key)
-        else:
-            values.number(key)
+    values = Fields(payload, f"{where}, payload").values
     return HostSlice(
         name=text(name, where),
         path=text(path, where),
         thread=integer(thread, where),
         start=integer(start, where),
         end=integer(end, where),
-        payload=dict(payload),
+        payload={
+            text(key, f"{where}, payload"): scalar(entry, f"{where}, payload, {key!r}")
+            for key, entry in values.items()
+        },
     )

@@ -9,12 +9,11 @@ a kernel is asynchronous: its start ("b") and its end ("e") are where they were 
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from proton.trace.model import RawRun
-from proton.trace.wire import MAX_UNITS
 from proton.viewer.labels import (
     LAUNCHES,
     gpu_name,
@@ -36,10 +35,12 @@ def write(
     frame: "pd.DataFrame",
     marks: "pd.DataFrame",
     events: "pd.DataFrame",
+    warnings: Sequence[str],
     file: BinaryIO,
 ) -> None:
-    """Writes the trace to a binary file, an event a line."""
-    header = {"displayTimeUnit": "ns", "otherData": {"name": raw.name, **raw.machine}}
+    """Writes the trace to a binary file, an event a line; `warnings` say what it lacks."""
+    about = {"name": raw.name, **raw.machine, **({"warnings": warnings} if warnings else {})}
+    header = {"displayTimeUnit": "ns", "otherData": about}
     file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
     writer = _Writer(raw)
     lines: list[str] = []
@@ -61,11 +62,10 @@ class _Writer:
     def __init__(self, raw: RawRun) -> None:
         self.raw = raw
         self.names: list[str] = []
-        self._numbers = count()
+        self._numbers = count(1)  # of processes and threads alike: 0 is nobody's in a trace
         self._places: dict[str, int] = {}
-        self._threads: set[tuple[int, int]] = set()
+        self._tids: dict[tuple[str, str], int] = {}
         self._quoted: dict[str, str] = {}
-        self._warps: dict[tuple[int, int, str], int] = {}
         devices = {launch.device for launch in raw.launches}
         self._gpus = {device: gpu_name(raw, device) for device in devices}
 
@@ -103,9 +103,7 @@ class _Writer:
         launch, origin = self.raw.launches[number], self.raw.origin_ns
         called = microseconds(launch.host_start - origin)
         duration = microseconds(launch.host_end - launch.host_start)
-        host_pid, host_tid = self._place(
-            "host", launch.thread, f"host {thread_name(launch.thread)}"
-        )
+        host_pid, host_tid = self._place("host", f"host {thread_name(launch.thread)}")
         place = f'"pid":{host_pid},"tid":{host_tid},"ts":{called}'
         yield f'{{"ph":"X","name":{self._quote(name)},"cat":"call",{place},"dur":{duration}}}'
         flow = f'"name":"launch","cat":"call","id":{number}'
@@ -122,26 +120,27 @@ class _Writer:
         """The pid and tid of an event, naming both on first use."""
         if program == NONE:
             if device != NONE:
-                return self._place(self._gpus[device], 0, LAUNCHES)
-            return self._place("host", thread, f"host {thread_name(thread)}")
+                return self._place(self._gpus[device], LAUNCHES)
+            return self._place("host", f"host {thread_name(thread)}")
         entry = self.raw.launches[launch]
         kernel = self.raw.kernels[entry.kernel]
         name, own = program_name(kernel, entry, program), unit_name(kernel, unit)
         name = f"{name} {own}" if own else name
-        if device == NONE:
-            return self._place(thread_name(thread), program * MAX_UNITS + unit, name)
-        tid = self._warps.setdefault((device, sm, name), len(self._warps))
-        return self._place(f"{self._gpus[device]} {sm_name(sm)}", tid, name)
+        place = thread_name(thread)
+        if device != NONE:
+            place = f"{self._gpus[device]} {sm_name(sm)}"
+        return self._place(place, name)
 
-    def _place(self, place: str, tid: int, name: str) -> tuple[int, int]:
+    def _place(self, place: str, name: str) -> tuple[int, int]:
+        """The pid of a place, and the tid of what has this name there."""
         if place not in self._places:
             self._places[place] = next(self._numbers)
             self.names.append(_name("process_name", self._places[place], 0, place))
         pid = self._places[place]
-        if (pid, tid) not in self._threads:
-            self._threads.add((pid, tid))
-            self.names.append(_name("thread_name", pid, tid, name))
-        return pid, tid
+        if (place, name) not in self._tids:
+            self._tids[place, name] = next(self._numbers)
+            self.names.append(_name("thread_name", pid, self._tids[place, name], name))
+        return pid, self._tids[place, name]
 
 
 def microseconds(ns: int) -> str:

@@ -5,27 +5,30 @@ Exit status: 0 fine, 1 bad usage, 2 a file that cannot be read or written.
 
 import enum
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from proton.base.errors import ProtonError
+from proton.trace.model import Kernel
+from proton.viewer import terminal
 from proton.viewer.formats import Format, format_of
-from proton.viewer.run import Run
-from proton.viewer.stats import COLUMNS, GROUPS
+from proton.viewer.labels import kernel_labels
+from proton.viewer.run import SIGNATURE, Run
+from proton.viewer.stats import COLUMNS, GROUPS, check_groups
+from proton.viewer.text import as_cells, did_you_mean, printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BAD_USAGE, BAD_FILE = 1, 2
 TYPER_BAD_USAGE = 2  # what typer itself exits with
+LIST_COLUMNS = ("scope", "kind", "payload", "source")
 SUMMARY_SCOPES = 20
-SUMMARY_COLUMNS = ["kernel", "scope", "count", "total", "mean", "p99"]
-PIPE_WIDTH = 240
+SUMMARY_COLUMNS = ["kernel", "variant", "scope", "count", "total", "self", "mean", "p99", "max"]
 
 app = typer.Typer(
     name="proton-viewer",
@@ -73,20 +76,16 @@ def list_(file: File) -> None:
         proton-viewer list add.proton
     """
     run = Run.load(file)
-    launched = run.launches["kernel"].value_counts()
-    table = Table("kernel", "scope", "kind", "payload", "source")
-    for kernel in run.kernels:
-        times = int(launched.get(kernel.name, 0))
-        header = f"{kernel.target}, {kernel.strategy.value}, launched {times} times"
-        table.add_row(escape(kernel.name), "", "kernel", "", escape(header), style="bold")
-        for scope in kernel.scopes:
-            kind = "fused slice" if scope.fused else scope.kind
-            payload = ", ".join(field.name for field in scope.payload)
-            source = f"{scope.file}:{scope.line}" if scope.file else ""
-            table.add_row("", escape(scope.path), kind, escape(payload), escape(source))
-        for path in kernel.emptied:
-            table.add_row("", escape(path), "emptied", "", "")
-    _console().print(table)
+    launched = Counter(launch.kernel for launch in run.raw.launches)
+    console = terminal.stdout()
+    labels = kernel_labels(run.kernels)
+    for number, (kernel, label) in enumerate(zip(run.kernels, labels, strict=True)):
+        about = [kernel.target, kernel.strategy.value, f"launched {launched[number]} times"]
+        if label != kernel.name:
+            about.append(str(kernel.options.get(SIGNATURE, "")))
+        terminal.print_title(console, f"{label}: {', '.join(filter(None, about))}")
+        terminal.print_table(console, LIST_COLUMNS, _scope_rows(kernel))
+    _warn(run)
 
 
 @app.command()
@@ -101,18 +100,15 @@ def summary(file: File) -> None:
         proton-viewer summary add.proton
     """
     found = Run.load(file).summary()
-    console = _console()
-    facts = Table.grid(padding=(0, 2))
-    for name, value in found.facts.items():
-        facts.add_row(escape(name), escape(value))
-    console.print(facts)
+    console = terminal.stdout()
+    terminal.print_facts(console, found.facts)
     if len(found.scopes):
-        console.print(_rich(found.scopes[SUMMARY_COLUMNS].head(SUMMARY_SCOPES)))
+        shown = found.scopes[[name for name in SUMMARY_COLUMNS if name in found.scopes]]
+        terminal.print_frame(console, shown.head(SUMMARY_SCOPES), COLUMNS)
     more = len(found.scopes) - SUMMARY_SCOPES
     if more > 0:
         console.print(f"and {more} more scopes: see proton-viewer stats")
-    for line in found.warnings:
-        console.print(f"warning: {escape(line)}", style="yellow", soft_wrap=True)
+    terminal.print_warnings(console, found.warnings)
 
 
 @app.command()
@@ -130,7 +126,10 @@ def stats(
     limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 0,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
 ) -> None:
-    """Count, total, mean, std, min, percentiles and max of the slices, in ns, by group.
+    """Count, total, self, mean, std, min, percentiles and max of the slices, in ns, by group.
+
+    total is the time of a group's outermost slices, self that of all its slices without what lies
+    in slices inside them: no time is counted twice. A kernel's variants are apart.
 
     [bold]Examples[/bold]
 
@@ -140,14 +139,17 @@ def stats(
 
         proton-viewer stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
     """
-    groups = [name.strip() for name in by.split(",")]
-    if not set(groups) <= set(GROUPS) or len(set(groups)) < len(groups):
-        raise typer.BadParameter(f"must be some of {', '.join(GROUPS)}", param_hint="'--by'")
+    try:
+        groups = check_groups([name.strip() for name in by.split(",")])
+    except ProtonError as error:
+        raise typer.BadParameter(printable(str(error)), param_hint="'--by'") from None
     if sort not in COLUMNS:
-        raise typer.BadParameter(f"must be one of {', '.join(COLUMNS)}", param_hint="'--sort'")
-    table = Run.load(file).stats(groups, metric.value)
-    table = table.sort_values(sort, ascending=False, kind="stable")
+        rule = f"must be one of {', '.join(COLUMNS)}{did_you_mean(sort, COLUMNS)}"
+        raise typer.BadParameter(rule, param_hint="'--sort'")
+    run = Run.load(file)
+    table = run.stats(groups, metric.value).sort_values(sort, ascending=False, kind="stable")
     _print(table.head(limit) if limit else table, format)
+    _warn(run)
 
 
 @app.command()
@@ -161,7 +163,8 @@ def export(
     """Turn a run into a trace or into tables.
 
     perfetto (.pftrace, .pftrace.gz) opens in ui.perfetto.dev; chrome (.json) in older tools;
-    csv has one row a slice; json has all tables of the run.
+    csv has one row a slice; json has all tables of the run. A pipe or a device is written to, a
+    file is replaced when the new one is whole.
 
     [bold]Examples[/bold]
 
@@ -176,44 +179,52 @@ def export(
             raise typer.BadParameter(str(error), param_hint="'OUT'") from error
     else:
         chosen = Format(format.value)
-    Run.load(file).save(out, chosen)
+    run = Run.load(file)
+    run.save(out, chosen)
+    _warn(run)
 
 
 def main() -> None:
     """The entry point: errors become one line and an exit status."""
+    terminal.open_streams()
     try:
-        app()
+        try:
+            app()
+        finally:
+            terminal.close_streams()
     except SystemExit as exit_:
         sys.exit(BAD_USAGE if exit_.code == TYPER_BAD_USAGE else exit_.code)
     except (ProtonError, OSError) as error:
-        print(f"proton-viewer: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"proton-viewer: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(BAD_FILE)
 
 
-def _console() -> Console:
-    """Standard output; a pipe has no width that a table must be cut to."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+def _scope_rows(kernel: Kernel) -> Iterator[tuple[str, str, str, str]]:
+    """What `list` says of each scope."""
+    for scope in kernel.scopes:
+        kind = "fused slice" if scope.fused else scope.kind
+        payload = ", ".join(field.name for field in scope.payload)
+        source = f"{scope.file}:{scope.line}" if scope.file else ""
+        yield scope.path, kind, payload, source
+    for path in kernel.emptied:
+        yield path, "emptied", "", ""
+
+
+def _warn(run: Run) -> None:
+    """Says on standard error what the numbers lack."""
+    for line in run.loss_warnings():
+        print(f"proton-viewer: warning: {printable(line)}", file=sys.stderr)
 
 
 def _print(table: "pd.DataFrame", shape: Shape) -> None:
     match shape:
         case Shape.TABLE:
-            _console().print(_rich(table))
+            terminal.print_frame(terminal.stdout(), table, COLUMNS)
         case Shape.JSON:
-            print(table.to_json(orient="records", double_precision=15))
+            text = table.to_json(orient="records", double_precision=15)
+            print(text.replace("\x7f", "\\u007f"))  # the one control character that it leaves
         case Shape.CSV:
-            print(table.to_csv(index=False), end="")
-
-
-def _rich(table: "pd.DataFrame") -> Table:
-    """Numbers to the right, times without a meaningless tail."""
-    shown = Table()
-    for name in table.columns:
-        number = name in COLUMNS
-        shown.add_column(name, justify="right" if number else "left", no_wrap=number)
-    for row in table.itertuples(index=False):
-        shown.add_row(*(f"{v:.1f}" if isinstance(v, float) else escape(str(v)) for v in row))
-    return shown
+            print(as_cells(table).to_csv(index=False), end="")
 
 
 if __name__ == "__main__":

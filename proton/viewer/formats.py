@@ -1,6 +1,7 @@
 """The formats a run can be saved in, and the suffixes that pick them."""
 
 import enum
+import importlib.util
 from pathlib import Path
 
 from proton.base.errors import ProtonError
@@ -25,6 +26,15 @@ SUFFIXES = {
     ".json": Format.CHROME,
     ".csv": Format.CSV,
 }
+
+
+def check_packages(format: Format) -> None:
+    """Raises ProtonError where a package is missing that writing the format needs."""
+    if format is Format.PERFETTO and importlib.util.find_spec("perfetto") is None:
+        raise ProtonError(
+            "a Perfetto trace needs the package perfetto: pip install perfetto; Chrome's .json "
+            "needs no package, and Perfetto opens it, too"
+        )
 
 
 def format_of(path: Path) -> Format:

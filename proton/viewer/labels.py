@@ -1,9 +1,32 @@
 """What programs and the places they ran on are called, in every output."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from proton.trace.model import Kernel, Launch, RawRun
 
 LAUNCHES = "launches"  # of a GPU
 EVENTS = "events"  # of a unit
+
+
+def variant_numbers(kernels: Sequence[Kernel]) -> list[int]:
+    """The number of each kernel among those of its name, from 1: they differ in the types and
+    constants that they were compiled for."""
+    seen: dict[str, int] = {}
+    numbers = []
+    for kernel in kernels:
+        seen[kernel.name] = seen.get(kernel.name, 0) + 1
+        numbers.append(seen[kernel.name])
+    return numbers
+
+
+def kernel_labels(kernels: Sequence[Kernel]) -> list[str]:
+    """`add`, or `add #2` where several kernels have that name."""
+    count = Counter(kernel.name for kernel in kernels)
+    return [
+        f"{kernel.name} #{number}" if count[kernel.name] > 1 else kernel.name
+        for kernel, number in zip(kernels, variant_numbers(kernels), strict=True)
+    ]
 
 
 def on_gpu(kernel: Kernel) -> bool:

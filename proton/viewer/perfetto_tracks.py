@@ -46,6 +46,7 @@ class TrackTree:
         self._inner: dict[tuple[int, str], int] = {}
         self._raw = raw
         self._events: dict[int, int] = {}
+        self._first: dict[tuple[str, int, int], int] = {}  # of the tracks that are drawn as one
         self.process = self._process(raw.name)
         self.program_tracks = self._programs(records)
 
@@ -68,8 +69,13 @@ class TrackTree:
         return self._of_units(tracks, self._event_track)
 
     def counter_tracks(self, tracks: np.ndarray, name: str) -> np.ndarray:
-        """The counters of this name below the tracks of these units."""
-        return self._of_units(tracks, lambda unit: self._shared(name, unit, 0, is_counter=True))
+        """The counters of this name of these units: one for all launches of a unit, below the track
+        of its first."""
+        return self._of_units(tracks, lambda unit: self._counter(unit, name))
+
+    def _counter(self, unit: int, name: str) -> int:
+        first = self._first.setdefault(self._main[unit], unit)
+        return self._shared(name, first, 0, is_counter=True)
 
     def _of_units(self, tracks: np.ndarray, track_of: Callable[[int], int]) -> np.ndarray:
         units, number = np.unique(self.program_tracks[tracks], return_inverse=True)

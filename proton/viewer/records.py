@@ -185,7 +185,7 @@ def read(raw: RawRun) -> Records:
         iteration=np.where(iteration == NO_ITERATION, NONE, iteration),
         start_ticks=_join([d.start for d in decoded], np.uint64),
         end_ticks=_join([d.end for d in decoded], np.uint64),
-        payload=_payload(decoded),
+        payload=_payload(raw, decoded),
         clock=fit(raw.clock, raw.origin_ns) if timed else None,
         gpu=gpu,
         slice_cost_ns=slice_cost,
@@ -271,9 +271,9 @@ def _tracks(raw: RawRun, decoded: Sequence[Decoded], programs: np.ndarray) -> Tr
     )
 
 
-def _payload(decoded: Sequence[Decoded]) -> np.ndarray:
-    """Payloads of all launches, as wide as the widest."""
-    width = max((d.payload.shape[1] for d in decoded), default=0)
+def _payload(raw: RawRun, decoded: Sequence[Decoded]) -> np.ndarray:
+    """Payloads of all launches, as wide as those of any kernel, launched or not."""
+    width = max((kernel.payload_slots for kernel in raw.kernels), default=0)
     payload = np.zeros((sum(d.start.size for d in decoded), width), np.uint64)
     row = 0
     for d in decoded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +15,11 @@ from proton.trace.model import Kernel, RawRun
 from proton.trace.wire import Kind, State
 from proton.viewer import archive, chrome, tables
 from proton.viewer.files import replacing
-from proton.viewer.formats import PACKED, Format, format_of
-from proton.viewer.labels import gpu_name
+from proton.viewer.formats import PACKED, Format, check_packages, format_of
+from proton.viewer.labels import gpu_name, kernel_labels
 from proton.viewer.records import Records, read
 from proton.viewer.stats import stats
+from proton.viewer.text import as_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +29,7 @@ JSON_DIGITS = 15  # the most that pandas offers
 # Of a GPU's kernel, in Kernel.options; those without instrumentation end in OFF.
 RESOURCES = ("registers", "spills", "shared", "blocks_per_sm", "run_ns")
 OFF = "_off"
+SIGNATURE = "signature"  # in Kernel.options: the types and constants that it was compiled for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,7 @@ class Run:
     def __repr__(self) -> str:
         t = self.totals
         lost = f", {t.lost} records lost" if t.lost else ""
+        lost += f", {t.dropped_launches} launches dropped" if t.dropped_launches else ""
         size = f"{t.launches} launches, {t.programs} programs, {t.slices} slices"
         return f"<Run {self.name!r}: {size}{lost}>"
 
@@ -121,7 +125,7 @@ class Run:
 
     @cached_property
     def emptied(self) -> pd.DataFrame:
-        """One row a scope in which optimisation left no work: kernel, scope."""
+        """One row a scope in which optimisation left no work: kernel, variant, scope."""
         return tables.emptied(self.raw)
 
     @cached_property
@@ -142,7 +146,7 @@ class Run:
         )
 
     def stats(
-        self, by: Sequence[str] = ("kernel", "scope"), metric: str = "corrected_ns"
+        self, by: str | Sequence[str] = ("kernel", "scope"), metric: str = "corrected_ns"
     ) -> pd.DataFrame:
         """Statistics of the kernels' slices; see `proton.viewer.stats.stats`."""
         return stats(self.frame, by, metric)
@@ -189,9 +193,9 @@ class Run:
         return facts
 
     def _kernel_facts(self) -> dict[str, str]:
-        """A line a kernel of which the compiler left its resources on a GPU."""
+        """A line a kernel that has variants, or of which the compiler left its resources."""
         facts: dict[str, str] = {}
-        for kernel in self.kernels:
+        for kernel, label in zip(self.kernels, kernel_labels(self.kernels), strict=True):
             parts = []
             for name in RESOURCES:
                 value, off = kernel.options.get(name), kernel.options.get(name + OFF)
@@ -200,14 +204,16 @@ class Run:
             lines = [_sampling(kernel.options)]
             if parts:
                 lines.insert(0, f"{', '.join(parts)} (in brackets: without instrumentation)")
+            if label != kernel.name:
+                lines.insert(0, str(kernel.options.get(SIGNATURE, "")))
             line = "; ".join(filter(None, lines))
             if line:
-                key = f"kernel {kernel.name}"
-                same = sum(other == key or other.startswith(f"{key} #") for other in facts)
-                facts[f"{key} #{same + 1}" if same else key] = line
+                facts[f"kernel {label}"] = line
         return facts
 
-    def _warnings(self) -> list[str]:
+    def loss_warnings(self) -> list[str]:
+        """What of the run is missing, a line each; every number that is shown is to be read with
+        them."""
         t, lines = self.totals, []
         if t.lost:
             where = f"in {len(self.losses)} of {self.records.tracks.kept.size} program units"
@@ -217,23 +223,30 @@ class Run:
         untouched = int(self.launches["untouched"].sum())
         if untouched:
             lines.append(f"{untouched} of {t.programs} programs never began")
+        if t.dropped_launches:
+            lines.append(f"{t.dropped_launches} launches left no records: they did not fit")
+        return lines
+
+    def _warnings(self) -> list[str]:
+        lines = self.loss_warnings()
         alone = self.records.kind[self.records.events.alone]
         if alone.size:
             ends = int((alone == Kind.EVENT_END).sum())
             starts = alone.size - ends
             lines.append(f"{starts} starts and {ends} ends of events have no other half")
         lines += self._clock_warnings()
-        for kernel in self.kernels:
+        labels = kernel_labels(self.kernels)
+        for kernel, label in zip(self.kernels, labels, strict=True):
             fit, off = (kernel.options.get(f"blocks_per_sm{end}") for end in ("", OFF))
             if isinstance(fit, int) and isinstance(off, int) and fit != off:
-                lines.append(
-                    f"{kernel.name}: {fit} programs fit on an SM, {off} without instrumentation"
-                )
-        if t.dropped_launches:
-            lines.append(f"{t.dropped_launches} launches left no records: they did not fit")
-        if len(self.emptied):
-            names = ", ".join(f"{k}: {s}" for k, s in self.emptied.itertuples(index=False))
-            lines.append(f"scopes that optimisation left without work: {names}")
+                lines.append(f"{label}: {fit} programs fit on an SM, {off} without instrumentation")
+        emptied = [
+            f"{label}: {path}"
+            for kernel, label in zip(self.kernels, labels, strict=True)
+            for path in kernel.emptied
+        ]
+        if emptied:
+            lines.append(f"scopes that optimisation left without work: {', '.join(emptied)}")
         return lines
 
     def _clock_warnings(self) -> list[str]:
@@ -267,6 +280,7 @@ class Run:
         """
         target = Path(path)
         chosen = format_of(target) if format is None else format
+        check_packages(chosen)
         if chosen is Format.PROTON:
             archive.save(self.raw, target)
             return target
@@ -275,9 +289,10 @@ class Run:
                 case Format.PERFETTO:
                     self._write_perfetto(file, packed=target.name.endswith(PACKED))
                 case Format.CHROME:
-                    chrome.write(self.raw, self.frame, self.marks, self.events, file)
+                    tables = self.frame, self.marks, self.events
+                    chrome.write(self.raw, *tables, self.loss_warnings(), file)
                 case Format.CSV:
-                    self.frame.to_csv(file, index=False)
+                    as_cells(self.frame).to_csv(file, index=False)
                 case Format.JSON:
                     self._write_json(file)
                 case _:
@@ -294,13 +309,13 @@ class Run:
             perfetto.write(self.raw, self.records, cast(BinaryIO, stream))
 
     def _write_json(self, file: BinaryIO) -> None:
-        """The tables as one object, a list of rows each."""
+        """The tables as one object, a list of rows each, and what they lack."""
         opening = b"{"
         for name in ("frame", "marks", "events", "losses", "launches", "emptied"):
             rows = getattr(self, name).to_json(orient="records", double_precision=JSON_DIGITS)
             file.write(opening + f'"{name}": {rows}'.encode())
             opening = b",\n"
-        file.write(b"}\n")
+        file.write(b',\n"warnings": ' + json.dumps(self.loss_warnings()).encode() + b"}\n")
 
 
 def _sampling(options: dict[str, Any]) -> str:

@@ -8,7 +8,8 @@ from proton.viewer.check import require
 
 Json = Any  # what json.loads returns
 
-MAX_INT = (1 << 63) - 1
+MIN_INT, MAX_INT = -(1 << 63), (1 << 63) - 1
+NOT_FINITE = ("nan", "inf", "-inf")  # JSON has no words for these floats
 
 
 class Fields:
@@ -60,8 +61,25 @@ class Fields:
 def integer(value: Json, where: str) -> int:
     good = isinstance(value, int) and not isinstance(value, bool)
     require(good, where, "must be an integer", _kind(value))
-    require(-MAX_INT <= value <= MAX_INT, where, "must fit in 64 bits", "a larger one")
+    require(MIN_INT <= value <= MAX_INT, where, "must fit in 64 bits", "a larger one")
     return int(value)
+
+
+def scalar_to_json(value: int | float) -> Json:
+    """A payload value as JSON has it; `scalar` reads it back."""
+    is_word = isinstance(value, float) and not math.isfinite(value)
+    return str(value) if is_word else value
+
+
+def scalar(value: Json, where: str) -> int | float:
+    """An integer or a float; one that is not finite is a word."""
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if value in NOT_FINITE:
+        return float(value)
+    good = isinstance(value, int) and not isinstance(value, bool)
+    require(good, where, f"must be a finite number, or one of {NOT_FINITE}", _kind(value))
+    return integer(value, where)
 
 
 def text(value: Json, where: str) -> str:

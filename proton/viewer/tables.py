@@ -9,6 +9,7 @@ import numpy as np
 
 from proton.trace.model import PayloadField, RawRun, Scope
 from proton.trace.wire import Kind, State
+from proton.viewer.labels import variant_numbers
 from proton.viewer.records import NONE, Records, count_states, launch_devices
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ HOST, LAUNCH, SCOPE = "host", "launch", "scope"
 FRAME_COLUMNS = (
     "kind",
     "kernel",
+    "variant",
     "launch",
     "program",
     "thread",
@@ -86,6 +88,7 @@ def events(raw: RawRun, records: Records) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "kernel": _categorical([kernel]),
+            "variant": _variants(raw, launch),
             "launch": launch,
             "program": tracks.program[of_start],
             "thread": tracks.thread[of_start],
@@ -117,6 +120,7 @@ def losses(raw: RawRun, records: Records) -> pd.DataFrame:
     table = pd.DataFrame(columns)
     kernel = _Text([k.name for k in raw.kernels], _launch_kernels(raw)[tracks.launch[rows]])
     table.insert(1, "kernel", _categorical([kernel]))
+    table.insert(2, "variant", _variants(raw, tracks.launch[rows]))
     return table
 
 
@@ -138,6 +142,7 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "kernel": [kernel.name for kernel in kernels],
+            "variant": _variants(raw, np.arange(count)),
             "scope": [launch.path for launch in raw.launches],
             "thread": np.array([launch.thread for launch in raw.launches], np.int64),
             "grid": [launch.grid for launch in raw.launches],
@@ -173,8 +178,10 @@ def emptied(raw: RawRun) -> pd.DataFrame:
     """One row a scope in which optimisation left no work."""
     import pandas as pd
 
-    rows = [(kernel.name, path) for kernel in raw.kernels for path in kernel.emptied]
-    return pd.DataFrame(rows, columns=["kernel", "scope"], dtype="str")
+    kernels = zip(raw.kernels, variant_numbers(raw.kernels), strict=True)
+    rows = [(kernel.name, number, path) for kernel, number in kernels for path in kernel.emptied]
+    table = pd.DataFrame(rows, columns=["kernel", "variant", "scope"])
+    return table.astype({"kernel": "str", "variant": np.int64, "scope": "str"})
 
 
 def payload_dict(fields: Sequence[PayloadField], bits: np.ndarray) -> list[dict[str, object]]:
@@ -223,6 +230,11 @@ def _launch_kernels(raw: RawRun) -> np.ndarray:
     return np.array([launch.kernel for launch in raw.launches], np.int64)
 
 
+def _variants(raw: RawRun, launches: np.ndarray) -> np.ndarray:
+    """The number of each launch's kernel among those of its name."""
+    return np.array(variant_numbers(raw.kernels), np.int64)[_launch_kernels(raw)[launches]]
+
+
 def _objects(values: Sequence[object]) -> np.ndarray:
     return np.fromiter(values, dtype=object, count=len(values))
 
@@ -233,6 +245,7 @@ def _host_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
     return {
         "kind": _same(HOST, rows),
         "kernel": _same("", rows),
+        "variant": np.full(rows, NONE),
         "launch": np.full(rows, NONE),
         "thread": np.array([slice_.thread for slice_ in raw.host], np.int64),
         "device": np.full(rows, NONE),
@@ -257,6 +270,7 @@ def _launch_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Te
     return {
         "kind": _same(LAUNCH, rows),
         "kernel": _texts(names),
+        "variant": _variants(raw, np.arange(rows)),
         "launch": np.arange(rows),
         "thread": np.array([launch.thread for launch in raw.launches], np.int64),
         "device": launch_devices(raw),
@@ -311,6 +325,7 @@ def _record_columns(
     launch = tracks.launch[track]
     return {
         "kernel": _Text([kernel.name for kernel in raw.kernels], _launch_kernels(raw)[launch]),
+        "variant": _variants(raw, launch),
         "launch": launch,
         "program": tracks.program[track],
         "thread": tracks.thread[track],

@@ -362,6 +362,8 @@ def test_a_launch_is_recorded_on_its_own_stream(driver: ProfilingDriver) -> None
     assert options["registers"] == kernel.n_regs
     assert options["blocks_per_sm"] == options["blocks_per_sm_off"] == 8
     assert (run.kernels[0].target, run.kernels[0].units) == ("cuda:90", WARPS)
+    (scope,) = run.kernels[0].scopes
+    assert 'scope("round")' in Path(scope.file).read_text().splitlines()[scope.line - 1]
     (clock,) = run.raw.gpus
     assert (clock.name, clock.slice_cost_cycles, clock.timer_ns.size) == ("NVIDIA Nothing", 9.0, 2)
 
@@ -374,6 +376,34 @@ def test_a_kernel_without_scopes_is_launched_as_it_is(driver: ProfilingDriver) -
             plain[3,](x, 5)
     assert driver.events == [("launch", 0)] * 2
     assert run.totals.launches == 0
+
+
+def test_a_kernel_whose_scopes_hold_no_work_is_in_the_run(driver: ProfilingDriver) -> None:
+    @proton.jit(noinline=True)
+    def helper(x_ptr):
+        with proton.scope("called"):
+            tl.load(x_ptr + 2)
+
+    @proton.jit
+    def idle(x_ptr, n):
+        with proton.scope("dead"):
+            tl.load(x_ptr + 1)
+        helper(x_ptr)
+        if n * 0 > 5:
+            proton.mark("never")
+        tl.store(x_ptr, 1.0)
+
+    x = driver.array("float32")
+    driver.turns = 0
+    with proton.profile("run", capacity=CAPACITY) as run:
+        for _ in range(2):
+            idle[3,](x, 7)
+    assert run.emptied.values.tolist() == [["idle", 1, "dead"], ["idle", 1, "called"]]
+    assert run.launches[["kernel", "grid", "device", "finished"]].values.tolist() == [
+        ["idle", (3, 1, 1), 0, 3]
+    ] * 2
+    assert (run.launches["dur_ns"] == 100).all()  # programs of no length, which begin apart
+    assert "without work: idle: dead, idle: called" in " ".join(run.summary().warnings)
 
 
 def test_a_kernel_without_arguments(driver: ProfilingDriver) -> None:

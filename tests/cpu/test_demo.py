@@ -128,6 +128,18 @@ def test_the_suffix_picks_the_format(tmp_path: Path) -> None:
     assert (tmp_path / "a.csv").read_text().startswith("kind,kernel,")
 
 
+def test_a_script_that_changes_its_folder_writes_where_it_was_started(tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    path = script(tmp_path, f"import os; os.chdir({str(away)!r})")
+    for options in ([], ["-o", "a.csv"]):
+        done = python(tmp_path, "-m", "proton", *options, path)
+        assert done.returncode == 0, done.stderr
+    assert launches(tmp_path / "work.proton") == 1
+    assert (tmp_path / "a.csv").exists()
+    assert not list(away.iterdir())
+
+
 def test_a_module(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     script(tmp_path / "package", "")

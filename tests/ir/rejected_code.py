@@ -122,7 +122,7 @@ def prints(n):
     print(n)
 
 
-@unsupported("tl.sort (not there yet) is not supported", "tl.sort(n)", "docs/limitations.md")
+@unsupported("tl.sort (not there yet) is not supported", "tl.sort(n)", "dir(proton.language) lists")
 def sorts(n):
     tl.sort(n)
 
@@ -316,7 +316,7 @@ def unrolls_for_ever(n):
         pass
 
 
-@unsupported("tl.float8e4b15 (not there yet) is not supported", "tl.float8e4b15(n)", "limitations")
+@unsupported("tl.float8e4b15 (not there yet) is not supported", "tl.float8e4b15(n)", "dir(")
 def other_fp8(n):
     tl.float8e4b15(n)
 

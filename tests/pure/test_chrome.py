@@ -1,6 +1,7 @@
 """The Chrome JSON holds the run's slices and marks, exactly."""
 
 import json
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from synthetic import (
 from proton.trace.model import RawRun
 from proton.viewer import Run
 from proton.viewer.chrome import microseconds
+from proton.viewer.labels import program_name, unit_name
+from tests.trace_processor import TraceProcessor
 
 
 def nanoseconds(us: Decimal) -> int:
@@ -44,6 +47,32 @@ def test_slices_and_marks_come_back(tmp_path: Path, raw: RawRun) -> None:
     assert [nanoseconds(e["ts"]) for e in marks] == whole.marks["start_ns"].tolist()
     threads = {(e["pid"], e["tid"]) for e in events if e.get("name") == "thread_name"}
     assert {(e["pid"], e["tid"]) for e in slices + marks + calls} == threads
+
+
+@pytest.mark.parametrize("raw", [random_run(33), gpu_run(33), gpu_run(34, mixed=True)])
+def test_each_slice_is_on_the_thread_of_its_program(tmp_path: Path, raw: RawRun) -> None:
+    """As Perfetto's importer sees it, to which a tid is one thread, whatever its pid."""
+    whole = Run(raw)
+    path = whole.save(tmp_path / "run.json")
+    with TraceProcessor(path) as processor:
+        rows = processor.query(
+            "select s.ts as ts, s.dur as dur, s.name as name, t.name as thread from slice s"
+            " join thread_track tt on s.track_id = tt.id join thread t using (utid)"
+            " where s.dur > 0 and s.category is not 'call'"
+        )
+    found = Counter((row["ts"], row["dur"], row["name"], row["thread"]) for row in rows)
+    wanted = Counter()
+    for row in whole.frame[whole.frame["dur_ns"] > 0].to_dict("records"):
+        thread = f"host thread {row['thread']}"
+        if row["program"] >= 0:
+            launch = raw.launches[row["launch"]]
+            owner = raw.kernels[launch.kernel]
+            unit = unit_name(owner, row["unit"])
+            thread = f"{program_name(owner, launch, row['program'])} {unit}".rstrip()
+        elif row["device"] >= 0:
+            thread = "launches"
+        wanted[row["start_ns"], row["dur_ns"], row["name"], thread] += 1
+    assert found == wanted
 
 
 def test_a_gpu_has_a_process_an_sm_and_its_launches_are_called_by_the_host(tmp_path: Path) -> None:

@@ -380,9 +380,9 @@ def test_resources_of_a_kernel_are_a_line_and_a_lower_occupancy_a_warning() -> N
     raw = a_run([chip], [])
     raw.kernels = [replace(OWNER, options=options), replace(OWNER, options=same)]
     found = Run(raw).summary()
-    assert found.facts["kernel add"] == (
+    assert found.facts["kernel add #1"] == (
         "registers 40 (32), spills 0 (0), shared 2048 (0), blocks_per_sm 6 (8) "
         "(in brackets: without instrumentation)"
     )
     assert "blocks_per_sm 8 (8)" in found.facts["kernel add #2"]
-    assert found.warnings == ("add: 6 programs fit on an SM, 8 without instrumentation",)
+    assert found.warnings == ("add #1: 6 programs fit on an SM, 8 without instrumentation",)

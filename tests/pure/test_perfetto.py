@@ -18,6 +18,7 @@ from synthetic import (
     ticks,
 )
 
+from proton.trace.model import RawRun
 from proton.viewer import Run
 from tests.perfetto_equality import FLOWS, assert_trace_equals_tables, read_back
 from tests.trace_processor import TraceProcessor
@@ -118,3 +119,20 @@ def test_large_and_negative_payloads_survive(tmp_path: Path) -> None:
     args = [tuple(row["args"].values()) for row in slices if row["place"]]
     assert args == values
     assert [tuple(p.values()) for p in whole.frame["payload"][1:]] == values
+
+
+@pytest.mark.parametrize("raw", [random_run(9), gpu_run(9, mixed=True)])
+def test_a_counter_is_one_track_for_all_launches_of_a_place(tmp_path: Path, raw: RawRun) -> None:
+    with TraceProcessor(Run(raw).save(tmp_path / "run.pftrace")) as processor:
+        tracks = processor.query(
+            "select t.name as name, u.name as unit, p.id as place, count(*) as n"
+            " from (select * from track where id in (select track_id from counter)) t"
+            " join track u on t.parent_id = u.id"
+            " left join track p on u.parent_id = p.id group by 1, 2, 3"
+        )
+        values = processor.query("select count(*) as n from counter")
+    assert tracks
+    assert {row["n"] for row in tracks} == {1}
+    whole = Run(raw)
+    payloads = [*whole.frame["payload"][whole.frame["kind"] == "scope"], *whole.marks["payload"]]
+    assert values[0]["n"] == sum(len(payload or {}) for payload in payloads)

@@ -55,7 +55,7 @@ def compile_kernel(
         module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
         module = stages.run("ttsir", module, ttsir_passes(profiled))
         module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
-        data = _describe(module, fn, options)
+        data = _describe(module, fn, options) | {"signature": str(signature)}
         module = stages.run(
             "llvm", module, llvm_passes(options.disjoint, vector_bits(), profiled is not None)
         )

@@ -52,6 +52,7 @@ def compile_kernel(
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,
         "profile": profile,
+        "signature": f"{signature}, num_warps={options.num_warps}",
     }
     files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}

@@ -180,6 +180,18 @@ func.func @emptied(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes 
   return
 }
 
+// So are those of a kernel that has no record left: it is one that leaves its times and no records.
+
+// CHECK-LABEL: func.func @all_emptied(
+// CHECK-SAME: proton.table = "{\22scopes\22: [], \22emptied\22: [\22a\22]}"
+// CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"
+// CHECK-NEXT: llvm.store
+// CHECK-NEXT: "proton_gpu.finalize"(%[[S]])
+func.func @all_emptied(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes = ["a"]} {
+  llvm.store %x, %p : f32, !llvm.ptr
+  return
+}
+
 // CHECK-LABEL: func.func @no_records(
 // CHECK-NOT: proton
 // CHECK: return

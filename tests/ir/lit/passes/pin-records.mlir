@@ -4,13 +4,13 @@
 // Paths are noted once each, in the order of the source; only records with payload stay.
 
 // SCHEDULE-LABEL: func.func @scopes
-// SCHEDULE-SAME: attributes {proton.scopes = ["b", "b/inner", "a"], tt.kernel}
+// SCHEDULE-SAME: attributes {proton.scope_lines = {{.*}}, proton.scopes = ["b", "b/inner", "a"], tt.kernel}
 // SCHEDULE-NEXT: "proton.record"({{.*}}) {kinds = ["int"], names = ["x"], operandSegmentSizes = array<i32: 1, 0>, phase = "start", scope = "b/inner"}
 // SCHEDULE-NEXT: "proton.mark"() {{.*}}mark = "here"
 // SCHEDULE-NEXT: return
 
 // PROGRAM-LABEL: func.func @scopes
-// PROGRAM-SAME: attributes {proton.pinned, proton.scopes = ["b", "b/inner", "a"], tt.kernel}
+// PROGRAM-SAME: attributes {proton.pinned, proton.scope_lines = {{.*}}, proton.scopes = ["b", "b/inner", "a"], tt.kernel}
 // PROGRAM-NEXT: phase = "start", scope = "b"}
 // PROGRAM-NEXT: phase = "start", scope = "b/inner"}
 // PROGRAM-NEXT: phase = "end", scope = "b/inner"}
@@ -51,11 +51,9 @@ func.func @in_a_loop(%n: index) attributes {tt.kernel} {
   return
 }
 
-// A kernel without scopes says so, with an empty list.
+// A kernel without annotations stays as it is; one whose annotations are no scopes has an empty list.
 
-// CHECK-LABEL: func.func @no_scopes
-// SCHEDULE-SAME: attributes {proton.scopes = [], tt.kernel}
-// PROGRAM-SAME: attributes {proton.pinned, proton.scopes = [], tt.kernel}
+// CHECK-LABEL: func.func @no_scopes() attributes {tt.kernel}
 func.func @no_scopes() attributes {tt.kernel} {
   return
 }
@@ -63,9 +61,9 @@ func.func @no_scopes() attributes {tt.kernel} {
 // What a kernel calls has its own scopes; without any it stays as it is.
 
 // CHECK-LABEL: func.func @called
-// SCHEDULE-SAME: attributes {proton.scopes = ["a"]}
+// SCHEDULE-SAME: attributes {proton.scope_lines = {{.*}}, proton.scopes = ["a"]}
 // SCHEDULE-NEXT: return
-// PROGRAM-SAME: attributes {proton.pinned, proton.scopes = ["a"]}
+// PROGRAM-SAME: attributes {proton.pinned, proton.scope_lines = {{.*}}, proton.scopes = ["a"]}
 // PROGRAM-NEXT: "proton.record"
 func.func @called() {
   "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
@@ -100,7 +98,7 @@ func.func @conditions(%c: i1) attributes {tt.kernel} {
 // Events stay, as marks do; a function that only has events is one with records.
 
 // CHECK-LABEL: func.func @events
-// SCHEDULE-SAME: attributes {proton.scopes = []}
+// SCHEDULE-SAME: attributes {proton.scope_lines = [], proton.scopes = []}
 // CHECK-NEXT: "proton.event"() {event = "tile", phase = "start"}
 func.func @events() {
   "proton.event"() {event = "tile", phase = "start"} : () -> ()

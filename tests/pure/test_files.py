@@ -1,0 +1,133 @@
+"""Where a run is written: through links, into pipes and devices, over files of all modes."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from synthetic import random_run
+
+from proton.viewer import Format, Run, files
+from proton.viewer.files import replacing
+
+SUFFIXES = (".proton", ".pftrace", ".pftrace.gz", ".json", ".csv")
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_pipe_gets_what_a_file_gets_and_stays_a_pipe(tmp_path: Path, suffix: str) -> None:
+    whole, pipe = Run(random_run(4)), tmp_path / f"pipe{suffix}"
+    os.mkfifo(pipe)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    whole.save(pipe)
+    reader.join(60)
+    assert found == [whole.save(tmp_path / f"file{suffix}").read_bytes()]
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+def test_a_pipe_that_nobody_reads_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "READER_WAIT", 0.05)
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(OSError, match=r"start its reader first.*pipe\.csv"):
+        Run(random_run(4)).save(tmp_path / "pipe.csv")
+    assert left(tmp_path) == {"pipe.csv"}
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path, there: bool) -> None:
+    folder = tmp_path / "far"
+    folder.mkdir()
+    target, link, second = folder / "target.csv", tmp_path / "link.csv", tmp_path / "second.csv"
+    if there:
+        target.write_text("old")
+    link.symlink_to(Path("far") / "target.csv")
+    second.symlink_to("link.csv")
+    Run(random_run(4)).save(second)
+    assert second.is_symlink()
+    assert link.is_symlink()
+    assert target.read_text().startswith("kind,")
+    assert left(folder) == {"target.csv"}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666, 0o755])
+def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    path.chmod(mode)
+    if os.access(path, os.W_OK):
+        Run(random_run(4)).save(path)
+        assert path.read_text() != "old"
+    else:
+        with pytest.raises(PermissionError, match=r"a\.csv"):
+            Run(random_run(4)).save(path)
+        assert path.read_text() == "old"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert left(tmp_path) == {"a.csv"}
+
+
+def test_a_new_file_has_the_mode_that_open_gives(tmp_path: Path) -> None:
+    (tmp_path / "open").touch()
+    Run(random_run(4)).save(tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").stat().st_mode == (tmp_path / "open").stat().st_mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    os.chown(path, 12345, 54321)
+    Run(random_run(4)).save(path)
+    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 54321)
+
+
+def fail_halfway(path: Path) -> None:
+    with replacing(path) as draft:
+        draft.write(b"half of it")
+        raise KeyboardInterrupt
+
+
+def test_a_block_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    pipe, file = tmp_path / "pipe", tmp_path / "file"
+    os.mkfifo(pipe)
+    file.write_text("old")
+    for path in (pipe, file, tmp_path / "new"):
+        with pytest.raises(KeyboardInterrupt):
+            fail_halfway(path)
+    assert file.read_text() == "old"
+    assert left(tmp_path) == {"pipe", "file"}
+
+
+def test_devices_and_folders(tmp_path: Path) -> None:
+    whole = Run(random_run(4))
+    assert whole.save("/dev/null", Format.CSV) == Path("/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    for path in (tmp_path, tmp_path / "none" / "a.csv", tmp_path / "loop.csv"):
+        with pytest.raises(OSError) as caught:
+            whole.save(path, Format.CSV)
+        assert caught.value.filename == str(path)
+    long = tmp_path / f"{'x' * 251}.csv"  # as long as a name may be
+    assert whole.save(long).stat().st_size
+
+
+def test_standard_output_gets_the_content_where_it_goes(tmp_path: Path) -> None:
+    whole = Run(random_run(4))
+    run = whole.save(tmp_path / "run.proton")
+    command = [sys.executable, "-m", "proton.viewer.cli", "export", str(run), "/dev/stdout"]
+    options = ["--format", "csv"]
+    wanted = whole.save(tmp_path / "wanted.csv").read_bytes()
+    piped = subprocess.run([*command, *options], capture_output=True, check=True)
+    assert piped.stdout == wanted
+    with open(tmp_path / "out", "wb") as file:
+        subprocess.run([*command, *options], stdout=file, check=True)
+    assert (tmp_path / "out").read_bytes() == wanted
