@@ -1,6 +1,6 @@
 """What profiling costs on a GPU, and how true it is: Proton, and Triton's Proton in the same run.
 
-    python benchmarks/gpu_profiling.py [--json FILE]
+    python benchmarks/gpu_profiling.py [--only host stream ...] [--json FILE]
 
 Kernel times are of Nsight Compute (`ncu --clock-control none`), which runs this file again, once
 for Proton and once for each mode of Triton's; medians of 10 launches, of 5 for Triton's Proton. The
@@ -435,11 +435,18 @@ def our_durations(microseconds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return true, found.corrected_ns.to_numpy(), found.error_ns.to_numpy()
 
 
+TABLES = {"host": host_table, "stream": stream_table, "fidelity": fidelity_table}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", type=Path, default=None, help="write kernel times there, too")
+    parser.add_argument(
+        "--only", nargs="+", choices=[*TABLES, "kernels"], default=[*TABLES, "kernels"],
+        help="these tables",
+    )  # fmt: skip
     parser.add_argument("--inner", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     match options.inner:
@@ -452,13 +459,14 @@ def main() -> None:
         case mode:
             inner_triton(mode)
     console = Console(width=130)
-    console.print(host_table())
-    console.print(stream_table())
-    console.print(fidelity_table())
-    table, rows = overhead_table()
-    console.print(table)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+    for name in options.only:
+        if name != "kernels":
+            console.print(TABLES[name]())
+            continue
+        table, rows = overhead_table()
+        console.print(table)
+        if options.json:
+            options.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":
