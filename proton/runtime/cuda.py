@@ -264,18 +264,46 @@ def read_device(address: int, size: int) -> np.ndarray:
     return data
 
 
-@functools.cache
-def memory_pool(device: int) -> int:
-    """A pool of device memory that keeps what it got."""
-    driver = _driver()
-    properties = driver.CUmemPoolProps()
-    properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-    properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-    properties.location.id = device
-    pool = _call(driver.cuMemPoolCreate, properties)
-    threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-    _call(driver.cuMemPoolSetAttribute, pool, threshold, driver.cuuint64_t((1 << 64) - 1))
-    return int(pool)
+class Memory:
+    """Zeroed memory of a device that can grow: its address stays, and so does what is in it."""
+
+    def __init__(self, device: int, most: int) -> None:
+        """Reserves addresses for `most` bytes. What is behind them is taken by `grow`."""
+        driver = _driver()
+        self._properties = driver.CUmemAllocationProp()
+        self._properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        self._properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        self._properties.location.id = device
+        self._access = driver.CUmemAccessDesc()
+        self._access.location = self._properties.location
+        self._access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        self._most, self._parts = most, list[tuple[int, int, Any]]()
+        self.address = int(_call(driver.cuMemAddressReserve, most, 0, 0, 0))
+        self.size = 0
+
+    def grow(self, size: int) -> None:
+        """Adds memory at the end, a multiple of the device's granularity (2 MiB)."""
+        driver, place = _driver(), self.address + self.size
+        handle = _call(driver.cuMemCreate, size, self._properties, 0)
+        try:
+            _call(driver.cuMemMap, place, size, 0, handle, 0)
+        except CUDAError:
+            _call(driver.cuMemRelease, handle)
+            raise
+        self._parts.append((place, size, handle))
+        self.size += size
+        _call(driver.cuMemSetAccess, place, size, [self._access], 1)
+        stream = _side_stream(current_device())
+        _call(driver.cuMemsetD8Async, place, 0, size, stream)
+        _call(driver.cuStreamSynchronize, stream)
+
+    def release(self) -> None:
+        """Gives all of it back."""
+        driver = _driver()
+        for place, size, handle in self._parts:
+            _call(driver.cuMemUnmap, place, size)
+            _call(driver.cuMemRelease, handle)
+        _call(driver.cuMemAddressFree, self.address, self._most)
 
 
 def allocate_host(size: int) -> int:
@@ -328,6 +356,7 @@ class _Rows(ctypes.Structure):
     )
 
 
+_NOT_READY = 600  # CUDA_ERROR_NOT_READY
 _HOST, _DEVICE = 1, 2  # CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE
 
 
@@ -345,16 +374,14 @@ class Queue:
             return found
 
         self._capturing = function("cuStreamIsCapturing", pointer, pointer)
-        self._allocate = function("cuMemAllocFromPoolAsync", pointer, size, pointer, pointer)
         self._fill = function("cuMemsetD8Async", pointer, ctypes.c_ubyte, size, pointer)
         self._fill_words = function("cuMemsetD32Async", pointer, ctypes.c_uint, size, pointer)
         self._copy = function("cuMemcpyDtoHAsync_v2", pointer, pointer, size, pointer)
         self._copy_rows = function("cuMemcpy2DAsync_v2", pointer, pointer)
-        self._free = function("cuMemFreeAsync", pointer, pointer)
         self._new_event = function("cuEventCreate", pointer, ctypes.c_uint)
         self._record = function("cuEventRecord", pointer, pointer)
-        self._wait_on = function("cuStreamWaitEvent", pointer, pointer, ctypes.c_uint)
         self._wait = function("cuEventSynchronize", pointer)
+        self._query = function("cuEventQuery", pointer)
         self._synchronize = function("cuStreamSynchronize", pointer)
         self._elapsed = function("cuEventElapsedTime", pointer, pointer, pointer)
         self._release_event = function("cuEventDestroy_v2", pointer)
@@ -366,13 +393,6 @@ class Queue:
         self._result.value = 0
         _check(self._capturing(stream, self._address), "cuStreamIsCapturing")
         return bool(self._result.value)
-
-    def allocate(self, pool: int, size: int, stream: int) -> int:
-        """Zeroed device memory, from a place in a stream on."""
-        _check(self._allocate(self._address, size, pool, stream), "cuMemAllocFromPoolAsync")
-        address = self._result.value
-        self.clear(address, size, stream)
-        return address
 
     def clear(self, address: int, size: int, stream: int) -> None:
         """Queues the storing of zeros."""
@@ -389,22 +409,18 @@ class Queue:
     def copy_rows(
         self, host: int, address: int, pitch: int, width: int, height: int, stream: int
     ) -> None:
-        """Queues a copy of rows of `width` bytes, `pitch` bytes apart on both sides."""
+        """Queues a copy of rows of `width` bytes, `pitch` bytes apart on the device."""
         rows = _Rows(
             source_kind=_DEVICE,
             source_device=address,
             source_pitch=pitch,
             target_kind=_HOST,
             target_host=host,
-            target_pitch=pitch,
+            target_pitch=width,
             width=width,
             height=height,
         )
         _check(self._copy_rows(ctypes.addressof(rows), stream), "cuMemcpy2DAsync")
-
-    def release(self, address: int, stream: int) -> None:
-        """Gives device memory back, from a place in a stream on."""
-        _check(self._free(address, stream), "cuMemFreeAsync")
 
     def new_event(self, is_timed: bool = False) -> int:
         """An event whose waiting thread sleeps."""
@@ -423,13 +439,17 @@ class Queue:
         """Queues an event."""
         _check(self._record(event, stream), "cuEventRecord")
 
-    def wait_on(self, stream: int, event: int) -> None:
-        """Has what is queued next on a stream wait for an event of any stream."""
-        _check(self._wait_on(stream, event, 0), "cuStreamWaitEvent")
-
     def wait(self, event: int) -> None:
         """Waits for what was queued before an event; other threads go on."""
         _check(self._wait(event), "cuEventSynchronize")
+
+    def is_done(self, event: int) -> bool:
+        """Whether what was queued before an event has run."""
+        status = self._query(event)
+        if status == _NOT_READY:
+            return False
+        _check(status, "cuEventQuery")
+        return True
 
     def synchronize(self, stream: int) -> None:
         """Waits for what was queued on a stream; other threads go on."""

@@ -130,7 +130,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
     function = cuda.load(kernel.asm["cubin"], kernel.name, kernel.shared)
     stream, size = cuda.new_stream(), profile["block_bytes"]
     queue = cuda.Queue()
-    memory = queue.allocate(cuda.memory_pool(device), size + 4 * _THREADS, stream)
+    memory = cuda.allocate_device(size + 4 * _THREADS)
     host = cuda.allocate_host(size)
     dtype = wire.record_dtype(0, clock_bits)
     segment = wire.segments_offset(profile["units"])
@@ -152,7 +152,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
         outers.append(float(elapsed[outer]))
         if inner:
             inners.append(float(np.median(np.delete(elapsed, outer))))
-    queue.release(memory, stream)
-    cuda.synchronize(device)
+    cuda.release_device(memory)
     cuda.release_host(host)
+    cuda.release_stream(stream)
     return float(np.median(outers)), float(np.median(inners)) if inners else 0.0

@@ -1,10 +1,10 @@
 """The heaps that launches take full segments from under strategy flush.
 
 A session has a few heaps on each GPU. Launches share one of them: a unit takes a chunk of it by an
-atomic, and the chunk says of which launch, program and unit it is. A heap that is half full is
-*retired*: launches that come take the next one, and when those that had it have ended, a thread
-copies what was taken of it, clears that, and it is free again. Nothing of this is queued on the
-streams of the launches, and what is not taken is not sent.
+atomic, and the chunk says of which launch, program and unit it is. A heap that is half full, or
+that many launches have taken, is *retired*: launches that come take the next one, and when those
+that had it have ended, a thread copies what was taken of it, clears that, and it is free again.
+Nothing of this is queued on the streams of the launches, and what is not taken is not sent.
 """
 
 import threading
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from proton.base.knobs import knobs
 from proton.runtime import cuda
 from proton.trace import wire
 
 MOST_HEAPS = 4  # of a device; where all are retired, the last one goes on until it is full
+MOST_LAUNCHES = 16  # share a heap
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class TakenChunk:
     data: np.ndarray  # bytes of its records
 
 
-def heap_bytes(profile: dict[str, Any]) -> int:
-    """Bytes of a heap with its head, for launches of a kernel with this profile; 0 where it takes
-    none."""
+def heap_bytes(profile: dict[str, Any], size: int) -> int:
+    """Bytes of a heap with its head, for launches of a kernel with this profile, where `size` bytes
+    of chunks were asked for; 0 where it takes none."""
     if profile["strategy"] != "flush":
         return 0
-    size = max(knobs.profile_flush_memory, _chunk_bytes(profile))
+    size = max(size, _chunk_bytes(profile))
     return wire.HEAP_HEAD.itemsize + wire.aligned(size, wire.RECORD_ALIGNMENT)
 
 
@@ -75,6 +75,7 @@ class Heap:
     size: int
     is_retired: bool = False
     users: int = 0
+    launches: int = 0  # that took it since it was empty
 
 
 @dataclass
@@ -98,11 +99,21 @@ class Heaps:
         """The heap that a launch writes to, of `size` bytes or more; None where there is no memory
         for one. `done` ends that."""
         with self.lock:
-            if self.current is None or self.current.is_retired or self.current.size < size:
+            current = self.current
+            if current is not None and current.launches >= MOST_LAUNCHES:
+                current.is_retired = True
+            if current is None or current.is_retired or current.size < size:
                 self._renew(size)
             if self.current is not None:
                 self.current.users += 1
+                self.current.launches += 1
             return self.current
+
+    def is_due(self) -> bool:
+        """Whether the thread should see what was taken: many launches have the present heap, or
+        it goes on as no other one is free."""
+        current = self.current
+        return current is not None and current.launches % MOST_LAUNCHES == 0
 
     def _renew(self, size: int) -> None:
         """Makes a free heap the current one, or a new one; else the current one goes on."""
@@ -138,20 +149,20 @@ class Heaps:
     def keep(self, memory_left: int) -> None:
         """Retires the current heap where half of it is taken, and keeps what those that are retired
         have, if nobody writes there any more: no more than `memory_left` bytes in all."""
-        with self.lock:
-            current = self.current
+        current = self.current
         if current is not None and not current.is_retired:
             taken = int(self._fetch(current, wire.HEAP_HEAD.itemsize).view("<u4")[0])
             current.is_retired = 2 * taken > room(current.size)
-            with self.lock:
-                if current.is_retired and not current.users:
-                    self.retired.append(current)
-                    self.current = None
+        with self.lock:
+            current = self.current
+            if current is not None and current.is_retired and not current.users:
+                self.retired.append(current)
+                self.current = None
         while self.retired and not self.retired[0].users:
             heap = self.retired.popleft()
             self._empty(heap, memory_left)
             with self.lock:
-                heap.is_retired = False
+                heap.is_retired, heap.launches = False, 0
                 self.free.append(heap)
 
     def _fetch(self, heap: Heap, size: int) -> np.ndarray:

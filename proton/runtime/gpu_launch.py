@@ -272,16 +272,19 @@ def _launch_profiled(
     if kernel.metadata["profile"] is not None:
         recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
     timing = session.begin_timing(kernel, recording, device, stream)
-    launched = False
+    launched = None  # it is not known, if this is interrupted
     try:
         if recording is None:
             plain.launch(*sizes, stream, *passed)
         else:
             twin.variant.launch(*sizes, stream, *passed, *recording.arguments)
         launched = True
+    except Exception:
+        launched = False
+        raise
     finally:
         if timing is not None:
-            session.end_timing(timing, stream, launched)
+            session.end_timing(timing, stream, launched is True)
         if recording is not None:
             session.end_gpu_launch(recording, launched)
     return plain.kernel if recording is None else kernel

@@ -1,10 +1,10 @@
 """Launches on a GPU while a session records: their buffers, and what is made of them.
 
 The buffer of a launch is a piece of a ring (gpu_buffers.py), so that a launch costs no allocation
-and no copy on its stream; where the ring is full a launch takes its buffer from a pool and gives it
-back behind the copy. Under strategy flush launches also share heaps (gpu_heaps.py). The session's
-limit of memory holds for all that is kept, and a launch beyond it runs without records and is
-counted. Launches that are captured into a CUDA graph are in gpu_graph.py.
+and no copy on its stream. Under strategy flush launches also share heaps (gpu_heaps.py). The
+session's limit of memory holds for all that is kept, and a launch beyond it, or for which the
+device has no memory, runs without records and is counted. Launches that are captured into a CUDA
+graph are in gpu_graph.py.
 """
 
 import time
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from proton.base.errors import ProfileError
+from proton.base.knobs import knobs
 from proton.runtime import cuda
-from proton.runtime.gpu_buffers import RING_BYTES, Arrived, Piece, Ring
+from proton.runtime.gpu_buffers import STEP_BYTES, Arrived, Piece, Ring
 from proton.runtime.gpu_calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.gpu_graph import CapturedLaunch, capture
 from proton.runtime.gpu_heaps import Heap, Heaps, TakenChunk, chunks_of, heap_bytes, room
@@ -23,15 +24,15 @@ from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
 
-PINNED_BYTES = 64 << 20  # for launches that found no place in the ring
+MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
 
 
 @dataclass(slots=True)
 class GPURecording:
     """A launch and its profile buffer.
 
-    The buffer is a `piece` of the ring, or it is of the pool and goes to the pinned memory `host`,
-    or the launch is `captured` into a graph; `heap` is what it takes segments from.
+    The buffer is a `piece` of the ring, or the launch is `captured` into a graph; `heap` is what it
+    takes segments from.
     """
 
     number: int  # in heaps
@@ -46,7 +47,6 @@ class GPURecording:
     host_start: int = 0
     host_end: int = 0
     address: int = 0
-    host: int = 0
     piece: Piece | None = None
     heap: Heap | None = None
     captured: CapturedLaunch | None = None
@@ -88,9 +88,10 @@ class _Device:
 
     def __init__(self, device: int, clock_bits: int, queue: cuda.Queue) -> None:
         self.device, self.queue = device, queue
-        self.pool = cuda.memory_pool(device)
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
-        self.ring = Ring(device, queue, RING_BYTES, self._on_arrival)
+        most = min(MOST_BYTES, wire.aligned(knobs.profile_memory, STEP_BYTES))
+        self.ring = Ring(device, queue, most, self._on_arrival)
+        self.ring.grow()
         self.heaps: Heaps | None = None  # until a launch takes one
         self.heaps_of: dict[int, Heap] = {}  # of launches, by the start of their piece
         self.memory_left = 0  # of the session, when a launch began last
@@ -104,9 +105,12 @@ class _Device:
 
     def give_heap(self, heap: Heap | None) -> None:
         """A launch has ended, or will never be."""
-        if heap is not None:
-            assert self.heaps is not None
+        if heap is not None and self.heaps is not None:
             self.heaps.done(heap)
+
+    def heaps_are_due(self) -> bool:
+        """Whether somebody should look what launches took of heaps."""
+        return self.heaps is not None and self.heaps.is_due()
 
     def _on_arrival(self, pieces: list[Piece]) -> None:
         if self.heaps is not None:
@@ -132,11 +136,10 @@ class GPURecorder:
 
     def __init__(self, clock_bits: int) -> None:
         self.clock_bits = clock_bits
+        self.flush_memory: int = knobs.profile_flush_memory
         self.queue = cuda.Queue()
         self.devices: dict[int, _Device] = {}
         self.pending: list[GPURecording] = []
-        self.arenas: list[int] = []
-        self.used = 0  # of the last arena
         self.timings: list[Timing] = []
         self.number = 0  # of the last launch
         self.lost = 0  # launches whose records did not arrive
@@ -183,7 +186,7 @@ class GPURecorder:
         found = GPURecording(
             self.number, kernel, grid, profile, path, device, stream, size, host_thread()
         )
-        heap = heap_bytes(profile)
+        heap = heap_bytes(profile, self.flush_memory)
         if self.queue.is_capturing(stream):
             found.captured = capture(self.queue, device, stream, size + heap, memory_left)
             if found.captured is None:
@@ -198,46 +201,36 @@ class GPURecorder:
         return found
 
     def _place(self, recording: GPURecording, heap: int, memory_left: int) -> bool:
-        """A zeroed buffer: a piece of the ring, or memory of the pool; and a heap of so many bytes,
-        if any. False where there is no memory for a heap."""
-        device, stream, size = self.devices[recording.device], recording.stream, recording.size
+        """A zeroed buffer, and a heap of so many bytes, if any; False where there is no memory."""
+        device = self.devices[recording.device]
         if heap:
             device.memory_left = memory_left
             recording.heap = device.take_heap(heap)
             if recording.heap is None:
                 return False
-        piece = recording.piece = device.ring.take(size)
+        piece = recording.piece = device.ring.take(recording.size)
         if piece is None:
-            recording.address = self.queue.allocate(device.pool, size, stream)
-        else:
-            recording.address = device.ring.memory + piece.start
-            if recording.heap is not None:
-                device.heaps_of[piece.start] = recording.heap
+            device.give_heap(recording.heap)
+            return False
+        recording.address = device.ring.address + piece.start
+        if recording.heap is not None:
+            device.heaps_of[piece.start] = recording.heap
         return True
 
     def end(self, recording: GPURecording) -> None:
-        """Has the records sent to the host, behind the kernel."""
+        """Has the records fetched, behind the kernel."""
         now = recording.host_end = time.perf_counter_ns()
         self.pending.append(recording)
-        device, size, stream = self.devices[recording.device], recording.size, recording.stream
         if recording.captured is not None:
-            recording.captured.keep(stream)
-        elif recording.piece is not None:
-            device.ring.send(recording.piece, size, stream, recording.profile, now)
-            if recording.heap is not None:
-                device.ring.wake()
-        else:
-            self._send(recording, device.ring.own_stream())
-
-    def _send(self, recording: GPURecording, own: int) -> None:
-        """Queues the copy of a buffer of the pool, and its release, on the profiler's stream."""
-        recording.host = self._take(recording.size)
-        event = self.queue.new_event()
-        self.queue.record(event, recording.stream)
-        self.queue.wait_on(own, event)
-        self.queue.release_event(event)  # the driver keeps it until nobody waits for it
-        self.queue.copy_to_host(recording.host, recording.address, recording.size, own)
-        self.queue.release(recording.address, own)
+            recording.captured.keep(recording.stream)
+            return
+        device = self.devices[recording.device]
+        assert recording.piece is not None
+        device.ring.send(
+            recording.piece, recording.size, recording.stream, recording.profile, now
+        )
+        if recording.heap is not None and device.heaps_are_due():
+            device.ring.wake(now)
 
     def begin_timing(self, kernel: int, device: int, is_recorded: bool, stream: int) -> Timing:
         """Queues the event before a launch."""
@@ -274,24 +267,17 @@ class GPURecorder:
             for kernel, by_name in found.items()
         }
 
-    def abandon(self, recording: GPURecording) -> None:
-        """Gives the memory of a launch back whose records nobody wants."""
-        device = self.devices[recording.device]
-        if recording.piece is not None:
-            device.heaps_of.pop(recording.piece.start, None)
+    def abandon(self, recording: GPURecording, is_queued: bool) -> None:
+        """Gives the memory of a launch back whose records nobody wants; where its kernel may be
+        queued, when nobody can tell."""
+        device, piece = self.devices[recording.device], recording.piece
+        if piece is None:
+            return
+        if is_queued:
             device.ring.abandon()
-        elif recording.captured is None:
-            self.queue.release(recording.address, recording.stream)
-
-    def _take(self, size: int) -> int:
-        """Pinned memory of an arena."""
-        if self.used + size > PINNED_BYTES or not self.arenas:
-            with cuda.capture_aside():
-                self.arenas.append(cuda.allocate_host(max(PINNED_BYTES, size)))
-            self.used = 0
-        address = self.arenas[-1] + self.used
-        self.used += wire.aligned(size, wire.BLOCK_ALIGNMENT)
-        return address
+        else:
+            device.give_heap(device.heaps_of.pop(piece.start, None))
+            device.ring.give_back(piece)
 
     def finish(self, memory_left: int) -> tuple[list[Launch], list[GPUClock]]:
         """The launches whose records have arrived, and the clocks of their devices.
@@ -311,9 +297,6 @@ class GPURecorder:
                         self.error = str(problem)
                     clocks[number] = _clock(device)
                 device.ring.finish(is_broken=bool(self.error))
-                for recording in self.pending if not self.error else ():
-                    if recording.device == number and recording.piece is None:
-                        device.give_heap(recording.heap)
                 if device.heaps is not None and not self.error:
                     device.heaps.finish(memory_left)
         launches = [launch for recording in self.pending for launch in self._launches(recording)]
@@ -326,30 +309,23 @@ class GPURecorder:
         device = self.devices[recording.device]
         if recording.captured is not None:
             return self._replays(recording, _clock(device))
-        if recording.piece is not None:
-            arrived = recording.piece.arrived
-        else:
-            data = cuda.host_bytes(recording.host, recording.size).copy()
-            arrived = Arrived(data, recording.profile["capacity"])
-        heaps, chunks = device.heaps, []
+        assert recording.piece is not None
+        arrived, heaps, chunks = recording.piece.arrived, device.heaps, []
         if heaps is not None:
             chunks = heaps.chunks.pop(recording.number, [])
             if recording.number in heaps.dropped:
                 arrived = None
-        if arrived is None or (self.error and not arrived.data.any()):
+        if arrived is None:
             self.lost += 1
             return []
         return [recording.launch(arrived, chunks)]
 
     def _release_memory(self) -> None:
-        """In the contexts of the devices; pinned memory belongs to all of them."""
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 device.ring.release()
                 if device.heaps is not None:
                     device.heaps.release()
-                while self.arenas:
-                    cuda.release_host(self.arenas.pop())
 
     def _replays(self, recording: GPURecording, clock: GPUClock) -> list[Launch]:
         """The replays of a launch that went into a graph, in their order."""

@@ -256,15 +256,15 @@ class Session:
             assert self.gpu is not None
             self.gpu.end_timing(timing, stream, launched and not self.finished)
 
-    def end_gpu_launch(self, recording: GPURecording, launched: bool) -> None:
-        """Queues the way of the launch's records to the host; one that failed, or that the session
-        did not wait for, is no part of the run."""
+    def end_gpu_launch(self, recording: GPURecording, launched: bool | None) -> None:
+        """Has the launch's records fetched; one that failed, or that the session did not wait for,
+        is no part of the run. `launched` is None where nobody knows."""
         with self.lock:
             assert self.gpu is not None
             if launched and not self.finished:
                 self.gpu.end(recording)
             else:
-                self.gpu.abandon(recording)
+                self.gpu.abandon(recording, is_queued=launched is not False)
 
     def _flush_callback(self, recording: Recording, block_bytes: int) -> Callable[..., None]:
         base = recording.address
