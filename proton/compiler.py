@@ -21,6 +21,7 @@ from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.options import GPUOptions
 from proton.base.knobs import knobs
 from proton.language.function import DeviceFunction
+from proton.language.surroundings import describe
 from proton.language.types import dtype
 
 CPU_FILES = {  # level of `kernel.asm` -> its file in the cache
@@ -195,7 +196,7 @@ def _key(fn: DeviceFunction, specialization: Specialization, options: Options) -
             "proton": cache.compiler_version(),
             "source": fn.source_key(),
             "types": [(name, type_.mangle()) for name, type_ in specialization.types],
-            "constants": [(name, _constant_key(v)) for name, v in specialization.constants],
+            "constants": [(name, describe(v)) for name, v in specialization.constants],
             "divisible": specialization.divisible,
             "options": repr(options),
             "bindings": _version("numba-cuda-mlir"),
@@ -219,14 +220,6 @@ def _code_generator(options: Options) -> dict[str, Any]:
         "features": llvm.host_features(),
         "llvm": llvm.version(),
     }
-
-
-def _constant_key(value: Any) -> str:
-    if isinstance(value, DeviceFunction):
-        return value.source_key()
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_constant_key, value))})"
-    return f"{type(value).__name__}:{value!r}"
 
 
 def _compile(

@@ -93,6 +93,7 @@ class Generator:
             end_line=getattr(node, "end_lineno", None) or 0,
             end_column=getattr(node, "end_col_offset", None) or 0,
             function=self.fn.__name__,
+            lines=self.fn.source.lines,
         )
 
     def call_trace(self) -> tuple[SourceSpan, ...]:

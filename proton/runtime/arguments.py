@@ -12,6 +12,7 @@ import numpy as np
 
 from proton.base.errors import LaunchError
 from proton.language import types as ty
+from proton.language.surroundings import describe, is_mutable
 
 _NUMPY_TYPES = {
     "bool": ty.int1,
@@ -174,7 +175,8 @@ def integer_type(name: str, value: int) -> str:
 
 class Constant:
     """The key of an argument that the code is specialised on: equal where type and value are,
-    inside of tuples, too (1, 1.0 and True compare equal in Python, and 0.0 and -0.0)."""
+    inside of tuples, too (1, 1.0 and True compare equal in Python, and 0.0 and -0.0). An object
+    that may change is what its attributes are now."""
 
     __slots__ = ("hash", "key", "value")
 
@@ -192,7 +194,12 @@ class Constant:
 def _typed(value: Any) -> tuple[Any, ...]:
     if isinstance(value, tuple):
         return tuple, tuple(map(_typed, value))
-    return type(value), repr(value) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return type(value), repr(value)
+    if is_mutable(value):
+        hash(value)  # raises TypeError for lists and the like
+        return type(value), describe(value)
+    return type(value), value
 
 
 _ONE, _NONE = Constant(1), Constant(None)

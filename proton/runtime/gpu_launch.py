@@ -18,7 +18,7 @@ import inspect
 import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ from proton.base.targets import (
 )
 from proton.compiler import GPUKernel, Specialization, compile_for_gpu, compile_lock
 from proton.language import types as ty
+from proton.language.surroundings import Link
 from proton.runtime import cuda
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Parameter
@@ -71,7 +72,7 @@ class Kernel(Protocol):
     signature: inspect.Signature
     arg_names: list[str]
     params: list[Parameter]
-    watched: list[tuple[Mapping[str, Any], str, Any]]
+    watched: list[Link]
 
     def check_globals(self) -> None: ...
     def watch_globals(self) -> None: ...

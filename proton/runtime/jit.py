@@ -9,7 +9,7 @@ look the kernel up by what they are given. The look-up function is generated onc
 import ctypes
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from proton.compiler import (
 )
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
+from proton.language.surroundings import Link, has_changed
 from proton.runtime import cuda
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Constant, GPUArgument, Memory, Parameter, ctype_of
@@ -73,7 +74,7 @@ class JITFunction(DeviceFunction):
         self._variants: dict[Any, _Variant] = {}
         self._bind = _make_binder(self)
         self._gpu = GPULauncher(self)
-        self.watched: list[tuple[Mapping[str, Any], str, Any]] = []
+        self.watched: list[Link] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
         if self._gpu.launch is not None:
@@ -147,16 +148,16 @@ class JITFunction(DeviceFunction):
         """Raises LaunchError where a constant in compiled code is not what the source says now."""
         for namespace, name, value in self.watched:
             now = namespace.get(name)
-            is_function = isinstance(value, DeviceFunction)
-            if now is not value and (is_function or repr(now) != repr(value)):
+            if now is not value and has_changed(now, value):
                 raise LaunchError(
-                    f"{self.__name__}: the global {name} was {value!r} when the kernel was "
-                    f"compiled and is {now!r} now; pass it as a parameter"
+                    f"{self.__name__}: {name} was {value!r} when the kernel was compiled and is "
+                    f"{now!r} now; pass it as a parameter"
                 )
 
     def watch_globals(self) -> None:
         """Notes what compiled code holds of the surroundings: `watched`."""
-        self.watched[:] = self.watched_globals()
+        once = {(id(namespace), name): (namespace, name, v) for namespace, name, v in self.links()}
+        self.watched[:] = once.values()
 
     def is_debug(self) -> bool:
         """Whether device assertions are compiled in."""
