@@ -20,6 +20,7 @@ from proton.backends.nvidia import tools
 from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.options import GPUOptions
 from proton.base.knobs import knobs
+from proton.base.symbols import END, mangled
 from proton.language.function import DeviceFunction
 from proton.language.surroundings import describe
 from proton.language.types import dtype
@@ -100,7 +101,7 @@ class CPUKernel(CompiledKernel):
 
 
 class GPUKernel(CompiledKernel):
-    """Its metadata: name, target, num_warps, num_ctas, shared, n_regs, n_spills."""
+    """Its metadata: name, symbol, target, num_warps, num_ctas, shared, n_regs, n_spills."""
 
     @property
     def n_regs(self) -> int:
@@ -184,7 +185,8 @@ def _load_or_compile(
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}
         return kind(fn.__name__, key, data, Asm(files, fn.src), times, from_cache=True)
-    result = _compile(fn, specialization, options, f"{fn.__name__}-{key[:8]}")
+    label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
+    result = _compile(fn, specialization, options, label)
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
     return kind(fn.__name__, key, result.data, Asm(result.files, fn.src), result.times)

@@ -219,7 +219,7 @@ class GPULauncher:
             target = cuda.target_of(device)
             kernel = self.compile(target, described, options, instrumentation)
             self.kernel.watch_globals()
-            function = cuda.load(kernel.asm["cubin"], kernel.name, kernel.shared)
+            function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
             types = [argument.type for argument in described]
             if kernel.metadata["profile"] is not None:
                 types.append("u64")  # the address of the profile buffer
