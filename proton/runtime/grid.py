@@ -5,6 +5,7 @@ threads run in parallel. The grid is cut into chunks that threads take in turn, 
 programs of unequal length balance.
 """
 
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -24,6 +25,7 @@ from proton.base.knobs import knobs
 PARALLEL_NS = 100_000
 CHUNKS_PER_THREAD = 8
 MAX_PROGRAMS = 1 << 31  # program ids are i32
+MAX_THREADS = 256  # or as many as there are cores: more gain nothing, and a system has so many
 
 
 @dataclass
@@ -59,14 +61,18 @@ def check_grid(grid: object) -> tuple[int, int, int]:
     return x, y, z
 
 
-def thread_count() -> int:
-    """Threads that run a grid: PROTON_NUM_THREADS, else the cores this process may use."""
+def thread_count(programs: int) -> int:
+    """Threads that run so many programs: PROTON_NUM_THREADS, else the cores this process may use;
+    no more than there are programs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     asked = knobs.num_threads
     if asked is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    if asked < 1:
-        raise LaunchError(f"PROTON_NUM_THREADS must be at least 1, got {asked}")
-    return int(asked)
+        return min(cores, programs)
+    if not isinstance(asked, int) or asked < 1:
+        raise LaunchError(
+            f"num_threads (PROTON_NUM_THREADS) must be an integer of at least 1, got {asked!r}"
+        )
+    return min(asked, programs, max(MAX_THREADS, cores))
 
 
 class _Worker:
@@ -97,9 +103,11 @@ class _Team:
         self.workers: list[_Worker] = []
 
     def first(self, count: int) -> list[_Worker]:
-        """That many workers, started if need be."""
-        while len(self.workers) < count:
-            self.workers.append(_Worker())
+        """That many workers, started if need be; fewer where the system gives no more, as at the
+        end of a process."""
+        with contextlib.suppress(RuntimeError):
+            while len(self.workers) < count:
+                self.workers.append(_Worker())
         return self.workers[:count]
 
     def __del__(self) -> None:
@@ -134,21 +142,22 @@ def run_grid(programs: int, run: Callable[[int, int, int], None], estimate: Work
         estimate.ns_per_program = time.perf_counter_ns() - start
         first = 1
     left = programs - first
-    threads = thread_count() if left > 1 else 1
+    threads = thread_count(left) if left > 1 else 1
     if threads == 1 or left * (estimate.ns_per_program or 0.0) < PARALLEL_NS:
         start = time.perf_counter_ns()
         run(first, programs, 0)
         estimate.ns_per_program = (time.perf_counter_ns() - start) / max(1, left)
         return
     start = time.perf_counter_ns()
-    _run_parallel(first, programs, run, threads)
+    threads = _run_parallel(first, programs, run, threads)
     spent = (time.perf_counter_ns() - start) * threads
     estimate.ns_per_program = spent / left
 
 
 def _run_parallel(
     first: int, last: int, run: Callable[[int, int, int], None], threads: int
-) -> None:
+) -> int:
+    """Runs programs on up to so many threads; how many there were."""
     size = max(1, (last - first) // (threads * CHUNKS_PER_THREAD))
     starts = itertools.count(first, size)  # next() on a count is atomic under the lock
     home = _current_core()
@@ -171,6 +180,7 @@ def _run_parallel(
     for problem in problems:
         if problem is not None:
             raise problem
+    return len(workers) + 1
 
 
 @functools.cache
