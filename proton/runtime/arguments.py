@@ -192,6 +192,8 @@ class Constant:
 
 
 def _typed(value: Any) -> tuple[Any, ...]:
+    if type(value) in (int, str, bool):  # most are
+        return type(value), value
     if isinstance(value, tuple):
         return tuple, tuple(map(_typed, value))
     if isinstance(value, float):
