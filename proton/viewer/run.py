@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, assert_never, cast
 
-from proton.trace.model import Kernel, RawRun
+from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.wire import Kind, State
 from proton.viewer import archive, chrome, tables
 from proton.viewer.files import replacing
@@ -229,12 +229,22 @@ class Run:
                 lines.append(
                     f"{kernel.name}: {fit} programs fit on an SM, {off} without instrumentation"
                 )
-        if t.dropped_launches:
-            lines.append(f"{t.dropped_launches} launches left no records: they did not fit")
+        lines += self._dropped_launches()
         if len(self.emptied):
             names = ", ".join(f"{k}: {s}" for k, s in self.emptied.itertuples(index=False))
             lines.append(f"scopes that optimisation left without work: {names}")
         return lines
+
+    def _dropped_launches(self) -> list[str]:
+        """A line for each reason why launches left no records."""
+        known = (self.raw.machine.get(name) for name in (FORKED, UNFINISHED))
+        forked, unfinished = (n if isinstance(n, int) else 0 for n in known)
+        reasons = {
+            "they did not fit": self.totals.dropped_launches - forked - unfinished,
+            "they were made by forked processes": forked,
+            "they still ran when the session ended": unfinished,
+        }
+        return [f"{n} launches left no records: {why}" for why, n in reasons.items() if n > 0]
 
     def _clock_warnings(self) -> list[str]:
         """Where times are not to be trusted."""
