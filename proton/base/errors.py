@@ -1,8 +1,27 @@
 """Errors that say where, which rule, which value, and what to do instead."""
 
+import difflib
 import linecache
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+
+SHOWN = 80  # characters of a value in an error
+
+
+def shown(value: object) -> str:
+    """A value in an error: its repr, cut where it is long."""
+    try:
+        text = repr(value)
+    except Exception as problem:  # an object's own, or an integer of too many digits
+        return f"a {type(value).__name__} ({problem})"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """A guess for a name that there is not, to end an error with; empty where there is none."""
+    names = {other.lower(): other for other in known}
+    close = difflib.get_close_matches(str(name).lower(), names, n=1)
+    return f"; did you mean {names[close[0]]}?" if close else ""
 
 
 class ProtonError(Exception):

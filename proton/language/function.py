@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from proton.language.source import Source
+from proton.language.source import Source, check_function
 from proton.language.surroundings import (
     Closure,
     Link,
@@ -113,6 +113,7 @@ class DeviceFunction:
     """A function in the tile language; `proton.jit` adds launching to it."""
 
     def __init__(self, fn: Callable[..., Any], *, noinline: bool = False) -> None:
+        check_function(fn)
         self.fn, self.noinline = fn, noinline
         self.__name__, self.__doc__, self.__module__ = fn.__name__, fn.__doc__, fn.__module__
         self.__globals__ = fn.__globals__

@@ -18,7 +18,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from proton.base.errors import CompilationError, SourceSpan, UnsupportedLanguageConstruct
+from proton.base.errors import (
+    CompilationError,
+    SourceSpan,
+    UnsupportedLanguageConstruct,
+    shown,
+)
 
 _FUTURE = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag,
@@ -48,6 +53,52 @@ def _is_older_than_process(file: str) -> bool:
     except OSError:
         return False
     return max(status.st_mtime, status.st_ctime) < _STARTED
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
+    (lambda fn: hasattr(fn, "source_key"), "a kernel already", "decorate a function once"),
+    (inspect.isclass, "a class", "decorate functions that stand outside of it"),
+    (inspect.ismethod, "a method", "write a function outside of the class"),
+    (
+        lambda fn: isinstance(fn, staticmethod | classmethod | property),
+        "a method",
+        "write a function outside of the class, or put @staticmethod above @proton.jit",
+    ),
+    (
+        lambda fn: isinstance(fn, functools.partial),
+        "a functools.partial",
+        "decorate the function itself, and give what is bound as arguments or constexprs",
+    ),
+    (inspect.isbuiltin, "a function of C, which has no source", "write a def"),
+    (inspect.iscoroutinefunction, "a coroutine", "leave async out"),
+    (inspect.isasyncgenfunction, "an asynchronous generator", "leave async and yield out"),
+    (inspect.isgeneratorfunction, "a generator", "store results through pointers, without yield"),
+)
+
+
+def _place(fn: Any) -> SourceSpan | None:
+    """Where a function is written, if it is one of Python's."""
+    code = getattr(fn, "__code__", None)
+    return code and SourceSpan(file=code.co_filename, line=code.co_firstlineno)
+
+
+def check_function(fn: Any) -> None:
+    """Raises UnsupportedLanguageConstruct unless a kernel can be made of it: a function that was
+    written with `def`."""
+    for holds, kind, hint in _KINDS:
+        if holds(fn):
+            name = getattr(fn, "__name__", "") or shown(fn)
+            raise UnsupportedLanguageConstruct(
+                f"a kernel is a function, written with def: {name} is {kind}",
+                _place(fn),
+                hint,
+            )
+    if not isinstance(fn, types.FunctionType):
+        raise UnsupportedLanguageConstruct(
+            f"a kernel is a function, written with def: got {shown(fn)}, of type "
+            f"{type(fn).__name__}",
+            hint="decorate a plain function",
+        )
 
 
 class Source:
@@ -101,6 +152,12 @@ class Source:
         text, first, indent = self._block
         span = SourceSpan(file=self.file, line=first, lines=self._lines)
         self._check(span)
+        if self.code.co_name == "<lambda>":
+            raise UnsupportedLanguageConstruct(
+                "a kernel is a function, written with def: this one is a lambda",
+                span,
+                "write it as a def",
+            )
         try:
             tree = ast.parse("\n" * (first - 1) + text).body[0]
         except (SyntaxError, IndexError) as error:

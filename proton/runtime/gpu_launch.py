@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from proton.backends.nvidia.options import GPUOptions, Instrumentation
-from proton.base.errors import LaunchError
+from proton.base.errors import LaunchError, shown
 from proton.base.knobs import knobs
 from proton.base.targets import (
     MAX_REGISTERS,
@@ -72,6 +72,7 @@ class Kernel(Protocol):
     signature: inspect.Signature
     arg_names: list[str]
     params: list[Parameter]
+    options: tuple[str, ...]
     watched: list[Link]
 
     def check_globals(self) -> None: ...
@@ -240,7 +241,7 @@ class GPULauncher:
         parts: list[Any] = [device]
         for parameter, argument, value in zip(self.kernel.params, described, values, strict=True):
             parts += _key_parts(parameter, argument, value)
-        parts += [options.get(name) for name in OPTIONS]
+        parts += [options.get(name) for name in self.kernel.options if name in OPTIONS]
         self._variants[tuple(parts)] = variant
 
     def _generate(self, described: list[Given]) -> None:
@@ -313,7 +314,7 @@ def _checked_grid(grid: Any) -> tuple[int, int, int]:
     sizes = grid_sizes(grid)
     for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
         if size > most:
-            raise LaunchError(f"grid[{axis}] must not exceed {most} on a GPU, got {size}")
+            raise LaunchError(f"grid[{axis}] must not exceed {most} on a GPU, got {shown(size)}")
     return sizes
 
 
@@ -388,7 +389,7 @@ def _read(name: str, number: int, kind: str) -> tuple[list[str], list[str], str,
 
 _MISSING = object()
 _TEMPLATE = """
-def launch($grid, {parameters}*$rest, {options}, **$unknown):
+def launch($grid, {parameters}*$rest, {options}**$unknown):
     try:
         $device = {device}
         {statements}
@@ -470,13 +471,14 @@ def _signature_launch(
         has_default = parameter.default is not parameter.empty
         ours[f"v{number}"] = parameter.default if has_default else _MISSING
         parameters += f"{name}=$v{number}, "
-    bound = ", ".join(f"{name!r}: {name}" for name in (*names, *OPTIONS))
+    options = [option for option in kernel.options if option in OPTIONS]
+    bound = ", ".join(f"{name!r}: {name}" for name in (*names, *options))
     source = _TEMPLATE.format(
         parameters=parameters,
-        options=", ".join(f"{option}=None" for option in OPTIONS),
+        options="".join(f"{option}=None, " for option in options),
         device=device,
         statements="\n        ".join(line for lines, *_ in reads for line in lines) or "pass",
-        key=", ".join(["$device", *(part for _, parts, *_ in reads for part in parts), *OPTIONS]),
+        key=", ".join(["$device", *(part for _, parts, *_ in reads for part in parts), *options]),
         conditions=" or ".join(conditions),
         bound=f"{{{bound}}}",
         values=", ".join(value for *_, value, _ in reads),
@@ -502,7 +504,7 @@ def _long_way(
     given_ = {
         name: value
         for name, value in bound.items()
-        if value is not _MISSING and (value is not None or name not in OPTIONS)
+        if value is not _MISSING and (value is not None or name not in kernel.options)
     }
     if rest:
         taken = len(kernel.arg_names)

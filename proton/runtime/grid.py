@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from proton.base.errors import LaunchError
+from proton.base.errors import LaunchError, shown
 from proton.base.knobs import knobs
 
 # A worker runs its first chunk 25 to 40 us after it was handed over (docs/cpu-results.md); below
@@ -37,17 +37,24 @@ class WorkEstimate:
 
 def grid_sizes(grid: object) -> tuple[int, int, int]:
     """The grid as three sizes; raises LaunchError unless it is 1 to 3 integers."""
-    sizes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
+    if isinstance(grid, tuple | list):
+        sizes = tuple(grid)
+    elif hasattr(grid, "__index__"):
+        sizes = (grid,)
+    else:
+        raise LaunchError(
+            f"a grid is 1 to 3 integers, or a function that gives them, got {shown(grid)}"
+        )
     if not 1 <= len(sizes) <= 3:
-        raise LaunchError(f"a grid has 1 to 3 sizes, got {len(sizes)}: {grid!r}")
+        raise LaunchError(f"a grid has 1 to 3 sizes, got {len(sizes)}: {shown(grid)}")
     numbers = []
     for axis, size in enumerate(sizes):
         try:
             number = operator.index(size)
         except TypeError:
-            raise LaunchError(f"grid[{axis}] must be an integer, got {size!r}") from None
+            raise LaunchError(f"grid[{axis}] must be an integer, got {shown(size)}") from None
         if number < 0:
-            raise LaunchError(f"grid[{axis}] must not be negative, got {number}")
+            raise LaunchError(f"grid[{axis}] must not be negative, got {shown(number)}")
         numbers.append(number)
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
@@ -57,7 +64,8 @@ def check_grid(grid: object) -> tuple[int, int, int]:
     """The sizes of a grid that the CPU runs, which numbers all programs."""
     x, y, z = grid_sizes(grid)
     if x * y * z >= MAX_PROGRAMS:
-        raise LaunchError(f"a grid has fewer than {MAX_PROGRAMS} programs, got {x} x {y} x {z}")
+        found = " x ".join(map(shown, (x, y, z)))
+        raise LaunchError(f"a grid has fewer than {MAX_PROGRAMS} programs, got {found}")
     return x, y, z
 
 
