@@ -156,6 +156,7 @@ class JITFunction(DeviceFunction):
                 keys.append(value.short if value.is_ptr() else parameter.prefix + value.short)
             else:
                 keys.append(parameter.classify(value)[0])
+        self.check_globals()
         return self._lookup((*keys, True, self.is_debug(), None)).kernel
 
     def _home(self, bound: tuple[Any, ...]) -> GPUTarget | None:
@@ -173,14 +174,17 @@ class JITFunction(DeviceFunction):
         for namespace, name, value in self.watched:
             now = namespace.get(name)
             if now is not value and has_changed(now, value):
+                is_alike = repr(now) == repr(value)
                 raise LaunchError(
                     f"{self.__name__}: {name} was {value!r} when the kernel was compiled and is "
-                    f"{now!r} now; pass it as a parameter"
+                    f"{'another one' if is_alike else repr(now)} now; pass it as a parameter"
                 )
 
-    def watch_globals(self) -> None:
-        """Notes what compiled code holds of the surroundings: `watched`."""
-        once = {(id(namespace), name): (namespace, name, v) for namespace, name, v in self.links()}
+    def watch_globals(self, links: list[Link] | None = None) -> None:
+        """Notes what compiled code holds of the surroundings: `watched`. It is for after a
+        compilation; `links` are from before it."""
+        found = self.links() if links is None else links
+        once = {(id(namespace), name): (namespace, name, value) for namespace, name, value in found}
         self.watched[:] = once.values()
 
     def is_debug(self) -> bool:
@@ -239,7 +243,7 @@ class JITFunction(DeviceFunction):
         *keys, disjoint, debug, instrumentation = key
         if prefers_gpu() and not any(isinstance(k, str) and k.startswith("*") for k in keys):
             raise GPUArgument("no argument says where the kernel runs, and there is a GPU")
-        self.watch_globals()
+        links = self.links()
         types, constants, runtime = [], [], []
         for position, (name, part) in enumerate(zip(self.arg_names, keys, strict=True)):
             if isinstance(part, Constant):
@@ -252,6 +256,7 @@ class JITFunction(DeviceFunction):
             Specialization(tuple(types), tuple(constants)),
             CompileOptions(disjoint, debug, instrumentation),
         )
+        self.watch_globals(links)
         extra = {"thread": ctypes.c_int32}
         prototype = ctypes.CFUNCTYPE(
             None,

@@ -271,6 +271,36 @@ def test_a_variable_that_has_no_value_yet() -> None:
     assert stored(kernel) == 4
 
 
+def test_another_variant_does_not_make_a_change_unseen() -> None:
+    c: Any = tl.constexpr(4.0)
+
+    @proton.jit
+    def kernel(o, N: tl.constexpr):
+        tl.store(o, c)
+
+    assert stored(kernel, 1) == 4
+    c = tl.constexpr(5.0)
+    for compiles in (lambda: kernel.warmup(tl.float32, 2), lambda: stored(kernel, 3)):
+        with pytest.raises(LaunchError, match=r"c was constexpr\[4\.0\] when"):
+            compiles()
+    with pytest.raises(LaunchError):
+        stored(kernel, 1)
+
+
+def test_a_mistake_that_was_mended_is_compiled() -> None:
+    """What a compilation read that failed is in no code."""
+    c: Any = 4.0
+
+    @proton.jit
+    def kernel(o):
+        tl.store(o, c)
+
+    with pytest.raises(CompilationError, match=r"write `c = tl.constexpr\(4\.0\)`"):
+        stored(kernel)
+    c = tl.constexpr(c)
+    assert stored(kernel) == 4
+
+
 MEMO: dict[str, float] = {}
 
 
