@@ -193,10 +193,13 @@ class Source:
 
 @functools.lru_cache(maxsize=16)
 def _definitions(file: str, lines: tuple[str, ...], flags: int) -> frozenset[tuple[int, str]]:
-    """(line, code) of all functions in a text. It is compiled as a whole: what a method call
-    becomes depends on the imports of its module."""
+    """(line, code) of all functions in a text. It is compiled as a whole, because what a method
+    call becomes depends on the imports around it, and statement by statement, as notebooks do."""
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
-        open_ = [compile("".join(lines), file, "exec", flags=flags, dont_inherit=True)]
+        tree = ast.parse("".join(lines))
+        units = [tree, *(ast.Module([statement], type_ignores=[]) for statement in tree.body)]
+        open_ = [compile(u, file, "exec", flags=flags, dont_inherit=True) for u in units]
     except (SyntaxError, ValueError):
         return frozenset()
     found = set()

@@ -1,6 +1,7 @@
 """Code runs as it was when the kernel was made: files, closures, globals and objects that change
 afterwards are either without effect or an error, never other code."""
 
+import ast
 import importlib.util
 import itertools
 import linecache
@@ -76,11 +77,13 @@ def test_an_error_shows_the_line_that_was_compiled(tmp_path: Path) -> None:
         stored(module.kernel)
 
 
-def cell(name: str, text: str) -> dict[str, Any]:
+def cell(name: str, text: str, by_statement: bool = False) -> dict[str, Any]:
     """Runs a text as a notebook does: its lines are in the cache of lines alone."""
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     namespace: dict[str, Any] = {}
-    exec(compile(text, name, "exec"), namespace)
+    for statement in ast.parse(text).body if by_statement else [ast.parse(text)]:
+        unit = ast.Module([statement], []) if by_statement else statement
+        exec(compile(unit, name, "exec"), namespace)
     return namespace
 
 
@@ -89,6 +92,8 @@ def test_cells_of_a_notebook() -> None:
     first = cell(name, KERNEL.format(value=1.0))["kernel"]
     second = cell(name, KERNEL.format(value=2.0))["kernel"]
     assert (stored(second), stored(first)) == (2, 1)
+    alone = cell("<cell-2>", "x = 1\n" + KERNEL.format(value=4.0) + "y = 1\n", by_statement=True)
+    assert stored(alone["kernel"]) == 4
     namespace: dict[str, Any] = {}
     exec(compile(KERNEL.format(value=3.0), name, "exec"), namespace)  # the lines are the second's
     with pytest.raises(CompilationError, match="is not what Python read"):
