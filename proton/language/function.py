@@ -12,6 +12,8 @@ from proton.language.surroundings import (
     Closure,
     Link,
     describe,
+    is_mutable,
+    link,
     python_function,
     python_links,
     resolve,
@@ -153,17 +155,23 @@ class DeviceFunction:
     @functools.cached_property
     def _reads(self) -> list[tuple[str, ...]]:
         """What the body reads of its surroundings: names with all of their attributes."""
-        tree = self.parse()
-        inner = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        nodes = [node for statement in self.parse().body for node in ast.walk(statement)]
+        inner = {node.value for node in nodes if isinstance(node, ast.Attribute)}
         chains = [
             _chain(node)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Name | ast.Attribute)
             and isinstance(node.ctx, ast.Load)
             and node not in inner
         ]
         found = dict.fromkeys(chain for chain in chains if chain)
         return [chain for chain in found if chain[0] not in self.bound_names]
+
+    @functools.cached_property
+    def _defaults(self) -> dict[str, Any]:
+        """The defaults of parameters: they were evaluated when the function was defined."""
+        parameters = self.signature.parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
 
     def _resolved(self) -> Iterator[tuple[str, list[Link], Any]]:
         """(name, what to compare at a launch, value) of what the body reads."""
@@ -184,7 +192,7 @@ class DeviceFunction:
     def links(self, _seen: "tuple[DeviceFunction, ...]" = ()) -> list[Link]:
         """Of everything that this function and its callees read: compiled code holds it, so it must
         not change."""
-        found = []
+        found = [link(self._defaults, n) for n, v in self._defaults.items() if is_mutable(v)]
         for _, links, value in self._resolved():
             found += links
             if isinstance(value, DeviceFunction):
@@ -200,7 +208,7 @@ class DeviceFunction:
         digest = hashlib.sha256(self.src.encode())
         place = f"{self.file}:{self.source.first_line}"
         digest.update(f"place={place} noinline={self.noinline}".encode())
-        for name, value in sorted(self.dependencies().items()):
+        for name, value in [*sorted(self.dependencies().items()), *self._defaults.items()]:
             digest.update(f"{name}={describe(value, (*_open, self))}\n".encode())
         return digest.hexdigest()
 

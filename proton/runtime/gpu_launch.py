@@ -484,13 +484,19 @@ def _signature_launch(
         values=", ".join(value for *_, value, _ in reads),
         listed="".join(f"{value}, " for *_, value, _ in reads),
     )
-    prefix = "_"  # of our names: one that no parameter begins with
-    while any(name.startswith(prefix) for name in names):
-        prefix += "_"
+    prefix = _free_prefix(names)
     namespace = {prefix + name: value for name, value in ours.items()}
     exec(source.replace("$", prefix), namespace)
     launch: Callable[..., Any] = namespace["launch"]
     return launch
+
+
+def _free_prefix(names: list[str]) -> str:
+    """A prefix for our names in generated code: one that no parameter begins with."""
+    prefix = "_"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
 
 
 def _long_way(

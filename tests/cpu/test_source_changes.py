@@ -276,6 +276,30 @@ def test_a_variable_that_has_no_value_yet() -> None:
     assert stored(kernel) == 4
 
 
+def test_defaults_are_those_of_the_definition() -> None:
+    """Two functions of one text and place, which differ in what their defaults were."""
+
+    def make(default: Any) -> Any:
+        @proton.jit
+        def helper(x, factor=default):
+            return x * factor.scale
+
+        @proton.jit
+        def kernel(o):
+            tl.store(o, helper(1.0))
+
+        default = None  # is no part of the code
+        return kernel
+
+    options = Options()
+    first, second = make(options), make(types.SimpleNamespace(scale=3.0))
+    assert (stored(first), stored(second)) == (2, 3)
+    assert first.source_key() != second.source_key()
+    options.scale = 5.0
+    with pytest.raises(LaunchError, match=r"factor was .*2\.0.* when"):
+        stored(first)
+
+
 def test_another_variant_does_not_make_a_change_unseen() -> None:
     c: Any = tl.constexpr(4.0)
 
