@@ -37,6 +37,7 @@ from rich.table import Table
 
 import proton
 import proton.language as tl
+from proton.base import symbols
 from proton.kernels.layer_norm import layer_norm_kernel
 from proton.kernels.softmax import softmax_kernel
 from proton.runtime.gpu_buffers import Ring
@@ -267,7 +268,8 @@ def under_ncu(*arguments: str) -> dict[str, list[float]]:
     for row in csv.DictReader(io.StringIO("\n".join(rows))):
         scale = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "nsecond": 1e-3, "usecond": 1.0}
         value = float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]]
-        found.setdefault(row["Kernel Name"].partition("(")[0], []).append(value)
+        name = row["Kernel Name"].partition("(")[0].removesuffix(symbols.END)
+        found.setdefault(name, []).append(value)
     return found
 
 

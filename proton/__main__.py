@@ -1,8 +1,10 @@
 """`python -m proton script.py`: profiles a program as it is.
 
-Exit status: the program's own; 2 for bad usage of these options.
+The run ends when the program has: after its last thread that is no daemon, and after what it does
+`atexit`. Exit status: the program's own; 2 for bad usage of these options.
 """
 
+import atexit
 import enum
 import importlib.util
 import os
@@ -17,6 +19,7 @@ import typer
 from rich.console import Console
 
 import proton
+from proton import _profiling as proton_profiling
 from proton import _report
 from proton.base.errors import ProfileError, ProtonError
 from proton.runtime import session
@@ -91,7 +94,7 @@ def main(
             "--output",
             "-o",
             help="Where the run goes: .proton (everything), .pftrace (Perfetto), .json (Chrome) "
-            "or .csv; the default is SCRIPT.proton in this folder.",
+            "or .csv; the default is SCRIPT.proton in this folder, wherever the program goes.",
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Of the run; by default SCRIPT's.")] = None,
@@ -169,16 +172,35 @@ def main(
         proton.start(name or what.title, **options)
     except ProfileError as error:
         raise typer.BadParameter(str(error)) from None
-    mine = session.current()
-    status = run(what)
-    if mine is None:
-        _say("PROTON_PROFILE_DISABLE is set: nothing was recorded")
-    elif session.current() is not mine:
-        _say(f"the program ended the recording itself (proton.finalize); {OWN_SESSION}")
-        status = status or FAILED
-    elif not _keep(session.finalize(), target, quiet):
-        status = status or FAILED
-    raise typer.Exit(status)
+    ending = Ending(target.absolute(), quiet)
+    atexit.register(ending)  # before the program registers anything: what is first comes last
+    ending.status = run(what)
+    raise typer.Exit(ending.status)
+
+
+class Ending:
+    """What is done when the program and all of its threads have ended."""
+
+    def __init__(self, target: Path, quiet: bool) -> None:
+        self.target, self.quiet = target, quiet
+        self.process, self.session, self.status = os.getpid(), session.current(), 0
+        atexit.unregister(proton_profiling.say_what_is_lost)
+
+    def __call__(self) -> None:
+        if os.getpid() == self.process and not self._keep() and not self.status:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(FAILED)  # no exception says it now
+
+    def _keep(self) -> bool:
+        """Saves the run; whether there is one as it should be."""
+        if self.session is None:
+            _say("PROTON_PROFILE_DISABLE is set: nothing was recorded")
+            return True
+        if session.current() is not self.session:
+            _say(f"the program ended the recording itself (proton.finalize); {OWN_SESSION}")
+            return False
+        return _keep(session.finalize(), self.target, self.quiet)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,6 +1,9 @@
 """The profiler's front door: sessions that end as a `Run`."""
 
+import atexit
 import contextlib
+import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -56,6 +59,8 @@ def start(
     except ValueError as error:
         raise ProfileError(str(error)) from None
     if not knobs.profile_disable:
+        atexit.unregister(say_what_is_lost)
+        atexit.register(say_what_is_lost)
         session.start(
             name,
             strategy=strategy,
@@ -71,8 +76,23 @@ def start(
         )
 
 
+def say_what_is_lost() -> None:
+    """At the end of a process: a session that runs still, whose records nobody will have."""
+    open_ = session.current()
+    if open_ is not None and not open_.is_forked:
+        print(
+            f"proton: session {open_.name!r} was never ended: its {open_.begun} launches are lost; "
+            "call proton.finalize(), and save the run that it gives",
+            file=sys.stderr,
+        )
+
+
 def finalize() -> Run:
-    """Ends the session and gives its run; an empty one where PROTON_PROFILE_DISABLE is set."""
+    """Ends the session and gives its run; an empty one where PROTON_PROFILE_DISABLE is set.
+
+    Launches that other threads have under way are waited for. Raises ProfileError when no session
+    is running, and in a process that was forked from that of the session.
+    """
     if knobs.profile_disable and session.current() is None:
         return Run(_nothing())
     return Run(session.finalize())
@@ -104,15 +124,17 @@ class Recording:
 
 @contextlib.contextmanager
 def profile(name: str = "proton", **options: Any) -> Iterator[Recording]:
-    """Records a block; see `start` for the options.
+    """Records a block; see `start` for the options. A process that is forked inside and leaves the
+    block, too, has no run.
 
     >>> with proton.profile("add") as run:
     ...     add[grid](x, y, out, n, BLOCK=1024)
     >>> run.frame
     """
-    recording = Recording()
+    recording, process = Recording(), os.getpid()
     start(name, **options)
     try:
         yield recording
     finally:
-        recording._run = finalize()
+        if os.getpid() == process:
+            recording._run = finalize()

@@ -2,23 +2,30 @@
 
 The key hashes everything that the code depends on, so an entry never changes and there is
 nothing to lock: a writer fills a temporary folder and renames it into place; who comes second
-finds the name taken and drops its own. An entry whose checksums do not match its files is
-removed and counts as absent.
+finds the name taken and drops its own.
+
+`meta.json` has the sizes and hashes of the files and the metadata, `meta.sha256` its own hash. An
+entry that is not what these say is a warning; it is removed and counts as absent. One that may not
+be read (another user's) is absent, too.
 """
 
+import contextlib
+import errno
 import functools
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
+import stat
 import warnings
 from pathlib import Path
 from typing import Any
 
 from proton.base.knobs import knobs
 
-_META = "meta.json"
+_META, _META_HASH = "meta.json", "meta.sha256"
+_MOST_META = 1 << 26  # bytes: an assertion's message or a scope's name is all that grows
 
 
 @functools.cache
@@ -44,59 +51,140 @@ def _folder(key: str) -> Path:
     return Path(knobs.cache_dir) / key[:2] / key
 
 
+# What it is when something else has the name of a folder, or of a file in it. Other problems (no
+# permission, too many open files) say nothing about the entry.
+_NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+
+
+class _Damage(Exception):
+    """An entry is not what was written; the text says what is wrong."""
+
+
 def load(key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
     """(metadata, files by name) of an entry; None where there is none that is whole."""
     folder = _folder(key)
-    if not (folder / _META).exists():
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as problem:
+        if problem.errno in _NO_FOLDER and folder.parent.is_dir():
+            _remove_damaged(folder, str(problem))
         return None
     try:
-        meta = json.loads((folder / _META).read_text())
-        files = {name: (folder / name).read_bytes() for name in meta["sha256"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        _remove_damaged(folder)
+        return _read_entry(opened, key)
+    except (_Damage, OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
+        is_unreadable = isinstance(problem, OSError) and problem.errno not in _NO_FILE
+        # Not here any more: another process has removed it, and may have put a new one there.
+        if not is_unreadable and _is_still(folder, opened):
+            _remove_damaged(folder, str(problem))
         return None
-    if any(hashlib.sha256(files[name]).hexdigest() != h for name, h in meta["sha256"].items()):
-        _remove_damaged(folder)
-        return None
+    finally:
+        os.close(opened)
+
+
+def _read_entry(folder: int, key: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The entry in an open folder; raises _Damage where it is not what was written."""
+    text = _read(folder, _META, None)
+    if _read(folder, _META_HASH, None) != _hash(text).encode():
+        raise _Damage(f"{_META} does not have its checksum")
+    meta = json.loads(text)  # as it was written, so it has what _store puts there
+    if meta["key"] != key:
+        raise _Damage("it is another kernel's")
+    files = {}
+    for name, (size, digest) in meta["files"].items():
+        files[name] = _read(folder, name, size)
+        if _hash(files[name]) != digest:
+            raise _Damage(f"{name} does not have its checksum")
     return meta["data"], files
 
 
-def _remove_damaged(folder: Path) -> None:
-    if folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
+def _read(folder: int, name: str, size: int | None) -> bytes:
+    """A plain file of that size; one that would block or never end is not read."""
+    file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise _Damage(f"{name} is no plain file")
+        if status.st_size > _MOST_META if size is None else status.st_size != size:
+            raise _Damage(f"{name} has {status.st_size} bytes")
+        with open(file, "rb", closefd=False) as stream:
+            return stream.read()
+    finally:
+        os.close(file)
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _is_still(folder: Path, opened: int) -> bool:
+    """Whether a path still leads to a folder that was opened there."""
+    try:
+        return os.path.samestat(os.stat(folder), os.fstat(opened))
+    except OSError:
+        return False
+
+
+def _remove_damaged(folder: Path, why: str) -> None:
+    """Removes an entry at once for all who look for it, and says so."""
+    aside = _temporary(folder.parent)
+    try:
+        os.rename(folder, aside)
+    except OSError:
+        aside = folder  # it may not be moved; what goes, goes
+    if aside.is_dir() and not aside.is_symlink():
+        shutil.rmtree(aside, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+    warnings.warn(
+        f"the cache entry {folder} is damaged ({why}): the kernel is compiled anew",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def store(key: str, data: dict[str, Any], files: dict[str, bytes]) -> None:
     """Writes an entry; where another process was faster, its entry stays.
 
-    A cache that cannot be written (a read-only home, a full disk) is a warning, once: the
-    kernel runs, and the next process compiles it again.
+    A cache that cannot be written (a read-only home, a full disk, an entry of another user) is a
+    warning, once: the kernel runs, and the next process compiles it again.
     """
     try:
         _store(key, data, files)
     except OSError as problem:
-        _warn_once(f"kernels are not cached in {knobs.cache_dir}: {problem}")
+        folder = str(knobs.cache_dir)
+        if folder not in _unwritable:
+            _unwritable.add(folder)
+            warnings.warn(
+                f"kernels are not cached in {folder}: {problem}", RuntimeWarning, stacklevel=2
+            )
 
 
-@functools.cache
-def _warn_once(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
+_unwritable: set[str] = set()  # the caches that a warning has named
+
+
+def _temporary(parent: Path) -> Path:
+    """A name for a folder of this process."""
+    return parent / f"tmp.{os.getpid()}.{secrets.token_hex(8)}"
 
 
 def _store(key: str, data: dict[str, Any], files: dict[str, bytes]) -> None:
     folder = _folder(key)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if folder.exists() and not (folder / _META).exists():
-        _remove_damaged(folder)  # what is left of an entry
-    temporary = Path(tempfile.mkdtemp(prefix=f"tmp.{os.getpid()}.", dir=folder.parent))
+    temporary = _temporary(folder.parent)
+    temporary.mkdir()  # who may read it is for the umask to say
     try:
         for name, content in files.items():
             (temporary / name).write_bytes(content)
-        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-        (temporary / _META).write_text(json.dumps({"sha256": hashes, "data": data}))
-        os.rename(temporary, folder)
-    except OSError:
-        if not folder.exists():  # not the race, but a real problem (full disk, no permission)
-            raise
+        listed = {name: (len(content), _hash(content)) for name, content in files.items()}
+        meta = json.dumps({"key": key, "files": listed, "data": data}).encode()
+        (temporary / _META).write_bytes(meta)
+        (temporary / _META_HASH).write_text(_hash(meta))
+        try:
+            os.rename(temporary, folder)
+        except OSError:
+            if load(key) is None:  # not another process's; what was damaged is gone now
+                os.rename(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

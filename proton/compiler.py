@@ -20,7 +20,9 @@ from proton.backends.nvidia import tools
 from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.options import GPUOptions
 from proton.base.knobs import knobs
+from proton.base.symbols import END, mangled
 from proton.language.function import DeviceFunction
+from proton.language.surroundings import describe
 from proton.language.types import dtype
 
 CPU_FILES = {  # level of `kernel.asm` -> its file in the cache
@@ -99,7 +101,7 @@ class CPUKernel(CompiledKernel):
 
 
 class GPUKernel(CompiledKernel):
-    """Its metadata: name, target, num_warps, num_ctas, shared, n_regs, n_spills."""
+    """Its metadata: name, symbol, target, num_warps, num_ctas, shared, n_regs, n_spills."""
 
     @property
     def n_regs(self) -> int:
@@ -183,7 +185,8 @@ def _load_or_compile(
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}
         return kind(fn.__name__, key, data, Asm(files, fn.src), times, from_cache=True)
-    result = _compile(fn, specialization, options, f"{fn.__name__}-{key[:8]}")
+    label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
+    result = _compile(fn, specialization, options, label)
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
     return kind(fn.__name__, key, result.data, Asm(result.files, fn.src), result.times)
@@ -195,7 +198,7 @@ def _key(fn: DeviceFunction, specialization: Specialization, options: Options) -
             "proton": cache.compiler_version(),
             "source": fn.source_key(),
             "types": [(name, type_.mangle()) for name, type_ in specialization.types],
-            "constants": [(name, _constant_key(v)) for name, v in specialization.constants],
+            "constants": [(name, describe(v)) for name, v in specialization.constants],
             "divisible": specialization.divisible,
             "options": repr(options),
             "bindings": _version("numba-cuda-mlir"),
@@ -219,14 +222,6 @@ def _code_generator(options: Options) -> dict[str, Any]:
         "features": llvm.host_features(),
         "llvm": llvm.version(),
     }
-
-
-def _constant_key(value: Any) -> str:
-    if isinstance(value, DeviceFunction):
-        return value.source_key()
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_constant_key, value))})"
-    return f"{type(value).__name__}:{value!r}"
 
 
 def _compile(

@@ -3,6 +3,7 @@
 from proton.passes import Pass, Upstream
 from proton.transforms.combine import Combine
 from proton.transforms.loop_unroll import LoopUnroll
+from proton.transforms.mangle_symbols import MangleSymbols
 from proton.transforms.number_iterations import NumberIterations
 from proton.transforms.place_records import PinRecords, StripRecords
 from proton.transforms.reorder_broadcast import ReorderBroadcast
@@ -19,4 +20,6 @@ def ttir_passes(placement: str | None) -> list[Pass]:
         Upstream("canonicalize,cse,loop-invariant-code-motion,sccp"),
         LoopUnroll(),
         Upstream("canonicalize,cse,symbol-dce"),
+        # Before any pass declares a function of a library, whose name a kernel may have.
+        MangleSymbols(),
     ]

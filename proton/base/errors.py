@@ -1,7 +1,8 @@
 """Errors that say where, which rule, which value, and what to do instead."""
 
 import linecache
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 
 class ProtonError(Exception):
@@ -10,7 +11,11 @@ class ProtonError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSpan:
-    """A piece of a source file; lines count from 1, columns from 0 (as Python's ast does)."""
+    """A piece of a source file; lines count from 1, columns from 0 (as Python's ast does).
+
+    `lines` are those of the file when the kernel was made, where they are known: it may have
+    changed since.
+    """
 
     file: str
     line: int
@@ -18,13 +23,17 @@ class SourceSpan:
     end_line: int = 0
     end_column: int = 0
     function: str = ""
+    lines: Sequence[str] | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column + 1}"
 
     def excerpt(self) -> str:
         """The source line with a caret under the piece; empty where the source is not to be had."""
-        text = linecache.getline(self.file, self.line).rstrip("\n")
+        if self.lines is None:
+            text = linecache.getline(self.file, self.line).rstrip("\n")
+        else:
+            text = "".join(self.lines[self.line - 1 : self.line]).rstrip("\n")
         if not text:
             return ""
         end = self.end_column if self.end_line == self.line else len(text)

@@ -30,6 +30,21 @@ def _backend(text: str) -> str:
     return text
 
 
+def _count(least: int) -> Callable[[str], int]:
+    """A parser of integers from `least` on."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise ValueError(f"expected an integer of at least {least}")
+        return number
+
+    return parse
+
+
 @dataclass(frozen=True)
 class Knob:
     """One variable: its name, how its text becomes a value, its default, what it does."""
@@ -62,7 +77,10 @@ KNOBS: dict[str, Knob] = {
     "pass_timing": Knob("PROTON_PASS_TIMING", _boolean, False, "print the time of each pass"),
     "verify_each": Knob("PROTON_VERIFY_EACH", _boolean, False, "verify the IR after each pass"),
     "num_threads": Knob(
-        "PROTON_NUM_THREADS", int, None, "threads that run a grid on the CPU; default: all cores"
+        "PROTON_NUM_THREADS",
+        _count(1),
+        None,
+        "threads that run a grid on the CPU, no more than programs; default: all cores",
     ),
     "debug": Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in"),
     "backend": Knob(
@@ -78,11 +96,11 @@ KNOBS: dict[str, Knob] = {
     "nvdisasm": Knob("PROTON_NVDISASM", Path, None, "the disassembler; default: its wheel's"),
     "cuda_home": Knob("CUDA_HOME", Path, None, "the toolkit, for what the wheels do not have"),
     "profile_memory": Knob(
-        "PROTON_PROFILE_MEMORY", int, 1 << 30, "bytes of records one run may keep in memory"
+        "PROTON_PROFILE_MEMORY", _count(0), 1 << 30, "bytes of records one run may keep in memory"
     ),
     "profile_flush_memory": Knob(
         "PROTON_PROFILE_FLUSH_MEMORY",
-        int,
+        _count(0),
         32 << 20,
         "bytes of records that one GPU launch may leave under strategy flush",
     ),

@@ -57,7 +57,7 @@ class GPUTarget:
     def __post_init__(self) -> None:
         if self.backend != "cuda":
             raise ProtonError(f'the backend of a GPU target is "cuda", got {self.backend!r}')
-        if self.arch not in ARCHITECTURES:
+        if type(self.arch) is not int or self.arch not in ARCHITECTURES:
             known = ", ".join(f"{arch} ({a.chip})" for arch, a in ARCHITECTURES.items())
             raise ProtonError(f"no target has architecture {self.arch!r}; there are {known}")
         if self.warp_size != WARP_SIZE:
@@ -74,6 +74,8 @@ class GPUTarget:
     @staticmethod
     def parse(text: str) -> "GPUTarget":
         """`cuda:90` or `cuda:90:32`, as Triton writes it."""
+        if not isinstance(text, str):
+            raise ProtonError(f'a GPU target is written "cuda:90", got {text!r}')
         parts = text.split(":")
         numbers = all(part.isdigit() for part in parts[1:])
         if parts[0] != "cuda" or len(parts) not in (2, 3) or not numbers:

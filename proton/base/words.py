@@ -1,4 +1,4 @@
-"""How messages say values and names: short, printable, and with the name that was meant."""
+"""How messages say values and names: short, and with the name that was meant."""
 
 import difflib
 from collections.abc import Iterable
@@ -14,12 +14,14 @@ def shown(value: Any) -> str:
         return f"an integer of {value.bit_length()} bits"
     try:
         text = repr(value)
-    except Exception:
-        text = f"<{type(value).__name__}>"
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
+    except Exception as problem:  # an object's own
+        return f"a {type(value).__name__} ({problem})"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
-def meant(name: str, choices: Iterable[str]) -> str:
-    """` (did you mean 'load'?)` where one of the choices is close to the name, else nothing."""
-    close = difflib.get_close_matches(name, [str(choice) for choice in choices], n=1, cutoff=0.7)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """`; did you mean scope?` where one of the known names is close, to end an error with; else
+    nothing."""
+    names = {str(other).lower(): str(other) for other in known}
+    close = difflib.get_close_matches(str(name).lower(), names, n=1)
+    return f"; did you mean {names[close[0]]}?" if close else ""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import call_c, check_c_name, for_each_element, module_block, symbol
+from proton.dialect.emit import call_c, for_each_element, module_block, symbol
 from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import arith, ir, llvm, tensor
 
@@ -77,7 +77,7 @@ def _promoted(value: Any, signed: bool, in_hex: bool) -> tuple[str, Any]:
 def _printf(text: str, values: list[Any]) -> None:
     """A call of `printf`, which is declared on first use."""
     type_ = ir.Type.parse("!llvm.func<i32 (ptr, ...)>")
-    if not check_c_name("printf"):
+    if symbol("printf") is None:
         _declare_printf(type_)
     ir.Operation.create(
         "llvm.call",

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from proton.base.errors import CompilationError
 from proton.dialect.mlir import arith, func, ir
 
 
@@ -81,21 +80,10 @@ def symbol(name: str) -> Any:
     return None
 
 
-def check_c_name(name: str) -> bool:
-    """Whether a C function is declared already; raises CompilationError where a kernel has its
-    name."""
-    found = symbol(name)
-    if found is not None and "tt.kernel" in found.attributes:
-        raise CompilationError(
-            f"the kernel {name} needs the C function of its own name", hint="rename the kernel"
-        )
-    return found is not None
-
-
 def call_c(name: str, operands: list[Any], result: Any) -> Any:
     """A call of a C function, declared in the module on first use; None if `result` is None."""
     results = [] if result is None else [result]
-    if not check_c_name(name):
+    if symbol(name) is None:
         with ir.InsertionPoint.at_block_begin(module_block()):
             declaration = func.FuncOp(name, ([v.type for v in operands], results))
             declaration.attributes["sym_visibility"] = ir.StringAttr.get("private")

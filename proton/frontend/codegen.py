@@ -17,7 +17,7 @@ from proton.base.errors import (
     SourceSpan,
     UnsupportedLanguageConstruct,
 )
-from proton.base.words import meant, shown
+from proton.base.words import did_you_mean, shown
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
 from proton.dialect.mlir import func, ir
@@ -81,6 +81,7 @@ class Generator:
             end_line=getattr(node, "end_lineno", None) or 0,
             end_column=getattr(node, "end_col_offset", None) or 0,
             function=self.fn.__name__,
+            lines=self.fn.source.lines,
         )
 
     def call_trace(self) -> tuple[SourceSpan, ...]:
@@ -155,7 +156,7 @@ class Generator:
                 return expressions.PYTHON_BUILTINS[name]
             known = [*self.env, *self.fn.__globals__, *expressions.PYTHON_BUILTINS]
             raise error(
-                f"{name} is not defined{meant(name, known)}",
+                f"{name} is not defined{did_you_mean(name, known)}",
                 "assign it first, or pass it as a parameter",
             ) from None
         return expressions.check_global(name, value)

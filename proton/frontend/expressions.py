@@ -9,7 +9,7 @@ from typing import Any
 
 import proton.language as tl
 from proton.base.errors import CompilationError
-from proton.base.words import meant, shown
+from proton.base.words import did_you_mean, shown
 from proton.frontend import (
     arithmetic,
     branches,
@@ -290,8 +290,9 @@ def attribute(g: Any, owner: Any, name: str) -> Any:
             return getattr(owner, name)
         if name in MEMBERS:
             return _Method(owner, MEMBERS[name])
+        guess = did_you_mean(name, (*TENSOR_ATTRIBUTES, *MEMBERS))
         raise error(
-            f"a tensor has no attribute {name!r}{meant(name, [*TENSOR_ATTRIBUTES, *MEMBERS])}",
+            f"a tensor has no attribute {name!r}{guess}",
             "it has dtype, type, shape, numel, T, and the methods of tl, such as .to and .sum",
         )
     if name == "value" and isinstance(owner, bool | int | float | str):
@@ -315,7 +316,7 @@ _LIST_METHODS = {
 
 def _no_attribute(owner: Any, name: str) -> CompilationError:
     if isinstance(owner, types.ModuleType):
-        what = f"module {owner.__name__!r} has no name {name!r}{meant(name, dir(owner))}"
+        what = f"module {owner.__name__!r} has no name {name!r}{did_you_mean(name, dir(owner))}"
         return error(what, f"see the names that it has with dir({owner.__name__})")
     if isinstance(owner, tuple | list):
         return error(
@@ -323,7 +324,7 @@ def _no_attribute(owner: Any, name: str) -> CompilationError:
             f"write {_LIST_METHODS.get(name, 'a new tuple')}",
         )
     return error(
-        f"{shown(owner)} has no attribute {name!r}{meant(name, dir(owner))}",
+        f"{shown(owner)} has no attribute {name!r}{did_you_mean(name, dir(owner))}",
         "it is known while compiling: what Python says of it holds",
     )
 
@@ -400,7 +401,7 @@ def check_arguments(name: str, function: Any, args: Any, kwargs: dict[str, Any])
         signature.bind(*args, **kwargs)
     except TypeError as problem:
         unknown = [word for word in kwargs if word not in signature.parameters]
-        near = meant(unknown[0], signature.parameters) if unknown else ""
+        near = did_you_mean(unknown[0], signature.parameters) if unknown else ""
         raise error(f"{name}: {problem}{near}", f"its parameters are {signature}") from None
 
 

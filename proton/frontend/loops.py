@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from proton.base.words import meant, shown
+from proton.base.words import did_you_mean, shown
 from proton.dialect.mlir import ir
 from proton.frontend.branches import condition_of
 from proton.frontend.builder import as_tensor, constant, emit, error, i32_attr, is_number, to_ir
@@ -67,7 +67,7 @@ def _parse_range(g: Any, node: ast.expr) -> _Range:
     }
     if unknown := sorted(set(kwargs) - hints):
         raise error(
-            f"tl.range has no argument {unknown[0]!r}{meant(unknown[0], hints)}",
+            f"tl.range has no argument {unknown[0]!r}{did_you_mean(unknown[0], hints)}",
             f"its hints are {', '.join(sorted(hints))}",
         )
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]

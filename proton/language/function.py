@@ -1,16 +1,24 @@
 """A Python function whose body is tile-language source: its text, its AST, its dependencies."""
 
 import ast
-import enum
 import functools
 import hashlib
 import inspect
-import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from proton.base.errors import SourceSpan, UnsupportedLanguageConstruct
-from proton.language.types import constexpr, dtype
+from proton.language.source import Source, check_function
+from proton.language.surroundings import (
+    Closure,
+    Link,
+    describe,
+    is_mutable,
+    link,
+    python_function,
+    python_links,
+    resolve,
+)
+from proton.language.types import dtype
 
 
 class Builtin:
@@ -94,201 +102,114 @@ def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
     return ConstexprFunction(fn)
 
 
-def _dotted(node: ast.expr) -> str:
-    """The text of `name.attribute...`; "" for anything else."""
+def _chain(node: ast.expr) -> tuple[str, ...]:
+    """The names of `name.attribute...`; empty for anything else."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-def _indent(tree: ast.AST, by: int) -> None:
-    """Moves all columns to the right."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
-            node.col_offset += by
-            if node.end_col_offset is not None:
-                node.end_col_offset += by
+    return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else ()
 
 
 class DeviceFunction:
     """A function in the tile language; `proton.jit` adds launching to it."""
 
     def __init__(self, fn: Callable[..., Any], *, noinline: bool = False) -> None:
+        check_function(fn)
         self.fn, self.noinline = fn, noinline
         self.__name__, self.__doc__, self.__module__ = fn.__name__, fn.__doc__, fn.__module__
         self.__globals__ = fn.__globals__
         self.__wrapped__ = fn
         self.signature = inspect.signature(fn)
         self.arg_names = list(self.signature.parameters)
-        self._tree: ast.FunctionDef | None = None
-        self._source: tuple[str, int, int] | None = None
-        self._nonlocals: dict[str, Any] | None = None
-
-    def _read_source(self) -> tuple[str, int, int]:
-        """Dedented source, its first line number, the columns that dedenting took away."""
-        if self._source is None:
-            try:
-                lines, first = inspect.getsourcelines(self.fn)
-            except OSError as error:
-                raise UnsupportedLanguageConstruct(
-                    f"the source of {self.__name__} cannot be read ({error})",
-                    hint="define the kernel in a file",
-                ) from None
-            text = "".join(lines)
-            indent = len(lines[0]) - len(lines[0].lstrip())
-            self._source = textwrap.dedent(text), first, indent
-        return self._source
+        self.source = Source(fn)
+        self._closure = Closure(fn)
 
     @property
     def src(self) -> str:
         """The source from `def` on; decorators are no part of it."""
-        text = self._read_source()[0]
-        return text[text.index("def " + self.__name__) :] if "def " in text else text
+        return self.source.text
 
     @property
     def file(self) -> str:
-        return self.fn.__code__.co_filename
+        return self.source.file
 
     def parse(self) -> ast.FunctionDef:
         """The function's AST, with line and column numbers as in its file."""
-        if self._tree is None:
-            text, first, indent = self._read_source()
-            try:
-                tree = ast.parse("\n" * (first - 1) + text).body[0]
-            except SyntaxError as error:
-                raise UnsupportedLanguageConstruct(
-                    f"the source of {self.__name__} does not stand alone ({error.msg})",
-                    SourceSpan(file=self.file, line=first),
-                    hint="write the kernel as a plain def",
-                ) from None
-            if not isinstance(tree, ast.FunctionDef):
-                raise UnsupportedLanguageConstruct(
-                    f"a kernel is a def, got {type(tree).__name__.lower()}",
-                    SourceSpan(file=self.file, line=first),
-                    hint="write the kernel as a plain def",
-                )
-            if indent:
-                _indent(tree, indent)
-            self._tree = tree
-        return self._tree
+        return self.source.tree
 
     def lookup(self, name: str) -> Any:
         """The Python object that a free name refers to; raises KeyError."""
-        if self._nonlocals is None:
-            self._nonlocals = dict(inspect.getclosurevars(self.fn).nonlocals)
-        if name in self._nonlocals:
-            return self._nonlocals[name]
-        return self.__globals__[name]
-
-    @functools.cached_property
-    def _names(self) -> list[ast.Name | ast.Attribute]:
-        """All names and attributes of the body."""
-        return [n for n in ast.walk(self.parse()) if isinstance(n, ast.Name | ast.Attribute)]
+        return self._closure[name] if name in self._closure else self.__globals__[name]
 
     @functools.cached_property
     def bound_names(self) -> frozenset[str]:
         """Parameters and everything the body assigns: these names are local."""
         stored = {
             node.id
-            for node in self._names
+            for node in ast.walk(self.parse())
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
         return frozenset(self.arg_names) | stored
 
-    def dependencies(self) -> "tuple[dict[str, DeviceFunction], dict[str, Any]]":
-        """(device functions called, constexpr and plain globals read), by the name used.
-
-        Attributes of modules (`module.helper`) count by their dotted name.
-        """
-        functions: dict[str, DeviceFunction] = {}
-        values: dict[str, Any] = {}
-
-        def note(name: str, value: Any) -> None:
-            if isinstance(value, DeviceFunction):
-                functions[name] = value
-            elif isinstance(value, constexpr):
-                note(name, value.value)
-            elif isinstance(value, tuple):
-                for position, element in enumerate(value):
-                    note(f"{name}[{position}]", element)
-            elif value is None or isinstance(value, int | float | str | dtype | enum.Enum):
-                values[name] = value
-            elif isinstance(value, ConstexprFunction):
-                values[name] = inspect.getsource(value.fn)
-
-        for name, node in self._reads.items():
-            try:
-                note(name, self._resolve(node))
-            except (KeyError, AttributeError):
-                continue
-        return functions, values
+    @functools.cached_property
+    def _reads(self) -> list[tuple[str, ...]]:
+        """What the body reads of its surroundings: names with all of their attributes."""
+        nodes = [node for statement in self.parse().body for node in ast.walk(statement)]
+        inner = {node.value for node in nodes if isinstance(node, ast.Attribute)}
+        chains = [
+            _chain(node)
+            for node in nodes
+            if isinstance(node, ast.Name | ast.Attribute)
+            and isinstance(node.ctx, ast.Load)
+            and node not in inner
+        ]
+        found = dict.fromkeys(chain for chain in chains if chain)
+        return [chain for chain in found if chain[0] not in self.bound_names]
 
     @functools.cached_property
-    def _reads(self) -> dict[str, ast.expr]:
-        """What the body reads of its surroundings, by its text: names and their attributes."""
-        return {
-            text: node
-            for node in self._names
-            if isinstance(node.ctx, ast.Load)
-            and (text := _dotted(node))
-            and text.partition(".")[0] not in self.bound_names
-        }
+    def _defaults(self) -> dict[str, Any]:
+        """The defaults of parameters: they were evaluated when the function was defined."""
+        parameters = self.signature.parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
 
-    def watched_globals(
-        self, _seen: "frozenset[DeviceFunction]" = frozenset()
-    ) -> list[tuple[Mapping[str, Any], str, Any]]:
-        """(namespace, name, value) of every constant and function that this function and its
-        callees read from modules and classes: compiled code holds them, so they must not change.
-        """
-        functions, _ = self.dependencies()
-        found = []
-        for node in self._reads.values():
+    def _resolved(self) -> Iterator[tuple[str, list[Link], Any]]:
+        """(name, what to compare at a launch, value) of what the body reads."""
+        for chain in self._reads:
             try:
-                namespace, name = self._place(node)
-            except (KeyError, AttributeError):
+                links, value = resolve(chain, self.__globals__, self._closure)
+            except KeyError:
                 continue
-            value = namespace.get(name)
-            if isinstance(value, constexpr | int | float | str | tuple | DeviceFunction):
-                found.append((namespace, name, value))
-        for function in functions.values():
-            if function is not self and function not in _seen:
-                found += function.watched_globals(_seen | {self})
+            yield ".".join(chain), links, value
+
+    def dependencies(self) -> dict[str, Any]:
+        """What the body reads of its surroundings, by the name used; not what is of the language.
+
+        Attributes (`module.helper`, `config.SIZE`) count by their dotted name.
+        """
+        return {name: value for name, _, value in self._resolved()}
+
+    def links(self, _seen: "tuple[DeviceFunction, ...]" = ()) -> list[Link]:
+        """Of everything that this function and its callees read: compiled code holds it, so it must
+        not change."""
+        found = [link(self._defaults, n) for n, v in self._defaults.items() if is_mutable(v)]
+        for _, links, value in self._resolved():
+            found += links
+            if isinstance(value, DeviceFunction):
+                if value is not self and value not in _seen:
+                    found += value.links((*_seen, self))
+            elif (python := python_function(value)) is not None:
+                found += python_links(python)
         return found
 
-    def _place(self, node: ast.expr) -> tuple[Mapping[str, Any], str]:
-        """The namespace and name that a read refers to; our own language never changes."""
-        if isinstance(node, ast.Name):
-            return self.__globals__, node.id
-        assert isinstance(node, ast.Attribute)
-        owner = self._resolve(node.value)
-        if not inspect.ismodule(owner) and not inspect.isclass(owner):
-            raise KeyError(ast.unparse(node))
-        if getattr(owner, "__name__", "").startswith("proton.language"):
-            raise KeyError(ast.unparse(node))
-        return vars(owner), node.attr
-
-    def _resolve(self, node: ast.expr) -> Any:
-        """The global that `name`, or `name.attribute...` of modules and classes, refers to."""
-        if isinstance(node, ast.Name):
-            return self.lookup(node.id)
-        if isinstance(node, ast.Attribute):
-            owner = self._resolve(node.value)
-            if inspect.ismodule(owner) or inspect.isclass(owner):
-                return getattr(owner, node.attr)
-        raise KeyError(ast.unparse(node))
-
-    def source_key(self, _open: "frozenset[DeviceFunction]" = frozenset()) -> str:
-        """Hash of this function's source, its line, and everything it can reach. Compiled code
-        holds line numbers: in line information, scopes and assertions."""
+    def source_key(self, _open: tuple[Any, ...] = ()) -> str:
+        """Hash of this function's source, its place, and everything it can reach. Compiled code
+        holds file names and line numbers: in line information, scopes and assertions."""
         digest = hashlib.sha256(self.src.encode())
-        digest.update(f"line={self._read_source()[1]} noinline={self.noinline}".encode())
-        functions, values = self.dependencies()
-        digest.update(repr(sorted(values.items(), key=lambda item: item[0])).encode())
-        for name, function in sorted(functions.items()):
-            if function is not self and function not in _open:
-                digest.update(f"{name}={function.source_key(_open | {self})}".encode())
+        place = f"{self.file}:{self.source.first_line}"
+        digest.update(f"place={place} noinline={self.noinline}".encode())
+        for name, value in [*sorted(self.dependencies().items()), *self._defaults.items()]:
+            digest.update(f"{name}={describe(value, (*_open, self))}\n".encode())
         return digest.hexdigest()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -5,13 +5,18 @@ A pointer argument is a numpy array, a CPU torch tensor, anything with DLPack on
 Arrays on a GPU are gpu_arguments.py's.
 """
 
+import array
 import ctypes
+import decimal
+import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from proton.base.errors import LaunchError
+from proton.base.words import shown
 from proton.language import types as ty
+from proton.language.surroundings import describe, is_mutable
 
 _NUMPY_TYPES = {
     "bool": ty.int1,
@@ -70,8 +75,12 @@ class TensorWrapper:
     numpy has no bfloat16: `proton.reinterpret(bits, tl.bfloat16)` passes its bits (uint16).
     """
 
-    def __init__(self, base: Any, dtype: ty.dtype) -> None:
+    def __init__(self, base: Any, dtype: Any) -> None:
         self.base, self.dtype = base, dtype
+        if not isinstance(dtype, ty.dtype) or dtype.is_block() or dtype == ty.void:
+            raise LaunchError(
+                f"reinterpret takes a dtype of tl, such as tl.float32, got {shown(dtype)}"
+            )
         size = _element_bytes(base)
         if size != dtype.itemsize:
             raise LaunchError(
@@ -114,7 +123,25 @@ def memory_of(name: str, value: Any) -> Memory:
             raise LaunchError(f"argument {name}: {problem}") from None
     raise LaunchError(
         f"argument {name} must be an array, a number, a bool or None, got {type(value).__name__}"
+        f"{_instead(value)}"
     )
+
+
+def _instead(value: Any) -> str:
+    """What to pass in the place of a value that a kernel cannot take."""
+    if isinstance(value, str):
+        return ": text is for constexprs (annotate the parameter with tl.constexpr)"
+    if isinstance(value, list | range | bytes | bytearray | memoryview | array.array):
+        return ": pass an array of it, as of np.asarray"
+    if isinstance(value, complex | np.complexfloating):
+        return ": kernels have no complex numbers, pass two real ones"
+    if isinstance(value, numbers.Number | decimal.Decimal) and not isinstance(value, int | float):
+        return ": pass float(...) or int(...) of it"
+    if isinstance(value, ty.dtype | type | np.dtype):
+        return ": a dtype of tl stands for an array in warmup only"
+    if callable(value):
+        return ": functions are for constexprs (annotate the parameter with tl.constexpr)"
+    return ""
 
 
 _address_of, _no_bytes = ctypes.addressof, (ctypes.c_char * 0).from_buffer
@@ -134,6 +161,11 @@ def _array_memory(name: str, array: np.ndarray) -> Memory:
             f"argument {name} has dtype {array.dtype}, which kernels cannot point to; there are "
             f"{', '.join(ELEMENT_TYPES)} in native byte order"
         )
+    if isinstance(array, np.ma.MaskedArray):
+        raise LaunchError(
+            f"argument {name} is a masked array, and a kernel sees no mask: pass its .data, and "
+            "the mask as an array of its own"
+        )
     address, read_only = array.__array_interface__["data"]
     owner = array
     while isinstance(owner.base, np.ndarray):
@@ -148,17 +180,47 @@ def _array_memory(name: str, array: np.ndarray) -> Memory:
 
 def _torch_memory(name: str, tensor: Any) -> Memory:
     device = getattr(tensor, "device", None)
-    if device is not None and device.type == "cuda":
-        raise GPUArgument(f"argument {name} is on {device}")
     if device is None or device.type != "cpu":
+        check_torch(name, tensor)
+        if device is not None and device.type == "cuda":
+            raise GPUArgument(f"argument {name} is on {device}")
         raise LaunchError(f"argument {name} is on {device}, which is not supported")
     dtype = str(tensor.dtype).removeprefix("torch.")
     element = ELEMENT_TYPES.get(dtype)
     if element is None:
         raise LaunchError(f"argument {name} has dtype {tensor.dtype}, which is not supported")
-    storage = tensor.untyped_storage()
-    low = storage.data_ptr()
-    return Memory(tensor.data_ptr(), low, low + storage.nbytes(), True, element)
+    try:
+        is_negated, storage = tensor.is_neg(), tensor.untyped_storage()
+        low = storage.data_ptr()
+        memory = Memory(tensor.data_ptr(), low, low + storage.nbytes(), True, element)
+    except (RuntimeError, NotImplementedError) as problem:  # torch's own, of odd tensors
+        check_torch(name, tensor)
+        reason = str(problem).partition("\n")[0]
+        raise LaunchError(f"argument {name} has no memory to point to: {reason}") from None
+    if is_negated:
+        check_torch(name, tensor)
+    return memory
+
+
+def check_torch(name: str, tensor: Any) -> None:
+    """Raises LaunchError for what torch has besides tensors, and for tensors whose elements do not
+    lie in memory as they are."""
+    if not hasattr(tensor, "data_ptr"):
+        kind = f"{type(tensor).__module__}.{type(tensor).__name__}"
+        raise LaunchError(
+            f"argument {name} must be an array, a number, a bool or None, got {kind}"
+        )
+    layout = str(tensor.layout).removeprefix("torch.")
+    if layout != "strided":
+        raise LaunchError(
+            f"argument {name} is a tensor of layout {layout}: pass its .to_dense(), or its values "
+            "and indices as arguments of their own"
+        )
+    if tensor.is_neg():
+        raise LaunchError(
+            f"argument {name} is a view whose elements torch negates when it reads them: pass its "
+            ".resolve_neg()"
+        )
 
 
 def integer_type(name: str, value: int) -> str:
@@ -169,12 +231,13 @@ def integer_type(name: str, value: int) -> str:
         return "i64"
     if 0 <= value < 1 << 64:
         return "u64"
-    raise LaunchError(f"argument {name} = {value} does not fit in 64 bits")
+    raise LaunchError(f"argument {name} = {shown(value)} does not fit in 64 bits")
 
 
 class Constant:
     """The key of an argument that the code is specialised on: equal where type and value are,
-    inside of tuples, too (1, 1.0 and True compare equal in Python, and 0.0 and -0.0)."""
+    inside of tuples, too (1, 1.0 and True compare equal in Python, and 0.0 and -0.0). An object
+    that may change is what its attributes are now."""
 
     __slots__ = ("hash", "key", "value")
 
@@ -190,9 +253,16 @@ class Constant:
 
 
 def _typed(value: Any) -> tuple[Any, ...]:
+    if type(value) in (int, str, bool):  # most are
+        return type(value), value
     if isinstance(value, tuple):
         return tuple, tuple(map(_typed, value))
-    return type(value), repr(value) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return type(value), repr(value)
+    if is_mutable(value):
+        hash(value)  # raises TypeError for lists and the like
+        return type(value), describe(value)
+    return type(value), value
 
 
 _ONE, _NONE = Constant(1), Constant(None)
@@ -249,7 +319,9 @@ class Parameter:
         if annotation.is_int():
             low, high = annotation.get_int_min_value(), annotation.get_int_max_value()
             if not isinstance(number, int) or not low <= number <= high:
-                raise LaunchError(f"argument {self.name} = {number} does not fit in {annotation}")
+                raise LaunchError(
+                    f"argument {self.name} = {shown(number)} does not fit in {annotation}"
+                )
         return annotation.short, number
 
     def _pointer(self, memory: Memory) -> tuple[str, Memory]:
@@ -272,7 +344,7 @@ class Parameter:
             return Constant(value)
         except TypeError:
             raise LaunchError(
-                f"constexpr {self.name} must be hashable, got {type(value).__name__}"
+                f"constexpr {self.name} must be hashable, as a tuple is, got {type(value).__name__}"
             ) from None
 
 

@@ -19,6 +19,7 @@ from proton.runtime.arguments import (
     Memory,
     Parameter,
     TensorWrapper,
+    check_torch,
 )
 
 
@@ -121,6 +122,7 @@ def memory_of(name: str, value: Any) -> tuple[int, ty.dtype, int]:
 
 
 def _torch_memory(name: str, tensor: Any) -> tuple[int, ty.dtype, int]:
+    check_torch(name, tensor)
     if not tensor.is_cuda:
         raise LaunchError(
             f"argument {name} is on {tensor.device}, and others are on a GPU; move it there"

@@ -18,7 +18,7 @@ import inspect
 import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,8 +32,10 @@ from proton.base.targets import (
     WARP_SIZE,
     GPUTarget,
 )
+from proton.base.words import shown
 from proton.compiler import GPUKernel, Specialization, compile_for_gpu, compile_lock
 from proton.language import types as ty
+from proton.language.surroundings import Link
 from proton.runtime import cuda
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Parameter
@@ -74,7 +76,8 @@ class Kernel(Protocol):
     signature: inspect.Signature
     arg_names: list[str]
     params: list[Parameter]
-    watched: list[tuple[Mapping[str, Any], str, Any]]
+    options: tuple[str, ...]
+    watched: list[Link]
 
     def check_globals(self) -> None: ...
     def watch_globals(self) -> None: ...
@@ -221,7 +224,7 @@ class GPULauncher:
             target = cuda.target_of(device)
             kernel = self.compile(target, described, options, instrumentation)
             self.kernel.watch_globals()
-            function = cuda.load(kernel.asm["cubin"], kernel.name, kernel.shared)
+            function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
             types = [argument.type for argument in described]
             if kernel.metadata["profile"] is not None:
                 types += _PROFILE_TYPES[kernel.metadata["profile"]["strategy"] == "flush"]
@@ -242,7 +245,7 @@ class GPULauncher:
         parts: list[Any] = [device]
         for parameter, argument, value in zip(self.kernel.params, described, values, strict=True):
             parts += _key_parts(parameter, argument, value)
-        parts += [options.get(name) for name in OPTIONS]
+        parts += [options.get(name) for name in self.kernel.options if name in OPTIONS]
         self._variants[tuple(parts)] = variant
 
     def _generate(self, described: list[Given]) -> None:
@@ -318,7 +321,7 @@ def _checked_grid(grid: Any) -> tuple[int, int, int]:
     sizes = grid_sizes(grid)
     for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
         if size > most:
-            raise LaunchError(f"grid[{axis}] must not exceed {most} on a GPU, got {size}")
+            raise LaunchError(f"grid[{axis}] must not exceed {most} on a GPU, got {shown(size)}")
     return sizes
 
 
@@ -393,7 +396,7 @@ def _read(name: str, number: int, kind: str) -> tuple[list[str], list[str], str,
 
 _MISSING = object()
 _TEMPLATE = """
-def launch($grid, {parameters}*$rest, {options}, **$unknown):
+def launch($grid, {parameters}*$rest, {options}**$unknown):
     try:
         $device = {device}
         {statements}
@@ -475,25 +478,32 @@ def _signature_launch(
         has_default = parameter.default is not parameter.empty
         ours[f"v{number}"] = parameter.default if has_default else _MISSING
         parameters += f"{name}=$v{number}, "
-    bound = ", ".join(f"{name!r}: {name}" for name in (*names, *OPTIONS))
+    options = [option for option in kernel.options if option in OPTIONS]
+    bound = ", ".join(f"{name!r}: {name}" for name in (*names, *options))
     source = _TEMPLATE.format(
         parameters=parameters,
-        options=", ".join(f"{option}=None" for option in OPTIONS),
+        options="".join(f"{option}=None, " for option in options),
         device=device,
         statements="\n        ".join(line for lines, *_ in reads for line in lines) or "pass",
-        key=", ".join(["$device", *(part for _, parts, *_ in reads for part in parts), *OPTIONS]),
+        key=", ".join(["$device", *(part for _, parts, *_ in reads for part in parts), *options]),
         conditions=" or ".join(conditions),
         bound=f"{{{bound}}}",
         values=", ".join(value for *_, value, _ in reads),
         listed="".join(f"{value}, " for *_, value, _ in reads),
     )
-    prefix = "_"  # of our names: one that no parameter begins with
-    while any(name.startswith(prefix) for name in names):
-        prefix += "_"
+    prefix = _free_prefix(names)
     namespace = {prefix + name: value for name, value in ours.items()}
     exec(source.replace("$", prefix), namespace)
     launch: Callable[..., Any] = namespace["launch"]
     return launch
+
+
+def _free_prefix(names: list[str]) -> str:
+    """A prefix for our names in generated code: one that no parameter begins with."""
+    prefix = "_"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
 
 
 def _long_way(
@@ -507,7 +517,7 @@ def _long_way(
     given_ = {
         name: value
         for name, value in bound.items()
-        if value is not _MISSING and (value is not None or name not in OPTIONS)
+        if value is not _MISSING and (value is not None or name not in kernel.options)
     }
     if rest:
         taken = len(kernel.arg_names)

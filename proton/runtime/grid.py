@@ -5,6 +5,7 @@ threads run in parallel. The grid is cut into chunks that threads take in turn, 
 programs of unequal length balance.
 """
 
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -18,12 +19,14 @@ from dataclasses import dataclass
 
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
+from proton.base.words import shown
 
 # A worker runs its first chunk 25 to 40 us after it was handed over (docs/cpu-results.md); below
 # this much work a second thread does not pay.
 PARALLEL_NS = 100_000
 CHUNKS_PER_THREAD = 8
 MAX_PROGRAMS = 1 << 31  # program ids are i32
+MAX_THREADS = 256  # or as many as there are cores: more gain nothing, and a system has so many
 
 
 @dataclass
@@ -35,17 +38,24 @@ class WorkEstimate:
 
 def grid_sizes(grid: object) -> tuple[int, int, int]:
     """The grid as three sizes; raises LaunchError unless it is 1 to 3 integers."""
-    sizes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
+    if isinstance(grid, tuple | list):
+        sizes = tuple(grid)
+    elif hasattr(grid, "__index__"):
+        sizes = (grid,)
+    else:
+        raise LaunchError(
+            f"a grid is 1 to 3 integers, or a function that gives them, got {shown(grid)}"
+        )
     if not 1 <= len(sizes) <= 3:
-        raise LaunchError(f"a grid has 1 to 3 sizes, got {len(sizes)}: {grid!r}")
+        raise LaunchError(f"a grid has 1 to 3 sizes, got {len(sizes)}: {shown(grid)}")
     numbers = []
     for axis, size in enumerate(sizes):
         try:
             number = operator.index(size)
         except TypeError:
-            raise LaunchError(f"grid[{axis}] must be an integer, got {size!r}") from None
+            raise LaunchError(f"grid[{axis}] must be an integer, got {shown(size)}") from None
         if number < 0:
-            raise LaunchError(f"grid[{axis}] must not be negative, got {number}")
+            raise LaunchError(f"grid[{axis}] must not be negative, got {shown(number)}")
         numbers.append(number)
     x, y, z = (*numbers, 1, 1)[:3]
     return x, y, z
@@ -55,18 +65,23 @@ def check_grid(grid: object) -> tuple[int, int, int]:
     """The sizes of a grid that the CPU runs, which numbers all programs."""
     x, y, z = grid_sizes(grid)
     if x * y * z >= MAX_PROGRAMS:
-        raise LaunchError(f"a grid has fewer than {MAX_PROGRAMS} programs, got {x} x {y} x {z}")
+        found = " x ".join(map(shown, (x, y, z)))
+        raise LaunchError(f"a grid has fewer than {MAX_PROGRAMS} programs, got {found}")
     return x, y, z
 
 
-def thread_count() -> int:
-    """Threads that run a grid: PROTON_NUM_THREADS, else the cores this process may use."""
+def thread_count(programs: int) -> int:
+    """Threads that run so many programs: PROTON_NUM_THREADS, else the cores this process may use;
+    no more than there are programs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     asked = knobs.num_threads
     if asked is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    if asked < 1:
-        raise LaunchError(f"PROTON_NUM_THREADS must be at least 1, got {asked}")
-    return int(asked)
+        return min(cores, programs)
+    if not isinstance(asked, int) or asked < 1:
+        raise LaunchError(
+            f"num_threads (PROTON_NUM_THREADS) must be an integer of at least 1, got {asked!r}"
+        )
+    return min(asked, programs, max(MAX_THREADS, cores))
 
 
 class _Worker:
@@ -97,9 +112,11 @@ class _Team:
         self.workers: list[_Worker] = []
 
     def first(self, count: int) -> list[_Worker]:
-        """That many workers, started if need be."""
-        while len(self.workers) < count:
-            self.workers.append(_Worker())
+        """That many workers, started if need be; fewer where the system gives no more, as at the
+        end of a process."""
+        with contextlib.suppress(RuntimeError):
+            while len(self.workers) < count:
+                self.workers.append(_Worker())
         return self.workers[:count]
 
     def __del__(self) -> None:
@@ -134,21 +151,22 @@ def run_grid(programs: int, run: Callable[[int, int, int], None], estimate: Work
         estimate.ns_per_program = time.perf_counter_ns() - start
         first = 1
     left = programs - first
-    threads = thread_count() if left > 1 else 1
+    threads = thread_count(left) if left > 1 else 1
     if threads == 1 or left * (estimate.ns_per_program or 0.0) < PARALLEL_NS:
         start = time.perf_counter_ns()
         run(first, programs, 0)
         estimate.ns_per_program = (time.perf_counter_ns() - start) / max(1, left)
         return
     start = time.perf_counter_ns()
-    _run_parallel(first, programs, run, threads)
+    threads = _run_parallel(first, programs, run, threads)
     spent = (time.perf_counter_ns() - start) * threads
     estimate.ns_per_program = spent / left
 
 
 def _run_parallel(
     first: int, last: int, run: Callable[[int, int, int], None], threads: int
-) -> None:
+) -> int:
+    """Runs programs on up to so many threads; how many there were."""
     size = max(1, (last - first) // (threads * CHUNKS_PER_THREAD))
     starts = itertools.count(first, size)  # next() on a count is atomic under the lock
     home = _current_core()
@@ -171,6 +189,7 @@ def _run_parallel(
     for problem in problems:
         if problem is not None:
             raise problem
+    return len(workers) + 1
 
 
 @functools.cache

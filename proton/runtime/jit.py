@@ -9,13 +9,14 @@ look the kernel up by what they are given. The look-up function is generated onc
 import ctypes
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import GPUTarget
+from proton.base.words import did_you_mean, shown
 from proton.compiler import (
     CompiledKernel,
     CompileOptions,
@@ -26,6 +27,7 @@ from proton.compiler import (
 )
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
+from proton.language.surroundings import Link, has_changed
 from proton.runtime import cuda
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Constant, GPUArgument, Memory, Parameter, ctype_of
@@ -38,6 +40,18 @@ GPU_OPTIONS = (
     "num_warps num_stages num_ctas maxnreg enable_fp_fusion launch_cooperative_grid launch_pdl "
     "ptx_options sched4reg"
 ).split()
+
+
+_NO_OPTIONS = {  # what one may take for an option of a launch
+    "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
+    "{kernel}.warmup(..., target=...)",
+    "device": "a launch runs where its arguments are: move those",
+    "stream": "a launch goes to the current stream, as of torch.cuda.stream(...)",
+    "grid": "the grid goes in brackets: {kernel}[grid](...)",
+    "warmup": "to compile without a launch, call {kernel}.warmup(...)",
+}
+_JIT_OPTIONS = ("noinline", "do_not_specialize", "debug", "repr")
+_JIT_IGNORED = ("do_not_specialize_on_alignment", "version", "launch_metadata")
 
 
 @dataclass
@@ -69,11 +83,12 @@ class JITFunction(DeviceFunction):
         super().__init__(fn, noinline=noinline)
         self.debug, self.repr = debug, repr
         self.params = _parameters(self, do_not_specialize)
+        self.options = tuple(name for name in GPU_OPTIONS if name not in self.arg_names)
         self._classifiers = [parameter.classify for parameter in self.params]
         self._variants: dict[Any, _Variant] = {}
         self._bind = _make_binder(self)
         self._gpu = GPULauncher(self)
-        self.watched: list[tuple[Mapping[str, Any], str, Any]] = []
+        self.watched: list[Link] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
         if self._gpu.launch is not None:
@@ -93,12 +108,12 @@ class JITFunction(DeviceFunction):
         """Launches where the arguments are: what is not known yet is found out here."""
         bound = self._bound(args, kwargs)
         if callable(grid):
-            options = {name: kwargs[name] for name in GPU_OPTIONS if name in kwargs}
-            grid = grid(dict(zip(self.arg_names, bound, strict=True)) | options)
+            known = dict(zip(self.arg_names, bound, strict=True)) | self._options(kwargs)
+            grid = _grid_of(grid, _GridArguments(self, known))
         try:
             return self._run_on_cpu(grid, bound)
         except GPUArgument:
-            return self._gpu.first_launch(grid, bound, kwargs)
+            return self._gpu.first_launch(grid, bound, self._options(kwargs))
 
     def _run_on_cpu(self, grid: Any, bound: tuple[Any, ...]) -> CompiledKernel:
         """Raises GPUArgument where the launch belongs on a GPU."""
@@ -111,26 +126,38 @@ class JITFunction(DeviceFunction):
             _launch(variant, values, sizes, session)
         return variant.kernel
 
-    def warmup(
-        self, *args: Any, grid: Any = None, target: GPUTarget | None = None, **kwargs: Any
-    ) -> CompiledKernel:
+    def warmup(self, /, *args: Any, **kwargs: Any) -> CompiledKernel:
         """Compiles for these arguments without launching; a dtype stands for an array of it.
 
-        `target` names a GPU, which need not be there; without one the kernel is compiled for
-        where it would run.
+        `target=` names a GPU, which need not be there; without one the kernel is compiled for
+        where it would run. `grid=` means nothing. Where a parameter of the kernel has one of these
+        names, the keyword is the parameter's, unless it is a GPUTarget.
         """
+        target = kwargs.get("target")
+        if isinstance(target, GPUTarget) or "target" not in self.arg_names:
+            kwargs.pop("target", None)
+            if target is not None and not isinstance(target, GPUTarget):
+                raise LaunchError(
+                    'target must be a GPU target, such as proton.GPUTarget("cuda", 90), got '
+                    f"{shown(target)}; leave it out for where the kernel would run"
+                )
+        else:
+            target = None
+        if "grid" not in self.arg_names:
+            kwargs.pop("grid", None)
         bound = self._bound(args, kwargs)
         if target is None:
             target = self._home(bound)
         if target is not None:
             described = [given(p, value) for p, value in zip(self.params, bound, strict=True)]
-            return self._gpu.compile(target, described, kwargs)
+            return self._gpu.compile(target, described, self._options(kwargs))
         keys = []
         for parameter, value in zip(self.params, bound, strict=True):
             if isinstance(value, ty.dtype) and not parameter.constexpr:
                 keys.append(value.short if value.is_ptr() else parameter.prefix + value.short)
             else:
                 keys.append(parameter.classify(value)[0])
+        self.check_globals()
         return self._lookup((*keys, True, self.is_debug(), None)).kernel
 
     def _home(self, bound: tuple[Any, ...]) -> GPUTarget | None:
@@ -147,27 +174,45 @@ class JITFunction(DeviceFunction):
         """Raises LaunchError where a constant in compiled code is not what the source says now."""
         for namespace, name, value in self.watched:
             now = namespace.get(name)
-            is_function = isinstance(value, DeviceFunction)
-            if now is not value and (is_function or repr(now) != repr(value)):
+            if now is not value and has_changed(now, value):
+                is_alike = repr(now) == repr(value)
                 raise LaunchError(
-                    f"{self.__name__}: the global {name} was {value!r} when the kernel was "
-                    f"compiled and is {now!r} now; pass it as a parameter"
+                    f"{self.__name__}: {name} was {value!r} when the kernel was compiled and is "
+                    f"{'another one' if is_alike else repr(now)} now; pass it as a parameter"
                 )
 
-    def watch_globals(self) -> None:
-        """Notes what compiled code holds of the surroundings: `watched`."""
-        self.watched[:] = self.watched_globals()
+    def watch_globals(self, links: list[Link] | None = None) -> None:
+        """Notes what compiled code holds of the surroundings: `watched`. It is for after a
+        compilation; `links` are from before it."""
+        found = self.links() if links is None else links
+        once = {(id(namespace), name): (namespace, name, value) for namespace, name, value in found}
+        self.watched[:] = once.values()
 
     def is_debug(self) -> bool:
         """Whether device assertions are compiled in."""
         return bool(knobs.debug if self.debug is None else self.debug)
+
+    def _options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The launch options among keywords: a parameter of such a name is none."""
+        return {name: kwargs[name] for name in self.options if name in kwargs}
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         try:
             return self._bind(*args, **kwargs)
         except TypeError as problem:
             text = str(problem).replace("binder()", self.__name__)
-            raise LaunchError(text) from None
+            raise LaunchError(text + self._help_with(kwargs)) from None
+
+    def _help_with(self, kwargs: dict[str, Any]) -> str:
+        """What to do about keywords that do not fit."""
+        for name in kwargs:
+            if name in self.arg_names or name in GPU_OPTIONS:
+                continue
+            if name in _NO_OPTIONS:
+                return f"; {_NO_OPTIONS[name].format(kernel=self.__name__)}"
+            guess = did_you_mean(name, (*self.arg_names, *GPU_OPTIONS))
+            return guess or f"; its parameters are {', '.join(self.arg_names) or 'none'}"
+        return f"; its parameters are {', '.join(self.arg_names) or 'none'}"
 
     def _classify(self, bound: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
         keys, values = [], []
@@ -199,7 +244,7 @@ class JITFunction(DeviceFunction):
         *keys, disjoint, debug, instrumentation = key
         if prefers_gpu() and not any(isinstance(k, str) and k.startswith("*") for k in keys):
             raise GPUArgument("no argument says where the kernel runs, and there is a GPU")
-        self.watch_globals()
+        links = self.links()
         types, constants, runtime = [], [], []
         for position, (name, part) in enumerate(zip(self.arg_names, keys, strict=True)):
             if isinstance(part, Constant):
@@ -212,6 +257,7 @@ class JITFunction(DeviceFunction):
             Specialization(tuple(types), tuple(constants)),
             CompileOptions(disjoint, debug, instrumentation),
         )
+        self.watch_globals(links)
         extra = {"thread": ctypes.c_int32}
         prototype = ctypes.CFUNCTYPE(
             None,
@@ -237,7 +283,53 @@ def prefers_gpu() -> bool:
     return knobs.backend == "cuda" or (knobs.backend is None and cuda.device_count() > 0)
 
 
+class _GridArguments(dict[str, Any]):
+    """What a function that gives a grid is called with."""
+
+    def __init__(self, kernel: JITFunction, known: dict[str, Any]) -> None:
+        super().__init__(known)
+        self.kernel = kernel
+
+    def __missing__(self, name: object) -> Any:
+        guess = did_you_mean(name, self) or f"; there are {', '.join(self) or 'none'}"
+        raise LaunchError(
+            f"the grid of {self.kernel.__name__} asks for the argument {shown(name)}, which the "
+            f"kernel does not have{guess}"
+        )
+
+
+def _grid_of(function: Callable[..., Any], arguments: _GridArguments) -> Any:
+    """The grid that a function gives."""
+    try:
+        return function(arguments)
+    except TypeError as problem:
+        here = problem.__traceback__
+        if here is not None and here.tb_next is not None:
+            raise  # the function's own mistake
+        raise LaunchError(
+            f"the grid of {arguments.kernel.__name__} is a function that cannot be called with the "
+            f"launch's arguments, one dict ({problem}): write `lambda meta: (...,)`"
+        ) from None
+
+
+def _check_names(fn: JITFunction, option: str, names: Any) -> None:
+    """Raises LaunchError where an option that lists parameters lists others."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise LaunchError(
+            f"{fn.__name__}: {option} is a list of parameters' names or positions, got "
+            f"{shown(names)}"
+        )
+    for name in names:
+        if name in fn.arg_names or (type(name) is int and name in range(len(fn.arg_names))):
+            continue
+        guess = did_you_mean(name, fn.arg_names)
+        raise LaunchError(
+            f"{fn.__name__}: {option} names {shown(name)}, which is no parameter{guess}"
+        )
+
+
 def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> list[Parameter]:
+    _check_names(fn, "do_not_specialize", do_not_specialize)
     parameters = []
     for position, (name, parameter) in enumerate(fn.signature.parameters.items()):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -287,7 +379,7 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
             parts.append(f"{name}=_{name}")
     if "*" not in parts:
         parts.append("*")
-    parts += [f"{option}=None" for option in GPU_OPTIONS if option not in fn.signature.parameters]
+    parts += [f"{option}=None" for option in fn.options]
     names = "".join(f"{name}, " for name in fn.signature.parameters)
     namespace = dict(defaults)
     exec(f"def binder({', '.join(parts)}): return ({names})", namespace)
@@ -357,18 +449,15 @@ def _launch_with_extras(
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Makes a kernel of a function; `@jit` or `@jit(noinline=..., do_not_specialize=...)`."""
-    known = {
-        "noinline",
-        "do_not_specialize",
-        "do_not_specialize_on_alignment",
-        "debug",
-        "repr",
-        "version",
-        "launch_metadata",
-    }
-    if unknown := sorted(set(options) - known):
-        raise TypeError(f"jit has no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
-    for ignored in ("do_not_specialize_on_alignment", "version", "launch_metadata"):
+    known = (*_JIT_OPTIONS, *_JIT_IGNORED)
+    for name in options:
+        if name not in known:
+            guess = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+            raise TypeError(f"jit has no option {name!r}{guess}")
+    for name, allowed in (("noinline", (bool,)), ("debug", (bool, type(None)))):
+        if name in options and not isinstance(options[name], allowed):
+            raise TypeError(f"jit: {name} must be a bool, got {shown(options[name])}")
+    for ignored in _JIT_IGNORED:
         options.pop(ignored, None)
 
     def decorate(function: Callable[..., Any]) -> JITFunction:

@@ -3,15 +3,18 @@
 One session runs at a time. It hands each instrumented launch a piece of a buffer whose pages
 have been touched already, so that page faults do not show as work, and keeps all records until
 the end, up to `knobs.profile_memory` bytes; launches beyond that run and are counted.
+
+A run has the launches that began in the session: its end waits for those that other threads have
+under way. Launches in processes that were forked meanwhile are counted.
 """
 
 import contextlib
 import ctypes
-import platform
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,23 +27,24 @@ from proton.compiler import GPUKernel
 from proton.language import profiling
 from proton.runtime import cuda
 from proton.runtime.calibration import Calibration, calibrate, clock_pair
+from proton.runtime.described import kernel_model, machine_facts
 from proton.runtime.gpu_profile import GPURecorder, GPURecording, Timing
 from proton.runtime.grid import host_thread
+from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
 from proton.trace import wire
 from proton.trace.model import (
+    FORKED,
+    UNFINISHED,
     Chunk,
     Clock,
     GPUClock,
     HostSlice,
     Kernel,
     Launch,
-    PayloadField,
     RawRun,
-    Scope,
     Strategy,
 )
 
-ARENA_BYTES = 16 << 20
 PLACEMENTS = ("schedule", "program")
 MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
 _FLUSH = ctypes.CFUNCTYPE(
@@ -55,48 +59,20 @@ def current() -> "Session | None":
     return _current
 
 
-@dataclass
-class Recording:
-    """One instrumented launch while it runs."""
-
-    kernel: int
-    grid: tuple[int, int, int]
-    capacity: int
-    buffer: np.ndarray
-    start: int
-    path: str
-    dropped: bool = False
-    chunks: list[Chunk] = field(default_factory=list)
-    callback: Any = None
-
-    @property
-    def address(self) -> int:
-        return int(self.buffer.ctypes.data)
-
-    @property
-    def flush_address(self) -> int:
-        if self.callback is None:
-            return 0
-        return ctypes.cast(self.callback, ctypes.c_void_p).value or 0
+def leave(session: "Session") -> None:
+    """Ends what a forked process has of a session."""
+    global _current
+    if _current is session:
+        _current = None
+        profiling.set_host_recorder(None)
 
 
-class Arena:
-    """Zeroed, touched memory that is handed out once."""
+def _after_fork() -> None:
+    if _current is not None:
+        _current.disown()
 
-    def __init__(self) -> None:
-        self.block = np.zeros(0, np.uint8)
-        self.used = 0
 
-    def take(self, size: int) -> np.ndarray:
-        """`size` zero bytes, aligned to a cache line."""
-        if self.used + size > self.block.size:
-            room = max(ARENA_BYTES, size) + wire.BLOCK_ALIGNMENT
-            self.block = np.empty(room, np.uint8)
-            self.block.fill(0)  # touches every page, unlike np.zeros
-            self.used = -self.block.ctypes.data % wire.BLOCK_ALIGNMENT
-        piece = self.block[self.used : self.used + size]
-        self.used += wire.aligned(size, wire.BLOCK_ALIGNMENT)
-        return piece
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Session:
@@ -143,6 +119,10 @@ class Session:
         self.dropped = 0
         self.host = _HostRecorder()
         self.lock = threading.Lock()
+        self.running = Running(self.lock)
+        self.forked_counts = ForkedCounts()
+        self.is_forked = False  # this is a copy of the session, in a process that was forked
+        self.begun = 0
         self.finished = False
         self.calibration: Calibration = calibrate()
         self.arena.take(1)
@@ -161,15 +141,14 @@ class Session:
         size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
         with self.lock:
             number = self._kernel_number(kernel, profile)
-            dropped = size > self.memory_left
-            if dropped:
-                buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
-            else:
+            kept = self._begin() and size <= self.memory_left
+            if kept:
                 self.memory_left -= size
                 buffer = self.arena.take(size)
-        recording = Recording(
-            number, grid, profile["capacity"], buffer, 0, self.host.path(), dropped
-        )
+            else:
+                buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
+            self.running.begin()
+        recording = Recording(number, grid, profile["capacity"], buffer, 0, self.host.path(), kept)
         if profile["strategy"] == "flush":
             recording.callback = self._flush_callback(recording, profile["block_bytes"])
         recording.start = time.perf_counter_ns()
@@ -180,9 +159,10 @@ class Session:
         end = time.perf_counter_ns()
         recording.callback = None
         with self.lock:
-            if self.finished:
-                return  # the session ended while this launch ran: it is no part of the run
-            if recording.dropped:
+            self.running.end()
+            if self.finished or self.is_forked:
+                return  # the session does not wait for it: it was counted
+            if not recording.kept:
                 self.dropped += 1
                 return
             self.launches.append(
@@ -211,7 +191,7 @@ class Session:
         `options` says what instrumentation did to the kernel."""
         profile = kernel.metadata["profile"]
         with self.lock:
-            if self.finished:
+            if not self._begin():
                 return None
             if self.gpu is None:
                 self.gpu = GPURecorder(self.key.clock_bits)
@@ -227,7 +207,26 @@ class Session:
                 self.dropped += 1
             else:
                 self.memory_left -= recording.taken
+                self.running.begin()
             return recording
+
+    def _begin(self) -> bool:
+        """Whether a launch that begins now is part of the run. One in a forked process is counted
+        there."""
+        if self.is_forked:
+            if self.forked_counts.is_over:
+                leave(self)
+            else:
+                self.forked_counts.add()
+        self.begun += 1
+        return not self.finished and not self.is_forked
+
+    def disown(self) -> None:
+        """Makes this the copy of a session in a process that was just forked: other threads are
+        gone, and what they held."""
+        self.lock = threading.Lock()
+        self.running = Running(self.lock)
+        self.arena, self.gpu, self.is_forked = Arena(), None, True
 
     def _is_plain_turn(self, gpu: GPURecorder, number: int, stream: int) -> bool:
         """Whether a launch runs without records, for its time: each second one of a kernel, but for
@@ -261,6 +260,7 @@ class Session:
         is no part of the run. `launched` is None where nobody knows."""
         with self.lock:
             assert self.gpu is not None
+            self.running.end()
             if launched and not self.finished:
                 self.gpu.end(recording)
             else:
@@ -291,17 +291,22 @@ class Session:
                 known["sample_warps"] = list(self.key.sample_warps)
             if options is not None and self.key.sample_programs > 1:
                 known["sample_programs"] = self.key.sample_programs
-            self.kernels.append(_kernel_model(kernel, profile, known))
+            self.kernels.append(kernel_model(kernel, profile, known))
         return self.kernel_numbers[kernel.key]
 
     def finish(self) -> RawRun:
         """Everything recorded; the session is over."""
+        with self.lock:
+            unfinished = self.running.wait()
+            self.finished = True
         self.pairs.append(clock_pair())
         self.host.close_all()
         with self.lock:
-            self.finished = True
             launches = [_compact(launch) for launch in self.launches]
-            machine: dict[str, object] = _machine()
+            machine: dict[str, object] = machine_facts()
+            forked = self.forked_counts.close()
+            self.dropped += unfinished + forked
+            machine |= {name: n for name, n in ((UNFINISHED, unfinished), (FORKED, forked)) if n}
             gpus: list[GPUClock] = []
             if self.gpu is not None:
                 arrived, gpus = self.gpu.finish(self.memory_left)
@@ -368,45 +373,6 @@ def _check_count(name: str, count: Any) -> int:
     if type(count) is not int or not 1 <= count <= MAX_COUNT:
         raise ProfileError(f"{name} must be an integer in [1, {MAX_COUNT}], got {count!r}")
     return count
-
-
-def _kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any]) -> Kernel:
-    scopes = [
-        Scope(
-            name=entry["name"],
-            path=entry["path"],
-            kind=entry["kind"],
-            fused=entry["fused"],
-            payload=tuple(PayloadField(name=n, kind=k) for n, k in entry["payload"]),
-            file=entry["file"],
-            line=entry["line"],
-        )
-        for entry in profile["scopes"]
-    ]
-    return Kernel(
-        name=kernel.name,
-        key=kernel.key,
-        target=kernel.metadata.get("target", "cpu"),
-        strategy=Strategy(profile["strategy"]),
-        scopes=tuple(scopes),
-        emptied=tuple(profile["emptied"]),
-        units=profile["units"],
-        unit_warps=profile["unit_warps"],
-        payload_slots=profile["payload_slots"],
-        clock_bits=profile["clock_bits"],
-        options={"signature": kernel.metadata.get("signature", ""), **options},
-    )
-
-
-def _machine() -> dict[str, object]:
-    from proton.backends.cpu import llvm
-
-    return {
-        "machine": platform.machine(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "cpu": llvm.host_cpu(),
-    }
 
 
 @dataclass(frozen=True)
@@ -487,7 +453,7 @@ class _HostRecorder:
 def start(name: str, **options: Any) -> Session:
     """Starts the session; one at a time."""
     global _current
-    if _current is not None:
+    if _current is not None and not _current.is_forked:
         raise ProfileError(f"session {_current.name!r} is running; finalize it first")
     _current = Session(name, **options)
     profiling.set_host_recorder(_current.host)
@@ -499,6 +465,11 @@ def finalize() -> RawRun:
     global _current
     if _current is None:
         raise ProfileError("no session is running; call proton.start first")
+    if _current.is_forked:
+        raise ProfileError(
+            f"session {_current.name!r} is that of the process that forked this one, whose run "
+            "counts the launches here; call proton.start for a session of its own"
+        )
     session, _current = _current, None
     profiling.set_host_recorder(None)
     return session.finish()

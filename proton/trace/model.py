@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+# Names in RawRun.machine: how many of the dropped launches were made by forked processes, or still
+# ran when the session ended.
+FORKED, UNFINISHED = "launches in forked processes", "launches that ran on"
+
 
 class Strategy(enum.Enum):
     """What happens when a segment is full."""
@@ -153,5 +157,5 @@ class RawRun:
     kernels: list[Kernel] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     host: list[HostSlice] = field(default_factory=list)
-    dropped_launches: int = 0  # launches that ran but whose records did not fit in memory
+    dropped_launches: int = 0  # launches that ran but left no records
     machine: dict[str, object] = field(default_factory=dict)  # cpu, python, versions: for display

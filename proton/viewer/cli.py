@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proton.base.errors import ProtonError
+from proton.base.words import did_you_mean
 from proton.trace.model import Kernel
 from proton.viewer import terminal
 from proton.viewer.formats import Format, format_of
 from proton.viewer.labels import kernel_labels
 from proton.viewer.run import SIGNATURE, Run
 from proton.viewer.stats import COLUMNS, GROUPS, check_groups
-from proton.viewer.text import as_cells, did_you_mean, printable
+from proton.viewer.text import as_cells, printable
 
 if TYPE_CHECKING:
     import pandas as pd

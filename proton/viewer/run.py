@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, assert_never, cast
 
-from proton.trace.model import Kernel, RawRun
+from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.wire import Kind, State
 from proton.viewer import archive, chrome, tables
 from proton.viewer.files import replacing
@@ -223,9 +223,7 @@ class Run:
         untouched = int(self.launches["untouched"].sum())
         if untouched:
             lines.append(f"{untouched} of {t.programs} programs never began")
-        if t.dropped_launches:
-            lines.append(f"{t.dropped_launches} launches left no records: they did not fit")
-        return lines
+        return lines + self._dropped_launches()
 
     def _warnings(self) -> list[str]:
         lines = self.loss_warnings()
@@ -248,6 +246,17 @@ class Run:
         if emptied:
             lines.append(f"scopes that optimisation left without work: {', '.join(emptied)}")
         return lines
+
+    def _dropped_launches(self) -> list[str]:
+        """A line for each reason why launches left no records."""
+        known = (self.raw.machine.get(name) for name in (FORKED, UNFINISHED))
+        forked, unfinished = (n if isinstance(n, int) else 0 for n in known)
+        reasons = {
+            "they did not fit": self.totals.dropped_launches - forked - unfinished,
+            "they were made by forked processes": forked,
+            "they still ran when the session ended": unfinished,
+        }
+        return [f"{n} launches left no records: {why}" for why, n in reasons.items() if n > 0]
 
     def _clock_warnings(self) -> list[str]:
         """Where times are not to be trusted."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from proton.base.errors import ProtonError
+from proton.base.words import did_you_mean
 from proton.viewer.nesting import Nesting, lanes, nest
 from proton.viewer.tables import SCOPE
-from proton.viewer.text import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd

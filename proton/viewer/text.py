@@ -6,8 +6,6 @@ shows what is not there; a spreadsheet runs a cell that begins as a formula does
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,9 +34,3 @@ def as_cells(table: pd.DataFrame) -> pd.DataFrame:
         if column.dtype in ("category", "object", "str"):
             shown[name] = column.map(lambda value: cell(value) if isinstance(value, str) else value)
     return shown
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean scope?` where one of the known words is close, else nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""

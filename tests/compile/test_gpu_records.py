@@ -317,7 +317,7 @@ def test_functions_that_are_called_record_where_their_caller_does(mode: str) -> 
         room = 64 if mode == "64 bits" else 128  # in shared memory
         assert profile["capacity"] == (MODES[mode].capacity or room), "calls may be any number"
     assert instructions(ptx) == instructions(off.asm["ptx"])
-    bodies = dict(re.findall(r"\.func [^{]*?(\w+)\([^{]*\{(.*?)\n\}", ptx, re.DOTALL))
+    bodies = dict(re.findall(r"\.func [^{]*?([\w$]+)\([^{]*\{(.*?)\n\}", ptx, re.DOTALL))
     clock = "%clock64;" if mode == "64 bits" else "%clock;"
     for name, body in bodies.items():
         assert (clock in body) == (not name.startswith("between")), name

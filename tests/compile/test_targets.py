@@ -9,6 +9,7 @@ import proton.language as tl
 from proton.backends.nvidia import cubin, tools
 from proton.base.errors import PassError, ProtonError
 from proton.base.knobs import knobs
+from proton.base.symbols import mangled
 from proton.base.targets import ARCHITECTURES, GPUTarget
 from proton.compiler import GPUKernel
 from tests.compile import target_kernels
@@ -35,14 +36,14 @@ def declared(ptx: str) -> int:
 def test_a_kernel_compiles_for_every_architecture(case: str, arch: int) -> None:
     kernel = compiled(case, arch)
     assert f"\n.target {CHIPS[arch]}\n" in kernel.asm["ptx"]
-    assert f".visible .entry {case}(" in kernel.asm["ptx"]
+    assert f".visible .entry {mangled(case)}(" in kernel.asm["ptx"]
     code = read_cubin(kernel.asm["cubin"])
     assert (code.machine, code.arch) == (EM_CUDA, arch)
-    assert case in code.functions
-    assert kernel.n_regs == code.registers[case]
+    assert mangled(case) in code.functions
+    assert kernel.n_regs == code.registers[mangled(case)]
     assert 0 < kernel.n_regs <= 255
     if case != "calls":  # where the assembler counts the stack of a call
-        assert kernel.n_spills == code.frames[case] - declared(kernel.asm["ptx"]) == 0
+        assert kernel.n_spills == code.frames[mangled(case)] - declared(kernel.asm["ptx"]) == 0
 
 
 def test_these_are_all_architectures() -> None:
@@ -89,14 +90,14 @@ def test_registers_that_do_not_fit_are_spilled_and_counted() -> None:
     bound = compiled("matmul", maxnreg=24)
     code = read_cubin(bound.asm["cubin"])
     assert free.n_spills == 0
-    assert bound.n_regs == code.registers["matmul"] <= 24
-    assert bound.n_spills >= code.frames["matmul"] > 0  # stored, and loaded at least once
+    assert bound.n_regs == code.registers[mangled("matmul")] <= 24
+    assert bound.n_spills >= code.frames[mangled("matmul")] > 0  # stored, and loaded at least once
 
 
 def test_memory_that_a_print_asks_for_is_no_spill() -> None:
     kernel = compiled("talks")
     code = read_cubin(kernel.asm["cubin"])
-    assert code.frames["talks"] > 0
+    assert code.frames[mangled("talks")] > 0
     assert ".local" in kernel.asm["ptx"]
     assert kernel.n_spills == 0
 

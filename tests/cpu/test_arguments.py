@@ -292,8 +292,8 @@ def test_sizes_are_whatever_counts_as_an_integer(grid: Any) -> None:
     assert x[:64].all()
 
 
-@pytest.mark.parametrize("threads", [0, -1])
-def test_thread_counts_are_positive(threads: int) -> None:
+@pytest.mark.parametrize("threads", [0, -1, 2.5, "4"])
+def test_thread_counts_are_positive(threads: Any) -> None:
     with knobs.scope(num_threads=threads), pytest.raises(LaunchError, match="at least 1"):
         launch(np.zeros(6400, np.float32), 1.0, 6400, grid=(100,))
 

@@ -1,5 +1,6 @@
 """Grids on several threads, and launches from several threads at once."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 import proton
 import proton.language as tl
 from proton import knobs
-from proton.runtime.grid import WorkEstimate, run_grid
+from proton.base.errors import ProtonError
+from proton.runtime.grid import MAX_THREADS, WorkEstimate, run_grid
 from tests.cpu.harness import kernels_of, ordinary
 
 
@@ -126,3 +128,61 @@ def test_workers_end_with_the_thread_that_launched(monkeypatch: pytest.MonkeyPat
         if thread.ident not in before:
             thread.join(timeout=30)
             assert not thread.is_alive()
+
+
+def test_threads_are_no_more_than_programs_and_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[int] = set()
+
+    def launch(programs: int) -> None:
+        seen.clear()
+        run_grid(programs, lambda first, last, thread: seen.add(thread), WorkEstimate(1e9))
+
+    monkeypatch.setenv("PROTON_NUM_THREADS", "100000")
+    with ThreadPoolExecutor(1) as pool:  # whose workers end with it
+        before = threading.active_count()
+        pool.submit(launch, 5).result()
+        assert threading.active_count() - before <= 5
+        assert seen <= set(range(5))
+        pool.submit(launch, 100_000).result()
+        assert threading.active_count() - before <= MAX_THREADS
+        assert max(seen) < MAX_THREADS
+
+
+def test_a_system_without_more_threads_runs_with_those_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As at the end of a process, or where a container allows no more."""
+    monkeypatch.setenv("PROTON_NUM_THREADS", "8")
+    x = np.ones((640, 100), np.float32)
+    out = np.zeros_like(x)
+    started = threading.Thread.start
+    count = 0
+
+    def start(thread: threading.Thread) -> None:
+        nonlocal count
+        count += 1
+        if count > 2:
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    def launch() -> None:
+        monkeypatch.setattr(threading.Thread, "start", start)
+        run_grid(
+            640,
+            lambda first, last, thread: out[first:last].__setitem__(slice(None), x[first:last]),
+            WorkEstimate(1e9),
+        )
+
+    launcher = threading.Thread(target=launch)
+    launcher.start()
+    launcher.join()
+    assert (out == 1).all()
+    assert count > 2
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "many", "2.5"])
+def test_a_count_of_threads_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PROTON_NUM_THREADS", text)
+    rule = f"PROTON_NUM_THREADS='{re.escape(text)}': expected an integer of at least 1"
+    with pytest.raises(ProtonError, match=rule):
+        run_grid(10, lambda *_: None, WorkEstimate(1e9))

@@ -354,7 +354,7 @@ def attribute_of_tuple(n):
     n.shape.foo
 
 
-@rejected("has no name 'lod' (did you mean 'load'?)", "tl.lod", "the names that it has")
+@rejected("has no name 'lod'; did you mean load?", "tl.lod", "the names that it has")
 def unknown_op(n):
     tl.lod(n)
 
@@ -408,28 +408,28 @@ def device_assertion_known_false(n):
 # Names that were meant
 
 
-@rejected("module 'proton.language' has no name 'flaot32' (did you mean 'float32'?)", "tl", "dir")
+@rejected("module 'proton.language' has no name 'flaot32'; did you mean float32?", "tl", "dir")
 def misspelled_dtype(n):
     tl.zeros((4,), tl.flaot32)
 
 
-@rejected("offsest is not defined (did you mean 'offsets'?)", "offsest", "assign it first")
+@rejected("offsest is not defined; did you mean offsets?", "offsest", "assign it first")
 def misspelled_variable(n):
     offsets = n + 1
     offsest + 1  # noqa: F821
 
 
-@rejected("unexpected keyword argument 'maks' (did you mean 'mask'?)", "tl.load", "parameters")
+@rejected("unexpected keyword argument 'maks'; did you mean mask?", "tl.load", "parameters")
 def misspelled_argument(x_ptr):
     tl.load(x_ptr, maks=True)
 
 
-@rejected("a tensor has no attribute 'shap' (did you mean 'shape'?)", "n.shap", "it has dtype")
+@rejected("a tensor has no attribute 'shap'; did you mean shape?", "n.shap", "it has dtype")
 def misspelled_attribute(n):
     n.shap
 
 
-@rejected("tl.range has no argument 'num_stage' (did you mean 'num_stages'?)", "for", "hints are")
+@rejected("tl.range has no argument 'num_stage'; did you mean num_stages?", "for", "hints are")
 def misspelled_range_hint(n):
     for _ in tl.range(n, num_stage=2):
         pass

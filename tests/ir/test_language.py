@@ -174,7 +174,7 @@ def test_globals_of_this_and_other_modules_are_read() -> None:
 
 
 def test_what_a_kernel_reads_is_part_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, values = reads_globals.dependencies()
+    values = reads_globals.dependencies()
     assert values["LIMIT"] == 8
     assert values["Config.BLOCK"] == 32
     assert values["math.pi"] == math.pi

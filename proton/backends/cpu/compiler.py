@@ -11,6 +11,7 @@ from proton.backends.cpu.pipeline import llvm_passes, memref_passes, ttsir_passe
 from proton.backends.stages import CompileResult, Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
+from proton.base.symbols import mangled
 from proton.conversion.allocate_profile import profile_layout
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.triton_pointers_to_llvm import STATUS_ATTRIBUTE
@@ -75,7 +76,7 @@ def _describe(module: Any, fn: DeviceFunction, options: CPUOptions) -> dict[str,
     messages = function.attributes.get(STATUS_ATTRIBUTE, ())
     return {
         "name": fn.__name__,
-        "symbol": fn.__name__ + RANGE_SUFFIX,
+        "symbol": mangled(fn.__name__) + RANGE_SUFFIX,
         "written": sorted(function.attributes[WRITTEN_ATTRIBUTE]),
         "extras": [kind.value for kind in extra_arguments(function)],
         "assertions": [message.value for message in messages],

@@ -7,6 +7,7 @@ from proton.backends.nvidia.ptx import emit_ptx
 from proton.backends.stages import CompileResult, Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
+from proton.base.symbols import mangled
 from proton.base.targets import GPUTarget
 from proton.conversion.allocate_profile import profile_layout
 from proton.dialect.context import mlir_context
@@ -25,7 +26,7 @@ def compile_kernel(
     `label` names the folder of the dumps: each variant of a kernel has one of its own.
     """
     stages, target = Stages(label), options.target
-    with mlir_context(), Assembler(target, fn.__name__) as assembler:
+    with mlir_context(), Assembler(target, fn.__name__, mangled(fn.__name__)) as assembler:
         with stages.timed("frontend"):
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         profiled = options.instrumentation
@@ -45,6 +46,7 @@ def compile_kernel(
             cubin = assembler.finish()
     data = {
         "name": fn.__name__,
+        "symbol": mangled(fn.__name__),
         "target": str(target),
         "num_warps": options.num_warps,
         "num_ctas": options.num_ctas,

@@ -36,15 +36,17 @@ class Assembler:
     """A `ptxas` that starts before there is PTX: half of its time is its own start, which passes
     while the PTX is made. A context: leaving it ends the process, whatever has happened.
 
-    >>> with Assembler(target, "add") as assembler:
+    `name` is the kernel's in errors, `symbol` in the PTX, if that is another one.
+
+    >>> with Assembler(target, "add", "add$") as assembler:
     ...     assembler.feed(ptx)
     ...     cubin = assembler.finish()
     """
 
-    def __init__(self, target: GPUTarget, name: str) -> None:
-        self.name = name
+    def __init__(self, target: GPUTarget, name: str, symbol: str = "") -> None:
+        self.name, self.symbol = name, symbol or name
         self.folder = tempfile.TemporaryDirectory(prefix="proton-")
-        self.result = Path(self.folder.name, f"{name}.cubin")
+        self.result = Path(self.folder.name, "code.cubin")
         command = [str(tools.ptxas(target)), f"-arch={target.facts.chip}", "-v", "-lineinfo"]
         self.process = subprocess.Popen(
             [*command, "/dev/stdin", "-o", str(self.result)],
@@ -86,7 +88,7 @@ class Assembler:
         for warning in _SERIOUS:
             if warning in log:
                 raise PassError(f"ptxas serialises tensor-core instructions of {self.name}: {log}")
-        about = log[log.find(f"Compiling entry function '{self.name}'") :]
+        about = log[log.find(f"Compiling entry function '{self.symbol}'") :]
         registers, spills = _REGISTERS.search(about), _SPILLS.search(about)
         if registers is None or spills is None:
             raise PassError(f"ptxas says nothing about the registers of {self.name}: {log}")

@@ -11,7 +11,7 @@ from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor, layout_of
 
 _ASSERTION = re.compile(
-    r"(?P<file>.*):(?P<line>\d+): in (?P<function>\w+): (?P<text>.*)", re.DOTALL
+    r"(?P<file>.*):(?P<line>\d+): in (?P<function>[^:]+): (?P<text>.*)", re.DOTALL
 )
 
 

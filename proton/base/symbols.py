@@ -1,0 +1,22 @@
+"""Names of functions as symbols of object code.
+
+A kernel may have any name that Python allows. As a symbol that name may be a C function's
+(`malloc`), libdevice's (`__nv_exp`), a word of PTX (`WARP_SZ`), or no symbol at all (`größe`).
+None of those others ends in `$`. What users see has the name as it was written.
+"""
+
+import hashlib
+import re
+
+END = "$"
+# PTX ISA, "Identifiers": implementations take at least 1024 characters; a file's name has 255.
+LONGEST = 200
+_OTHER = re.compile(r"[^A-Za-z0-9_]|^[0-9]")
+
+
+def mangled(name: str) -> str:
+    """The symbol of a function, `add$`: letters, digits and `_` as they are, others as `$code$`."""
+    plain = _OTHER.sub(lambda found: f"${ord(found[0]):x}$", name) or END
+    if len(plain) > LONGEST:
+        plain = plain[:LONGEST] + hashlib.sha256(name.encode(errors="replace")).hexdigest()[:16]
+    return plain + END

@@ -1,0 +1,247 @@
+"""The source text of a function, as it was when the function was made a kernel.
+
+Python does not keep the text of what it runs, and a file may change while a program runs. So the
+lines are taken at once, which costs some microseconds, and what is expensive (cutting the function
+out of them, parsing) waits for its first use. Where the file, or what a notebook keeps in its
+place, may have changed before that, the text is compiled and compared with the code that runs.
+"""
+
+import __future__
+
+import ast
+import functools
+import inspect
+import os
+import textwrap
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+from proton.base.errors import (
+    CompilationError,
+    SourceSpan,
+    UnsupportedLanguageConstruct,
+)
+from proton.base.words import shown
+
+_FUTURE = functools.reduce(
+    lambda flags, name: flags | getattr(__future__, name).compiler_flag,
+    __future__.all_feature_names,
+    0,
+)
+
+
+def _process_start() -> float:
+    """When this process began, in seconds of `time.time()`; 0 where that is not known."""
+    try:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        since_boot = ticks / os.sysconf("SC_CLK_TCK")
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+
+
+_STARTED = _process_start()
+
+
+def _is_older_than_process(file: str) -> bool:
+    """Whether a file is as it was when the process began."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return False
+    return max(status.st_mtime, status.st_ctime) < _STARTED
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
+    (lambda fn: hasattr(fn, "source_key"), "a kernel already", "decorate a function once"),
+    (inspect.isclass, "a class", "decorate functions that stand outside of it"),
+    (inspect.ismethod, "a method", "write a function outside of the class"),
+    (
+        lambda fn: isinstance(fn, staticmethod | classmethod | property),
+        "a method",
+        "write a function outside of the class, or put @staticmethod above @proton.jit",
+    ),
+    (
+        lambda fn: isinstance(fn, functools.partial),
+        "a functools.partial",
+        "decorate the function itself, and give what is bound as arguments or constexprs",
+    ),
+    (inspect.isbuiltin, "a function of C, which has no source", "write a def"),
+    (inspect.iscoroutinefunction, "a coroutine", "leave async out"),
+    (inspect.isasyncgenfunction, "an asynchronous generator", "leave async and yield out"),
+    (inspect.isgeneratorfunction, "a generator", "store results through pointers, without yield"),
+)
+
+
+def _place(fn: Any) -> SourceSpan | None:
+    """Where a function is written, if it is one of Python's."""
+    code = getattr(fn, "__code__", None)
+    return code and SourceSpan(file=code.co_filename, line=code.co_firstlineno)
+
+
+def check_function(fn: Any) -> None:
+    """Raises UnsupportedLanguageConstruct unless a kernel can be made of it: a function that was
+    written with `def`."""
+    for holds, kind, hint in _KINDS:
+        if holds(fn):
+            name = getattr(fn, "__name__", "") or shown(fn)
+            raise UnsupportedLanguageConstruct(
+                f"a kernel is a function, written with def: {name} is {kind}",
+                _place(fn),
+                hint,
+            )
+    if not isinstance(fn, types.FunctionType):
+        raise UnsupportedLanguageConstruct(
+            f"a kernel is a function, written with def: got {shown(fn)}, of type "
+            f"{type(fn).__name__}",
+            hint="decorate a plain function",
+        )
+
+
+class Source:
+    """The text of a function; `file` is as Python names it."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        plain = inspect.unwrap(fn)
+        self.name = fn.__name__
+        self.code: types.CodeType = plain.__code__
+        self.file: str = self.code.co_filename
+        self._problem = ""
+        self._lines: list[str] = []
+        self._start = 0
+        try:
+            self._lines, self._start = inspect.findsource(plain)
+        except (OSError, TypeError, SyntaxError) as problem:
+            self._problem = str(problem)
+        self._is_trusted = _is_older_than_process(self.file)
+
+    @functools.cached_property
+    def _block(self) -> tuple[str, int, int]:
+        """Dedented text, its first line number, the columns that dedenting took away."""
+        if self._problem:
+            raise UnsupportedLanguageConstruct(
+                f"the source of {self.name} cannot be read ({self._problem})",
+                hint="define the kernel in a file",
+            )
+        lines = inspect.getblock(self._lines[self._start :])
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        return textwrap.dedent("".join(lines)), self._start + 1, indent
+
+    @property
+    def first_line(self) -> int:
+        """The number of its first line: that of a decorator, if it has any."""
+        return self._block[1]
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines of the file."""
+        return self._lines
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The text from `def` on, dedented; decorators are no part of it."""
+        block, first, _ = self._block
+        return "".join(block.splitlines(keepends=True)[self.tree.lineno - first :])
+
+    @functools.cached_property
+    def tree(self) -> ast.FunctionDef:
+        """The AST, with line and column numbers as in the file."""
+        text, first, indent = self._block
+        span = SourceSpan(file=self.file, line=first, lines=self._lines)
+        try:
+            self._check(span)
+        except RecursionError:
+            raise CompilationError(
+                f"the source of {self.name} nests too deeply for the compiler",
+                span,
+                "give parts of its expressions names of their own",
+            ) from None
+        if self.code.co_name == "<lambda>":
+            raise UnsupportedLanguageConstruct(
+                "a kernel is a function, written with def: this one is a lambda",
+                span,
+                "write it as a def",
+            )
+        try:
+            tree = ast.parse("\n" * (first - 1) + text).body[0]
+        except (SyntaxError, IndexError) as error:
+            raise UnsupportedLanguageConstruct(
+                f"the source of {self.name} does not stand alone "
+                f"({getattr(error, 'msg', 'it is empty')})",
+                span,
+                hint="write the kernel as a plain def",
+            ) from None
+        if not isinstance(tree, ast.FunctionDef):
+            raise UnsupportedLanguageConstruct(
+                f"a kernel is a def, got {type(tree).__name__.lower()}",
+                span,
+                hint="write the kernel as a plain def",
+            )
+        if indent:
+            _indent(tree, indent)
+        return tree
+
+    def _check(self, span: SourceSpan) -> None:
+        """Raises CompilationError where the text is not that of the code that Python runs."""
+        if self._is_trusted:
+            return
+        known = _definitions(self.file, tuple(self._lines), self.code.co_flags & _FUTURE)
+        if (self.code.co_firstlineno, code_text(self.code)) not in known:
+            raise CompilationError(
+                f"the source of {self.name} is not what Python read: {self.file} was changed "
+                "before the kernel was made",
+                span,
+                "start the program again",
+            )
+
+
+@functools.lru_cache(maxsize=16)
+def _definitions(file: str, lines: tuple[str, ...], flags: int) -> frozenset[tuple[int, str]]:
+    """(line, code) of all functions in a text. It is compiled as a whole, because what a method
+    call becomes depends on the imports around it, and statement by statement, as notebooks do."""
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        tree = ast.parse("".join(lines))
+        units = [tree, *(ast.Module([statement], type_ignores=[]) for statement in tree.body)]
+        open_ = [compile(u, file, "exec", flags=flags, dont_inherit=True) for u in units]
+    except (SyntaxError, ValueError):
+        return frozenset()
+    found = set()
+    while open_:
+        code = open_.pop()
+        found.add((code.co_firstlineno, code_text(code)))
+        open_ += [part for part in code.co_consts if isinstance(part, types.CodeType)]
+    return frozenset(found)
+
+
+def code_text(code: types.CodeType) -> str:
+    """What a code object does, as text: equal for equal code, wherever it was defined."""
+    parts = [
+        code.co_code.hex(),
+        repr((code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)),
+        repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)),
+        *map(_constant_text, code.co_consts),
+    ]
+    return "\n".join(parts)
+
+
+def _constant_text(value: Any) -> str:
+    if isinstance(value, types.CodeType):
+        return code_text(value)
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_constant_text, value))})"
+    if isinstance(value, frozenset):  # whose order is another one in each process
+        return f"{{{', '.join(sorted(map(_constant_text, value)))}}}"
+    return repr(value)
+
+
+def _indent(tree: ast.AST, by: int) -> None:
+    """Moves all columns to the right."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
+            node.col_offset += by
+            if node.end_col_offset is not None:
+                node.end_col_offset += by

@@ -1,0 +1,249 @@
+"""What a kernel reads of the Python around it: globals, closures, attributes, and what is in them.
+
+Compiled code holds these values. So the key of the disk cache describes them (`describe`), and
+each launch compares those that may change with what they were (`Link`).
+"""
+
+import dis
+import enum
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from proton.language.source import code_text
+from proton.language.types import constexpr, dtype, unwrap
+
+_DEEPEST = 16  # objects inside of objects that are described
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+_PLAIN = (bool, int, float, complex, str, bytes, enum.Enum, dtype, type(None))
+_CONTAINERS = (tuple, list, dict, set, frozenset)
+
+
+class Namespace(Protocol):
+    """Where a name is looked up again at each launch; a dict is one."""
+
+    def get(self, name: str, /) -> Any: ...
+
+
+Link = tuple[Namespace, str, Any]  # where, the name, what it was
+
+
+class Closure:
+    """The variables of the functions around a function."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        cells = getattr(fn, "__closure__", None) or ()
+        names = fn.__code__.co_freevars if cells else ()
+        self.cells = dict(zip(names, cells, strict=True))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.cells
+
+    def __getitem__(self, name: str) -> Any:
+        """Raises KeyError for one that has no value yet."""
+        try:
+            return self.cells[name].cell_contents
+        except ValueError:
+            raise KeyError(name) from None
+
+    def get(self, name: str) -> Any:
+        """The value now; None where it has none."""
+        try:
+            return self.cells[name].cell_contents
+        except ValueError:
+            return None
+
+
+class _Attributes:
+    """The attributes of an object or a class, those that it inherits included."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def get(self, name: str) -> Any:
+        return getattr(self.owner, name, None)
+
+
+class _Text(str):
+    """A description, which is shown without quotes."""
+
+    __repr__ = str.__str__
+
+
+class _Contents:
+    """What is in an object that may change in place: its description, as one and the same text as
+    long as it does not."""
+
+    def __init__(self, namespace: Namespace, name: str) -> None:
+        self.namespace = namespace
+        self.text = _Text(describe(namespace.get(name)))
+
+    def get(self, name: str) -> str:
+        text = describe(self.namespace.get(name))
+        return self.text if text == self.text else _Text(text)
+
+
+def is_mutable(value: Any) -> bool:
+    """Whether a value may change and stay the same object."""
+    value = unwrap(value)
+    if isinstance(value, tuple | frozenset):
+        return any(map(is_mutable, value))
+    return not (
+        isinstance(value, (*_PLAIN, *_FUNCTIONS))
+        or hasattr(value, "source_key")
+        or hasattr(value, "__wrapped__")
+        or inspect.ismodule(value)
+        or inspect.isclass(value)
+    )
+
+
+def is_of_language(value: Any) -> bool:
+    """Whether a value is part of the language: those never change."""
+    if inspect.ismodule(value):
+        return value.__name__ == "proton" or value.__name__.startswith("proton.language")
+    if inspect.isclass(value):
+        return value.__module__.startswith("proton.language")
+    is_function = hasattr(value, "source_key") or hasattr(value, "__wrapped__")
+    return type(value).__module__.startswith("proton.language") and not (
+        is_function or isinstance(value, (constexpr, *_PLAIN))
+    )
+
+
+def python_function(value: Any) -> types.FunctionType | None:
+    """The function that a value is, or wraps."""
+    plain = value if isinstance(value, types.FunctionType) else getattr(value, "__wrapped__", None)
+    return plain if isinstance(plain, types.FunctionType) else None
+
+
+def link(namespace: Namespace, name: str) -> Link:
+    """What a launch compares for a name that a kernel reads."""
+    value = namespace.get(name)
+    if is_mutable(value):
+        contents = _Contents(namespace, name)
+        return contents, name, contents.text
+    return namespace, name, value
+
+
+def resolve(
+    chain: tuple[str, ...], names: Mapping[str, Any], closure: Closure
+) -> tuple[list[Link], Any]:
+    """(what to compare, the value) of `name.attribute...`; raises KeyError where the name is
+    nowhere, and for what is of the language."""
+    root, *attributes = chain
+    namespace: Any = closure if root in closure else names
+    value = namespace[root]
+    places: list[tuple[Any, str, Any]] = [(namespace, root, value)]
+    for name in attributes:
+        if is_of_language(value):
+            break
+        owner = unwrap(value)
+        if isinstance(owner, (*_PLAIN, *_CONTAINERS)) or hasattr(owner, "source_key"):
+            break
+        try:
+            value = getattr(owner, name)
+        except AttributeError:
+            break
+        places.append((vars(owner) if inspect.ismodule(owner) else _Attributes(owner), name, value))
+    if is_of_language(value):
+        raise KeyError(".".join(chain))
+    # Of what is only on the way to the value, it is enough that it stays the same object.
+    *passed, (namespace, name, value) = places
+    return [*passed, link(namespace, name)], value
+
+
+def describe(value: Any, seen: tuple[Any, ...] = ()) -> str:
+    """A text that differs where values do; of an object it tells the attributes."""
+    value = unwrap(value)
+    if isinstance(value, _PLAIN):
+        return value.mangle() if isinstance(value, dtype) else f"{_kind(value)}{value!r}"
+    if any(value is other for other in seen) or len(seen) > _DEEPEST:
+        return "..."
+    seen = (*seen, value)
+    if hasattr(value, "source_key"):
+        return str(value.source_key(seen))
+    if isinstance(value, dict):
+        items = [f"{describe(k, seen)}: {describe(v, seen)}" for k, v in value.items()]
+        return f"{_kind(value)}{{{', '.join(items)}}}"
+    if isinstance(value, _CONTAINERS):
+        elements = [describe(element, seen) for element in value]
+        if isinstance(value, set | frozenset):  # whose order is another one in each process
+            elements.sort()
+        return f"{_kind(value)}[{', '.join(elements)}]"
+    return _describe_object(value, seen)
+
+
+def _describe_object(value: Any, seen: tuple[Any, ...]) -> str:
+    if inspect.ismodule(value) or inspect.isclass(value):
+        return f"{type(value).__name__} {getattr(value, '__module__', '')}.{value.__name__}"
+    if inspect.ismethod(value):
+        return f"{describe(value.__self__, seen)}.{describe(value.__func__, seen)}"
+    if (plain := python_function(value)) is not None:
+        return _describe_function(plain, seen)
+    if hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
+        return f"{_kind(value)}{id(value)}"  # no kernel reads it
+    slots = [n for c in type(value).__mro__ for n in getattr(c, "__slots__", ())]
+    attributes = {n: getattr(value, n) for n in slots if isinstance(n, str) and hasattr(value, n)}
+    attributes |= getattr(value, "__dict__", {})
+    if attributes:
+        return f"{_kind(value)}({describe(attributes, seen)})"
+    return f"{_kind(value)}{value!r}"
+
+
+def _kind(value: Any) -> str:
+    """The type of a value, unless its text says that already."""
+    kind = type(value)
+    if kind in (bool, int, float, complex, str, bytes, type(None), list, dict):
+        return ""
+    return kind.__name__ if kind in _CONTAINERS else f"{kind.__module__}.{kind.__qualname__} "
+
+
+def _describe_function(fn: types.FunctionType, seen: tuple[Any, ...]) -> str:
+    """Of a Python function that runs while compiling: its code, and what this reads."""
+    values = {
+        name: describe(value, seen)
+        for namespace, name in _globals_read(fn)
+        if not is_of_language(value := namespace.get(name))
+        and (not is_mutable(value) or python_function(value) is not None)
+    }
+    defaults = describe((fn.__defaults__, fn.__kwdefaults__), seen)
+    return f"{code_text(fn.__code__)} {defaults} {sorted(values.items())}"
+
+
+def _globals_read(fn: types.FunctionType) -> Iterator[tuple[Any, str]]:
+    """(namespace, name) of what a Python function reads and does not assign."""
+    closure = Closure(fn)
+    ops = [(op.opname, op.argval) for op in dis.get_instructions(fn.__code__)]
+    assigned = {name for op, name in ops if op in ("STORE_GLOBAL", "STORE_DEREF")}
+    for name in dict.fromkeys(name for op, name in ops if op in ("LOAD_GLOBAL", "LOAD_DEREF")):
+        if name in assigned:
+            continue
+        if name in closure:
+            yield closure, name
+        elif name in fn.__globals__:
+            yield fn.__globals__, name
+
+
+def python_links(fn: types.FunctionType, seen: tuple[Any, ...] = ()) -> list[Link]:
+    """What to compare of a Python function that runs while compiling, and of those that it calls.
+    What it may keep for itself (a list, a dict) is its own affair."""
+    found: list[Link] = []
+    for namespace, name in _globals_read(fn):
+        value = namespace.get(name)
+        plain = python_function(value)
+        if plain is not None:
+            found.append((namespace, name, value))
+            if plain is not fn and plain not in seen:
+                found += python_links(plain, (*seen, fn))
+        elif not is_mutable(value) and not inspect.ismodule(value) and not inspect.isclass(value):
+            found.append((namespace, name, value))
+    return found
+
+
+def has_changed(now: Any, before: Any) -> bool:
+    """Whether a value that a kernel read is another one now."""
+    if now is before:
+        return False
+    if isinstance(unwrap(before), (*_PLAIN, tuple, frozenset)):
+        return describe(now) != describe(before)
+    return True

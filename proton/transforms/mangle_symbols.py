@@ -1,0 +1,29 @@
+"""Gives functions symbols that mean nothing to anybody else: `@add` becomes `@add$`
+(proton/base/symbols.py)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.base.symbols import mangled
+from proton.dialect.mlir import ir
+from proton.dialect.walk import functions, ops_named
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class MangleSymbols(Pass):
+    """Renames every function that has a body, and the calls of it."""
+
+    name: ClassVar[str] = "mangle-symbols"
+
+    def run(self, module: Any) -> None:
+        names = {}
+        for function in functions(module):
+            name = function.attributes["sym_name"].value
+            names[name] = mangled(name)
+            function.attributes["sym_name"] = ir.StringAttr.get(names[name])
+        for call in ops_named(module, "func.call"):
+            callee = names.get(call.attributes["callee"].value)
+            if callee is not None:
+                call.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)

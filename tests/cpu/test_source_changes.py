@@ -1,0 +1,396 @@
+"""Code runs as it was when the kernel was made: files, closures, globals and objects that change
+afterwards are either without effect or an error, never other code."""
+
+import ast
+import importlib.util
+import itertools
+import linecache
+import os
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton import CompilationError, LaunchError, UnsupportedLanguageConstruct
+
+HEAD = "import proton, proton.language as tl\n"
+KERNEL = HEAD + "@proton.jit\ndef kernel(o):\n    tl.store(o, {value})\n"
+_names = (f"changing_{number}" for number in itertools.count())
+
+
+def load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(next(_names), path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stored(kernel: Any, *arguments: Any) -> float:
+    out = np.zeros(1, np.float32)
+    kernel[(1,)](out, *arguments)
+    return float(out[0])
+
+
+# Files
+
+
+def test_a_file_that_changes_before_the_first_launch(tmp_path: Path) -> None:
+    """Of a kernel, and of a callee in another module; the new text does not even have a kernel."""
+    helper, path = tmp_path / "helper.py", tmp_path / "kernels.py"
+    helper.write_text(HEAD + "@proton.jit\ndef twice(x):\n    return x * 2\n")
+    path.write_text(KERNEL.format(value="twice(tl.load(o) + 1.0)"))
+    module = load(path)
+    module.twice = load(helper).twice
+    for file in (helper, path):
+        file.write_text("# nothing\n" * 3)
+    linecache.checkcache()
+    assert stored(module.kernel) == 2
+    assert "twice(tl.load(o) + 1.0)" in module.kernel.src
+
+
+def test_a_file_that_changes_while_it_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.py"
+    edited = KERNEL.format(value=-99.0)
+    change = f"import pathlib\npathlib.Path({str(path)!r}).write_text({edited!r})\n"
+    path.write_text(KERNEL.format(value=1.0).replace("@proton", change + "@proton"))
+    module = load(path)
+    with pytest.raises(CompilationError, match=r"is not what Python read.*was changed"):
+        stored(module.kernel)
+
+
+def test_an_error_shows_the_line_that_was_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.py"
+    path.write_text(KERNEL.format(value="nowhere"))
+    module = load(path)
+    path.write_text("# another line\n" * 9)
+    linecache.checkcache()
+    with pytest.raises(CompilationError, match=r"(?s)tl\.store\(o, nowhere\)\n *\^\^\^"):
+        stored(module.kernel)
+
+
+def cell(name: str, text: str, by_statement: bool = False) -> dict[str, Any]:
+    """Runs a text as a notebook does: its lines are in the cache of lines alone."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    namespace: dict[str, Any] = {}
+    for statement in ast.parse(text).body if by_statement else [ast.parse(text)]:
+        unit = ast.Module([statement], []) if by_statement else statement
+        exec(compile(unit, name, "exec"), namespace)
+    return namespace
+
+
+def test_cells_of_a_notebook() -> None:
+    name = "<cell-1>"
+    first = cell(name, KERNEL.format(value=1.0))["kernel"]
+    second = cell(name, KERNEL.format(value=2.0))["kernel"]
+    assert (stored(second), stored(first)) == (2, 1)
+    alone = cell("<cell-2>", "x = 1\n" + KERNEL.format(value=4.0) + "y = 1\n", by_statement=True)
+    assert stored(alone["kernel"]) == 4
+    namespace: dict[str, Any] = {}
+    exec(compile(KERNEL.format(value=3.0), name, "exec"), namespace)  # the lines are the second's
+    with pytest.raises(CompilationError, match="is not what Python read"):
+        stored(namespace["kernel"])
+
+
+def test_code_without_a_text() -> None:
+    namespace: dict[str, Any] = {}
+    exec(KERNEL.format(value=1.0), namespace)
+    with pytest.raises(UnsupportedLanguageConstruct, match="cannot be read"):
+        stored(namespace["kernel"])
+
+
+# Values
+
+
+class Settings:
+    SCALE = tl.constexpr(2.0)
+
+
+class Derived(Settings):
+    pass
+
+
+class Options:
+    def __init__(self) -> None:
+        self.scale, self.inner = 2.0, types.SimpleNamespace(deep={0: 2.0})
+
+
+LATE: Any = None
+CONTAINER = tl.constexpr([2.0])
+TABLE = tl.constexpr({"scale": 2.0})
+OPTIONS = tl.constexpr(Options())
+MODULE = types.ModuleType("settings")
+MODULE.SCALE = tl.constexpr(2.0)  # type: ignore[attr-defined]
+FACTOR = 2.0
+
+
+def plain_python() -> float:
+    return FACTOR
+
+
+@proton.constexpr_function
+def computed() -> float:
+    return plain_python()
+
+
+@proton.jit
+def reads_late(o):
+    tl.store(o, 2.0 if LATE is None else 3.0)
+
+
+@proton.jit
+def reads_inherited(o):
+    tl.store(o, Derived.SCALE)
+
+
+@proton.jit
+def reads_container(o):
+    tl.store(o, CONTAINER[0])
+
+
+@proton.jit
+def reads_table(o):
+    tl.store(o, TABLE["scale"])
+
+
+@proton.jit
+def reads_object(o):
+    tl.store(o, OPTIONS.scale)
+
+
+@proton.jit
+def reads_deep(o):
+    tl.store(o, OPTIONS.inner.deep[0])
+
+
+@proton.jit
+def reads_module(o):
+    tl.store(o, MODULE.SCALE)
+
+
+@proton.jit
+def reads_function(o):
+    tl.store(o, computed())
+
+
+@proton.jit
+def calls_reader(o):
+    reads_object(o)
+
+
+def rebind(name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    return lambda patch: patch.setitem(globals(), name, value)
+
+
+CHANGES: dict[str, tuple[Any, Callable[[pytest.MonkeyPatch], Any]]] = {
+    "a name that was None": (reads_late, rebind("LATE", tl.constexpr(1))),
+    "an inherited attribute": (
+        reads_inherited,
+        lambda patch: patch.setattr(Settings, "SCALE", tl.constexpr(3.0)),
+    ),
+    "another class": (reads_inherited, rebind("Derived", type("Derived", (), {"SCALE": 3.0}))),
+    "an element": (reads_container, lambda patch: patch.setattr(CONTAINER, "value", [3.0])),
+    "an entry": (reads_table, lambda patch: patch.setitem(TABLE.value, "scale", 3.0)),
+    "an attribute": (reads_object, lambda patch: patch.setattr(OPTIONS.value, "scale", 3.0)),
+    "an attribute, of a callee": (
+        calls_reader,
+        lambda patch: patch.setattr(OPTIONS.value, "scale", 3.0),
+    ),
+    "an object in an object": (
+        reads_deep,
+        lambda patch: patch.setitem(OPTIONS.value.inner.deep, 0, 3.0),
+    ),
+    "an attribute of a module": (
+        reads_module,
+        lambda patch: patch.setattr(MODULE, "SCALE", tl.constexpr(3.0)),
+    ),
+    "another module": (reads_module, rebind("MODULE", types.SimpleNamespace(SCALE=3.0))),
+    "a global of a Python function": (reads_function, rebind("FACTOR", 3.0)),
+    "a Python function": (reads_function, rebind("plain_python", lambda: 3.0)),
+}
+
+
+@pytest.fixture(params=CHANGES)
+def change(request: pytest.FixtureRequest) -> Any:
+    return CHANGES[request.param]
+
+
+def test_what_a_kernel_read_must_not_change(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, apply = change
+    key = kernel.source_key()
+    assert stored(kernel) == stored(kernel) == 2
+    apply(monkeypatch)
+    with pytest.raises(LaunchError, match=r"was .* when the kernel was compiled and is .* now"):
+        stored(kernel)
+    assert kernel.source_key() != key, "another process would take the compiled code"
+    monkeypatch.undo()
+    assert stored(kernel) == 2
+    assert kernel.source_key() == key
+
+
+def variables_of_a_function() -> tuple[Any, Any, Callable[[Any], None]]:
+    c: Any = tl.constexpr(2.0)
+
+    @proton.jit
+    def kernel(o):
+        tl.store(o, c)
+
+    @proton.jit
+    def caller(o):
+        kernel(o)
+
+    def change(value: Any) -> None:
+        nonlocal c
+        c = value
+
+    return kernel, caller, change
+
+
+def test_variables_of_the_function_around() -> None:
+    kernel, caller, change = variables_of_a_function()
+    assert stored(kernel) == stored(caller) == 2
+    change(tl.constexpr(2.0))  # the same value
+    assert stored(kernel) == stored(caller) == 2
+    change(tl.constexpr(5.0))
+    for reader in (kernel, caller):
+        with pytest.raises(LaunchError, match=r"c was constexpr\[2.0\] when"):
+            stored(reader)
+
+
+def test_a_variable_that_has_no_value_yet() -> None:
+    @proton.jit
+    def kernel(o):
+        tl.store(o, later)
+
+    with pytest.raises(CompilationError, match="later is not defined"):
+        stored(kernel)
+    later = tl.constexpr(4.0)
+    assert stored(kernel) == 4
+
+
+def test_defaults_are_those_of_the_definition() -> None:
+    """Two functions of one text and place, which differ in what their defaults were."""
+
+    def make(default: Any) -> Any:
+        @proton.jit
+        def helper(x, factor=default):
+            return x * factor.scale
+
+        @proton.jit
+        def kernel(o):
+            tl.store(o, helper(1.0))
+
+        default = None  # is no part of the code
+        return kernel
+
+    options = Options()
+    first, second = make(options), make(types.SimpleNamespace(scale=3.0))
+    assert (stored(first), stored(second)) == (2, 3)
+    assert first.source_key() != second.source_key()
+    options.scale = 5.0
+    with pytest.raises(LaunchError, match=r"factor was .*2\.0.* when"):
+        stored(first)
+
+
+def test_another_variant_does_not_make_a_change_unseen() -> None:
+    c: Any = tl.constexpr(4.0)
+
+    @proton.jit
+    def kernel(o, N: tl.constexpr):
+        tl.store(o, c)
+
+    assert stored(kernel, 1) == 4
+    c = tl.constexpr(5.0)
+    for compiles in (lambda: kernel.warmup(tl.float32, 2), lambda: stored(kernel, 3)):
+        with pytest.raises(LaunchError, match=r"c was constexpr\[4\.0\] when"):
+            compiles()
+    with pytest.raises(LaunchError):
+        stored(kernel, 1)
+
+
+def test_a_mistake_that_was_mended_is_compiled() -> None:
+    """What a compilation read that failed is in no code."""
+    c: Any = 4.0
+
+    @proton.jit
+    def kernel(o):
+        tl.store(o, c)
+
+    with pytest.raises(CompilationError, match=r"write `c = tl.constexpr\(4\.0\)`"):
+        stored(kernel)
+    c = tl.constexpr(c)
+    assert stored(kernel) == 4
+
+
+MEMO: dict[str, float] = {}
+
+
+@proton.constexpr_function
+def remembers(x):
+    return MEMO.setdefault("x", x)
+
+
+@proton.jit
+def reads_memo(o):
+    tl.store(o, remembers(2.0))
+
+
+def test_what_a_python_function_keeps_for_itself_may_change() -> None:
+    assert stored(reads_memo) == 2
+    MEMO["y"] = 1.0
+    assert stored(reads_memo) == 2
+
+
+def test_an_object_as_an_argument_is_what_it_is_now() -> None:
+    @proton.jit
+    def kernel(o, OPTIONS: tl.constexpr):
+        tl.store(o, OPTIONS.scale)
+
+    options = Options()
+    assert stored(kernel, options) == 2
+    options.scale = 3.0
+    assert stored(kernel, options) == 3
+    assert stored(kernel, Options()) == 2
+
+
+SETS = """
+import proton
+import proton.language as tl
+
+@proton.constexpr_function
+def known(name):
+    return name in {"one", "two", "three", "four"}
+
+NAMES = tl.constexpr(frozenset(("five", "six", "seven")))
+
+@proton.jit
+def kernel(o):
+    tl.store(o, known("one") and "six" in NAMES)
+
+print(kernel.source_key())
+"""
+
+
+def test_a_key_is_the_same_in_each_process(tmp_path: Path) -> None:
+    path = tmp_path / "sets.py"
+    path.write_text(SETS)
+    root = str(Path(proton.__file__).parents[1])
+    keys = {
+        subprocess.run(
+            [sys.executable, path],
+            env={**os.environ, "PYTHONPATH": root, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(keys) == 1
