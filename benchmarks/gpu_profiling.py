@@ -314,8 +314,7 @@ def in_turns(x_ptr: torch.Tensor, out: torch.Tensor, programs: int) -> Launch:
 
 
 def host_table() -> Table:
-    """us a launch on the host without and with records, by grid, stream and strategy. 100 launches
-    come first: a session sends those that it begins with one by one."""
+    """us a launch on the host without and with records, by grid, stream and strategy."""
     table = Table("grid", "stream", "strategy", "off, us", "profiled", "added", title="host")
     x = torch.rand(4096 * 256, device="cuda")
     own = torch.cuda.Stream()
@@ -376,9 +375,10 @@ def stream_table() -> Table:
                 on = median_us(launch)
             found = []
             for _ in range(5):
-                with proton.profile("kernel", strategy=strategy), unsent():
-                    pair_us(lambda: None)
-                    found.append(pair_us(launch))
+                with proton.profile("kernel", strategy=strategy):
+                    times(3, launch)
+                    with unsent():
+                        found.append(pair_us(launch))
             kernel = statistics.median(found)
         where = "default" if stream is None else "its own"
         times_ = [f"{us:.2f}" for us in (off, kernel, on, on - kernel)]
@@ -388,8 +388,8 @@ def stream_table() -> Table:
 
 @contextlib.contextmanager
 def unsent() -> Iterator[None]:
-    """Launches get their buffers, and nothing else is asked of the driver."""
-    send, Ring.send = Ring.send, lambda *_: None
+    """Launches get buffers, one after the other the same ones, and nobody fetches them."""
+    send, Ring.send = Ring.send, lambda ring, piece, *_: ring.give_back(piece)
     try:
         yield
         torch.cuda.synchronize()

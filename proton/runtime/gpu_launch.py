@@ -135,7 +135,8 @@ class GPULauncher:
             if session.key not in variant.twins:
                 self._instrument(session, variant, device, described, options)
             if all(sizes):
-                return _launch_profiled(variant, session, device, stream, sizes, passed)
+                twin = variant.twins[session.key]
+                return _launch_profiled(variant, twin, session, device, stream, sizes, passed)
         elif all(sizes):
             variant.launch(*sizes, stream, *passed)
         return variant.kernel
@@ -260,6 +261,7 @@ class GPULauncher:
 
 def _launch_profiled(
     plain: _Variant,
+    twin: _Twin,
     session: sessions.Session,
     device: int,
     stream: int,
@@ -270,7 +272,6 @@ def _launch_profiled(
     if not hasattr(_thread, "has_context"):
         cuda.enter_primary_context(device)
         _thread.has_context = True
-    twin = plain.twins[session.key]
     kernel, recording = twin.variant.kernel, None
     if kernel.metadata["profile"] is not None:
         recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
@@ -425,9 +426,11 @@ def launch($grid, {parameters}*$rest, {options}**$unknown):
         return $variant.kernel
     $session = $sessions._current
     if $session is not None:
-        if $session.key not in $variant.twins:
+        $twin = $variant.twins.get($session.key)
+        if $twin is None:
             return $long_way($grid, {bound}, $rest, $unknown)
-        return $profiled($variant, $session, $device, $stream($device), ($x, $y, $z), ({listed}))
+        $place = $device, $stream($device), ($x, $y, $z)
+        return $profiled($variant, $twin, $session, *$place, ({listed}))
     try:
         $variant.launch($x, $y, $z, $stream($device), {values})
     except $StructError:  # a size that is no integer: the check says so
