@@ -127,7 +127,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
     """(cycles of the outer slice, mean cycles of the inner ones)"""
     kernel = _compiled(device, clock_bits, inner)
     profile = kernel.metadata["profile"]
-    function = cuda.load(kernel.asm["cubin"], kernel.name, kernel.shared)
+    function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
     stream, size = cuda.new_stream(), profile["block_bytes"]
     queue = cuda.Queue()
     memory = cuda.allocate_device(size + 4 * _THREADS)

@@ -18,6 +18,12 @@ from proton.runtime import cuda
 STREAM = 0x5EED
 
 
+def check_loadable(cubin: bytes, name: str) -> None:
+    """What `cuModuleGetFunction` wants: an ELF file with a function of that name."""
+    assert cubin[:4] == b"\x7fELF"
+    assert b"\0" + name.encode() + b"\0" in cubin, f"no symbol {name}"
+
+
 @dataclass
 class Launch:
     """One call of `cuLaunchKernelEx`."""
@@ -58,7 +64,7 @@ class FakeDriver:
         monkeypatch.setattr(cuda, "launch_function", lambda: function)
 
     def _load(self, cubin: bytes, name: str, shared: int) -> int:
-        assert cubin[:4] == b"\x7fELF"
+        check_loadable(cubin, name)
         self.loaded.append((name, shared))
         return 100 + len(self.loaded)
 

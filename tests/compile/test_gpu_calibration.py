@@ -9,6 +9,7 @@ import pytest
 from proton.base.targets import GPUTarget
 from proton.runtime import cuda, gpu_calibration
 from proton.trace import wire
+from tests.compile.fake_cuda import check_loadable
 
 CAPACITY, WARPS = 64, 4
 PLAIN, NESTED, INNER = 78_000, 94_000, 43  # cycles of the outer slices, and of the inner ones
@@ -25,22 +26,20 @@ class Device:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(cuda, "target_of", lambda device: GPUTarget("cuda", 90))
-        monkeypatch.setattr(cuda, "load", lambda code, name, shared: 1)
-        monkeypatch.setattr(cuda, "new_stream", lambda: 1)
-        monkeypatch.setattr(cuda, "memory_pool", lambda device: 1)
+        monkeypatch.setattr(cuda, "load", lambda code, name, _: check_loadable(code, name) or 1)
+        monkeypatch.setattr(cuda, "new_stream", lambda: self.allocate(1))
+        monkeypatch.setattr(cuda, "release_stream", self.memory.pop)
         monkeypatch.setattr(cuda, "Queue", lambda: self)
-        monkeypatch.setattr(cuda, "allocate_host", lambda size: self.allocate(1, size, 1))
-        monkeypatch.setattr(cuda, "release_host", self.memory.pop)
+        for name in ("host", "device"):
+            monkeypatch.setattr(cuda, f"allocate_{name}", self.allocate)
+            monkeypatch.setattr(cuda, f"release_{name}", self.memory.pop)
         monkeypatch.setattr(cuda, "launch_once", self.launch)
         monkeypatch.setattr(cuda, "synchronize", lambda device: None)
 
-    def allocate(self, pool: int, size: int, stream: int) -> int:
+    def allocate(self, size: int) -> int:
         block = ctypes.create_string_buffer(size)
         self.memory[ctypes.addressof(block)] = block
         return ctypes.addressof(block)
-
-    def release(self, address: int, stream: int) -> None:
-        del self.memory[address]
 
     def copy_to_host(self, host: int, address: int, size: int, stream: int) -> None:
         ctypes.memmove(host, address, size)
