@@ -365,21 +365,23 @@ class Queue:
     `cuda.bindings` takes."""
 
     def __init__(self) -> None:
-        library = ctypes.CDLL("libcuda.so.1")
+        library, quick = ctypes.CDLL("libcuda.so.1"), ctypes.PyDLL("libcuda.so.1")
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
 
-        def function(name: str, *kinds: Any) -> Any:
-            found = getattr(library, name)
+        def function(name: str, *kinds: Any, of: Any = library) -> Any:
+            found = getattr(of, name)
             found.argtypes, found.restype = kinds, ctypes.c_int
             return found
 
-        self._capturing = function("cuStreamIsCapturing", pointer, pointer)
+        # What a launch asks for returns at once: it keeps Python's lock, which another thread may
+        # hold for some microseconds once it has it.
+        self._capturing = function("cuStreamIsCapturing", pointer, pointer, of=quick)
         self._fill = function("cuMemsetD8Async", pointer, ctypes.c_ubyte, size, pointer)
         self._fill_words = function("cuMemsetD32Async", pointer, ctypes.c_uint, size, pointer)
         self._copy = function("cuMemcpyDtoHAsync_v2", pointer, pointer, size, pointer)
         self._copy_rows = function("cuMemcpy2DAsync_v2", pointer, pointer)
         self._new_event = function("cuEventCreate", pointer, ctypes.c_uint)
-        self._record = function("cuEventRecord", pointer, pointer)
+        self._record = function("cuEventRecord", pointer, pointer, of=quick)
         self._wait = function("cuEventSynchronize", pointer)
         self._query = function("cuEventQuery", pointer)
         self._synchronize = function("cuStreamSynchronize", pointer)

@@ -2,7 +2,7 @@
 
 A *ring* is memory of the device, in pieces: a launch takes a piece for its buffer, and that is all.
 Nothing is copied on its stream, so what follows there does not wait for it; on a stream of the
-user's own an event is queued behind the kernel, on a default stream not even that.
+user's own an event is queued behind each fourth kernel, on a default stream not even that.
 
 A thread fetches the pieces of kernels that have ended, by a stream of the ring's own, clears them
 for the next launches, and keeps what it got. It does so when half of the ring is taken, and
@@ -29,6 +29,8 @@ from proton.trace import wire
 STEP_BYTES = 128 << 20  # by which a ring grows
 STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which pieces are fetched
 FETCH_NS = 20_000_000  # a thread fetches so often at most, unless the ring fills
+EVENT_EVERY = 4  # launches on a stream of the user's own, and behind a launch that comes alone
+ALONE_NS = 1_000_000  # such a launch comes so long after the last one on its stream
 SPARSE_BYTES = 256 << 10  # of larger pieces only what was written is fetched
 # The default stream of a context, by its two names: nobody can destroy it, and it is the same for
 # all threads, so an event may be recorded there at any time.
@@ -50,7 +52,7 @@ class Piece:
     start: int
     size: int  # as taken: a multiple of the alignment
     stream: int = 0
-    event: int = 0  # behind the kernel; 0 on a lasting stream
+    event: int = 0  # behind the kernel, if there is one
     bytes: int = 0
     profile: dict[str, Any] = field(default_factory=dict)  # the layout of a block
     is_free: bool = False
@@ -137,6 +139,7 @@ class Ring:
         self.fetched_ns = 0  # when the thread was asked to run last
         self.spared_bytes = 0  # of large pieces, which are kept without what was not written
         self.events: list[int] = []  # to be used again
+        self.unmarked: dict[int, tuple[int, int]] = {}  # by stream: launches since an event, when
         self.lock = threading.Lock()
         self.is_due = threading.Event()
         self.is_over = False
@@ -202,7 +205,10 @@ class Ring:
         with self.lock:
             self.held -= 1
             if stream not in LASTING_STREAMS:
-                piece.event = self._event(stream)
+                count, last = self.unmarked.get(stream, (0, 0))
+                if count + 1 >= EVENT_EVERY or now - last > ALONE_NS:
+                    piece.event, count = self._event(stream), -1
+                self.unmarked[stream] = count + 1, now
             self.sent.append(piece)
             oldest = self.pieces[0].start
             used = self.head - oldest if self.head > oldest else self.size + self.head - oldest
@@ -262,25 +268,34 @@ class Ring:
             self.grow()
         try:
             ended = self._ended(pieces)
-            self._fetch(ended)
+            if ended:
+                self._fetch(ended)
         except cuda.CUDAError:
             return False
-        return len(ended) < len(pieces)
+        return bool(ended) and len(ended) < len(pieces)
 
     def _ended(self, pieces: list[Piece]) -> list[Piece]:
-        """Those of the pieces, which were sent, whose kernels have ended; one at least."""
+        """Those of the pieces, which were sent, whose kernels are known to have ended. If some are
+        known to end, and none has, it waits for the first."""
+        streams: dict[int, list[Piece]] = {}
+        for piece in pieces:
+            streams.setdefault(piece.stream, []).append(piece)
+        known: list[tuple[int, list[Piece]]] = []  # (event, the pieces that it is behind)
+        made = []
+        for stream, own in streams.items():
+            if stream in LASTING_STREAMS:
+                with self.lock:
+                    made.append(self._event(stream))
+                known.append((made[-1], own))
+            elif marked := [number for number, piece in enumerate(own) if piece.event]:
+                known.append((own[marked[-1]].event, own[: marked[-1] + 1]))
+        done = [of for event, of in known if self.queue.is_done(event)]
+        if known and not done:
+            self.queue.wait(known[0][0])
+            done = [known[0][1]]
         with self.lock:
-            events = {piece.stream: piece.event for piece in pieces}  # the newest of each stream
-            for stream in [stream for stream, event in events.items() if not event]:
-                events[stream] = self._event(stream)
-        done = {stream for stream, event in events.items() if self.queue.is_done(event)}
-        if not done:
-            stream = pieces[0].stream
-            self.queue.wait(events[stream])
-            done = {stream}
-        with self.lock:
-            self.events += [event for stream, event in events.items() if stream in LASTING_STREAMS]
-        return [piece for piece in pieces if piece.stream in done]
+            self.events += made
+        return [piece for of in done for piece in of]
 
     def _fetch(self, pieces: list[Piece]) -> None:
         """Fetches pieces whose kernels have ended, and gives them back."""

@@ -22,13 +22,11 @@ MOST_LAUNCHES = 16  # share a heap
 
 
 @dataclass(frozen=True)
-class TakenChunk:
-    """A chunk of a heap: room for a unit's records from number `first` on."""
+class TakenChunks:
+    """Chunks of one size of a heap, of one launch: room for a unit's records."""
 
-    program: int
-    unit: int
-    first: int
-    data: np.ndarray  # bytes of its records
+    heads: np.ndarray  # of wire.CHUNK_HEAD, (chunks,)
+    data: np.ndarray  # their records, (chunks, bytes)
 
 
 def heap_bytes(profile: dict[str, Any], size: int) -> int:
@@ -49,22 +47,30 @@ def room(size: int) -> int:
     return (size - wire.HEAP_HEAD.itemsize) // wire.RECORD_ALIGNMENT
 
 
-def chunks_of(heap: np.ndarray) -> dict[int, list[TakenChunk]]:
+def chunks_of(heap: np.ndarray) -> dict[int, list[TakenChunks]]:
     """The chunks in a heap's bytes, head included, by the number of their launch."""
     taken, limit = heap[: wire.HEAP_HEAD.itemsize].view(wire.HEAP_HEAD)[0].item()[:2]
     end = wire.HEAP_HEAD.itemsize + wire.RECORD_ALIGNMENT * min(taken, limit)
-    found: dict[int, list[TakenChunk]] = {}
+    found: dict[int, list[TakenChunks]] = {}
     place = wire.HEAP_HEAD.itemsize
     while place + wire.CHUNK_HEAD.itemsize <= end:
-        records = place + wire.CHUNK_HEAD.itemsize
-        head = heap[place:records].view(wire.CHUNK_HEAD)[0].item()
-        program, unit, first, launch, size, _ = head
+        size = int(_heads(heap, place, 1, wire.CHUNK_HEAD.itemsize)["size"][0])
         if not size or place + size > end:
             break  # nobody got this one: there was less room than it needs
-        chunk = TakenChunk(program, unit, first, heap[records : place + size])
-        found.setdefault(launch, []).append(chunk)
-        place += size
+        heads = _heads(heap, place, (end - place) // size, size)
+        alike = np.flatnonzero(heads["size"] != size)
+        count = int(alike[0]) if alike.size else len(heads)
+        rows = heap[place : place + count * size].reshape(count, size)
+        for launch in np.unique(heads["launch"][:count]).tolist():
+            of = heads["launch"][:count] == launch
+            data = rows[of][:, wire.CHUNK_HEAD.itemsize :]
+            found.setdefault(launch, []).append(TakenChunks(heads[:count][of], data))
+        place += count * size
     return found
+
+
+def _heads(heap: np.ndarray, place: int, count: int, stride: int) -> np.ndarray:
+    return np.ndarray((count,), wire.CHUNK_HEAD, heap, place, (stride,))
 
 
 @dataclass(slots=True)
@@ -88,7 +94,7 @@ class Heaps:
     free: list[Heap] = field(default_factory=list)
     retired: deque[Heap] = field(default_factory=deque)
     count: int = 0
-    chunks: dict[int, list[TakenChunk]] = field(default_factory=dict)  # by launch
+    chunks: dict[int, list[TakenChunks]] = field(default_factory=dict)  # by launch
     kept_bytes: int = 0  # of chunks, since somebody set this to 0
     dropped: set[int] = field(default_factory=set)  # launches that the session had no memory for
     host: int = 0  # pinned memory, as large as a heap
@@ -186,7 +192,7 @@ class Heaps:
             self.dropped |= set(chunks_of(data))
         else:
             self.kept_bytes += used - head
-            for launch, chunks in chunks_of(data.copy()).items():
+            for launch, chunks in chunks_of(data).items():
                 self.chunks.setdefault(launch, []).extend(chunks)
         self.queue.clear(heap.address, used, self.stream)
         self.queue.set_word(self._room_of(heap), room(heap.size), self.stream)

@@ -19,7 +19,7 @@ from proton.runtime import cuda
 from proton.runtime.gpu_buffers import STEP_BYTES, Arrived, Piece, Ring
 from proton.runtime.gpu_calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.gpu_graph import CapturedLaunch, capture
-from proton.runtime.gpu_heaps import Heap, Heaps, TakenChunk, chunks_of, heap_bytes, room
+from proton.runtime.gpu_heaps import Heap, Heaps, TakenChunks, chunks_of, heap_bytes, room
 from proton.runtime.grid import host_thread
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
@@ -65,7 +65,7 @@ class GPURecording:
             return self.address, self.heap.address, self.number
         return self.address, self.address + self.size, self.number  # captured: behind the blocks
 
-    def launch(self, arrived: Arrived, chunks: list[TakenChunk], start: int = 0) -> Launch:
+    def launch(self, arrived: Arrived, chunks: list[TakenChunks], start: int = 0) -> Launch:
         """What the run says of it, given its blocks, which it keeps, and its chunks; `start` is
         when it was launched where that is not when it was captured."""
         launch = Launch(
@@ -348,29 +348,30 @@ class GPURecorder:
         return launches
 
 
-def _take_chunks(launch: Launch, profile: dict[str, Any], chunks: list[TakenChunk]) -> None:
+def _take_chunks(launch: Launch, profile: dict[str, Any], taken: list[TakenChunks]) -> None:
     """Gives a launch its chunks, as the flush strategy leaves them: those that are full. What a
     chunk that is not full holds is what is left in the unit's segment."""
-    if not chunks:
+    if not taken:
         return
     launch.buffer = launch.buffer.copy()  # it may lie in a buffer with others
     programs = max(1, launch.grid[0] * launch.grid[1] * launch.grid[2])
-    block = launch.buffer.size // programs
+    blocks = launch.buffer.reshape(programs, -1)
+    units, capacity, table = profile["units"], profile["capacity"], wire.table_offset()
     record = wire.record_bytes(profile["payload_slots"], profile["clock_bits"])
-    capacity = profile["capacity"]
-    for chunk in chunks:
-        base = chunk.program * block
-        table = base + wire.table_offset() + 8 * chunk.unit
-        written = int(launch.buffer[table : table + 8].view("<u8")[0])
-        count = min(capacity, written - chunk.first)
-        records = chunk.data[: max(0, count) * record]
-        if count == capacity:
-            launch.chunks.append(
-                Chunk(program=chunk.program, unit=chunk.unit, first=chunk.first, data=records)
-            )
-        elif count > 0:
-            segment = wire.segments_offset(profile["units"]) + chunk.unit * capacity * record
-            launch.buffer[base + segment :][: records.size] = records
+    written = np.ascontiguousarray(blocks[:, table : table + 8 * units]).view("<u8")
+    for chunks in taken:
+        heads = chunks.heads
+        counts = written[heads["program"], heads["unit"]] - heads["first"]
+        counts = np.minimum(counts.astype(np.int64), capacity)
+        columns = (heads[name].tolist() for name in ("program", "unit", "first"))
+        for *of, count, data in zip(*columns, counts.tolist(), chunks.data, strict=True):
+            program, unit, first = of
+            records = data[: max(0, count) * record]
+            if count == capacity:
+                launch.chunks.append(Chunk(program=program, unit=unit, first=first, data=records))
+            elif count > 0:
+                segment = wire.segments_offset(units) + unit * capacity * record
+                blocks[program, segment : segment + records.size] = records
 
 
 def _clock(device: _Device) -> GPUClock:

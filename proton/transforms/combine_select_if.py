@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor
-from proton.dialect.walk import all_ops, before
+from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
 from proton.transforms.loops import end_of, is_inside
 
@@ -26,8 +26,9 @@ class CombineSelectIf(Pass):
     name: ClassVar[str] = "tritongpu-combine-tensor-select-and-if"
 
     def run(self, module: Any) -> None:
-        for op in all_ops(module):
-            if op.name == "arith.select" and is_tensor(op.results[0].type):
+        # Only selections are looked at again: merging erases branches and their ends.
+        for op in ops_named(module, "arith.select"):
+            if is_tensor(op.results[0].type):
                 branch = _branch(op)
                 if branch is not None:
                     _merge(op, branch)

@@ -424,7 +424,7 @@ def test_flush_keeps_all_in_order() -> None:
 
 def test_flush_counts_what_its_memory_had_no_room_for() -> None:
     x = torch().zeros(128, device="cuda")
-    with proton.knobs.scope(profile_flush_memory=20 * 1040):
+    with proton.knobs.scope(profile_flush_memory=20 * (32 + 64 * 16)):
         with proton.profile("flush", strategy="flush", capacity=64) as run:
             body[(1,)](x, 1000)
     assert run.totals.written == 4 * 1000
