@@ -22,6 +22,7 @@ from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg
 from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
+from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
 from proton.transforms.mark_written import MarkWritten
@@ -101,4 +102,6 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
             "convert-index-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,"
             "reconcile-unrealized-casts,canonicalize,cse"
         ),
+        # Last: canonicalization may infer such flags, upstream's lowerings set them.
+        DropNoWrapFlags(),
     ]
