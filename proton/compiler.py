@@ -90,7 +90,7 @@ class CompiledKernel:
 
 
 class CPUKernel(CompiledKernel):
-    """Its metadata: name, symbol, written, extras, assertions, profile, disjoint."""
+    """Its metadata: name, symbol, written, extras, assertions, bounds, profile, disjoint."""
 
     @cached_property
     def code(self) -> llvm.LinkedCode:
@@ -152,6 +152,7 @@ class CompileOptions:
     disjoint: bool = True
     debug: bool = False
     instrumentation: tuple[str, int, str, int] | None = None
+    check_bounds: bool = False
 
 
 Options = CompileOptions | GPUOptions
@@ -249,6 +250,7 @@ def _compile(
     cpu_options = CPUOptions(
         disjoint=options.disjoint,
         debug=options.debug,
+        check_bounds=options.check_bounds,
         instrumentation=options.instrumentation and Instrumentation(*options.instrumentation),
     )
     return compile_kernel(fn, signature, cpu_options, label)

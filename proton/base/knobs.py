@@ -65,6 +65,12 @@ KNOBS: dict[str, Knob] = {
         "PROTON_NUM_THREADS", int, None, "threads that run a grid on the CPU; default: all cores"
     ),
     "debug": Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in"),
+    "check_bounds": Knob(
+        "PROTON_CHECK_BOUNDS",
+        _boolean,
+        False,
+        "on the CPU, check each access against the array that its pointer argument points to",
+    ),
     "backend": Knob(
         "PROTON_BACKEND",
         _backend,

@@ -46,17 +46,20 @@ class Instrumentation:
     every: int = 1
 
 
-def ttsir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
-    """Structured memory access; arithmetic as linalg on tensors."""
+def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) -> list[Pass]:
+    """Structured memory access; arithmetic as linalg on tensors.
+
+    With `check_bounds` no access is structured: each element is checked by itself.
+    """
     pinned = instrumentation is not None and instrumentation.placement == "program"
     return [
         MarkWritten(),
         # Early, so that nothing below knows of 8-bit floats, not even a pointer.
         ExpandFloat8(),
-        TritonToStructured(),
+        *([] if check_bounds else [TritonToStructured()]),
         Upstream("canonicalize,cse,loop-invariant-code-motion"),
         GuardDivision(),
-        TritonPointersToLLVM(),
+        TritonPointersToLLVM(check_bounds=check_bounds),
         TritonArithToLinalg(),
         *([PinValues()] if pinned else []),
         # Before buffers exist: a chain of elementwise ops becomes one loop nest.
