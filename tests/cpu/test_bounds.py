@@ -47,7 +47,7 @@ BODIES = {
     "callee": "v = _callee(x, i)",
     "kept callee": "v = _kept_callee(x, i)",
     "where": "v = tl.load(tl.where(i > -5000, x + i, out + i))",
-    "loop": "p = x + i - 3; for k in range(4):\n        v = tl.load(p, mask=i + k >= i + 3, other=0)"
+    "loop": "p = x + i - 3; for k in range(4):\n        v = tl.load(p, mask=i + k >= i + 3)"
     "\n        p += 1",
     "if": "p = x + i\n    if other:\n        p = x + i + 1\n    v = tl.load(p)",
     "2-D": "j = i[:, None] + tl.zeros((1, 2), tl.int32)\n    v = tl.max(tl.load(x + j), 1)",
