@@ -9,6 +9,7 @@
 from dataclasses import dataclass
 
 from proton.conversion.allocate_profile import AllocateProfile
+from proton.conversion.bf16_to_bits import BF16ToBits
 from proton.conversion.expand_float8 import ExpandFloat8
 from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
@@ -96,6 +97,7 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         # After linalg, when every function is applied to a scalar.
         ExpandMath(),
         ExpandNarrowFloats(),
+        BF16ToBits(),
         # convert-vector-to-scf must come before lower-affine.
         Upstream(
             "canonicalize,cse,convert-vector-to-scf{full-unroll=1},lower-affine,"
