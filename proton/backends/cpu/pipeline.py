@@ -27,6 +27,7 @@ from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
 from proton.transforms.mark_written import MarkWritten
+from proton.transforms.outline_segments import OutlineSegments
 from proton.transforms.pin_values import PinValues
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.stack_buffers import StackBuffers
@@ -98,6 +99,7 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         ExpandMath(),
         ExpandNarrowFloats(),
         BF16ToBits(),
+        OutlineSegments(),
         # convert-vector-to-scf must come before lower-affine.
         Upstream(
             "canonicalize,cse,convert-vector-to-scf{full-unroll=1},lower-affine,"
