@@ -96,7 +96,7 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         GridToLoop(noalias=disjoint),
         Upstream("func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata"),
         # After linalg, when every function is applied to a scalar.
-        ExpandMath(),
+        ExpandMath(scales=vector_bits == 512),
         ExpandNarrowFloats(),
         BF16ToBits(),
         OutlineSegments(),
