@@ -226,25 +226,30 @@ class _Element:
         self,
         indices: list[Any],
         types: list[Any],
-        access: Callable[[Any], list[Any]],
+        access: Callable[[Callable[[], Any]], list[Any]],
         without: Callable[[], list[Any]] = list,
     ) -> list[Any]:
-        """The values, of `types`, of `access(address)`, or `without()` it."""
+        """The values, of `types`, of `access`, which is given what emits the address; or of
+        `without`."""
 
         def checked() -> list[Any]:
-            address = _address(self.pointer, indices)
             if self.check is None:
-                return access(address)
-            return self.check.guarded(address, types, lambda: access(address), without)
+                return access(lambda: _address(self.pointer, indices))
+            address = _address(self.pointer, indices)
+            return self.check.guarded(address, types, lambda: access(lambda: address), without)
 
         if self.mask is None:
             return checked()
         return emit_if(_at(self.mask, indices), types, checked, without)
 
     def value(
-        self, indices: list[Any], type_: Any, access: Callable[[Any], Any], other: Any = None
+        self,
+        indices: list[Any],
+        type_: Any,
+        access: Callable[[Callable[[], Any]], Any],
+        other: Any = None,
     ) -> Any:
-        """`access(address)`; `other`'s element, or 0, without it."""
+        """What `access` gives; `other`'s element, or 0, without it."""
 
         def without() -> list[Any]:
             return [_at(other, indices) if other is not None else zero_of(type_)]
@@ -280,8 +285,8 @@ def _load(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     other, element = view.other, _Element(view.ptr, view.mask, check)
     _check_element(op, pointee)
 
-    def access(address: Any) -> Any:
-        return llvm.LoadOp(pointee, address).result
+    def access(address: Callable[[], Any]) -> Any:
+        return llvm.LoadOp(pointee, address()).result
 
     _gather(op, lambda indices: element.value(indices, pointee, access, other), pointee)
 
@@ -292,8 +297,8 @@ def _store(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     _check_element(op, pointee)
 
     def body(indices: list[Any]) -> None:
-        def write(address: Any) -> list[Any]:
-            llvm.StoreOp(_at(stored, indices), address)
+        def write(address: Callable[[], Any]) -> list[Any]:
+            llvm.StoreOp(_at(stored, indices), address())
             return []
 
         element.guarded(indices, [], write)
@@ -310,8 +315,8 @@ def _atomic_rmw(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     ordering = ir.IntegerAttr.get(i64, _ORDERINGS[view.sem.value])
 
     def value(indices: list[Any]) -> Any:
-        def access(address: Any) -> Any:
-            return llvm.AtomicRMWOp(kind, address, _at(operand, indices), ordering).result
+        def access(address: Callable[[], Any]) -> Any:
+            return llvm.AtomicRMWOp(kind, address(), _at(operand, indices), ordering).result
 
         return element.value(indices, pointee, access)
 
@@ -328,11 +333,11 @@ def _atomic_cas(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     bits = ir.IntegerType.get_signless(pointee.width)
 
     def value(indices: list[Any]) -> Any:
-        def access(address: Any) -> Any:
+        def access(address: Callable[[], Any]) -> Any:
             pair = [_at(expected, indices), _at(desired, indices)]
             if pointee != bits:
                 pair = [arith.BitcastOp(bits, v).result for v in pair]
-            exchange = llvm.AtomicCmpXchgOp(address, *pair, success, failure)
+            exchange = llvm.AtomicCmpXchgOp(address(), *pair, success, failure)
             old = llvm.ExtractValueOp(bits, exchange.result, ir.DenseI64ArrayAttr.get([0])).result
             return old if pointee == bits else arith.BitcastOp(pointee, old).result
 
