@@ -34,6 +34,7 @@ _HOME = {  # public name -> (module, name there)
     "UnsupportedLanguageConstruct": ("proton.base.errors", "UnsupportedLanguageConstruct"),
     "CompileTimeAssertionFailure": ("proton.base.errors", "CompileTimeAssertionFailure"),
     "LaunchError": ("proton.base.errors", "LaunchError"),
+    "BoundsError": ("proton.base.errors", "BoundsError"),
     "OutOfResources": ("proton.base.errors", "OutOfResources"),
     "ProfileError": ("proton.base.errors", "ProfileError"),
 }

@@ -92,7 +92,7 @@ class CompiledKernel:
 
 
 class CPUKernel(CompiledKernel):
-    """Its metadata: name, symbol, written, extras, assertions, profile, disjoint."""
+    """Its metadata: name, symbol, written, extras, assertions, bounds, profile, disjoint."""
 
     @cached_property
     def code(self) -> llvm.LinkedCode:
@@ -154,6 +154,7 @@ class CompileOptions:
     disjoint: bool = True
     debug: bool = False
     instrumentation: tuple[str, int, str, int] | None = None
+    check_bounds: bool = False
 
 
 Options = CompileOptions | GPUOptions
@@ -244,6 +245,7 @@ def _compile(
     cpu_options = CPUOptions(
         disjoint=options.disjoint,
         debug=options.debug,
+        check_bounds=options.check_bounds,
         instrumentation=options.instrumentation and Instrumentation(*options.instrumentation),
     )
     return compile_kernel(fn, signature, cpu_options, label)

@@ -29,7 +29,7 @@ class Accesses:
 
 def kernel_accesses(function: Any) -> Accesses:
     """The accesses of a kernel in `tt` IR."""
-    roots = _Roots(function)
+    roots = Roots(function)
     read: set[int] = set()
     written: set[int] = set()
     for op in all_ops(function):
@@ -40,7 +40,9 @@ def kernel_accesses(function: Any) -> Accesses:
     return Accesses(frozenset(read), frozenset(written))
 
 
-class _Roots:
+class Roots:
+    """Follows the pointers of a kernel in `tt` IR back to its arguments."""
+
     def __init__(self, function: Any) -> None:
         self.entry = function.regions[0].blocks[0]
 

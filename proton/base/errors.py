@@ -93,5 +93,9 @@ class LaunchError(ProtonError):
     """A launch was given an argument, grid or option it cannot take."""
 
 
+class BoundsError(LocatedError):
+    """A kernel accessed memory outside of the array that it was given (PROTON_CHECK_BOUNDS)."""
+
+
 class ProfileError(ProtonError):
     """The profiler was used in a way that it cannot serve."""

@@ -83,6 +83,12 @@ KNOBS: dict[str, Knob] = {
         "threads that run a grid on the CPU, no more than programs; default: all cores",
     ),
     "debug": Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in"),
+    "check_bounds": Knob(
+        "PROTON_CHECK_BOUNDS",
+        _boolean,
+        False,
+        "on the CPU, check each access against the array that its pointer argument points to",
+    ),
     "backend": Knob(
         "PROTON_BACKEND",
         _backend,
@@ -110,6 +116,18 @@ KNOBS: dict[str, Knob] = {
 }
 
 
+# What CPython keeps the environment in, as bytes; None where it does not.
+_variables = getattr(os.environ, "_data", None) if os.name == "posix" else None
+
+
+def _text(variable: str) -> str | None:
+    """What a variable is set to. Each launch asks for some that seldom are set, for which
+    `os.environ.get` takes 1.5 us: it raises and catches an exception."""
+    if _variables is not None and variable.encode() not in _variables:
+        return None
+    return os.environ.get(variable)
+
+
 class Knobs:
     """Attribute access to `KNOBS`. `generation` counts the overrides so far: who remembers what
     a knob was need only compare it."""
@@ -126,7 +144,7 @@ class Knobs:
             raise AttributeError(f"no knob is named {name!r}; there are {', '.join(KNOBS)}")
         if name in self._overrides:
             return self._overrides[name]
-        text = os.environ.get(knob.variable)
+        text = _text(knob.variable)
         if text is None or (text == "" and knob.parse is not _boolean):
             return knob.default
         try:

@@ -3,8 +3,8 @@
 `NAME__range(user arguments, i32 grid x, y, z, i64 first, i64 last, extras)` runs programs
 [first, last) by linear id (x fastest). It is the only symbol that the object code exports; the
 kernel itself becomes internal, so LLVM may inline it. The extras are, where the kernel has
-them, the status word, the base of the profile buffer, the thread's number, and the host
-function that takes full segments (`proton.dialect.abi`).
+them, the status word, the table of bounds, the base of the profile buffer, the thread's number,
+and the host function that takes full segments (`proton.dialect.abi`).
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from proton.transforms.stack_buffers import ALIGNMENT, SCRATCH_ATTRIBUTE
 
 RANGE_SUFFIX = "__range"
 PROGRAM_SUFFIX = "__program"
-_EXTRAS = (Argument.STATUS, Argument.PROFILE, Argument.THREAD, Argument.FLUSH)
+_EXTRAS = (Argument.STATUS, Argument.BOUNDS, Argument.PROFILE, Argument.THREAD, Argument.FLUSH)
 
 
 @register

@@ -6,7 +6,8 @@ loops with one `llvm` access an element, guarded by the element's mask; LLVM tur
 that it can into gathers. Program ids become arguments of the kernel, prints calls of `printf`.
 
 The arguments that this adds are listed in `proton.dialect.abi`: the program's place and the
-grid, and with assertions in the kernel a status word.
+grid, with assertions in the kernel a status word, and with `check_bounds` the table of arrays
+by which each access is checked (check_bounds.py).
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
+from proton.conversion.check_bounds import AccessCheck, BoundsChecks
 from proton.conversion.triton_print_to_llvm import lower_print
 from proton.dialect import tt
 from proton.dialect.abi import Argument, add_argument, update_type
@@ -58,14 +60,17 @@ class TritonPointersToLLVM(Pass):
 
     name: ClassVar[str] = "triton-pointers-to-llvm"
 
+    check_bounds: bool = False
+
     def run(self, module: Any) -> None:
         for function in kernel_functions(module):
-            _convert(function)
+            _convert(function, self.check_bounds)
 
 
-def _convert(function: Any) -> None:
+def _convert(function: Any, check_bounds: bool) -> None:
     ops = all_ops(function)
-    # The pointees are read before the types change.
+    # The pointees are read, and pointers followed, before the types change.
+    bounds = BoundsChecks(function, ops) if check_bounds else None
     pointees = [
         _in_memory(tt.pointee_of(op.operands[0]), shape_of(op.operands[0]))
         if op.name in _POINTER_OPS
@@ -80,6 +85,9 @@ def _convert(function: Any) -> None:
     i32 = ir.IntegerType.get_signless(32)
     grid = [add_argument(function, kind, i32) for kind in GRID]
     status = _Status(function) if any(op.name == "tt.assert" for op in ops) else None
+    checks: list[AccessCheck | None] = [None] * len(ops)
+    if bounds is not None:
+        checks = bounds.prepare(grid[:3], [bytes_of(p) if p else 0 for p in pointees])
     _convert_types(block)
     for op in ops:
         for region in op.regions:
@@ -88,7 +96,7 @@ def _convert(function: Any) -> None:
     for op in ops:
         for result in op.results:
             result.set_type(_converted(result.type))
-    for op, pointee, printed in zip(ops, pointees, addresses, strict=True):
+    for op, pointee, check, printed in zip(ops, pointees, checks, addresses, strict=True):
         if op.name in ("tt.get_program_id", "tt.get_num_programs"):
             offset = 3 if op.name == "tt.get_num_programs" else 0
             replace(op, [grid[offset + op.attributes["axis"].value]])
@@ -101,6 +109,9 @@ def _convert(function: Any) -> None:
         elif op.name in _RULES:
             with before(op):
                 _RULES[op.name](op, pointee)
+        elif op.name in _ACCESSES:
+            with before(op):
+                _ACCESSES[op.name](op, pointee, check)
     update_type(function)
 
 
@@ -203,17 +214,47 @@ def _address(value: Any, indices: list[Any]) -> Any:
     return element if str(element.type) == "!llvm.ptr" else _pointer(element)
 
 
-def _guarded(
-    mask: Any, indices: list[Any], type_: Any, access: Callable[[], Any], other: Any
-) -> Any:
-    """`access()` where the mask is true, else `other` (0 without one)."""
-    if mask is None:
-        return access()
+@dataclass(frozen=True)
+class _Element:
+    """How one element of an access is done: only where its mask and its check let it."""
 
-    def without() -> list[Any]:
-        return [_at(other, indices) if other is not None else zero_of(type_)]
+    pointer: Any
+    mask: Any
+    check: AccessCheck | None
 
-    return emit_if(_at(mask, indices), [type_], lambda: [access()], without)[0]
+    def guarded(
+        self,
+        indices: list[Any],
+        types: list[Any],
+        access: Callable[[Callable[[], Any]], list[Any]],
+        without: Callable[[], list[Any]] = list,
+    ) -> list[Any]:
+        """The values, of `types`, of `access`, which is given what emits the address; or of
+        `without`."""
+
+        def checked() -> list[Any]:
+            if self.check is None:
+                return access(lambda: _address(self.pointer, indices))
+            address = _address(self.pointer, indices)
+            return self.check.guarded(address, types, lambda: access(lambda: address), without)
+
+        if self.mask is None:
+            return checked()
+        return emit_if(_at(self.mask, indices), types, checked, without)
+
+    def value(
+        self,
+        indices: list[Any],
+        type_: Any,
+        access: Callable[[Callable[[], Any]], Any],
+        other: Any = None,
+    ) -> Any:
+        """What `access` gives; `other`'s element, or 0, without it."""
+
+        def without() -> list[Any]:
+            return [_at(other, indices) if other is not None else zero_of(type_)]
+
+        return self.guarded(indices, [type_], lambda address: [access(address)], without)[0]
 
 
 def _check_element(op: Any, type_: Any) -> None:
@@ -239,61 +280,52 @@ def _gather(op: Any, indices_to_value: Callable[[list[Any]], Any], element: Any)
     replace(op, [to_tensor(buffer)])
 
 
-def _load(op: Any, pointee: Any) -> None:
+def _load(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     view = op.opview
-    pointer, mask, other = view.ptr, view.mask, view.other
+    other, element = view.other, _Element(view.ptr, view.mask, check)
     _check_element(op, pointee)
 
-    def value(indices: list[Any]) -> Any:
-        def access() -> Any:
-            return llvm.LoadOp(pointee, _address(pointer, indices)).result
+    def access(address: Callable[[], Any]) -> Any:
+        return llvm.LoadOp(pointee, address()).result
 
-        return _guarded(mask, indices, pointee, access, other)
-
-    _gather(op, value, pointee)
+    _gather(op, lambda indices: element.value(indices, pointee, access, other), pointee)
 
 
-def _store(op: Any, pointee: Any) -> None:
+def _store(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     view = op.opview
-    pointer, stored, mask = view.ptr, view.value, view.mask
+    stored, element = view.value, _Element(view.ptr, view.mask, check)
     _check_element(op, pointee)
 
     def body(indices: list[Any]) -> None:
-        def write() -> list[Any]:
-            llvm.StoreOp(_at(stored, indices), _address(pointer, indices))
+        def write(address: Callable[[], Any]) -> list[Any]:
+            llvm.StoreOp(_at(stored, indices), address())
             return []
 
-        if mask is None:
-            write()
-        else:
-            emit_if(_at(mask, indices), [], write, list)
+        element.guarded(indices, [], write)
 
-    for_each_element(shape_of(pointer), body)
+    for_each_element(shape_of(view.ptr), body)
     op.erase()
 
 
-def _atomic_rmw(op: Any, pointee: Any) -> None:
+def _atomic_rmw(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     view = op.opview
-    pointer, operand, mask = view.ptr, view.value, view.mask
+    operand, element = view.value, _Element(view.ptr, view.mask, check)
     i64 = ir.IntegerType.get_signless(64)
     kind = ir.IntegerAttr.get(i64, _ATOMIC_KINDS[view.rmw_op.value])
     ordering = ir.IntegerAttr.get(i64, _ORDERINGS[view.sem.value])
 
     def value(indices: list[Any]) -> Any:
-        def access() -> Any:
-            atomic = llvm.AtomicRMWOp(
-                kind, _address(pointer, indices), _at(operand, indices), ordering
-            )
-            return atomic.result
+        def access(address: Callable[[], Any]) -> Any:
+            return llvm.AtomicRMWOp(kind, address(), _at(operand, indices), ordering).result
 
-        return _guarded(mask, indices, pointee, access, None)
+        return element.value(indices, pointee, access)
 
     _gather(op, value, pointee)
 
 
-def _atomic_cas(op: Any, pointee: Any) -> None:
+def _atomic_cas(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     view = op.opview
-    pointer, expected, desired = view.ptr, view.cmp, view.value
+    expected, desired, element = view.cmp, view.value, _Element(view.ptr, None, check)
     i64 = ir.IntegerType.get_signless(64)
     ordering = _ORDERINGS[view.sem.value]
     success = ir.IntegerAttr.get(i64, ordering)
@@ -301,12 +333,15 @@ def _atomic_cas(op: Any, pointee: Any) -> None:
     bits = ir.IntegerType.get_signless(pointee.width)
 
     def value(indices: list[Any]) -> Any:
-        pair = [_at(expected, indices), _at(desired, indices)]
-        if pointee != bits:
-            pair = [arith.BitcastOp(bits, v).result for v in pair]
-        exchange = llvm.AtomicCmpXchgOp(_address(pointer, indices), *pair, success, failure)
-        old = llvm.ExtractValueOp(bits, exchange.result, ir.DenseI64ArrayAttr.get([0])).result
-        return old if pointee == bits else arith.BitcastOp(pointee, old).result
+        def access(address: Callable[[], Any]) -> Any:
+            pair = [_at(expected, indices), _at(desired, indices)]
+            if pointee != bits:
+                pair = [arith.BitcastOp(bits, v).result for v in pair]
+            exchange = llvm.AtomicCmpXchgOp(address(), *pair, success, failure)
+            old = llvm.ExtractValueOp(bits, exchange.result, ir.DenseI64ArrayAttr.get([0])).result
+            return old if pointee == bits else arith.BitcastOp(pointee, old).result
+
+        return element.value(indices, pointee, access)
 
     _gather(op, value, pointee)
 
@@ -349,9 +384,11 @@ _RULES: dict[str, Callable[[Any, Any], None]] = {
     "tt.int_to_ptr": _int_to_ptr,
     "tt.ptr_to_int": _ptr_to_int,
     "tt.bitcast": _bitcast,
+}
+_ACCESSES: dict[str, Callable[[Any, Any, AccessCheck | None], None]] = {
     "tt.load": _load,
     "tt.store": _store,
     "tt.atomic_rmw": _atomic_rmw,
     "tt.atomic_cas": _atomic_cas,
 }
-_POINTER_OPS = {"tt.addptr", "tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"}
+_POINTER_OPS = {"tt.addptr", *_ACCESSES}

@@ -8,6 +8,7 @@ element and reduces the rest.
 from typing import Any
 
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import constant
 from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
 from proton.dialect.mlir import arith, ir, tensor
 from proton.dialect.walk import all_ops, replace
@@ -16,29 +17,91 @@ from proton.dialect.walk import all_ops, replace
 def lower_reduce(op: Any) -> None:
     """Replaces a `tt.reduce`; the insertion point is before it."""
     axis, sources = op.attributes["axis"].value, list(op.operands)
-    shape = shape_of(sources[0])
-    combine = op.regions[0].blocks[0]
-    left = [size for d, size in enumerate(shape) if d != axis]
-    element = element_of(sources[0])
-    identity = _identity(combine) if len(sources) == 1 else None
-    if identity is not None:
+    combine, element = op.regions[0].blocks[0], element_of(sources[0])
+    left = [size for d, size in enumerate(shape_of(sources[0])) if d != axis]
+    if len(sources) == 1 and _identity(combine) is not None:
         wide = _accumulator(element)
-        sources = [convert_elements(sources[0], wide)]
-        types = [ir.RankedTensorType.get(left, wide)]
-        inits = [filled(_identity(combine, wide), types[0])]
-    else:  # start from the first element, reduce the others
-        types = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
-        inits = [_slice(source, axis, 0, 1, drop=True) for source in sources]
-    if identity is None and shape[axis] == 1:
-        results = inits
+        source = convert_elements(sources[0], wide)
+        name = combine.operations[0].operation.name
+        if name in _EXTREMES:
+            result = _extreme(source, axis, left, name)
+        else:
+            result = _from_identity(source, axis, left, combine)
+        results = [convert_elements(result, element)]
     else:
-        if identity is None:
-            sources = [_slice(source, axis, 1, shape[axis] - 1) for source in sources]
-        results = _reduce_generic(sources, inits, types, axis, combine, identity)
-    if identity is not None:
-        results = [convert_elements(results[0], element)]
-    scalars = [r if left else tensor.ExtractOp(r, []).result for r in results]
-    replace(op, scalars)
+        results = _from_first(sources, axis, left, combine)
+    replace(op, [r if left else tensor.ExtractOp(r, []).result for r in results])
+
+
+def _from_identity(source: Any, axis: int, left: list[int], combine: Any) -> Any:
+    """A reduction by one known op."""
+    element = element_of(source)
+    identity, type_ = _identity(combine, element), ir.RankedTensorType.get(left, element)
+    inits = [filled(identity, type_)]
+    return _reduce_generic([source], inits, [type_], axis, combine, identity)[0]
+
+
+def _from_first(sources: list[Any], axis: int, left: list[int], combine: Any) -> list[Any]:
+    """A reduction that starts from the first element and reduces the others."""
+    inits = [_slice(source, axis, 0, 1, drop=True) for source in sources]
+    size = shape_of(sources[0])[axis]
+    if size == 1:
+        return inits
+    types = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
+    rest = [_slice(source, axis, 1, size - 1) for source in sources]
+    return _reduce_generic(rest, inits, types, axis, combine, None)
+
+
+def _extreme(source: Any, axis: int, left: list[int], name: str) -> Any:
+    """maxnumf or minnumf of floats, by way of integers: NaN only where there is no number.
+
+    LLVM reduces floats that may be NaN one after the other, integers as a tree of vectors. The
+    bits of a float, the others flipped where the sign is set, are in the order of the numbers;
+    NaNs lie above infinity and, around the ends of the range, below its negative. Moving the
+    whole by their number puts all NaNs at the end that loses: for f32
+
+        -0x7FFFFFFF - 1 .. all NaNs .. -inf .. -1.0 .. 0.0 .. 1.0 .. inf = 0x7FFFFFFF
+    """
+    element, rank = element_of(source), len(shape_of(source))
+    emit, sign = _EXTREMES[name]
+    integer = ir.IntegerType.get_signless(element.width)
+    largest = (1 << (element.width - 1)) - 1
+    nans = sign * ((1 << _MANTISSAS[element.width]) - 1)  # of either sign
+    loser = -largest - 1 if sign > 0 else largest
+
+    def ordered(bits: Any) -> Any:
+        """Flips what is below a sign; its own inverse."""
+        is_negative = arith.ShRSIOp(bits, constant(element.width - 1, integer)).result
+        mask = arith.AndIOp(is_negative, constant(largest, integer)).result
+        return arith.XOrIOp(bits, mask).result
+
+    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+        key = ordered(arith.BitcastOp(integer, inputs[0]).result)
+        key = arith.AddIOp(key, constant(nans, integer)).result
+        return [emit(outputs[0], key).result]
+
+    def decoded(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+        key = arith.SubIOp(inputs[0], constant(nans, integer)).result
+        return [arith.BitcastOp(element, ordered(key)).result]
+
+    keys = ir.RankedTensorType.get(left, integer)
+    winner = generic(
+        [source],
+        [ir.AffineMap.get_identity(rank)],
+        [keys],
+        body,
+        inits=[filled(ir.IntegerAttr.get(integer, loser), keys)],
+        out_map=dimension_map(rank, [d for d in range(rank) if d != axis]),
+        reductions=frozenset({axis}),
+        rank=rank,
+    )
+    maps = [ir.AffineMap.get_identity(len(left))]
+    return generic(winner, maps, [ir.RankedTensorType.get(left, element)], decoded)[0]
+
+
+# op -> how integers do it, and in which direction NaNs lose
+_EXTREMES = {"arith.maxnumf": (arith.MaxSIOp, 1), "arith.minnumf": (arith.MinSIOp, -1)}
+_MANTISSAS = {32: 23, 64: 52}
 
 
 def _accumulator(element: Any) -> Any:
@@ -127,8 +190,7 @@ def _clone(op: Any, operands: list[Any]) -> Any:
 def _identity(combine: Any, type_: Any = None) -> Any:
     """The identity of a region that is a single known op on its arguments; else None.
 
-    The identity of maxnumf and minnumf is NaN: a number wins over it, and it stays where
-    there is no number.
+    That of maxnumf and minnumf is NaN: a number wins over it, and it stays where there is none.
     """
     ops = list(combine.operations)
     if len(ops) != 2 or set(ops[0].operands) != set(combine.arguments):

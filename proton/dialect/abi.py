@@ -21,6 +21,7 @@ class Argument(enum.Enum):
     GRID_Y = "grid_y"
     GRID_Z = "grid_z"
     STATUS = "status"  # !llvm.ptr to an i64: the number of a failed assertion
+    BOUNDS = "bounds"  # !llvm.ptr to the arrays by which accesses are checked (base/bounds.py)
     SCRATCH = "scratch"  # !llvm.ptr to local buffers that are too large for the stack
     PROFILE = "profile"  # !llvm.ptr to the program's block of the profile buffer; on a GPU to all
     FLUSH = "flush"  # !llvm.ptr to the host function that takes full segments

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from proton.dialect.mlir import arith, ir, llvm
+from proton.dialect.mlir import arith, ir, llvm, memref
 
 DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 
@@ -54,6 +54,36 @@ def memref_at(
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, len(dynamic)]),
         },
     ).result
+
+
+def taken_apart(view: Any) -> list[Any]:
+    """A memref's address (`!llvm.ptr`), and its strides as far as its type does not say them."""
+    type_, index, i64 = view.type, ir.IndexType.get(), ir.IntegerType.get_signless(64)
+    rank, element = len(type_.shape), type_.element_type
+    origin = ir.MemRefType.get([], element)
+    results = [origin, *[index] * (1 + 2 * rank)]
+    _, offset, *rest = ir.Operation.create(
+        "memref.extract_strided_metadata", results=results, operands=[view]
+    ).results
+    base = ir.Operation.create(
+        "memref.extract_aligned_pointer_as_index", results=[index], operands=[view]
+    ).result
+    base = llvm.IntToPtrOp(pointer_type(), arith.IndexCastOp(i64, base).result).result
+    address = element_pointer(base, arith.IndexCastOp(i64, offset).result, element)
+    strides, _ = type_.get_strides_and_offset()
+    return [
+        address,
+        *[s for s, known in zip(rest[rank:], strides, strict=True) if known == DYNAMIC],
+    ]
+
+
+def put_together(parts: list[Any], type_: Any) -> Any:
+    """The memref of a type that was `taken_apart`."""
+    address, *dynamic = parts
+    given = iter(dynamic)
+    strides = [next(given) if s == DYNAMIC else s for s in type_.get_strides_and_offset()[0]]
+    view = memref_at(address, tuple(type_.shape), type_.element_type, strides)
+    return view if view.type == type_ else memref.CastOp(type_, view).result
 
 
 def _scalar_memref(address: Any, element: Any) -> Any:

@@ -27,7 +27,7 @@ def softmax_kernel(x_ptr, out_ptr, x_stride, out_stride, rows, columns, share, B
         with proton.scope("sum"):
             total = tl.sum(powers, axis=0)
         with proton.scope("store"):
-            tl.store(out_ptr + row * out_stride + offsets, powers / total, mask=mask)
+            tl.store(out_ptr + row * out_stride + offsets, powers * (1.0 / total), mask=mask)
 
 
 def configuration(x: Array) -> dict[str, int]:

@@ -223,6 +223,26 @@ def check_torch(name: str, tensor: Any) -> None:
         )
 
 
+def extent_of(name: str, value: Any) -> tuple[int, int]:
+    """The bytes [low, high) from the first to the last element of a pointer argument's own
+    array, which may be a view of a larger one."""
+    if isinstance(value, TensorWrapper):
+        return extent_of(name, value.base)
+    if type(value).__module__.partition(".")[0] == "torch":
+        shape, strides = tuple(value.shape), tuple(value.stride())
+        address, size = value.data_ptr(), value.element_size()
+        strides = tuple(stride * size for stride in strides)
+    else:
+        array = value if isinstance(value, np.ndarray) else np.from_dlpack(value)
+        shape, strides, size = array.shape, array.strides, array.itemsize
+        address = array.__array_interface__["data"][0]
+    if 0 in shape:
+        return address, address
+    ends = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
+    low = address + sum(end for end in ends if end < 0)
+    return low, address + sum(end for end in ends if end > 0) + size
+
+
 def integer_type(name: str, value: int) -> str:
     """i32 where it fits, else i64, else u64."""
     if -(1 << 31) <= value < 1 << 31:

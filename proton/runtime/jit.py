@@ -31,6 +31,7 @@ from proton.language.surroundings import Link, has_changed
 from proton.runtime import cuda
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Constant, GPUArgument, Memory, Parameter, ctype_of
+from proton.runtime.bounds import BoundsTable
 from proton.runtime.gpu_arguments import given, is_pointer
 from proton.runtime.gpu_launch import GPULauncher
 from proton.runtime.grid import WorkEstimate, check_grid, run_grid
@@ -123,7 +124,7 @@ class JITFunction(DeviceFunction):
         session = sessions.current()
         variant = self._variant(keys, values, session.instrumentation if session else None)
         if sizes[0] and sizes[1] and sizes[2]:
-            _launch(variant, values, sizes, session)
+            _launch(variant, bound, values, sizes, session)
         return variant.kernel
 
     def warmup(self, /, *args: Any, **kwargs: Any) -> CompiledKernel:
@@ -158,7 +159,7 @@ class JITFunction(DeviceFunction):
             else:
                 keys.append(parameter.classify(value)[0])
         self.check_globals()
-        return self._lookup((*keys, True, self.is_debug(), None)).kernel
+        return self._lookup((*keys, True, self.is_debug(), None, knobs.check_bounds)).kernel
 
     def _home(self, bound: tuple[Any, ...]) -> GPUTarget | None:
         """The GPU where a kernel with these arguments would run; None for the CPU."""
@@ -225,11 +226,11 @@ class JITFunction(DeviceFunction):
     def _variant(self, keys: list[Any], values: list[Any], instrumentation: Any) -> _Variant:
         """The code for these keys: the one that may assume that what it writes overlaps nothing
         else, unless that is not so."""
-        debug = self.is_debug()
-        variant = self._lookup((*keys, True, debug, instrumentation))
+        options = self.is_debug(), instrumentation, knobs.check_bounds
+        variant = self._lookup((*keys, True, *options))
         if _disjoint(variant, values):
             return variant
-        return self._lookup((*keys, False, debug, instrumentation))
+        return self._lookup((*keys, False, *options))
 
     def _lookup(self, key: tuple[Any, ...]) -> _Variant:
         variant = self._variants.get(key)
@@ -241,7 +242,7 @@ class JITFunction(DeviceFunction):
         return variant
 
     def _compile(self, key: tuple[Any, ...]) -> _Variant:
-        *keys, disjoint, debug, instrumentation = key
+        *keys, disjoint, debug, instrumentation, check_bounds = key
         if prefers_gpu() and not any(isinstance(k, str) and k.startswith("*") for k in keys):
             raise GPUArgument("no argument says where the kernel runs, and there is a GPU")
         links = self.links()
@@ -255,7 +256,7 @@ class JITFunction(DeviceFunction):
         kernel = compile_function(
             self,
             Specialization(tuple(types), tuple(constants)),
-            CompileOptions(disjoint, debug, instrumentation),
+            CompileOptions(disjoint, debug, instrumentation, check_bounds),
         )
         self.watch_globals(links)
         extra = {"thread": ctypes.c_int32}
@@ -402,8 +403,17 @@ def _disjoint(variant: _Variant, values: list[Any]) -> bool:
 
 
 def _launch(
-    variant: _Variant, values: list[Any], grid: tuple[int, int, int], session: Any
+    variant: _Variant,
+    bound: tuple[Any, ...],
+    values: list[Any],
+    grid: tuple[int, int, int],
+    session: Any,
 ) -> None:
+    """Runs a grid; `bound` is what the caller gave, `values` what it was found to be."""
+    bounds = None
+    if variant.kernel.metadata["bounds"]:
+        given_by_name = [(variant.names[p], bound[p], values[p]) for p in variant.runtime]
+        bounds = BoundsTable(variant.kernel, given_by_name)
     for position in variant.written:
         if not values[position].writeable:
             name = variant.names[position]
@@ -416,7 +426,7 @@ def _launch(
     if not extras:
         run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
     else:
-        _launch_with_extras(variant, given, grid, session, extras)
+        _launch_with_extras(variant, given, grid, session, bounds)
 
 
 def _launch_with_extras(
@@ -424,12 +434,15 @@ def _launch_with_extras(
     given: list[Any],
     grid: tuple[int, int, int],
     session: Any,
-    extras: list[str],
+    bounds: BoundsTable | None,
 ) -> None:
-    """A launch of code with assertions or records in it."""
+    """A launch of code with assertions, checks or records in it."""
     metadata, function = variant.kernel.metadata, variant.function
+    extras = metadata["extras"]
     status = ctypes.c_int64(0)
     fixed = {"status": ctypes.addressof(status)}
+    if bounds is not None:
+        fixed["bounds"] = bounds.address
     recording = None
     if metadata["profile"] is not None:
         recording = session.begin_launch(variant.kernel, grid)
@@ -443,6 +456,8 @@ def _launch_with_extras(
     finally:
         if recording is not None:
             session.end_launch(recording)
+    if bounds is not None:
+        bounds.check()
     if status.value:
         raise AssertionError(metadata["assertions"][status.value - 1])
 

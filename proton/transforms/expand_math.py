@@ -10,6 +10,7 @@ for exp and exp2, 0.9 ulp for log and 1.2 ulp for log2 (tests/cpu/test_math.py a
 
 import math as python_math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -48,15 +49,22 @@ def _f32_bits(value: float) -> int:
 @register
 @dataclass(frozen=True)
 class ExpandMath(Pass):
-    """Expands transcendental functions of f32 scalars."""
+    """Expands transcendental functions of f32 scalars.
+
+    `scales` says that the CPU has an instruction for x * 2^n (`vscalefps`, of AVX-512), to which
+    LLVM lowers `ldexp`; elsewhere that would be a call.
+    """
 
     name: ClassVar[str] = "expand-math"
 
+    scales: bool = False
+
     def run(self, module: Any) -> None:
+        scale = _ldexp if self.scales else _scale
         for op in all_ops(module):
             if op.name in _RULES and op.operands[0].type == ir.F32Type.get():
                 with before(op):
-                    replace(op, [_RULES[op.name](_F32(op.operands[0])).value])
+                    replace(op, [_RULES[op.name](_F32(op.operands[0]), scale).value])
 
 
 class _Scalar:
@@ -116,6 +124,9 @@ class _F32(_Scalar):
         return _F32(arith.SelectOp(condition, _f32(chosen), self.value).result)
 
 
+_Scale = Callable[[_F32, _I32], _F32]  # value * 2^power, rounded once
+
+
 def _f32(value: "float | _F32") -> Any:
     if isinstance(value, _F32):
         return value.value
@@ -143,24 +154,32 @@ def _scale(value: _F32, power: _I32) -> _F32:
     return value * first * second
 
 
+def _ldexp(value: _F32, power: _I32) -> _F32:
+    """The same by one instruction."""
+    result = ir.Operation.create(
+        "llvm.intr.ldexp", results=[ir.F32Type.get()], operands=[value.value, power.value]
+    ).result
+    return _F32(result)
+
+
 def _exp_reduced(r: _F32) -> _F32:
     """exp(r) for |r| <= ln2 / 2."""
     return _polynomial(r, EXP).fma(r * r, r) + 1.0
 
 
-def _exp(x: _F32) -> _F32:
+def _exp(x: _F32, scale: _Scale) -> _F32:
     x = x.where("OLT", -104.0, -104.0).where("OGT", 89.0, 89.0)  # exp is 0 and infinite there
     shifted = x.fma(python_math.log2(python_math.e), ROUND)
     power, rounded = shifted.bits() - _f32_bits(ROUND), shifted - ROUND
     r = rounded.fma(-LN2_LOW, rounded.fma(-LN2_HIGH, x))
-    return _scale(_exp_reduced(r), power)
+    return scale(_exp_reduced(r), power)
 
 
-def _exp2(x: _F32) -> _F32:
+def _exp2(x: _F32, scale: _Scale) -> _F32:
     x = x.where("OLT", -151.0, -151.0).where("OGT", 129.0, 129.0)
     shifted = x + ROUND
     power, rounded = shifted.bits() - _f32_bits(ROUND), shifted - ROUND
-    return _scale(_exp_reduced((x - rounded) * python_math.log(2)), power)
+    return scale(_exp_reduced((x - rounded) * python_math.log(2)), power)
 
 
 def _split(x: _F32) -> tuple[_F32, _F32]:
@@ -193,13 +212,13 @@ def _log_special(x: _F32, result: _F32) -> _F32:
     return select("OLT", zero, _f32(python_math.nan), result)
 
 
-def _log(x: _F32) -> _F32:
+def _log(x: _F32, _: _Scale) -> _F32:
     power, f = _split(x)
     tail = power.fma(LN2_LOW, _polynomial(f, LOG) * (f * f))
     return _log_special(x, power.fma(LN2_HIGH, f + tail))
 
 
-def _log2(x: _F32) -> _F32:
+def _log2(x: _F32, _: _Scale) -> _F32:
     power, f = _split(x)
     log2e = 1 / python_math.log(2)
     high = struct.unpack("<f", struct.pack("<i", _f32_bits(log2e) & ~0xFFF))[0]

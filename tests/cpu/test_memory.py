@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import proton
-from tests.cpu.harness import kernels_of, ordinary, pointer, storage
+from tests.cpu.harness import assert_same, kernels_of, ordinary, pointer, quiet, storage
 
 BLOCK = 64
 PROGRAMS = 3
@@ -338,3 +338,49 @@ def test_a_callable_grid_sees_the_arguments() -> None:
     kernel[lambda a: (proton.cdiv(a["n"], a["BLOCK"]),)](x, out, 100, 0, 0, BLOCK=BLOCK)
     assert (out[:100] == x[:100]).all()
     assert (out[128:] == 0).all()
+
+
+# Moving is not computing: denormals and infinities come through whatever way a number takes.
+
+MOVES = {
+    "gather": ["tl.store(o + i, tl.load(x + (i ^ 1), mask=i % 5 != n))"],
+    "branch": [
+        "v = tl.load(x + pid)",
+        "if n > 0:",
+        "    v = tl.load(x + pid + 1)",
+        "tl.store(o + pid, v)",
+    ],
+    "loop": [
+        "v = tl.load(x + pid)",
+        "for k in range(n):",
+        "    v = tl.where(k < n - 1, v, tl.load(x + pid + k))",
+        "tl.store(o + pid, v)",
+    ],
+    "buffer": [
+        "v = tl.load(x + i)",
+        "for k in range(n):",
+        "    v = tl.where(i % 2 == k, v, -v)",
+        "tl.store(o + i, v)",
+    ],
+}
+
+
+@pytest.mark.parametrize("way", MOVES)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_numbers_that_are_moved_keep_their_bits(
+    rng: np.random.Generator, way: str, dtype: str
+) -> None:
+    lines = ["pid = tl.program_id(0)", "i = tl.arange(0, B)", *MOVES[way]]
+    body = "".join(f"    {line}\n" for line in lines)
+    kernel = kernels_of(f"@proton.jit\ndef kernel(x, o, n, B: tl.constexpr):\n{body}").kernel
+    size, steps, kind = 1024, 7, storage(dtype)
+    x = rng.integers(0, 256, (size + steps) * kind.itemsize, np.uint8).view(kind)
+    if kind.itemsize == 2:
+        x.view(np.uint16)[::4] &= {"float16": 0x83FF, "bfloat16": 0x807F}[dtype]  # denormals
+    x, out = quiet(x, dtype), np.zeros(size, kind)
+    programs = size if way in ("branch", "loop") else 1
+    kernel[(programs,)](pointer(x, dtype), pointer(out, dtype), steps, B=size)
+    i = np.arange(size)
+    # Of an even number of negations nothing is left.
+    places = {"gather": i ^ 1, "branch": i + 1, "loop": i + steps - 1, "buffer": i}
+    assert_same(out, x[places[way]], dtype)

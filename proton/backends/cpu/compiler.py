@@ -13,6 +13,7 @@ from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
 from proton.base.symbols import mangled
 from proton.conversion.allocate_profile import profile_layout
+from proton.conversion.check_bounds import checked_accesses
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.triton_pointers_to_llvm import STATUS_ATTRIBUTE
 from proton.dialect.context import mlir_context
@@ -34,6 +35,7 @@ class CPUOptions:
     disjoint: bool = True
     debug: bool = False
     instrumentation: Instrumentation | None = None
+    check_bounds: bool = False
 
 
 def vector_bits() -> int:
@@ -54,7 +56,7 @@ def compile_kernel(
             module = build_module(fn, signature, debug=options.debug)
         profiled = options.instrumentation
         module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
-        module = stages.run("ttsir", module, ttsir_passes(profiled))
+        module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
         module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
         data = _describe(module, fn, options) | {"signature": str(signature)}
         module = stages.run(
@@ -80,6 +82,7 @@ def _describe(module: Any, fn: DeviceFunction, options: CPUOptions) -> dict[str,
         "written": sorted(function.attributes[WRITTEN_ATTRIBUTE]),
         "extras": [kind.value for kind in extra_arguments(function)],
         "assertions": [message.value for message in messages],
+        "bounds": checked_accesses(function),
         "profile": profile_layout(function),
         "disjoint": options.disjoint,
     }

@@ -9,6 +9,7 @@
 from dataclasses import dataclass
 
 from proton.conversion.allocate_profile import AllocateProfile
+from proton.conversion.bf16_to_bits import BF16ToBits
 from proton.conversion.expand_float8 import ExpandFloat8
 from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
@@ -22,9 +23,11 @@ from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg
 from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
+from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
 from proton.transforms.mark_written import MarkWritten
+from proton.transforms.outline_segments import OutlineSegments
 from proton.transforms.pin_values import PinValues
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.stack_buffers import StackBuffers
@@ -45,17 +48,20 @@ class Instrumentation:
     every: int = 1
 
 
-def ttsir_passes(instrumentation: Instrumentation | None) -> list[Pass]:
-    """Structured memory access; arithmetic as linalg on tensors."""
+def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) -> list[Pass]:
+    """Structured memory access; arithmetic as linalg on tensors.
+
+    With `check_bounds` no access is structured: each element is checked by itself.
+    """
     pinned = instrumentation is not None and instrumentation.placement == "program"
     return [
         MarkWritten(),
         # Early, so that nothing below knows of 8-bit floats, not even a pointer.
         ExpandFloat8(),
-        TritonToStructured(),
+        *([] if check_bounds else [TritonToStructured()]),
         Upstream("canonicalize,cse,loop-invariant-code-motion"),
         GuardDivision(),
-        TritonPointersToLLVM(),
+        TritonPointersToLLVM(check_bounds=check_bounds),
         TritonArithToLinalg(),
         *([PinValues()] if pinned else []),
         # Before buffers exist: a chain of elementwise ops becomes one loop nest.
@@ -90,8 +96,10 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         GridToLoop(noalias=disjoint),
         Upstream("func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata"),
         # After linalg, when every function is applied to a scalar.
-        ExpandMath(),
+        ExpandMath(scales=vector_bits == 512),
         ExpandNarrowFloats(),
+        BF16ToBits(),
+        OutlineSegments(),
         # convert-vector-to-scf must come before lower-affine.
         Upstream(
             "canonicalize,cse,convert-vector-to-scf{full-unroll=1},lower-affine,"
@@ -101,4 +109,6 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
             "convert-index-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,"
             "reconcile-unrealized-casts,canonicalize,cse"
         ),
+        # Last: canonicalization may infer such flags, upstream's lowerings set them.
+        DropNoWrapFlags(),
     ]

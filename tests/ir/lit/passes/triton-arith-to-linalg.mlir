@@ -270,21 +270,28 @@ func.func @sum(%x: tensor<4x8xf32>) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 
-// To a scalar, along the first axis; NaN is the identity of maxnumf.
+// To a scalar, along the first axis; by integers in the order of the numbers, NaNs lowest.
 
 // CHECK-LABEL: func.func @maximum_to_a_scalar(
 // CHECK-SAME: %[[A0:arg[0-9]+]]: tensor<8xf32>
-// CHECK-DAG: %[[CST:.*]] = arith.constant 0x7FC00000 : f32
-// CHECK: %[[V0:.*]] = tensor.empty() : tensor<f32>
-// CHECK-NEXT: %[[V1:.*]] = linalg.fill ins(%[[CST]] : f32) outs(%[[V0]] : tensor<f32>) -> tensor<f32>
-// CHECK-NEXT: %[[V2:.*]] = linalg.generic {indexing_maps = [#[[MAP_D0_D0]], #[[MAP_D0]]], iterator_types = ["reduction"]} ins(%[[A0]] : tensor<8xf32>) outs(%[[V1]] : tensor<f32>) {
-// CHECK-NEXT: ^bb0(%[[V3:[a-z0-9_]+]]: f32, %[[V4:[a-z0-9_]+]]: f32):
-// CHECK-NEXT: %[[V5:.*]] = arith.maxnumf %[[V4]], %[[V3]] : f32
-// CHECK-NEXT: linalg.yield %[[V5]] : f32
-// CHECK-NEXT: } -> tensor<f32>
-// CHECK-NEXT: %[[V6:.*]] = tensor.extract %[[V2]][] : tensor<f32>
-// CHECK-NEXT: return %[[V6]] : f32
-// CHECK-NEXT: }
+// CHECK-DAG: %[[NANS:.*]] = arith.constant 8388607 : i32
+// CHECK-DAG: %[[LARGEST:.*]] = arith.constant 2147483647 : i32
+// CHECK-DAG: %[[SIGN:.*]] = arith.constant 31 : i32
+// CHECK-DAG: %[[LOSER:.*]] = arith.constant -2147483648 : i32
+// CHECK: %[[INIT:.*]] = linalg.fill ins(%[[LOSER]] : i32)
+// CHECK: %[[KEY:.*]] = linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[A0]] : tensor<8xf32>) outs(%[[INIT]] : tensor<i32>) {
+// CHECK-NEXT: ^bb0(%[[IN:[a-z0-9_]+]]: f32, %[[OUT:[a-z0-9_]+]]: i32):
+// CHECK-NEXT: %[[BITS:.*]] = arith.bitcast %[[IN]] : f32 to i32
+// CHECK-NEXT: %[[NEGATIVE:.*]] = arith.shrsi %[[BITS]], %[[SIGN]] : i32
+// CHECK-NEXT: %[[MASK:.*]] = arith.andi %[[NEGATIVE]], %[[LARGEST]] : i32
+// CHECK-NEXT: %[[ORDERED:.*]] = arith.xori %[[BITS]], %[[MASK]] : i32
+// CHECK-NEXT: %[[MOVED:.*]] = arith.addi %[[ORDERED]], %[[NANS]] : i32
+// CHECK-NEXT: %[[MAX:.*]] = arith.maxsi %[[OUT]], %[[MOVED]] : i32
+// CHECK-NEXT: linalg.yield %[[MAX]] : i32
+// CHECK: ins(%[[KEY]] : tensor<i32>)
+// CHECK: arith.subi %{{.*}}, %[[NANS]] : i32
+// CHECK: arith.bitcast %{{.*}} : i32 to f32
+// CHECK: tensor.extract
 func.func @maximum_to_a_scalar(%x: tensor<8xf32>) -> f32 {
   %r = "tt.reduce"(%x) ({
   ^bb0(%a: f32, %b: f32):

@@ -1,0 +1,131 @@
+"""bf16 becomes its bits, `i16`, wherever it is only moved, chosen or widened.
+
+x86 has no registers for single bf16 numbers: where one goes from block to block, LLVM keeps it
+as fp32 and narrows it again, by an instruction that flushes denormals (`vcvtneps2bf16`) where
+there is one. Bits stay what they are; to widen them is to append 16 zeros. What computes with
+bf16 has been expanded before (expand-narrow-floats); what is left of that, such as atomics,
+takes and gives numbers by `arith.bitcast`.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.diagnostics import element_of
+from proton.dialect.emit import constant
+from proton.dialect.mlir import arith, ir
+from proton.dialect.walk import all_ops, before, kernel_functions, replace
+from proton.passes import Pass, register
+
+# These do the same to bits as to numbers.
+_MOVES = frozenset(
+    "arith.select builtin.unrealized_conversion_cast llvm.load llvm.store memref.alloca "
+    "memref.cast memref.collapse_shape memref.expand_shape memref.load memref.reinterpret_cast "
+    "memref.store memref.subview scf.condition scf.for scf.if scf.while scf.yield".split()
+)
+
+
+@register
+@dataclass(frozen=True)
+class BF16ToBits(Pass):
+    """Turns bf16 into i16."""
+
+    name: ClassVar[str] = "bf16-to-bits"
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            _convert(function)
+
+
+def _convert(function: Any) -> None:
+    ops = [op for op in all_ops(function) if _touches_bf16(op)]
+    # What to do is known by the types that are about to change.
+    rules = [None if op.name in _MOVES else _RULES.get(op.name, _compute) for op in ops]
+    results = [[_is_bf16(result.type) for result in op.results] for op in ops]
+    operands = [[_is_bf16(value.type) for value in op.operands] for op in ops]
+    for op, rule in zip(ops, rules, strict=True):
+        values = list(op.results) if rule is not _compute else []
+        values += [a for region in op.regions for block in region.blocks for a in block.arguments]
+        for value in values:
+            value.set_type(_bits(value.type))
+    for op, rule, gives, takes in zip(ops, rules, results, operands, strict=True):
+        if rule is _compute:
+            _compute(op, gives, takes)
+        elif rule is not None:
+            with before(op):
+                replace(op, [rule(op)])
+
+
+def _touches_bf16(op: Any) -> bool:
+    arguments = [a for region in op.regions for block in region.blocks for a in block.arguments]
+    return any(_is_bf16(value.type) for value in (*op.operands, *op.results, *arguments))
+
+
+def _is_bf16(type_: Any) -> bool:
+    if isinstance(type_, ir.MemRefType | ir.VectorType):
+        type_ = type_.element_type
+    return isinstance(type_, ir.BF16Type)
+
+
+def _bits(type_: Any) -> Any:
+    """The type with i16 in the place of bf16."""
+    if not _is_bf16(type_):
+        return type_
+    i16 = ir.IntegerType.get_signless(16)
+    if isinstance(type_, ir.MemRefType):
+        return ir.MemRefType.get(type_.shape, i16, type_.layout, type_.memory_space)
+    return ir.VectorType.get(type_.shape, i16) if isinstance(type_, ir.VectorType) else i16
+
+
+def _number(type_: Any) -> Any:
+    """The type with bf16 in the place of i16."""
+    bf16 = ir.BF16Type.get()
+    return ir.VectorType.get(type_.shape, bf16) if isinstance(type_, ir.VectorType) else bf16
+
+
+def _compute(op: Any, gives: list[bool], takes: list[bool]) -> None:
+    """Keeps an op as it is, between bitcasts."""
+    with before(op):
+        for place, (value, is_number) in enumerate(zip(op.operands, takes, strict=True)):
+            if is_number:
+                op.operands[place] = arith.BitcastOp(_number(value.type), value).result
+    with ir.InsertionPoint(op), op.location:
+        for result, is_number in zip(op.results, gives, strict=True):
+            if is_number:
+                cast = arith.BitcastOp(_bits(result.type), result)
+                cast.operation.move_after(op)
+                result.replace_all_uses_except(cast.result, cast.operation)
+
+
+def _constant(op: Any) -> Any:
+    (bits,) = struct.unpack(">I", struct.pack(">f", ir.FloatAttr(op.attributes["value"]).value))
+    upper = bits >> 16
+    return constant(upper - (1 << 16) if upper >> 15 else upper, ir.IntegerType.get_signless(16))
+
+
+def _widen(op: Any) -> Any:
+    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+    bits = arith.ExtUIOp(i32, op.operands[0]).result
+    value = arith.BitcastOp(f32, arith.ShLIOp(bits, constant(16, i32)).result).result
+    wide = op.results[0].type
+    return value if wide == f32 else arith.ExtFOp(wide, value).result
+
+
+def _sign(emit: Callable[[Any, Any], Any], mask: int) -> Callable[[Any], Any]:
+    """A rule that changes the sign."""
+
+    def rule(op: Any) -> Any:
+        i16 = element_of(op.operands[0])
+        return emit(op.operands[0], constant(mask, i16)).result
+
+    return rule
+
+
+_RULES: dict[str, Any] = {
+    "arith.bitcast": lambda op: op.operands[0],
+    "arith.constant": _constant,
+    "arith.extf": _widen,
+    "arith.negf": _sign(arith.XOrIOp, -(1 << 15)),
+    "math.absf": _sign(arith.AndIOp, 0x7FFF),
+}

@@ -1,0 +1,41 @@
+"""Takes the promises that nothing wraps around off the address arithmetic.
+
+Upstream's lowerings of `memref` and `affine` mark offsets `nsw nuw` and addresses
+`inbounds|nuw`: a memref has no negative strides, and a view lies inside of its memory. A block
+of a kernel may run backwards, and may begin before its array where it is masked; with those
+marks LLVM may take such an address for anything. Nothing of ours sets any, so all of them go.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.mlir import ir
+from proton.dialect.walk import ops_named, replace
+from proton.passes import Pass, register
+
+_FLAGGED = ("llvm.add", "llvm.sub", "llvm.mul", "llvm.shl", "llvm.trunc", "llvm.getelementptr")
+
+
+@register
+@dataclass(frozen=True)
+class DropNoWrapFlags(Pass):
+    """Makes integer and address arithmetic of the `llvm` dialect wrap around."""
+
+    name: ClassVar[str] = "drop-no-wrap-flags"
+
+    def run(self, module: Any) -> None:
+        for op in ops_named(module, *_FLAGGED):
+            _recreate(op)
+
+
+def _recreate(op: Any) -> None:
+    """The same op anew: the bindings neither show nor change these flags, and leave them out."""
+    with ir.InsertionPoint(op):
+        new = ir.Operation.create(
+            op.name,
+            results=[op.results[0].type],
+            operands=list(op.operands),
+            attributes={name: op.attributes[name] for name in op.attributes},
+            loc=op.location,
+        )
+    replace(op, list(new.results))

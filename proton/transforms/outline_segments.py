@@ -1,0 +1,247 @@
+"""Cuts kernels of very many loops into functions.
+
+`tl.static_range` makes straight-line code of any length. Each of its statements is a loop or
+more, and passes of MLIR and LLVM take time quadratic, or worse, in the loops of a function: a
+thousand masked stores took 80 s. So a block with more than LOOPS of them becomes a sequence of
+calls, each of a segment of its ops:
+
+    kernel(...):  ...; segment_0(live-ins); r = segment_1(live-ins); ...
+
+What costs nothing (arithmetic on scalars, views) is not passed but computed anew where it is
+used. A view that a branch chose cannot be returned: it stays with its users in one segment, or
+where these are far apart out of any, and is passed in parts.
+"""
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from proton.dialect.memory import put_together, taken_apart
+from proton.dialect.mlir import func, ir
+from proton.dialect.walk import all_ops, defining_op, kernel_functions
+from proton.passes import Pass, register
+
+LOOPS = 64  # of a segment, at least; the loop vectoriser is quadratic in them
+_LOOP_OPS = frozenset({"scf.for", "scf.while"})
+_CLONED = frozenset(
+    "builtin.unrealized_conversion_cast llvm.extractvalue llvm.getelementptr llvm.insertvalue "
+    "llvm.inttoptr llvm.mlir.constant llvm.mlir.poison llvm.mlir.zero llvm.ptrtoint memref.cast "
+    "memref.reinterpret_cast memref.subview ub.poison".split()
+)
+_ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
+_PLACE = "proton.place"  # on ops while their block is cut: where they are in it
+
+
+@register
+@dataclass(frozen=True)
+class OutlineSegments(Pass):
+    """Makes functions of segments of blocks with more than `loops` loops."""
+
+    name: ClassVar[str] = "outline-segments"
+
+    loops: int = LOOPS
+
+    def run(self, module: Any) -> None:
+        for function in kernel_functions(module):
+            if _count_loops(function) > self.loops:
+                regions = [r for op in all_ops(function) for r in op.regions]
+                # Inner blocks first: what is left of them counts for the outer ones.
+                for region in (*reversed(regions), *function.regions):
+                    for block in region.blocks:
+                        if sum(map(_count_loops, block.operations)) > self.loops:
+                            _Cutter(module, function, block, self.loops).run()
+
+
+def _count_loops(op: Any) -> int:
+    operation = op.operation
+    return sum(o.name in _LOOP_OPS for o in (operation, *all_ops(operation)))
+
+
+def _is_cloned(op: Any) -> bool:
+    return op.name in _CLONED or (op.name.startswith("arith.") and not op.regions)
+
+
+def _is_passed(type_: Any) -> bool:
+    """Whether a function can take such a value: of a memref it gets the address only."""
+    return not isinstance(type_, ir.MemRefType) or isinstance(type_.layout, ir.AffineMapAttr)
+
+
+@dataclass
+class _Cutter:
+    """Cuts one block."""
+
+    module: Any
+    function: Any
+    block: Any
+    loops: int
+    ops: list[Any] = field(default_factory=list)
+    last_uses: list[int] = field(default_factory=list)
+
+    def run(self) -> None:
+        self.ops = [op.operation for op in self.block.operations]
+        i64 = ir.IntegerType.get_signless(64)
+        for place, op in enumerate(self.ops):
+            op.attributes[_PLACE] = ir.IntegerAttr.get(i64, place)
+        self.last_uses = [0] * len(self.ops)
+        for place in reversed(range(len(self.ops))):
+            self.last_uses[place] = self._last_use(self.ops[place])
+        segments = self._segments()
+        for op in self.ops:
+            del op.attributes[_PLACE]
+        for first, behind in segments:
+            self._outline(first, behind)
+
+    def _last_use(self, op: Any) -> int:
+        """The place of the last op that needs a result, by way of what would be cloned too."""
+        last = -1
+        for result in op.results:
+            for use in result.uses:
+                user = use.owner.operation
+                while _PLACE not in user.attributes:
+                    user = user.parent.operation
+                place = user.attributes[_PLACE].value
+                last = max(last, place, self.last_uses[place] if _is_cloned(user) else -1)
+        return last
+
+    def _segments(self) -> list[tuple[int, int]]:
+        """[first, behind) of each; buffers, which live as long as the block, come before."""
+        allocas = [p for p, op in enumerate(self.ops) if op.name in _ALLOCATES]
+        first = allocas[-1] + 1 if allocas else 0
+        sums = list(itertools.accumulate(map(_count_loops, self.ops)))
+        segments, loops, bound = [], 0, -1
+        for place in range(first, len(self.ops) - 1):  # without the terminator
+            op, last = self.ops[place], self.last_uses[place]
+            loops += _count_loops(op)
+            if not _is_cloned(op) and not all(_is_passed(r.type) for r in op.results):
+                if sums[last] - sums[place] > self.loops and bound <= place:
+                    if loops > _count_loops(op):
+                        segments.append((first, place))
+                    first, loops = place + 1, 0
+                    continue
+                bound = max(bound, last)
+            if loops >= self.loops and bound <= place:
+                segments.append((first, place + 1))
+                first, loops = place + 1, 0
+        return segments
+
+    def _outline(self, first: int, behind: int) -> None:
+        """Moves what cannot be cloned to a function, and calls that in its place."""
+        places = [p for p in range(first, behind) if not _is_cloned(self.ops[p])]
+        results = [
+            result
+            for place in places
+            if self.last_uses[place] >= behind
+            for result in self.ops[place].results
+        ]
+        segment = _Segment([self.ops[place] for place in places])
+        inputs = segment.live_ins()
+        with ir.InsertionPoint(self.module.body), self.function.location:
+            outlined = func.FuncOp(self._name(), ([], []), visibility="private")
+            block = outlined.add_entry_block()
+        given: dict[Any, Any] = {}
+        passed: list[Any] = []
+        with ir.InsertionPoint(self.ops[first]), self.function.location:
+            for value in inputs:
+                parts = [value] if _is_passed(value.type) else taken_apart(value)
+                passed += parts
+                taken = [block.add_argument(part.type, part.location) for part in parts]
+                with ir.InsertionPoint(block):
+                    is_whole = _is_passed(value.type)
+                    given[value] = taken[0] if is_whole else put_together(taken, value.type)
+            symbol = ir.FlatSymbolRefAttr.get(outlined.name.value)
+            call = func.CallOp([value.type for value in results], symbol, passed).operation
+        _describe(outlined, self.function, passed, results)
+        segment.move_to(block, given)
+        with ir.InsertionPoint(block), self.function.location:
+            func.ReturnOp(results)
+        for old, new in zip(results, call.results, strict=True):
+            for use in list(old.uses):
+                if not _is_inside(use.owner.operation, outlined.operation):
+                    use.owner.operation.operands[use.operand_number] = new
+        for place in reversed(range(first, behind)):
+            op = self.ops[place]
+            if place not in places and not any(True for r in op.results for _ in r.uses):
+                op.erase()
+
+    def _name(self) -> str:
+        kernel = self.function.attributes["sym_name"].value
+        return f"{kernel}__segment{len(self.module.body.operations)}"
+
+
+def _describe(outlined: Any, kernel: Any, inputs: list[Any], results: list[Any]) -> None:
+    """The type and attributes of a segment: it is not to be inlined, and as much is known of the
+    user's pointers as in the kernel."""
+    types = [value.type for value in inputs], [value.type for value in results]
+    outlined.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+    flags = [ir.StringAttr.get("noinline"), *kernel.attributes.get("llvm.passthrough", ())]
+    outlined.attributes["llvm.passthrough"] = ir.ArrayAttr.get(flags)
+    outlined.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+    if "arg_attrs" in kernel.attributes:
+        known = dict(
+            zip(kernel.regions[0].blocks[0].arguments, kernel.attributes["arg_attrs"], strict=True)
+        )
+        marks = [known.get(value, ir.DictAttr.get({})) for value in inputs]
+        outlined.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
+
+
+def _is_inside(op: Any, ancestor: Any) -> bool:
+    while op is not None:
+        if op == ancestor:
+            return True
+        op = op.parent and op.parent.operation
+    return False
+
+
+class _Segment:
+    """Ops on their way to a function of their own."""
+
+    def __init__(self, ops: list[Any]) -> None:
+        self.ops = ops
+        self.all = [inner for op in ops for inner in (op, *all_ops(op))]
+        self.inside = {result for op in self.all for result in op.results}
+        self.inside |= {
+            argument
+            for op in self.all
+            for region in op.regions
+            for block in region.blocks
+            for argument in block.arguments
+        }
+
+    def live_ins(self) -> list[Any]:
+        """What has to be passed: what comes from outside, and from what cannot be cloned."""
+        found: dict[Any, None] = {}
+        pending, seen = [value for op in self.all for value in op.operands], set(self.inside)
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            op = defining_op(value)
+            if op is not None and _is_cloned(op):
+                pending += op.operands
+            else:
+                found[value] = None
+        return list(found)
+
+    def move_to(self, block: Any, given: dict[Any, Any]) -> None:
+        """Appends the ops to a block, with clones of what they need; `given` has the rest."""
+
+        def here(value: Any) -> Any:
+            if value in self.inside:
+                return value
+            if value not in given:
+                op = defining_op(value)
+                operands = [here(operand) for operand in op.operands]
+                clone = op.clone(ir.InsertionPoint(block)).operation
+                for place, operand in enumerate(operands):
+                    clone.operands[place] = operand
+                for old, new in zip(op.results, clone.results, strict=True):
+                    given[old] = new
+            return given[value]
+
+        for op in self.ops:
+            for inner in (op, *all_ops(op)):
+                for place, value in enumerate(inner.operands):
+                    if value not in self.inside:
+                        inner.operands[place] = here(value)
+            block.append(op)
