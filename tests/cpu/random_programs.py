@@ -232,6 +232,60 @@ def _unary(maker: Maker) -> Node:
     return Node(f"tl.abs({a.text})" if is_float else f"(-{a.text})", value, maker.dtype)
 
 
+def common(a: str, b: str) -> str:
+    """The type in which two integer types meet: the wider; of one width the unsigned one."""
+    widths = np.dtype(a).itemsize, np.dtype(b).itemsize
+    if widths[0] != widths[1]:
+        return a if widths[0] > widths[1] else b
+    return a if a.startswith("u") else b
+
+
+@kind()
+def _mixed(maker: Maker) -> Node:
+    """Integers of two types, signed and unsigned."""
+    types = [dtype for dtype in DTYPES if dtype not in FLOATS]
+    a, b = maker.operand(maker.chosen(types)), maker.operand(maker.chosen(types))
+    out, symbol = common(a.dtype, b.dtype), maker.chosen(["+", "-", "*", "&", "|", "^"])
+    mixed = binary(symbol, *(Node(n.text, cast(n.value, out), out) for n in (a, b)))
+    return conversion(mixed, maker.dtype)
+
+
+@kind()
+def _shift(maker: Maker) -> Node:
+    """The left side's own sign says what comes in from the left."""
+    types = [dtype for dtype in DTYPES if dtype not in FLOATS]
+    a, b = maker.operand(maker.chosen(types)), maker.operand(maker.chosen(types))
+    amount, out = b.value & np.array(7, b.dtype), common(a.dtype, b.dtype)
+    symbol = maker.chosen(["<<", ">>"])
+    if symbol == "<<":
+        value = np.left_shift(cast(a.value, out), cast(amount, out))
+    else:
+        wide = "uint64" if a.dtype.startswith("u") else "int64"
+        value = np.right_shift(cast(a.value, wide), cast(amount, wide))
+    node = Node(f"({a.text} {symbol} ({b.text} & 7))", cast(value, out), out)
+    return conversion(node, maker.dtype)
+
+
+@kind()
+def _extremum_with_index(maker: Maker) -> Node:
+    """Of floats with some NaN, which lose; integers ask for the index."""
+    is_float = maker.dtype in ("float32", "float64")
+    a = maker.operand(maker.dtype if is_float else maker.chosen(["float32", "float64"]))
+    limit = maker.chosen(["-1000", "0", "3", "1000"])
+    shape = np.broadcast_shapes(a.shape, maker.program.shape)
+    numbers = np.broadcast_to(np.where(a.value > int(limit), np.nan, a.value), (GRID, *shape))
+    name, place = maker.chosen(["max", "min"]), maker.draw(st.integers(0, len(shape) - 1))
+    best = {"max": np.fmax, "min": np.fmin}[name].reduce(numbers, place + 1, keepdims=True)
+    is_best = (numbers == best) | (np.isnan(numbers) & np.isnan(best))
+    a = maker.program.name(a)
+    text = f"tl.broadcast_to(tl.where({a.text} > {limit}, float('nan'), {a.text}), {shape})"
+    pair = f"tl.{name}({text}, {place}, return_indices=True, keep_dims=True)"
+    if is_float:
+        return Node(f"{pair}[0]", cast(best, maker.dtype), maker.dtype)
+    index = is_best.argmax(place + 1, keepdims=True).astype("int32")
+    return conversion(Node(f"{pair}[1]", index, "int32"), maker.dtype)
+
+
 @kind()
 def _loop(maker: Maker) -> Node:
     return loop(maker.draw, maker.program, maker.operand(), maker.operand())
