@@ -5,10 +5,11 @@ Nothing is copied on its stream, so what follows there does not wait for it; on 
 user's own an event is queued behind each fourth kernel, on a default stream not even that.
 
 A thread fetches the pieces of kernels that have ended, by a stream of the ring's own, clears them
-for the next launches, and keeps what it got. It does so when half of the ring is taken, and
-otherwise now and then: Python runs one thread at a time, and each time that this one runs costs the
-one that launches some microseconds. It also lets the ring grow where that is not enough. A launch
-that finds no piece runs without records: nobody ever waits.
+for the next launches, and keeps what it got. Python runs one thread at a time, and each time that
+this one runs costs the one that launches some microseconds. So while launches come in quick
+succession it lets the ring grow, and fetches only when the ring may not grow any more and half of
+it is taken; else it fetches now and then. A launch that finds no piece runs without records: nobody
+ever waits.
 
 Of a large piece the heads of its blocks are fetched first, and then what they say was written
 (`Sparse`).
@@ -28,9 +29,9 @@ from proton.trace import wire
 
 STEP_BYTES = 128 << 20  # by which a ring grows
 STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which pieces are fetched
-FETCH_NS = 20_000_000  # a thread fetches so often at most, unless the ring fills
+FETCH_NS = 20_000_000  # the thread fetches so often at most, unless the ring is full
 EVENT_EVERY = 4  # launches on a stream of the user's own, and behind a launch that comes alone
-ALONE_NS = 1_000_000  # such a launch comes so long after the last one on its stream
+ALONE_NS = 1_000_000  # such a launch comes so long after the one before
 SPARSE_BYTES = 256 << 10  # of larger pieces only what was written is fetched
 # The default stream of a context, by its two names: nobody can destroy it, and it is the same for
 # all threads, so an event may be recorded there at any time.
@@ -136,7 +137,7 @@ class Ring:
         self.head = 0
         self.pieces: deque[Piece] = deque()  # in use, oldest first
         self.sent: deque[Piece] = deque()  # to be fetched, oldest first
-        self.fetched_ns = 0  # when the thread was asked to run last
+        self.sent_ns = self.fetched_ns = 0  # when a launch came last, and when the thread was woken
         self.spared_bytes = 0  # of large pieces, which are kept without what was not written
         self.events: list[int] = []  # to be used again
         self.unmarked: dict[int, tuple[int, int]] = {}  # by stream: launches since an event, when
@@ -212,7 +213,8 @@ class Ring:
             self.sent.append(piece)
             oldest = self.pieces[0].start
             used = self.head - oldest if self.head > oldest else self.size + self.head - oldest
-        if now - self.fetched_ns > FETCH_NS or 2 * used > self.size:
+        is_alone, self.sent_ns = now - self.sent_ns > ALONE_NS, now
+        if 2 * used > self.size or (is_alone and now - self.fetched_ns > FETCH_NS):
             self.wake(now)
 
     def wake(self, now: int) -> None:
@@ -257,15 +259,15 @@ class Ring:
 
     def _fetch_some(self) -> bool:
         """Fetches pieces of kernels that have ended, and waits for one if none has; False where
-        there is nothing more to fetch, the session is over, or the device is broken. The ring grows
-        if it is half full."""
+        there is nothing more to fetch, the session is over, or the device is broken. A ring that is
+        half full grows, if it can, and that is all."""
         with self.lock:
             pieces = list(self.sent)
             half_full = 2 * sum(piece.size for piece in self.pieces) > self.size
         if not pieces or self.is_over:
             return False
-        if half_full:
-            self.grow()
+        if half_full and self.grow():
+            return False
         try:
             ended = self._ended(pieces)
             if ended:
