@@ -108,7 +108,7 @@ KNOBS: dict[str, Knob] = {
         "PROTON_PROFILE_FLUSH_MEMORY",
         _count(0),
         32 << 20,
-        "bytes of records that one GPU launch may leave under strategy flush",
+        "bytes of a heap that up to 16 GPU launches share under strategy flush",
     ),
     "profile_disable": Knob(
         "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"
