@@ -2,7 +2,7 @@
 
 A *ring* is memory of the device, in pieces: a launch takes a piece for its buffer, and that is all.
 Nothing is copied on its stream, so what follows there does not wait for it; on a stream of the
-user's own an event is queued behind each fourth kernel, on a default stream not even that.
+user's own an event is queued now and then, on a default stream not even that.
 
 A thread fetches the pieces of kernels that have ended, by a stream of the ring's own, clears them
 for the next launches, and keeps what it got. Python runs one thread at a time, and each time that
@@ -30,7 +30,7 @@ from proton.trace import wire
 STEP_BYTES = 128 << 20  # by which a ring grows
 STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which pieces are fetched
 FETCH_NS = 20_000_000  # the thread fetches so often at most, unless the ring is full
-EVENT_EVERY = 4  # launches on a stream of the user's own, and behind a launch that comes alone
+EVENT_EVERY = 16  # launches on a stream of the user's own, and behind a launch that comes alone
 ALONE_NS = 1_000_000  # such a launch comes so long after the one before
 SPARSE_BYTES = 256 << 10  # of larger pieces only what was written is fetched
 # The default stream of a context, by its two names: nobody can destroy it, and it is the same for
@@ -164,21 +164,24 @@ class Ring:
 
     def _take(self, size: int) -> Piece | None:
         with self.lock:
-            if not self.pieces:
-                room = [(self.head, self.size), (0, self.size)]
-            elif self.pieces[0].start < self.head:
-                room = [(self.head, self.size), (0, self.pieces[0].start)]
-            else:
-                room = [(self.head, self.pieces[0].start)]
-            for first, end in room:
-                # A head that met the oldest piece would look like an empty ring's.
-                if first + size < end or (first + size == end == self.size):
-                    piece = Piece(first, size)
-                    self.head = first + size
-                    self.held += 1
-                    self.pieces.append(piece)
-                    return piece
-        return None
+            first, oldest = self.head, self.pieces[0].start if self.pieces else -1
+            # The room ends at the oldest piece, or at the end, and then goes on at the beginning.
+            end = oldest if oldest >= first else self.size
+            if not self._fits(first, size, end):
+                if oldest >= first:
+                    return None
+                first, end = 0, oldest if oldest >= 0 else self.size
+                if not self._fits(first, size, end):
+                    return None
+            piece = Piece(first, size)
+            self.head = first + size
+            self.held += 1
+            self.pieces.append(piece)
+            return piece
+
+    def _fits(self, first: int, size: int, end: int) -> bool:
+        """A head that met the oldest piece would look like an empty ring's."""
+        return first + size < end or first + size == end == self.size
 
     def grow(self, size: int = 0) -> bool:
         """Makes the ring larger, so that there is room for `size` at its end; False where it has

@@ -275,7 +275,9 @@ def _launch_profiled(
     kernel, recording = twin.variant.kernel, None
     if kernel.metadata["profile"] is not None:
         recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
-    timing = session.begin_timing(kernel, recording, device, stream)
+    timing = None
+    if session.compare_run_time:
+        timing = session.begin_timing(kernel, recording, device, stream)
     launched = None  # it is not known, if this is interrupted
     try:
         if recording is None:

@@ -67,6 +67,7 @@ class Running:
 
     def __init__(self, lock: threading.Lock) -> None:
         self.ended = threading.Condition(lock)
+        self.is_awaited = False  # telling nobody takes time, too
         self.counts: dict[int, int] = {}
 
     def begin(self) -> None:
@@ -78,12 +79,14 @@ class Running:
         self.counts[me] -= 1
         if not self.counts[me]:
             del self.counts[me]
-            self.ended.notify_all()
+            if self.is_awaited:
+                self.ended.notify_all()
 
     def wait(self) -> int:
         """Waits for those of other threads; the number that runs on. That of the calling thread
         does (this is a signal's handler then), and an interrupt ends the wait."""
         me = threading.get_ident()
+        self.is_awaited = True
         try:
             said = False
             while others := len(self.counts.keys() - {me}):

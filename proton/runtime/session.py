@@ -46,6 +46,7 @@ from proton.trace.model import (
 )
 
 PLACEMENTS = ("schedule", "program")
+SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
 MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
 _FLUSH = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
@@ -199,7 +200,8 @@ class Session:
             number = self._kernel_number(kernel, profile, options)
             if self.compare_run_time and self._is_plain_turn(self.gpu, number, stream):
                 return None
-            self.memory_left += self.gpu.settle()
+            if self.gpu.number % SETTLE_EVERY == 0:
+                self.memory_left += self.gpu.settle()
             recording = self.gpu.begin(
                 number, grid, profile, self.host.path(), device, stream, self.memory_left
             )
@@ -240,10 +242,10 @@ class Session:
     def begin_timing(
         self, kernel: GPUKernel, recording: GPURecording | None, device: int, stream: int
     ) -> Timing | None:
-        """Begins to time a launch, if that was asked for and can be; then `end_timing` follows."""
+        """Begins to time a launch, if that can be; then `end_timing` follows."""
         with self.lock:
             number = self.kernel_numbers.get(kernel.key)
-            if not self.compare_run_time or self.gpu is None or number is None or self.finished:
+            if self.gpu is None or number is None or self.finished:
                 return None
             if self.gpu.queue.is_capturing(stream):
                 return None
