@@ -199,6 +199,12 @@ def synchronize(device: int) -> None:
         _call(_driver().cuCtxSynchronize)
 
 
+def total_memory(device: int) -> int:
+    """Bytes of a device."""
+    driver = _driver()
+    return int(_call(driver.cuDeviceTotalMem, _call(driver.cuDeviceGet, device)))
+
+
 def device_name(device: int) -> str:
     """`NVIDIA H200` and the like."""
     driver = _driver()

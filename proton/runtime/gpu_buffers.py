@@ -184,8 +184,8 @@ class Ring:
         return first + size < end or first + size == end == self.size
 
     def grow(self, size: int = 0) -> bool:
-        """Makes the ring larger, so that there is room for `size` at its end; False where it has
-        all that it may have, or the device has no more."""
+        """Makes the ring larger by `size`, and by a step at least; False where it has all that it
+        may have, or the device has no more."""
         size = wire.aligned(max(size, 1), STEP_BYTES)
         with self.lock, cuda.capture_aside():  # another thread may be capturing a graph
             if self.size + size > self.most:
@@ -198,7 +198,8 @@ class Ring:
                 memory: cuda.Memory = self.memory
                 memory.grow(size)
             except cuda.CUDAError:
-                self.most = self.size
+                if size == STEP_BYTES:
+                    self.most = self.size
                 return False
             self.size += size
         return True

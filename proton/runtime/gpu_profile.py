@@ -25,6 +25,7 @@ from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
 
 MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
+FIRST_SHARE = 64  # a ring begins with at most one part of so many of the device's memory
 
 
 @dataclass(slots=True)
@@ -91,7 +92,9 @@ class _Device:
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
         most = min(MOST_BYTES, wire.aligned(knobs.profile_memory, STEP_BYTES))
         self.ring = Ring(device, queue, most, self._on_arrival)
-        self.ring.grow()
+        first = min(most, cuda.total_memory(device) // FIRST_SHARE)
+        while not self.ring.grow(first) and first > STEP_BYTES:  # others have the memory
+            first //= 2
         self.heaps: Heaps | None = None  # until a launch takes one
         self.heaps_of: dict[int, Heap] = {}  # of launches, by the start of their piece
         self.memory_left = 0  # of the session, when a launch began last

@@ -97,6 +97,7 @@ class ProfilingDriver(FakeDriver):
         for module in (gpu_profile, gpu_buffers):
             monkeypatch.setattr(module, "STEP_BYTES", STEP)
         monkeypatch.setattr(gpu_profile, "MOST_BYTES", 16 * STEP)
+        monkeypatch.setattr(cuda, "total_memory", lambda device: 1)
         monkeypatch.setattr(gpu_buffers, "STAGING_BYTES", STEP // 8)
         monkeypatch.setattr(cuda, "enter_primary_context", lambda device: None)
         monkeypatch.setattr(cuda, "on_device", lambda device: contextlib.nullcontext())
@@ -706,6 +707,27 @@ def test_a_launch_that_fails_has_no_run_time(
     options = run.kernels[0].options
     assert (options["run_ns"], options["run_ns_off"]) == (3000, 1000)
     assert not driver.queued
+
+
+@pytest.mark.parametrize("free", [0, 1, 3, 100])
+def test_a_ring_begins_with_what_there_is(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, free: int
+) -> None:
+    """At most a 64th of the device, and less where others have the memory."""
+    monkeypatch.setattr(cuda, "total_memory", lambda device: 64 * 8 * STEP)
+    grow = FakeMemory.grow
+
+    def limited(memory: FakeMemory, size: int) -> None:
+        if memory.size + size > free * STEP:
+            raise cuda.CUDAError("CUDA_ERROR_OUT_OF_MEMORY")
+        grow(memory, size)
+
+    monkeypatch.setattr(FakeMemory, "grow", limited)
+    driver.in_use = 0
+    with proton.profile("run"):
+        (device,) = sessions.current().gpu.devices.values()
+        assert device.ring.size == {0: 0, 1: 1, 3: 2, 100: 8}[free] * STEP
+    assert not driver.arenas
 
 
 @pytest.mark.parametrize("where", ["Memory", "allocate_host"])
