@@ -262,9 +262,9 @@ class Ring:
                     pass
 
     def _fetch_some(self) -> bool:
-        """Fetches pieces of kernels that have ended, and waits for one if none has; False where
-        there is nothing more to fetch, the session is over, or the device is broken. A ring that is
-        half full grows, if it can, and that is all."""
+        """Fetches pieces of kernels that have ended, and waits for one if none has. A ring that is
+        half full grows, if it can, and that is all. Gives whether to go on at once: where the ring
+        was half full and could not grow, and something was fetched."""
         with self.lock:
             pieces = list(self.sent)
             half_full = 2 * sum(piece.size for piece in self.pieces) > self.size
@@ -278,7 +278,7 @@ class Ring:
                 self._fetch(ended)
         except cuda.CUDAError:
             return False
-        return bool(ended) and len(ended) < len(pieces)
+        return half_full and bool(ended)
 
     def _ended(self, pieces: list[Piece]) -> list[Piece]:
         """Those of the pieces, which were sent, whose kernels are known to have ended. If some are
