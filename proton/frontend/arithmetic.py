@@ -215,6 +215,16 @@ def logical(word: str, x: Any, y: Any) -> tensor:
     return _apply("&" if word == "and" else "|", left, right)
 
 
+@rule(core.logical_and)
+def _logical_and(input: Any, other: Any) -> tensor:
+    return logical("and", input, other)
+
+
+@rule(core.logical_or)
+def _logical_or(input: Any, other: Any) -> tensor:
+    return logical("or", input, other)
+
+
 @rule(core.add)
 def _add(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
     return binary("+", x, y)

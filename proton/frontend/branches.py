@@ -20,6 +20,7 @@ from proton.dialect.mlir import ir
 from proton.frontend.builder import as_tensor, constant, error, is_number, to_ir, truth
 from proton.frontend.flow import MayReturn, Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, promote_integers, to_bool
+from proton.frontend.shapes import item
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -51,6 +52,8 @@ def condition_of(g: Any, node: ast.expr) -> Any:
     value = g.evaluate(node)
     if not isinstance(value, tensor):
         return truth(value)
+    if value.numel == 1:
+        value = item(value)
     if value.is_block():
         raise error(
             f"a condition must be a scalar, got {value.type}",
@@ -152,8 +155,9 @@ def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
     for side in (node.body, node.orelse):
         assign = ast.copy_location(ast.Assign([ast.Name("$if", ast.Store())], side), side)
         sides.append(_branch(g, [ast.fix_missing_locations(assign)]))
-    join = _Join(*sides)
-    value = join.numbers("the value", *(side.env["$if"] for side in sides))
+    join, values = _Join(*sides), [side.env["$if"] for side in sides]
+    # Calls that give nothing are a choice of what is done.
+    value = None if values == [None, None] else join.numbers("the value", *values)
     join.finish(condition)
     return value
 

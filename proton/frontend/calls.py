@@ -80,23 +80,8 @@ def _bind(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]) -> dict
         parameter = fn.signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
             raise g.unsupported(f"**{name} in {fn.__name__}", "name each parameter")
-        env[name] = _parameter(fn, name, ty.unwrap(value))
+        env[name] = ty.unwrap(value)  # also a run-time value for a constexpr, as in Triton
     return env
-
-
-def _parameter(fn: DeviceFunction, name: str, value: Any) -> Any:
-    """The value of a parameter: constexprs must be known while compiling."""
-    annotation = fn.signature.parameters[name].annotation
-    is_constexpr = annotation is ty.constexpr or (
-        isinstance(annotation, str) and annotation.split(".")[-1] == "constexpr"
-    )
-    if is_constexpr and isinstance(value, tensor):
-        raise error(
-            f"{fn.__name__}: parameter {name} is a constexpr, got a {value.type} that is known "
-            "only at run time",
-            "leave tl.constexpr out of the annotation, or pass a constexpr",
-        )
-    return value
 
 
 # Calls that are kept

@@ -12,7 +12,6 @@ from typing import Any
 
 from proton.base.errors import (
     CompilationError,
-    CompileTimeAssertionFailure,
     LocatedError,
     SourceSpan,
     UnsupportedLanguageConstruct,
@@ -23,7 +22,15 @@ from proton.dialect import tt
 from proton.dialect.mlir import func, ir
 from proton.frontend import branches, calls, expressions, loops
 from proton.frontend.arithmetic import logical, logical_not
-from proton.frontend.builder import as_tensor, constant, emit, error, string_attr, to_ir
+from proton.frontend.builder import (
+    as_tensor,
+    constant,
+    emit,
+    error,
+    string_attr,
+    to_ir,
+    truth,
+)
 from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.signature import Signature
@@ -270,16 +277,9 @@ class Generator:
                 raise self.unsupported("assignment to an attribute", "assign to a new name")
 
     def _annotated_assign(self, node: ast.AnnAssign) -> None:
-        if node.value is None:
-            raise self.unsupported("a declaration without a value", "give it its first value")
-        value = self.evaluate(node.value)
-        annotation = self.evaluate(node.annotation)
-        if annotation is ty.constexpr and isinstance(value, tensor):
-            raise error(
-                f"a constexpr needs a value known while compiling, got {value.type}",
-                "leave the annotation out, or compute it from constexprs only",
-            )
-        self.assign(node.target, value)
+        """An annotation means nothing: a constexpr may be given what is known at run time only."""
+        if node.value is not None:
+            self.assign(node.target, self.evaluate(node.value))
 
     def _augmented_assign(self, node: ast.AugAssign) -> None:
         if not isinstance(node.target, ast.Name):
@@ -297,16 +297,13 @@ class Generator:
         self.device_assert(condition, message)
 
     def device_assert(self, condition: Any, message: Any = "", mask: Any = None) -> None:
-        """Checks a condition at run time in debug mode; a false constant fails at once."""
-        if not isinstance(condition, tensor):
-            if not condition:
-                raise CompileTimeAssertionFailure(
-                    f"assertion failed: {message}" if message else "assertion failed",
-                    hint="the condition is known while compiling: see the constexpr arguments",
-                )
-            return
+        """Checks a condition at run time in debug mode."""
         if not self.debug:
             return
+        if not isinstance(condition, tensor) and truth(condition):
+            return
+        # One that is known to fail fails where the program gets there, which may be never.
+        condition = constant(0, ty.int1) if not isinstance(condition, tensor) else condition
         condition = to_bool(condition)
         if mask is not None:
             condition = logical("or", condition, logical_not(mask))

@@ -20,7 +20,7 @@ from proton.frontend import (
     memory,  # noqa: F401
     shapes,
 )
-from proton.frontend.builder import at_compile_time, error, truth
+from proton.frontend.builder import as_tensor, at_compile_time, error, is_number, truth
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
 from proton.language import NotYet, profiling
@@ -295,8 +295,11 @@ def attribute(g: Any, owner: Any, name: str) -> Any:
             f"a tensor has no attribute {name!r}{guess}",
             "it has dtype, type, shape, numel, T, and the methods of tl, such as .to and .sum",
         )
-    if name == "value" and isinstance(owner, bool | int | float | str):
+    if name == "value" and isinstance(owner, bool | int | float | str | ty.dtype):
         return owner  # of a constexpr
+    if is_number(owner) and not hasattr(owner, name):  # a number is a scalar where one is asked for
+        owner = as_tensor(owner)
+        return attribute(g, owner, name)
     if not hasattr(owner, name):
         raise _no_attribute(owner, name)
     value = at_compile_time(f"attribute {name!r}", _BY_PYTHON, getattr, owner, name)

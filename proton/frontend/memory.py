@@ -20,7 +20,7 @@ from proton.language import types as ty
 from proton.language.value import tensor
 
 # The cache modifiers that Triton takes.
-_LOAD_CACHE = ("", ".ca", ".cg", ".cv")
+_LOAD_CACHE = ("", ".ca", ".cg", ".cs", ".cv")
 _STORE_CACHE = ("", ".wb", ".cg", ".cs", ".wt")
 
 

@@ -224,6 +224,8 @@ def bitcast(value: tensor, target: ty.dtype) -> tensor:
 
 
 def to_bool(value: Any) -> tensor:
-    """`value != 0` as int1."""
+    """`value != 0` as int1; of a pointer, whether it points somewhere."""
     value = as_tensor(value)
+    if value.dtype.is_ptr():
+        value = cast(value, ty.uint64)
     return value if value.dtype.is_bool() else cast(value, ty.int1)

@@ -91,7 +91,7 @@ def _full(shape: Any, value: Any, dtype: ty.dtype) -> tensor:
         raise error(
             f"tl.full: value must be a scalar, got {value.type}", "use tl.broadcast_to for blocks"
         )
-    scalar = cast(_item(value), dtype)
+    scalar = cast(item(value), dtype)
     return splat(scalar, sizes) if sizes else scalar
 
 
@@ -213,7 +213,7 @@ def reshape(input: Any, *shape: Any, can_reorder: bool = False) -> tensor:
     if value.shape == sizes:
         return value
     if not sizes:
-        return _item(value)
+        return item(value)
     if not value.is_block():
         return splat(value, sizes)
     type_ = ty.block_type(value.dtype, sizes)
@@ -232,7 +232,7 @@ def _ravel(x: Any, can_reorder: bool = False) -> tensor:
 
 
 @rule(core.item)
-def _item(input: Any) -> tensor:
+def item(input: Any) -> tensor:
     value = as_tensor(input)
     if not value.is_block():
         return value
@@ -306,13 +306,14 @@ def _split(a: Any) -> tuple[tensor, tensor]:
     type_ = ty.block_type(value.dtype, shape)
     op = tt.SplitOp(value.handle, to_ir(type_), to_ir(type_))
     halves = tensor(op.lhs, type_), tensor(op.rhs, type_)
-    return (_item(halves[0]), _item(halves[1])) if is_pair else halves
+    return (item(halves[0]), item(halves[1])) if is_pair else halves
 
 
 def subscript(value: tensor, key: Any) -> tensor:
     """`x[None, :]`: None adds a dimension, `:` keeps one."""
     keys = key if isinstance(key, tuple) else (key,)
-    if sum(k == slice(None) for k in keys) > len(value.shape):
+    # Of a scalar `:` keeps nothing, as in Triton.
+    if value.is_block() and sum(k == slice(None) for k in keys) > len(value.shape):
         raise error(
             f"too many indices for shape {list(value.shape)}", "write one ':' a dimension"
         )

@@ -69,6 +69,16 @@ def broadcast(input, other):
 
 
 @member
+def logical_and(input, other):
+    """Whether both are not 0, element by element; a method of tensors."""
+
+
+@member
+def logical_or(input, other):
+    """Whether one of both is not 0, element by element; a method of tensors."""
+
+
+@member
 def broadcast_to(input, *shape):
     """`input` broadcast to `shape`."""
 

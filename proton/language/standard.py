@@ -34,6 +34,14 @@ def _arg_input_dtype(dtype):
     return float32 if dtype.is_floating() and dtype.primitive_bitwidth < 32 else dtype
 
 
+@constexpr_function
+def _extremum_dtype(dtype):
+    """Extrema of what is narrower than 32 bits are fp32 or int32, as in Triton."""
+    if dtype.primitive_bitwidth >= 32:
+        return dtype
+    return float32 if dtype.is_floating() else int32
+
+
 @DeviceFunction
 def _add(a, b):
     return a + b
@@ -144,7 +152,7 @@ def max(
         else:
             return core.reduce((input, _indices(input, axis)), axis, _argmax_any, keep_dims)
     else:
-        return core.reduce(input, axis, _maximum, keep_dims)
+        return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _maximum, keep_dims)
 
 
 @member
@@ -164,7 +172,7 @@ def min(
         else:
             return core.reduce((input, _indices(input, axis)), axis, _argmin_any, keep_dims)
     else:
-        return core.reduce(input, axis, _minimum, keep_dims)
+        return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _minimum, keep_dims)
 
 
 @member

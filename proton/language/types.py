@@ -105,6 +105,35 @@ class dtype:
     def is_fp64(self) -> bool:
         return self.name == "float64"
 
+    def is_int8(self) -> bool:
+        return self.name == "int8"
+
+    def is_int16(self) -> bool:
+        return self.name == "int16"
+
+    def is_int32(self) -> bool:
+        return self.name == "int32"
+
+    def is_int64(self) -> bool:
+        return self.name == "int64"
+
+    def is_uint8(self) -> bool:
+        return self.name == "uint8"
+
+    def is_uint16(self) -> bool:
+        return self.name == "uint16"
+
+    def is_uint32(self) -> bool:
+        return self.name == "uint32"
+
+    def is_uint64(self) -> bool:
+        return self.name == "uint64"
+
+    @property
+    def int_bitwidth(self) -> int:
+        """Bits of an integer type."""
+        return self.primitive_bitwidth
+
     def get_int_min_value(self) -> int:
         """The least value of an integer type."""
         if self.kind != "int" or self.is_bool():

@@ -56,21 +56,6 @@ def misspelt_argument(x_ptr):
     tl.load(x_ptr, maks=1)
 
 
-@rejected(
-    "parameter SIZE is a constexpr, got a i32", "needs_constexpr(n, n)", "leave tl.constexpr out"
-)
-def constexpr_parameter(n):
-    needs_constexpr(n, n)
-
-
-@rejected(
-    "a constexpr needs a value known while compiling, got i32", "SIZE: tl.constexpr = n",
-    "leave the annotation out",
-)
-def constexpr_variable(n):
-    SIZE: tl.constexpr = n
-
-
 @rejected("calls nest deeper than 64 at recursive", "recursive(x)", "recursion is not supported")
 def calls_recursive(n):
     recursive(n)
@@ -393,16 +378,6 @@ def prints_with_number(n):
 @rejected("tl.static_assert: missing a required argument: 'cond'", "tl.static_assert()", "(cond")
 def asserts_nothing(n):
     tl.static_assert()
-
-
-@rejected(
-    "assertion failed: n is 3",
-    'tl.device_assert(1 > 2, f"n is {3}")',
-    "the constexpr arguments",
-    kind=CompileTimeAssertionFailure,
-)
-def device_assertion_known_false(n):
-    tl.device_assert(1 > 2, f"n is {3}")
 
 
 # Names that were meant

@@ -1,0 +1,142 @@
+"""Values as Triton has them: numbers, dtypes, pointers and one-element blocks where they meet."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from tests.cpu.harness import SIGNED, UNSIGNED, encode, pointer, storage
+
+
+@proton.jit
+def if_pointer(x_ptr, w_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x_ptr + i)
+    if w_ptr:
+        v = v * tl.load(w_ptr + i)
+    tl.store(x_ptr + i, v)
+
+
+def test_a_pointer_is_a_condition() -> None:
+    x = np.ones(8, np.float32)
+    if_pointer[(1,)](x, np.full(8, 3.0, np.float32), N=8)
+    assert (x == 3).all()
+    if_pointer[(1,)](x, None, N=8)
+    assert (x == 3).all()
+
+
+@proton.jit
+def one_element_condition(x_ptr, out_ptr):
+    if tl.load(x_ptr + tl.arange(0, 1)) == 0.0:
+        tl.store(out_ptr, 1.0)
+    else:
+        tl.store(out_ptr, 2.0)
+
+
+def test_a_block_of_one_element_is_a_condition() -> None:
+    for value in (0.0, 5.0):
+        out = np.zeros(1, np.float32)
+        one_element_condition[(1,)](np.array([value], np.float32), out)
+        assert out[0] == (1 if value == 0 else 2)
+
+
+@proton.jit
+def needs_constexpr(offs: tl.constexpr, N: tl.constexpr):
+    T: tl.constexpr = offs + N
+    a: tl.constexpr
+    a, b = T, 1
+    return a + b
+
+
+@proton.jit
+def passes_run_time_values(out_ptr, n, N: tl.constexpr):
+    tl.store(out_ptr + tl.arange(0, N), needs_constexpr(tl.arange(0, N) + n, N))
+
+
+def test_a_constexpr_annotation_takes_what_is_known_at_run_time() -> None:
+    out = np.zeros(4, np.int32)
+    passes_run_time_values[(1,)](out, 5, N=4)
+    assert out.tolist() == [10, 11, 12, 13]
+
+
+@proton.jit
+def numbers_are_scalars(out_ptr, N: tl.constexpr):
+    value = 1
+    acc = 0
+    acc = acc.to(tl.int64) + value.to(tl.int64)
+    tl.static_assert(acc.dtype.is_int64() and not acc.dtype.is_uint64())
+    tl.static_assert(acc.dtype.int_bitwidth == 64 and acc.dtype.value == tl.int64)
+    tl.store(out_ptr + tl.arange(0, N), tl.full([N], value=value, dtype=value.dtype) + acc)
+
+
+def test_numbers_have_what_scalars_have() -> None:
+    out = np.zeros(4, np.int32)
+    numbers_are_scalars[(1,)](out, N=4)
+    assert (out == 2).all()
+
+
+@proton.jit
+def chooses_what_is_done(x_ptr, out_ptr):
+    tl.store(out_ptr, 1.0) if tl.load(x_ptr) > 0 else tl.store(out_ptr, 2.0)
+    tl.store(out_ptr[None, None, :] + 1, tl.full([1, 1], 3.0, tl.float32))
+
+
+def test_a_ternary_of_calls_and_a_scalar_with_dimensions() -> None:
+    for value in (1, 0):
+        out = np.zeros(2, np.float32)
+        chooses_what_is_done[(1,)](np.array([value], np.int32), out)
+        assert out.tolist() == [1 if value else 2, 3]
+
+
+@proton.jit
+def logic(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x, y = tl.load(x_ptr + i), tl.load(y_ptr + i)
+    tl.store(out_ptr + i, x.logical_or(y).to(tl.int32) * 2 + x.logical_and(y))
+
+
+def test_logical_methods(rng: np.random.Generator) -> None:
+    x, y = (rng.integers(-1, 2, 64).astype(np.int32) for _ in range(2))
+    out = np.zeros(64, np.int32)
+    logic[(1,)](x, y, out, N=64)
+    assert (out == ((x != 0) | (y != 0)) * 2 + ((x != 0) & (y != 0))).all()
+
+
+@proton.jit(debug=True)
+def asserts_what_is_false(x_ptr, out_ptr):
+    if tl.load(x_ptr) > 10:
+        tl.device_assert(False, "must not be reached")
+    tl.store(out_ptr, 1)
+
+
+def test_an_assertion_that_is_known_to_fail_fails_where_the_program_gets_there() -> None:
+    out = np.zeros(1, np.int32)
+    asserts_what_is_false[(1,)](np.zeros(1, np.int32), out)
+    assert out[0] == 1
+    with pytest.raises(Exception, match="must not be reached"):
+        asserts_what_is_false[(1,)](np.full(1, 11, np.int32), out)
+
+
+@proton.jit
+def typed_extremum(x_ptr, out_ptr, N: tl.constexpr, NAME: tl.constexpr, WANT: tl.constexpr):
+    found = NAME(tl.load(x_ptr + tl.arange(0, N)), axis=0)
+    tl.static_assert(found.dtype == WANT)
+    tl.store(out_ptr, found)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("dtype", [*SIGNED, *UNSIGNED, "float16", "bfloat16", "float32"])
+def test_extrema_of_narrow_types_are_wider(
+    rng: np.random.Generator, dtype: str, name: str
+) -> None:
+    is_float = dtype.startswith(("float", "bfloat"))
+    values = rng.integers(-100 if dtype in SIGNED or is_float else 0, 100, 64)
+    x: Any = encode(values.astype(np.float32), dtype) if is_float else values.astype(dtype)
+    narrow = np.dtype(storage(dtype)).itemsize < 4
+    want = getattr(tl, ("float32" if is_float else "int32") if narrow else dtype)
+    out = np.zeros(1, np.float64)
+    function = tl.max if name == "max" else tl.min
+    typed_extremum[(1,)](pointer(x, dtype), out, N=64, NAME=function, WANT=want)
+    assert out[0] == getattr(values, name)()

@@ -1,0 +1,6 @@
+"""tests/cpu/test_values.py, on the GPU."""
+
+from tests.cpu.test_values import *  # noqa: F403
+
+STAGED = True
+del test_an_assertion_that_is_known_to_fail_fails_where_the_program_gets_there  # noqa: F821 - a fault ends the context
