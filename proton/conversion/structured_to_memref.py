@@ -30,6 +30,8 @@ from proton.passes import Pass, register
 from proton.transforms.mark_written import WRITTEN_ATTRIBUTE
 from proton.transforms.place_records import PINNED_ATTRIBUTE
 
+CACHE_LINE = 64  # bytes
+
 
 @register
 @dataclass(frozen=True)
@@ -229,11 +231,13 @@ class _Lowering:
         """tts.load"""
         value, other = op.results[0], op.opview.other
         access = _Access(op, shape_of(value), element_of(value))
-        packs = any(user.name == "linalg.matmul" for user in users(value))
-        if self._only_read(access.base) and access.is_row_major() and not packs:
+        products = [user for user in users(value) if user.name == "linalg.matmul"]
+        if self._only_read(access.base) and access.is_row_major() and not products:
             memory = self._view_or_buffer(access, other)
         else:
-            memory = self._copy(access, other)
+            is_right = any(product.operands[1] == value for product in products)
+            buffer = allocate_right_factor(access) if is_right else allocate(access)
+            memory = self._copy(access, other, buffer)
         replace(op, [to_tensor(memory)])
 
     def _view_or_buffer(self, access: _Access, other: Any) -> Any:
@@ -249,9 +253,7 @@ class _Lowering:
             access.whole, [access.memref_type()], lambda: [access.in_place()], buffered
         )[0]
 
-    def _copy(self, access: _Access, other: Any) -> Any:
-        buffer = allocate(access)
-
+    def _copy(self, access: _Access, other: Any, buffer: Any) -> Any:
         def whole() -> list[Any]:
             copy(access.in_place(), buffer)
             return []
@@ -329,6 +331,23 @@ def _direct_producer(op: Any, value: Any) -> Any:
 def allocate(access: _Access) -> Any:
     """A local buffer for the block, row-major."""
     return memref.AllocOp(ir.MemRefType.get(access.shape, access.element), [], []).result
+
+
+def allocate_right_factor(access: _Access) -> Any:
+    """The same with a cache line free after each row, where that makes an odd number of lines.
+
+    A product reads few columns of all rows, again and again. Rows that are a power of two apart
+    share few sets of the first-level cache; these go through all of them.
+    """
+    rows, columns = access.shape
+    line = CACHE_LINE * 8 // access.element.width
+    if columns % (2 * line):
+        return allocate(access)
+    wide = memref.AllocOp(ir.MemRefType.get([rows, columns + line], access.element), [], [])
+    layout = ir.StridedLayoutAttr.get(0, [columns + line, 1])
+    type_ = ir.MemRefType.get(access.shape, access.element, layout=layout)
+    sizes = [0, 0], [rows, columns], [1, 1]
+    return memref.SubViewOp(type_, wide.result, [], [], [], *sizes).result
 
 
 def cast(value: Any, type_: Any) -> Any:

@@ -5,6 +5,7 @@ merge chains of them into one loop. A reduction is a generic with a reduction it
 product a `linalg.matmul` in the accumulator's type; scans, histograms and gathers are loops.
 """
 
+import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,6 +23,11 @@ from proton.passes import Pass, Upstream, register
 # Cheap producers are copied to each of their users, so that each copy fuses; this bounds the
 # copies, as a chain of ops with two uses each would double at every step.
 MAX_CLONES = 512
+
+# A range that is compared, as in a mask, is a table of so many elements at most. A loop's index
+# is no good there: LLVM compares it in its 64 bits, which takes five instructions for a vector
+# of 16 elements; one compares it with a vector of the table.
+MAX_TABLE = 4096
 
 
 @register
@@ -49,6 +55,12 @@ def _first(inputs: list[Any], outputs: list[Any]) -> list[Any]:
 
 def _make_range(op: Any) -> None:
     type_, start = op.results[0].type, op.attributes["start"].value
+    size = type_.shape[0]
+    if size <= MAX_TABLE and _is_compared(op.results[0]):
+        numbers = array.array("i", range(start, start + size))
+        table = ir.DenseElementsAttr.get(numbers, type=type_)
+        replace(op, [arith.ConstantOp(type_, table).result])
+        return
 
     def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
         value = arith.IndexCastOp(type_.element_type, index_of(0)).result
@@ -57,6 +69,13 @@ def _make_range(op: Any) -> None:
         return [value]
 
     replace(op, generic([], [], [type_], body))
+
+
+def _is_compared(value: Any) -> bool:
+    """Whether a comparison is all that uses a range."""
+    while len(found := users(value)) == 1 and found[0].name in ("tt.expand_dims", "tt.broadcast"):
+        value = found[0].results[0]
+    return bool(found) and all(user.name == "arith.cmpi" for user in found)
 
 
 def _splat(op: Any) -> None:

@@ -10,7 +10,10 @@ import proton.language as tl
 from proton.kernels import arrays
 from proton.kernels.arrays import Array
 
-BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 128, 128, 64, 4  # on the CPU
+# On the CPU. A block of a or b is copied once for each block of c, so large ones copy less;
+# small matrices have too few of them to share among threads.
+BLOCK, SMALL_BLOCK, BLOCK_K, GROUP_M = 256, 128, 128, 4
+BLOCKS = 16  # at least, of the large ones
 
 
 @proton.jit
@@ -57,11 +60,13 @@ def matmul_kernel(
         tl.store(c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn, c, mask=mask)
 
 
-def configuration(a: Array) -> dict[str, int]:
-    """The options of `matmul` that suit a's device."""
+def configuration(a: Array, b: Array) -> dict[str, int]:
+    """The options of `matmul` that suit the arrays' device and shapes."""
     if arrays.on_gpu(a):
         return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP_M": GROUP_M, "num_warps": 4}
-    return {"BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N, "BLOCK_K": BLOCK_K, "GROUP_M": GROUP_M}
+    large = a.shape[0] * b.shape[1] >= BLOCKS * BLOCK**2
+    block = BLOCK if large else SMALL_BLOCK
+    return {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": BLOCK_K, "GROUP_M": GROUP_M}
 
 
 def matmul(a: Array, b: Array, out: Array | None = None, **options: Any) -> Array:
@@ -71,7 +76,7 @@ def matmul(a: Array, b: Array, out: Array | None = None, **options: Any) -> Arra
     """
     (m, k), n = a.shape, b.shape[1]
     out = arrays.empty(a, (m, n), "float32") if out is None else out
-    options = configuration(a) | options
+    options = configuration(a, b) | options
     strides = [arrays.stride(x, axis) for x in (a, b, out) for axis in (0, 1)]
     grid = (proton.cdiv(m, options["BLOCK_M"]) * proton.cdiv(n, options["BLOCK_N"]),)
     matmul_kernel[grid](a, b, out, m, n, k, *strides, **options)

@@ -26,7 +26,7 @@ _LOOP_OPS = frozenset({"scf.for", "scf.while"})
 _CLONED = frozenset(
     "builtin.unrealized_conversion_cast llvm.extractvalue llvm.getelementptr llvm.insertvalue "
     "llvm.inttoptr llvm.mlir.constant llvm.mlir.poison llvm.mlir.zero llvm.ptrtoint memref.cast "
-    "memref.reinterpret_cast memref.subview ub.poison".split()
+    "memref.get_global memref.reinterpret_cast memref.subview ub.poison".split()
 )
 _ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
 _PLACE = "proton.place"  # on ops while their block is cut: where they are in it

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import proton
 import proton.language as tl
 from proton.frontend.promotion import promote_integers
 from tests.cpu.harness import (
@@ -364,3 +365,43 @@ def test_numbers_take_the_type_of_the_tensor(rng: np.random.Generator, dtype: st
     got = apply("(a + 7) * 3 - 1", (a, dtype), out=dtype)
     seven, three, one = (np.array(x, dtype) for x in (7, 3, 1))
     assert_same(got, (a + seven) * three - one, dtype)
+
+
+# Comparisons of positions
+
+
+@proton.jit
+def positions(x, out, n, B: tl.constexpr, LOW: tl.constexpr):
+    """`x` at [LOW, n), else -1; and how many positions come before each."""
+    at = tl.arange(0, B)
+    inside = (at < n) & (at >= LOW)
+    before = tl.sum(tl.where(at[None, :] < at[:, None], 1, 0), axis=1)
+    tl.store(out + at, tl.where(inside, tl.load(x + at), -1))
+    tl.store(out + B + at, before)
+    shifted = tl.arange(LOW, LOW + B)
+    tl.store(out + 2 * B + at, tl.where(shifted < n, 1, 0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 16, 128])
+@pytest.mark.parametrize("low", [0, 3])
+def test_comparisons_of_positions(rng: np.random.Generator, size: int, low: int) -> None:
+    x, at = rng.integers(0, 1 << 30, size, dtype=np.int32), np.arange(size)
+    for n in (-(1 << 31), -1, 0, 1, size - 1, size, size + 2, (1 << 31) - 1):
+        out = np.full((3, size), -7, np.int32)
+        positions[(1,)](x, out, n, B=size, LOW=low)
+        assert_same(out[0], np.where((at < n) & (at >= low), x, np.int32(-1)), "int32")
+        assert_same(out[1], at.astype(np.int32), "int32")
+        assert_same(out[2], (at + low < n).astype(np.int32), "int32")
+
+
+@proton.jit
+def below(out, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.where(at < n, 1, 0))
+
+
+@pytest.mark.parametrize("size", [4096, 8192])  # a table, and too large for one
+def test_comparisons_of_many_positions(rng: np.random.Generator, size: int) -> None:
+    n, out = int(rng.integers(1, size)), np.full(size, -7, np.int32)
+    below[(1,)](out, n, B=size)
+    assert_same(out, (np.arange(size) < n).astype(np.int32), "int32")

@@ -187,6 +187,24 @@ func.func @packed_for_matmul(%p: !llvm.ptr, %row: index, %acc: tensor<8x8xf32>, 
   return
 }
 
+// Rows of the right one that are an even number of cache lines get a free line after them.
+
+// CHECK-LABEL: func.func @padded_right_factor(
+// CHECK-DAG: %[[W:.*]] = memref.alloc() : memref<4x48xf32>
+// CHECK-DAG: %[[S:.*]] = memref.subview %[[W]][0, 0] [4, 32] [1, 1] : memref<4x48xf32> to memref<4x32xf32, strided<[48, 1]>>
+// CHECK: memref.copy %{{.*}}, %[[S]]
+// CHECK: %[[B:.*]] = bufferization.to_tensor %[[S]] restrict
+// CHECK: linalg.matmul ins(%{{.*}}, %[[B]] :
+func.func @padded_right_factor(%p: !llvm.ptr, %row: index, %a: tensor<8x4xf32>, %acc: tensor<8x32xf32>, %o: memref<8x32xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x32xf32>>
+  %b = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<4x32xf32>>) -> tensor<4x32xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x32xf32>) outs(%acc : tensor<8x32xf32>) -> tensor<8x32xf32>
+  bufferization.materialize_in_destination %y in restrict writable %o : (tensor<8x32xf32>, memref<8x32xf32>) -> ()
+  return
+}
+
 // A buffer is row-major: it cannot stand in for a column-major block, which is copied.
 
 // CHECK-LABEL: func.func @column_major(

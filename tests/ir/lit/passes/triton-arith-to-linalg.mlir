@@ -47,6 +47,20 @@ func.func @make_range_from_zero() -> tensor<8xi32> {
   return %r : tensor<8xi32>
 }
 
+// A range that is compared is a table.
+
+// CHECK-LABEL: func.func @make_range_compared(
+// CHECK-DAG: arith.constant dense<[4, 5, 6, 7]> : tensor<4xi32>
+// CHECK-NOT: linalg.index
+// CHECK: arith.cmpi slt
+func.func @make_range_compared(%x: tensor<8x4xi32>) -> tensor<8x4xi1> {
+  %r = "tt.make_range"() {start = 4 : i32, end = 8 : i32} : () -> tensor<4xi32>
+  %e = "tt.expand_dims"(%r) {axis = 0 : i32} : (tensor<4xi32>) -> tensor<1x4xi32>
+  %b = "tt.broadcast"(%e) : (tensor<1x4xi32>) -> tensor<8x4xi32>
+  %c = arith.cmpi slt, %b, %x : tensor<8x4xi32>
+  return %c : tensor<8x4xi1>
+}
+
 // CHECK-LABEL: func.func @splat(
 // CHECK-SAME: %[[A0:arg[0-9]+]]: f32
 // CHECK: %[[V0:.*]] = tensor.empty() : tensor<4x8xf32>
