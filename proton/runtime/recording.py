@@ -5,6 +5,7 @@ import mmap
 import os
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from proton.trace.model import Chunk
 
 ARENA_BYTES = 16 << 20
 PATIENCE_S = 10.0  # after which a wait says what it waits for
+POLL_S = 0.2  # seconds between looks
 _PROCESSES = 1 << 16  # places for counts: a process has that of its id, modulo this
 
 
@@ -88,9 +90,11 @@ class Running:
         me = threading.get_ident()
         self.is_awaited = True
         try:
-            said = False
+            begin, said = time.monotonic(), False
             while others := len(self.counts.keys() - {me}):
-                if not self.ended.wait(None if said else PATIENCE_S) and not said:
+                # A signal that another thread got is seen when this one wakes.
+                self.ended.wait(min(POLL_S, PATIENCE_S))
+                if not said and time.monotonic() - begin >= PATIENCE_S:
                     said = True
                     print(
                         f"proton: the session ends when {others} launches in other threads have "

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.cpu.harness import assert_number, kernels_of
 from tests.cpu.random_programs import GRID, MARGIN, Drawn, programs
 
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "200"))
+PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "150"))
 
 
 def in_one_buffer(arrays: list[np.ndarray]) -> list[np.ndarray]:

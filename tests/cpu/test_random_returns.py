@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.cpu.harness import kernels_of
 
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "500")) // 5
+PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "300")) // 5
 GRID = 6
 ROOM = 64  # elements of the output per program
 VARIABLES = ("a", "b", "c", "v")  # three scalars and a block of four
