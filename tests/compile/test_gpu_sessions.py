@@ -239,7 +239,7 @@ class ProfilingDriver(FakeDriver):
                 data = written(launch.grid, self.turns)
             room = data.size  # other layouts than this one may have less
             for ring in (device.ring for device in devices if not self.capturing):
-                taken = {ring.address + piece.start: piece.size for piece in ring.pieces}
+                taken = {ring.address + p.start: p.size for p in list(ring.pieces)}
                 room = min(room, taken[instrumented])
             if self.capturing:
                 later = data.tobytes()
