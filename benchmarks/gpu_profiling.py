@@ -40,7 +40,7 @@ import proton.language as tl
 from proton.base import symbols
 from proton.kernels.layer_norm import layer_norm_kernel
 from proton.kernels.softmax import softmax_kernel
-from proton.runtime.gpu_buffers import Ring
+from proton.runtime.nvidia.buffers import Ring
 
 PROGRAMS, TURNS, REPEATS = 132, 2000, 10
 GHZ = 1.98

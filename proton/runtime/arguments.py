@@ -2,7 +2,7 @@
 
 A pointer argument is a numpy array, a CPU torch tensor, anything with DLPack on the CPU, or a
 `TensorWrapper`. Its address goes to the code; its extent decides whether two arguments overlap.
-Arrays on a GPU are gpu_arguments.py's.
+Arrays on a GPU are nvidia/arguments.py's.
 """
 
 import array

@@ -28,13 +28,13 @@ from proton.compiler import (
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.surroundings import Link, has_changed
-from proton.runtime import cuda
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Constant, GPUArgument, Memory, Parameter, ctype_of
-from proton.runtime.bounds import BoundsTable
-from proton.runtime.gpu_arguments import given, is_pointer
-from proton.runtime.gpu_launch import GPULauncher
+from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.grid import WorkEstimate, check_grid, run_grid
+from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.arguments import given, is_pointer
+from proton.runtime.nvidia.launch import GPULauncher
 
 # Launch options of Triton that say how a GPU runs a program; a CPU program is one thread.
 GPU_OPTIONS = (

@@ -25,11 +25,11 @@ from proton.base.knobs import knobs
 from proton.base.targets import MAX_WARPS
 from proton.compiler import GPUKernel
 from proton.language import profiling
-from proton.runtime import cuda
-from proton.runtime.calibration import Calibration, calibrate, clock_pair
+from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.described import kernel_model, machine_facts
-from proton.runtime.gpu_profile import GPURecorder, GPURecording, Timing
 from proton.runtime.grid import host_thread
+from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.profile import GPURecorder, GPURecording, Timing
 from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
 from proton.trace import wire
 from proton.trace.model import (

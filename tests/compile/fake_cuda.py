@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from proton.base.targets import GPUTarget
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 
 STREAM = 0x5EED
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 
 SUCCESS = 0
 DEVICE_OF = {10: 0, 11: 1, 20: 0}  # primary contexts of two devices, and another one of the first

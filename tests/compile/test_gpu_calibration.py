@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from proton.base.targets import GPUTarget
-from proton.runtime import cuda, gpu_calibration
+from proton.runtime.nvidia import calibration as gpu_calibration
+from proton.runtime.nvidia import cuda
 from proton.trace import wire
 from tests.compile.fake_cuda import check_loadable
 

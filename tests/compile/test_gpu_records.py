@@ -17,8 +17,8 @@ from proton.base.errors import CompilationError, ProfileError
 from proton.base.targets import GPUTarget
 from proton.compiler import GPUKernel
 from proton.kernels import CASES, MORE_CASES, Case, arrays
-from proton.runtime.gpu_arguments import given
 from proton.runtime.jit import JITFunction
+from proton.runtime.nvidia.arguments import given
 from proton.trace import wire
 from tests.cpu.harness import kernels_of
 

@@ -20,10 +20,13 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import LaunchError, ProfileError
-from proton.runtime import cuda, gpu_buffers, gpu_graph, gpu_profile
 from proton.runtime import session as sessions
-from proton.runtime.gpu_buffers import Piece, Ring
-from proton.runtime.gpu_calibration import GPUCalibration, TimerPair
+from proton.runtime.nvidia import buffers as gpu_buffers
+from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia import graph as gpu_graph
+from proton.runtime.nvidia import profile as gpu_profile
+from proton.runtime.nvidia.buffers import Piece, Ring
+from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair
 from proton.trace import wire
 from proton.trace.wire import block_bytes
 from tests.compile.fake_cuda import STREAM, FakeDriver
@@ -180,7 +183,7 @@ class ProfilingDriver(FakeDriver):
     def _launch_once(
         self, function: int, programs: int, threads: int, stream: int, arguments: list[Any]
     ) -> None:
-        """What the kernels of gpu_graph.py do."""
+        """What the kernels of graph.py do."""
         assert self.capturing
         assert stream == STREAM
         values = [value for value, _ in arguments]

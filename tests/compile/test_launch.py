@@ -11,7 +11,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import LaunchError
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 from tests.compile.fake_cuda import STREAM, FakeDriver
 
 

@@ -10,7 +10,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import CompilationError, LaunchError
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 from tests.compile.fake_cuda import FakeDriver
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 from tests.gpu.staging import Staging
 
 HERE = Path(__file__).parent

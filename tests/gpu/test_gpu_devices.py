@@ -7,7 +7,8 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.runtime import cuda, gpu_profile
+from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia import profile as gpu_profile
 
 pytestmark = pytest.mark.skipif(cuda.device_count() < 2, reason="needs two NVIDIA GPUs")
 

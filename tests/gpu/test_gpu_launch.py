@@ -12,7 +12,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,10 +1,10 @@
 """Launches on a GPU while a session records: their buffers, and what is made of them.
 
-The buffer of a launch is a piece of a ring (gpu_buffers.py), so that a launch costs no allocation
-and no copy on its stream. Under strategy flush launches also share heaps (gpu_heaps.py). The
+The buffer of a launch is a piece of a ring (buffers.py), so that a launch costs no allocation
+and no copy on its stream. Under strategy flush launches also share heaps (heaps.py). The
 session's limit of memory holds for all that is kept, and a launch beyond it, or for which the
 device has no memory, runs without records and is counted. Launches that are captured into a CUDA
-graph are in gpu_graph.py.
+graph are in graph.py.
 """
 
 import time
@@ -15,12 +15,12 @@ import numpy as np
 
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
-from proton.runtime import cuda
-from proton.runtime.gpu_buffers import STEP_BYTES, Arrived, Piece, Ring
-from proton.runtime.gpu_calibration import GPUCalibration, TimerPair, calibrate, timer_pair
-from proton.runtime.gpu_graph import CapturedLaunch, capture
-from proton.runtime.gpu_heaps import Heap, Heaps, TakenChunks, chunks_of, heap_bytes, room
 from proton.runtime.grid import host_thread
+from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.buffers import STEP_BYTES, Arrived, Piece, Ring
+from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair, calibrate, timer_pair
+from proton.runtime.nvidia.graph import CapturedLaunch, capture
+from proton.runtime.nvidia.heaps import Heap, Heaps, TakenChunks, chunks_of, heap_bytes, room
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
 

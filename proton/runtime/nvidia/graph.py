@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.backends.nvidia.cubin import Assembler
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 
 LOG_BYTES = 64 << 20  # of the log of one captured launch, at most
 HEAD_BYTES = 64  # of a log: the number of replays, u32

@@ -36,11 +36,11 @@ from proton.base.words import shown
 from proton.compiler import GPUKernel, Specialization, compile_for_gpu, compile_lock
 from proton.language import types as ty
 from proton.language.surroundings import Link
-from proton.runtime import cuda
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Parameter
-from proton.runtime.gpu_arguments import Given, given
 from proton.runtime.grid import grid_sizes
+from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.arguments import Given, given
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 # Options of Triton that ask for what is not there.

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 from proton.trace import wire
 
 STEP_BYTES = 128 << 20  # by which a ring grows

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 from proton.trace import wire
 
 MOST_HEAPS = 4  # of a device; where all are retired, the last one goes on until it is full

@@ -12,7 +12,6 @@ import numpy as np
 
 from proton.base.errors import LaunchError
 from proton.language import types as ty
-from proton.runtime import cuda
 from proton.runtime.arguments import (
     ELEMENT_TYPES,
     Constant,
@@ -21,6 +20,7 @@ from proton.runtime.arguments import (
     TensorWrapper,
     check_torch,
 )
+from proton.runtime.nvidia import cuda
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from proton.base.errors import ProfileError
 from proton.compiler import GPUKernel, Specialization, compile_for_gpu
 from proton.language import types as ty
 from proton.language.standard import gpu_calibration
-from proton.runtime import cuda
+from proton.runtime.nvidia import cuda
 from proton.trace import wire
 
 PAIR_TRIES = 30

@@ -1,0 +1,1 @@
+"""Launching on NVIDIA GPUs, and fetching what their kernels record."""
