@@ -39,17 +39,20 @@ def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
     """ms from the Python function on, and of each stage."""
     import proton
     from proton.backends.nvidia.options import GPUOptions
+    from proton.backends.nvidia.target import NVIDIA
     from proton.base.targets import GPUTarget
-    from proton.compiler import Specialization, compile_for_gpu
+    from proton.compiler import compile_function
+    from proton.language.signature import Signature
     from proton.language.types import str_to_ty
 
     function = getattr(load(specimen["path"]), specimen["function"]).fn
     proton.knobs.always_compile = not specimen["cached"]
     begin = time.perf_counter()
-    types = tuple((name, str_to_ty(short)) for name, short in specimen["types"].items())
-    kernel = compile_for_gpu(
+    types = {name: str_to_ty(short) for name, short in specimen["types"].items()}
+    kernel = compile_function(
+        NVIDIA,
         proton.jit(function),
-        Specialization(types, tuple(specimen["constants"].items()), tuple(specimen["divisible"])),
+        Signature(types, specimen["constants"], frozenset(specimen["divisible"])),
         GPUOptions(GPUTarget("cuda", CAPABILITY), num_warps=specimen["num_warps"]),
     )
     ms = (time.perf_counter() - begin) * 1e3

@@ -12,8 +12,8 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> (module, name there)
     "jit": ("proton.runtime.jit", "jit"),
     "JITFunction": ("proton.runtime.jit", "JITFunction"),
-    "reinterpret": ("proton.runtime.arguments", "reinterpret"),
-    "TensorWrapper": ("proton.runtime.arguments", "TensorWrapper"),
+    "reinterpret": ("proton.runtime.reinterpret", "reinterpret"),
+    "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
     "constexpr_function": ("proton.language.function", "constexpr_function"),
     "next_power_of_2": ("proton.language.standard", "next_power_of_2"),
     "scope": ("proton.language.profiling", "scope"),

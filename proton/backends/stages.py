@@ -1,4 +1,4 @@
-"""What the back ends share: running pipelines stage by stage, and what comes out of a compile."""
+"""What the back ends share: running pipelines stage by stage."""
 
 import time
 from collections.abc import Iterator
@@ -8,15 +8,6 @@ from typing import Any
 
 from proton.base.knobs import knobs
 from proton.passes import Pass, Pipeline
-
-
-@dataclass
-class CompileResult:
-    """Code and everything worth keeping beside it, as files by name; `data` is JSON."""
-
-    data: dict[str, Any]
-    files: dict[str, bytes]
-    times: dict[str, float] = field(default_factory=dict)  # ms by stage
 
 
 @dataclass

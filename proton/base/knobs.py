@@ -24,12 +24,6 @@ def _boolean(text: str) -> bool:
     raise ValueError(f"expected one of {_TRUE + _FALSE[:-1]}")
 
 
-def _backend(text: str) -> str:
-    if text not in ("cpu", "cuda"):
-        raise ValueError("expected cpu or cuda")
-    return text
-
-
 def _count(least: int) -> Callable[[str], int]:
     """A parser of integers from `least` on."""
 
@@ -91,7 +85,7 @@ KNOBS: dict[str, Knob] = {
     ),
     "backend": Knob(
         "PROTON_BACKEND",
-        _backend,
+        str,
         None,
         "where a kernel without array arguments runs, cpu or cuda; default: cuda if there is a GPU",
     ),

@@ -1,4 +1,7 @@
-"""What code is compiled for: this machine's CPU, or an NVIDIA GPU by its compute capability."""
+"""What code is compiled for, and the facts of NVIDIA's GPUs by their compute capability.
+
+A target's text begins with the name of its back end: `cpu`, `cuda:90`.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -43,8 +46,23 @@ SM_REGISTERS = 64 * 1024
 REGISTER_UNIT = 8  # registers of a thread are given out in such pieces
 
 
+GPU_BACKENDS = ("cuda",)  # of which programs are made of warps and run on multiprocessors
+
+
+def is_on_gpu(target: str) -> bool:
+    """Whether what is compiled for a target, by its text, runs on a GPU."""
+    return target.partition(":")[0] in GPU_BACKENDS
+
+
+class Target:
+    """What a kernel may be compiled for without being launched: a back end, by name, and what that
+    needs to know of the device."""
+
+    backend: str
+
+
 @dataclass(frozen=True)
-class GPUTarget:
+class GPUTarget(Target):
     """`GPUTarget("cuda", 90)`: an NVIDIA GPU. `arch` is the compute capability times ten.
 
     Raises ProtonError for another backend or an architecture that is not supported.

@@ -1,4 +1,4 @@
 """Python AST to `tt` + `proton` IR."""
 
 from proton.frontend.codegen import build_module as build_module
-from proton.frontend.signature import Signature as Signature
+from proton.language.signature import Signature as Signature

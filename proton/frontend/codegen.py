@@ -33,10 +33,10 @@ from proton.frontend.builder import (
 )
 from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
-from proton.frontend.signature import Signature
 from proton.language import profiling
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
+from proton.language.signature import Signature
 from proton.language.value import tensor
 
 # What to write in the place of a statement that is not supported.

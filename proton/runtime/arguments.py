@@ -1,14 +1,15 @@
-"""What a launch may be given, and what the compiled code gets of it.
+"""What a kernel's arguments are to the compiler, whichever device it runs on.
 
-A pointer argument is a numpy array, a CPU torch tensor, anything with DLPack on the CPU, or a
-`TensorWrapper`. Its address goes to the code; its extent decides whether two arguments overlap.
-Arrays on a GPU are nvidia/arguments.py's.
+A `Parameter` says what the source does, an `Argument` what the code is compiled for in the place
+of one value: a type, or a constant. Numbers and constants are the same everywhere; arrays are
+described by the back end in whose memory they lie.
 """
 
 import array
-import ctypes
 import decimal
 import numbers
+import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +17,10 @@ import numpy as np
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
+from proton.language.signature import Signature
 from proton.language.surroundings import describe, is_mutable
 
-_NUMPY_TYPES = {
+NUMPY_TYPES = {
     "bool": ty.int1,
     "int8": ty.int8,
     "int16": ty.int16,
@@ -34,213 +36,12 @@ _NUMPY_TYPES = {
 }
 # Types that numpy lacks, by the names that torch has for them, and a package (ml_dtypes) that
 # teaches them to numpy.
-_OTHER_TYPES = {
+OTHER_TYPES = {
     "bfloat16": ty.bfloat16,
     "float8_e5m2": ty.float8e5,
     "float8_e4m3fn": ty.float8e4nv,
 }
-ELEMENT_TYPES = _NUMPY_TYPES | _OTHER_TYPES  # by name: what arrays of any library may hold
-CTYPES: dict[str, Any] = {
-    "int1": ctypes.c_bool,
-    "int8": ctypes.c_int8,
-    "int16": ctypes.c_int16,
-    "int32": ctypes.c_int32,
-    "int64": ctypes.c_int64,
-    "uint8": ctypes.c_uint8,
-    "uint16": ctypes.c_uint16,
-    "uint32": ctypes.c_uint32,
-    "uint64": ctypes.c_uint64,
-    "float32": ctypes.c_float,
-    "float64": ctypes.c_double,
-}
-
-
-class GPUArgument(LaunchError):
-    """An argument is on a GPU: the launch belongs there."""
-
-
-class Memory(NamedTuple):
-    """A pointer argument: its address, the bytes [low, high) it lives in, its element type."""
-
-    address: int
-    low: int
-    high: int
-    writeable: bool
-    element: ty.dtype
-
-
-class TensorWrapper:
-    """An array whose elements are to be read as another type of the same size.
-
-    numpy has no bfloat16: `proton.reinterpret(bits, tl.bfloat16)` passes its bits (uint16).
-    """
-
-    def __init__(self, base: Any, dtype: Any) -> None:
-        self.base, self.dtype = base, dtype
-        if not isinstance(dtype, ty.dtype) or dtype.is_block() or dtype == ty.void:
-            raise LaunchError(
-                f"reinterpret takes a dtype of tl, such as tl.float32, got {shown(dtype)}"
-            )
-        size = _element_bytes(base)
-        if size != dtype.itemsize:
-            raise LaunchError(
-                f"reinterpret keeps the size of an element: the array's have {size} bytes, "
-                f"{dtype} has {dtype.itemsize}"
-            )
-
-
-def _element_bytes(base: Any) -> int:
-    """The size of an array's elements, wherever it lies."""
-    if hasattr(base, "__cuda_array_interface__"):
-        return int(np.dtype(base.__cuda_array_interface__["typestr"]).itemsize)
-    return memory_of("base", base).element.itemsize
-
-
-def reinterpret(tensor: Any, dtype: ty.dtype) -> Any:
-    """`tensor` passed to kernels as a pointer to `dtype`, which has elements of the same size."""
-    base = tensor.base if isinstance(tensor, TensorWrapper) else tensor
-    return TensorWrapper(base, dtype)
-
-
-_ELEMENTS = {np.dtype(name): element for name, element in _NUMPY_TYPES.items()}
-
-
-def memory_of(name: str, value: Any) -> Memory:
-    """A pointer argument's memory; raises LaunchError where it has none that the CPU can use."""
-    if isinstance(value, np.ndarray):
-        return _array_memory(name, value)
-    if isinstance(value, TensorWrapper):
-        inner = memory_of(name, value.base)
-        return inner._replace(element=value.dtype)
-    if type(value).__module__.partition(".")[0] == "torch":
-        return _torch_memory(name, value)
-    if hasattr(value, "__cuda_array_interface__"):
-        raise GPUArgument(f"argument {name} is in GPU memory")
-    if hasattr(value, "__dlpack__"):
-        try:
-            return _array_memory(name, np.from_dlpack(value))
-        except (BufferError, RuntimeError, TypeError, ValueError) as problem:
-            raise LaunchError(f"argument {name}: {problem}") from None
-    raise LaunchError(
-        f"argument {name} must be an array, a number, a bool or None, got {type(value).__name__}"
-        f"{_instead(value)}"
-    )
-
-
-def _instead(value: Any) -> str:
-    """What to pass in the place of a value that a kernel cannot take."""
-    if isinstance(value, str):
-        return ": text is for constexprs (annotate the parameter with tl.constexpr)"
-    if isinstance(value, list | range | bytes | bytearray | memoryview | array.array):
-        return ": pass an array of it, as of np.asarray"
-    if isinstance(value, complex | np.complexfloating):
-        return ": kernels have no complex numbers, pass two real ones"
-    if isinstance(value, numbers.Number | decimal.Decimal) and not isinstance(value, int | float):
-        return ": pass float(...) or int(...) of it"
-    if isinstance(value, ty.dtype | type | np.dtype):
-        return ": a dtype of tl stands for an array in warmup only"
-    if callable(value):
-        return ": functions are for constexprs (annotate the parameter with tl.constexpr)"
-    return ""
-
-
-_address_of, _no_bytes = ctypes.addressof, (ctypes.c_char * 0).from_buffer
-
-
-def _array_memory(name: str, array: np.ndarray) -> Memory:
-    element = _ELEMENTS.get(array.dtype)
-    flags = array.flags
-    is_plain = array.base is None and flags.c_contiguous and flags.writeable and array.size
-    if is_plain and element is not None:  # a fifth of the time of what follows
-        address = _address_of(_no_bytes(array.data))
-        return Memory(address, address, address + array.nbytes, True, element)
-    if element is None:
-        element = _OTHER_TYPES.get(array.dtype.name)
-    if element is None:
-        raise LaunchError(
-            f"argument {name} has dtype {array.dtype}, which kernels cannot point to; there are "
-            f"{', '.join(ELEMENT_TYPES)} in native byte order"
-        )
-    if isinstance(array, np.ma.MaskedArray):
-        raise LaunchError(
-            f"argument {name} is a masked array, and a kernel sees no mask: pass its .data, and "
-            "the mask as an array of its own"
-        )
-    address, read_only = array.__array_interface__["data"]
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    if owner.flags.c_contiguous:
-        low = address if owner is array else owner.__array_interface__["data"][0]
-        high = low + owner.nbytes
-    else:
-        low, high = map(int, np.lib.array_utils.byte_bounds(owner))
-    return Memory(address, low, high, not read_only, element)
-
-
-def _torch_memory(name: str, tensor: Any) -> Memory:
-    device = getattr(tensor, "device", None)
-    if device is None or device.type != "cpu":
-        check_torch(name, tensor)
-        if device is not None and device.type == "cuda":
-            raise GPUArgument(f"argument {name} is on {device}")
-        raise LaunchError(f"argument {name} is on {device}, which is not supported")
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    element = ELEMENT_TYPES.get(dtype)
-    if element is None:
-        raise LaunchError(f"argument {name} has dtype {tensor.dtype}, which is not supported")
-    try:
-        is_negated, storage = tensor.is_neg(), tensor.untyped_storage()
-        low = storage.data_ptr()
-        memory = Memory(tensor.data_ptr(), low, low + storage.nbytes(), True, element)
-    except (RuntimeError, NotImplementedError) as problem:  # torch's own, of odd tensors
-        check_torch(name, tensor)
-        reason = str(problem).partition("\n")[0]
-        raise LaunchError(f"argument {name} has no memory to point to: {reason}") from None
-    if is_negated:
-        check_torch(name, tensor)
-    return memory
-
-
-def check_torch(name: str, tensor: Any) -> None:
-    """Raises LaunchError for what torch has besides tensors, and for tensors whose elements do not
-    lie in memory as they are."""
-    if not hasattr(tensor, "data_ptr"):
-        kind = f"{type(tensor).__module__}.{type(tensor).__name__}"
-        raise LaunchError(
-            f"argument {name} must be an array, a number, a bool or None, got {kind}"
-        )
-    layout = str(tensor.layout).removeprefix("torch.")
-    if layout != "strided":
-        raise LaunchError(
-            f"argument {name} is a tensor of layout {layout}: pass its .to_dense(), or its values "
-            "and indices as arguments of their own"
-        )
-    if tensor.is_neg():
-        raise LaunchError(
-            f"argument {name} is a view whose elements torch negates when it reads them: pass its "
-            ".resolve_neg()"
-        )
-
-
-def extent_of(name: str, value: Any) -> tuple[int, int]:
-    """The bytes [low, high) from the first to the last element of a pointer argument's own
-    array, which may be a view of a larger one."""
-    if isinstance(value, TensorWrapper):
-        return extent_of(name, value.base)
-    if type(value).__module__.partition(".")[0] == "torch":
-        shape, strides = tuple(value.shape), tuple(value.stride())
-        address, size = value.data_ptr(), value.element_size()
-        strides = tuple(stride * size for stride in strides)
-    else:
-        array = value if isinstance(value, np.ndarray) else np.from_dlpack(value)
-        shape, strides, size = array.shape, array.strides, array.itemsize
-        address = array.__array_interface__["data"][0]
-    if 0 in shape:
-        return address, address
-    ends = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
-    low = address + sum(end for end in ends if end < 0)
-    return low, address + sum(end for end in ends if end > 0) + size
+ELEMENT_TYPES = NUMPY_TYPES | OTHER_TYPES  # by name: what arrays of any library may hold
 
 
 def integer_type(name: str, value: int) -> str:
@@ -286,13 +87,44 @@ def _typed(value: Any) -> tuple[Any, ...]:
 
 
 _ONE, _NONE = Constant(1), Constant(None)
+_BOOLS, _INTEGERS, _FLOATS = (bool, np.bool_), (int, np.integer), (float, np.floating)
+
+
+class Argument(NamedTuple):
+    """What code is compiled for in the place of one argument: a type, by its short name, or a
+    constant. `divisible` says that the value is a multiple of 16."""
+
+    type: str | None
+    constant: Constant | None = None
+    divisible: bool = False
+
+    @staticmethod
+    def of(key: "str | Constant", divisible: bool = False) -> "Argument":
+        """By what `Parameter.scalar` and `Parameter.pointer` say."""
+        if isinstance(key, Constant):
+            return Argument(None, key)
+        return Argument(key, divisible=divisible)
+
+
+def signature_of(names: list[str], arguments: Iterable[Argument]) -> Signature:
+    """What a kernel is compiled for, from what each of its arguments is."""
+    types, constants, divisible = {}, {}, set()
+    for name, argument in zip(names, arguments, strict=True):
+        if argument.constant is not None:
+            constants[name] = argument.constant.value
+        else:
+            assert argument.type is not None
+            types[name] = ty.str_to_ty(argument.type)
+            if argument.divisible:
+                divisible.add(name)
+    return Signature(types, constants, frozenset(divisible))
 
 
 class Parameter:
-    """One parameter of a kernel, and how its values are classified.
+    """One parameter of a kernel, and what values mean to it.
 
     `annotation` is a fixed type, if the source gives one; `specialize` makes a constant of an
-    integer 1.
+    integer 1. A key is the short name of a type, or a `Constant`.
     """
 
     def __init__(
@@ -308,27 +140,20 @@ class Parameter:
         self.prefix = "*k" if const_pointer else "*"
         self.specialize = specialize and annotation is None
 
-    def classify(self, value: Any) -> tuple[Any, Any]:
-        """(key, what the code is given): the key is a type's short name, or a `Constant`."""
+    def scalar(self, value: Any) -> tuple[Any, Any] | None:
+        """(key, number) of a number or a constant; None for what may be an array."""
         if self.constexpr or value is None or isinstance(value, ty.constexpr):
-            return self._constant(value), None
-        if isinstance(value, np.ndarray) and self.annotation is None:
-            memory = _array_memory(self.name, value)
-            return self.prefix + memory.element.short, memory
-        if isinstance(value, bool | np.bool_):
+            return self.constant(value), None
+        if isinstance(value, _BOOLS):
             return self._number("i1", bool(value))
-        if isinstance(value, int | np.integer):
+        if isinstance(value, _INTEGERS):
             number = int(value)
             if number == 1 and self.specialize:
                 return _ONE, None
             return self._number(None, number)
-        if isinstance(value, float | np.floating):
+        if isinstance(value, _FLOATS):
             return self._number("fp32", float(value))
-        if isinstance(value, tuple):
-            raise LaunchError(
-                f"argument {self.name} is a tuple, which is supported for constexprs only"
-            )
-        return self._pointer(memory_of(self.name, value))
+        return None
 
     def _number(self, type_: str | None, number: Any) -> tuple[str, Any]:
         annotation = self.annotation
@@ -344,17 +169,32 @@ class Parameter:
                 )
         return annotation.short, number
 
-    def _pointer(self, memory: Memory) -> tuple[str, Memory]:
+    def is_array(self, value: Any) -> bool:
+        """Whether a value says where the kernel runs: no constant, number or dtype does."""
+        return self.scalar(value) is None and self.stand_in(value) is None
+
+    def pointer(self, element: ty.dtype) -> str:
+        """The key of an array of such elements."""
         annotation = self.annotation
         if annotation is None:
-            return self.prefix + memory.element.short, memory
-        if not isinstance(annotation, ty.pointer_type) or annotation.element_ty != memory.element:
+            return self.prefix + element.short
+        if not isinstance(annotation, ty.pointer_type) or annotation.element_ty != element:
             raise LaunchError(
-                f"argument {self.name} must be {annotation}, got an array of {memory.element}"
+                f"argument {self.name} must be {annotation}, got an array of {element}"
             )
-        return annotation.short, memory
+        return annotation.short
 
-    def _constant(self, value: Any) -> Constant:
+    def stand_in(self, value: Any) -> str | None:
+        """The key of the array, or of the pointer, that a dtype stands for where nothing is
+        launched; None for other values, which stand for themselves."""
+        if self.constexpr or not isinstance(value, ty.dtype):
+            if self.constexpr or not is_torch_dtype(value):
+                return None
+            value = torch_element(self.name, value)
+        return value.short if value.is_ptr() else self.prefix + value.short
+
+    def constant(self, value: Any) -> Constant:
+        """The key of a value that the code is specialised on."""
         value = ty.unwrap(value)
         if value is None:
             return _NONE
@@ -368,10 +208,72 @@ class Parameter:
             ) from None
 
 
-def ctype_of(type_: ty.dtype) -> Any:
-    """The ctypes type in which code takes an argument."""
-    if isinstance(type_, ty.pointer_type):
-        return ctypes.c_void_p
-    if type_.name not in CTYPES:
-        raise LaunchError(f"a scalar argument cannot be {type_}; pass it as fp32")
-    return CTYPES[type_.name]
+# What arrays have in common on all devices
+
+
+def is_torch(value: Any) -> bool:
+    """Whether a value is a torch tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def is_torch_dtype(value: Any) -> bool:
+    """Whether a value is a dtype of torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.dtype)
+
+
+def torch_element(name: str, dtype: Any) -> ty.dtype:
+    """The type that torch has another object for."""
+    element = ELEMENT_TYPES.get(str(dtype).removeprefix("torch."))
+    if element is None:
+        raise LaunchError(f"argument {name} has dtype {dtype}, which is not supported")
+    return element
+
+
+def check_torch(name: str, tensor: Any) -> None:
+    """Raises LaunchError for what torch has besides tensors, and for tensors whose elements do not
+    lie in memory as they are."""
+    if not hasattr(tensor, "data_ptr"):
+        kind = f"{type(tensor).__module__}.{type(tensor).__name__}"
+        raise LaunchError(
+            f"argument {name} must be an array, a number, a bool or None, got {kind}"
+        )
+    layout = str(tensor.layout).removeprefix("torch.")
+    if layout != "strided":
+        raise LaunchError(
+            f"argument {name} is a tensor of layout {layout}: pass its .to_dense(), or its values "
+            "and indices as arguments of their own"
+        )
+    if tensor.is_neg():
+        raise LaunchError(
+            f"argument {name} is a view whose elements torch negates when it reads them: pass its "
+            ".resolve_neg()"
+        )
+
+
+def refused(name: str, value: Any) -> LaunchError:
+    """The error of a value that no kernel can take."""
+    if isinstance(value, tuple):
+        return LaunchError(f"argument {name} is a tuple, which is supported for constexprs only")
+    return LaunchError(
+        f"argument {name} must be an array, a number, a bool or None, got {type(value).__name__}"
+        f"{_instead(value)}"
+    )
+
+
+def _instead(value: Any) -> str:
+    """What to pass in the place of a value that a kernel cannot take."""
+    if isinstance(value, str):
+        return ": text is for constexprs (annotate the parameter with tl.constexpr)"
+    if isinstance(value, list | range | bytes | bytearray | memoryview | array.array):
+        return ": pass an array of it, as of np.asarray"
+    if isinstance(value, complex | np.complexfloating):
+        return ": kernels have no complex numbers, pass two real ones"
+    if isinstance(value, numbers.Number | decimal.Decimal) and not isinstance(value, int | float):
+        return ": pass float(...) or int(...) of it"
+    if isinstance(value, ty.dtype | type | np.dtype):
+        return ": a dtype of tl stands for an array in warmup only"
+    if callable(value):
+        return ": functions are for constexprs (annotate the parameter with tl.constexpr)"
+    return ""

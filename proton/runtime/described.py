@@ -23,7 +23,7 @@ def kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any]) 
     return Kernel(
         name=kernel.name,
         key=kernel.key,
-        target=kernel.metadata.get("target", "cpu"),
+        target=kernel.metadata["target"],
         strategy=Strategy(profile["strategy"]),
         scopes=tuple(scopes),
         emptied=tuple(profile["emptied"]),

@@ -6,42 +6,29 @@ The first launch with a new combination of argument types and constants compiles
 look the kernel up by what they are given. The look-up function is generated once per kernel.
 """
 
-import ctypes
 import functools
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from proton.backends.compiler import CompiledKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import GPUTarget
+from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
-from proton.compiler import (
-    CompiledKernel,
-    CompileOptions,
-    CPUKernel,
-    Specialization,
-    compile_function,
-    compile_lock,
-)
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.surroundings import Link, has_changed
-from proton.runtime import session as sessions
-from proton.runtime.arguments import Constant, GPUArgument, Memory, Parameter, ctype_of
-from proton.runtime.cpu.bounds import BoundsTable
-from proton.runtime.grid import WorkEstimate, check_grid, run_grid
-from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.arguments import given, is_pointer
-from proton.runtime.nvidia.launch import GPULauncher
-
-# Launch options of Triton that say how a GPU runs a program; a CPU program is one thread.
-GPU_OPTIONS = (
-    "num_warps num_stages num_ctas maxnreg enable_fp_fusion launch_cooperative_grid launch_pdl "
-    "ptx_options sched4reg"
-).split()
-
+from proton.runtime.arguments import Parameter, refused
+from proton.runtime.backend import (
+    HOST,
+    Backend,
+    Launcher,
+    backend_named,
+    backends,
+    default_backend,
+    owner_of,
+)
 
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
@@ -55,18 +42,9 @@ _JIT_OPTIONS = ("noinline", "do_not_specialize", "debug", "repr")
 _JIT_IGNORED = ("do_not_specialize_on_alignment", "version", "launch_metadata")
 
 
-@dataclass
-class _Variant:
-    """Machine code of one kernel, ready to be called."""
-
-    kernel: CPUKernel
-    function: Any  # ctypes function
-    written: list[int]  # positions of the kernel's parameters that it writes through
-    writes_anywhere: bool
-    names: list[str]  # of all parameters
-    runtime: list[int]  # positions of the parameters that the code takes
-    pointers: list[int]  # those that are pointers
-    estimate: WorkEstimate = field(default_factory=WorkEstimate)
+def _launch_options() -> tuple[str, ...]:
+    """What launches may ask for, on any back end: the others accept it, and it means nothing."""
+    return tuple(dict.fromkeys(name for backend in backends() for name in backend.options))
 
 
 class JITFunction(DeviceFunction):
@@ -84,16 +62,17 @@ class JITFunction(DeviceFunction):
         super().__init__(fn, noinline=noinline)
         self.debug, self.repr = debug, repr
         self.params = _parameters(self, do_not_specialize)
-        self.options = tuple(name for name in GPU_OPTIONS if name not in self.arg_names)
-        self._classifiers = [parameter.classify for parameter in self.params]
-        self._variants: dict[Any, _Variant] = {}
+        self.options = tuple(name for name in _launch_options() if name not in self.arg_names)
+        self._option_names = frozenset(self.options)
         self._bind = _make_binder(self)
-        self._gpu = GPULauncher(self)
+        self.short: Callable[..., Any] | None = None
+        self._launchers: dict[str, Launcher] = {}
+        self._host = self.launcher(backend_named(HOST))
         self.watched: list[Link] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
-        if self._gpu.launch is not None:
-            return functools.partial(self._gpu.launch, grid)
+        if self.short is not None:
+            return functools.partial(self.short, grid)
         return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
 
     def run(self, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
@@ -106,26 +85,21 @@ class JITFunction(DeviceFunction):
         return self[grid](*args, **kwargs)
 
     def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
-        """Launches where the arguments are: what is not known yet is found out here."""
-        bound = self._bound(args, kwargs)
+        """Launches where the arguments are: what is not known yet is found out here. The host's
+        launcher comes first, since it is the quickest to see what it knows; it asks for `home`
+        and passes on what is not its own."""
+        bound, options = self._bound(args, kwargs), self._options(kwargs)
         if callable(grid):
-            known = dict(zip(self.arg_names, bound, strict=True)) | self._options(kwargs)
+            known = dict(zip(self.arg_names, bound, strict=True)) | options
             grid = _grid_of(grid, _GridArguments(self, known))
-        try:
-            return self._run_on_cpu(grid, bound)
-        except GPUArgument:
-            return self._gpu.first_launch(grid, bound, self._options(kwargs))
+        return self._host.launch(grid, bound, options)
 
-    def _run_on_cpu(self, grid: Any, bound: tuple[Any, ...]) -> CompiledKernel:
-        """Raises GPUArgument where the launch belongs on a GPU."""
-        keys, values = self._classify(bound)
-        sizes = check_grid(grid)
-        self.check_globals()
-        session = sessions.current()
-        variant = self._variant(keys, values, session.instrumentation if session else None)
-        if sizes[0] and sizes[1] and sizes[2]:
-            _launch(variant, bound, values, sizes, session)
-        return variant.kernel
+    def launcher(self, backend: Backend) -> Launcher:
+        """The launcher of this kernel on a back end."""
+        launcher = self._launchers.get(backend.name)
+        if launcher is None:
+            launcher = self._launchers[backend.name] = backend.launcher(self)
+        return launcher
 
     def warmup(self, /, *args: Any, **kwargs: Any) -> CompiledKernel:
         """Compiles for these arguments without launching; a dtype stands for an array of it.
@@ -135,9 +109,9 @@ class JITFunction(DeviceFunction):
         names, the keyword is the parameter's, unless it is a GPUTarget.
         """
         target = kwargs.get("target")
-        if isinstance(target, GPUTarget) or "target" not in self.arg_names:
+        if isinstance(target, Target) or "target" not in self.arg_names:
             kwargs.pop("target", None)
-            if target is not None and not isinstance(target, GPUTarget):
+            if target is not None and not isinstance(target, Target):
                 raise LaunchError(
                     'target must be a GPU target, such as proton.GPUTarget("cuda", 90), got '
                     f"{shown(target)}; leave it out for where the kernel would run"
@@ -147,29 +121,22 @@ class JITFunction(DeviceFunction):
         if "grid" not in self.arg_names:
             kwargs.pop("grid", None)
         bound = self._bound(args, kwargs)
-        if target is None:
-            target = self._home(bound)
-        if target is not None:
-            described = [given(p, value) for p, value in zip(self.params, bound, strict=True)]
-            return self._gpu.compile(target, described, self._options(kwargs))
-        keys = []
-        for parameter, value in zip(self.params, bound, strict=True):
-            if isinstance(value, ty.dtype) and not parameter.constexpr:
-                keys.append(value.short if value.is_ptr() else parameter.prefix + value.short)
-            else:
-                keys.append(parameter.classify(value)[0])
-        self.check_globals()
-        return self._lookup((*keys, True, self.is_debug(), None, knobs.check_bounds)).kernel
+        backend = self.home(bound) if target is None else backend_named(target.backend)
+        return self.launcher(backend).compile(bound, self._options(kwargs), target)
 
-    def _home(self, bound: tuple[Any, ...]) -> GPUTarget | None:
-        """The GPU where a kernel with these arguments would run; None for the CPU."""
-        runtime = [v for p, v in zip(self.params, bound, strict=True) if not p.constexpr]
-        if not any(map(is_pointer, runtime)):
-            classified = [p.classify(v)[1] for p, v in zip(self.params, bound, strict=True)
-                          if not isinstance(v, ty.dtype)]
-            if any(isinstance(value, Memory) for value in classified) or not prefers_gpu():
-                return None
-        return cuda.target_of(cuda.current_device())
+    def home(self, values: Sequence[Any]) -> Backend:
+        """Where a kernel with these arguments runs: where its arrays are, else by default. A
+        device comes before the host: its launcher says which array has to move."""
+        owners = []
+        for parameter, value in zip(self.params, values, strict=True):
+            if parameter.is_array(value):
+                owner = owner_of(value)
+                if owner is None:
+                    raise _homeless(parameter.name, value)
+                owners.append(owner)
+        if not owners:
+            return default_backend()
+        return next((owner for owner in owners if owner.name != HOST), owners[0])
 
     def check_globals(self) -> None:
         """Raises LaunchError where a constant in compiled code is not what the source says now."""
@@ -195,6 +162,8 @@ class JITFunction(DeviceFunction):
 
     def _options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """The launch options among keywords: a parameter of such a name is none."""
+        if self._option_names.isdisjoint(kwargs):
+            return {}
         return {name: kwargs[name] for name in self.options if name in kwargs}
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -207,81 +176,21 @@ class JITFunction(DeviceFunction):
     def _help_with(self, kwargs: dict[str, Any]) -> str:
         """What to do about keywords that do not fit."""
         for name in kwargs:
-            if name in self.arg_names or name in GPU_OPTIONS:
+            if name in self.arg_names or name in _launch_options():
                 continue
             if name in _NO_OPTIONS:
                 return f"; {_NO_OPTIONS[name].format(kernel=self.__name__)}"
-            guess = did_you_mean(name, (*self.arg_names, *GPU_OPTIONS))
+            guess = did_you_mean(name, (*self.arg_names, *_launch_options()))
             return guess or f"; its parameters are {', '.join(self.arg_names) or 'none'}"
         return f"; its parameters are {', '.join(self.arg_names) or 'none'}"
 
-    def _classify(self, bound: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
-        keys, values = [], []
-        for classify, value in zip(self._classifiers, bound, strict=True):
-            key, given = classify(value)
-            keys.append(key)
-            values.append(given)
-        return keys, values
 
-    def _variant(self, keys: list[Any], values: list[Any], instrumentation: Any) -> _Variant:
-        """The code for these keys: the one that may assume that what it writes overlaps nothing
-        else, unless that is not so."""
-        options = self.is_debug(), instrumentation, knobs.check_bounds
-        variant = self._lookup((*keys, True, *options))
-        if _disjoint(variant, values):
-            return variant
-        return self._lookup((*keys, False, *options))
-
-    def _lookup(self, key: tuple[Any, ...]) -> _Variant:
-        variant = self._variants.get(key)
-        if variant is None:
-            with compile_lock:
-                variant = self._variants.get(key)
-                if variant is None:
-                    variant = self._variants[key] = self._compile(key)
-        return variant
-
-    def _compile(self, key: tuple[Any, ...]) -> _Variant:
-        *keys, disjoint, debug, instrumentation, check_bounds = key
-        if prefers_gpu() and not any(isinstance(k, str) and k.startswith("*") for k in keys):
-            raise GPUArgument("no argument says where the kernel runs, and there is a GPU")
-        links = self.links()
-        types, constants, runtime = [], [], []
-        for position, (name, part) in enumerate(zip(self.arg_names, keys, strict=True)):
-            if isinstance(part, Constant):
-                constants.append((name, part.value))
-            else:
-                types.append((name, ty.str_to_ty(part)))
-                runtime.append(position)
-        kernel = compile_function(
-            self,
-            Specialization(tuple(types), tuple(constants)),
-            CompileOptions(disjoint, debug, instrumentation, check_bounds),
-        )
-        self.watch_globals(links)
-        extra = {"thread": ctypes.c_int32}
-        prototype = ctypes.CFUNCTYPE(
-            None,
-            *[ctype_of(type_) for _, type_ in types],
-            *[ctypes.c_int32] * 3,
-            *[ctypes.c_int64] * 2,
-            *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
-        )
-        written = kernel.metadata["written"]
-        return _Variant(
-            kernel,
-            prototype(kernel.code.address),
-            written=[runtime[number] for number in written if number >= 0],
-            writes_anywhere=-1 in written,
-            names=self.arg_names,
-            runtime=runtime,
-            pointers=[p for p, (_, type_) in zip(runtime, types, strict=True) if type_.is_ptr()],
-        )
-
-
-def prefers_gpu() -> bool:
-    """Whether kernels run on a GPU whose arguments do not say where."""
-    return knobs.backend == "cuda" or (knobs.backend is None and cuda.device_count() > 0)
+def _homeless(name: str, value: Any) -> LaunchError:
+    """The error of an array that is nowhere where kernels run."""
+    device = getattr(value, "device", None)
+    if device is None:
+        return refused(name, value)
+    return LaunchError(f"argument {name} is on {device}, which is not supported")
 
 
 class _GridArguments(dict[str, Any]):
@@ -386,80 +295,6 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
     exec(f"def binder({', '.join(parts)}): return ({names})", namespace)
     binder: Callable[..., tuple[Any, ...]] = namespace["binder"]
     return binder
-
-
-def _disjoint(variant: _Variant, values: list[Any]) -> bool:
-    """Whether no argument that the kernel writes shares a byte with another argument."""
-    if variant.writes_anywhere:
-        return False
-    for position in variant.written:
-        target = values[position]
-        low, high = target.low, target.high
-        for other_position in variant.pointers:
-            other = values[other_position]
-            if low < other.high and other.low < high and other_position != position:
-                return False
-    return True
-
-
-def _launch(
-    variant: _Variant,
-    bound: tuple[Any, ...],
-    values: list[Any],
-    grid: tuple[int, int, int],
-    session: Any,
-) -> None:
-    """Runs a grid; `bound` is what the caller gave, `values` what it was found to be."""
-    bounds = None
-    if variant.kernel.metadata["bounds"]:
-        given_by_name = [(variant.names[p], bound[p], values[p]) for p in variant.runtime]
-        bounds = BoundsTable(variant.kernel, given_by_name)
-    for position in variant.written:
-        if not values[position].writeable:
-            name = variant.names[position]
-            raise LaunchError(f"argument {name} is read-only, and the kernel writes through it")
-    for position in variant.pointers:
-        values[position] = values[position].address
-    given = [*[values[position] for position in variant.runtime], *grid]
-    programs, function = grid[0] * grid[1] * grid[2], variant.function
-    extras = variant.kernel.metadata["extras"]
-    if not extras:
-        run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
-    else:
-        _launch_with_extras(variant, given, grid, session, bounds)
-
-
-def _launch_with_extras(
-    variant: _Variant,
-    given: list[Any],
-    grid: tuple[int, int, int],
-    session: Any,
-    bounds: BoundsTable | None,
-) -> None:
-    """A launch of code with assertions, checks or records in it."""
-    metadata, function = variant.kernel.metadata, variant.function
-    extras = metadata["extras"]
-    status = ctypes.c_int64(0)
-    fixed = {"status": ctypes.addressof(status)}
-    if bounds is not None:
-        fixed["bounds"] = bounds.address
-    recording = None
-    if metadata["profile"] is not None:
-        recording = session.begin_launch(variant.kernel, grid)
-        fixed |= {"profile": recording.address, "flush": recording.flush_address}
-
-    def run(first: int, last: int, thread: int) -> None:
-        function(*given, first, last, *[fixed.get(name, thread) for name in extras])
-
-    try:
-        run_grid(grid[0] * grid[1] * grid[2], run, variant.estimate)
-    finally:
-        if recording is not None:
-            session.end_launch(recording)
-    if bounds is not None:
-        bounds.check()
-    if status.value:
-        raise AssertionError(metadata["assertions"][status.value - 1])
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from proton.backends.nvidia.options import Instrumentation
+from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import MAX_WARPS
-from proton.compiler import GPUKernel
 from proton.language import profiling
 from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.described import kernel_model, machine_facts

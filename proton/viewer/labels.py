@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from proton.base.targets import is_on_gpu
 from proton.trace.model import Kernel, Launch, RawRun
 
 LAUNCHES = "launches"  # of a GPU
@@ -31,7 +32,7 @@ def kernel_labels(kernels: Sequence[Kernel]) -> list[str]:
 
 def on_gpu(kernel: Kernel) -> bool:
     """Whether a GPU runs the kernel's programs."""
-    return kernel.target.startswith("cuda")
+    return is_on_gpu(kernel.target)
 
 
 def program_name(kernel: Kernel, launch: Launch, program: int) -> str:

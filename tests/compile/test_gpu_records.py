@@ -13,12 +13,14 @@ import pytest
 import proton
 import proton.language as tl
 from proton.backends.nvidia.options import Instrumentation
+from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import CompilationError, ProfileError
 from proton.base.targets import GPUTarget
-from proton.compiler import GPUKernel
 from proton.kernels import CASES, MORE_CASES, Case, arrays
 from proton.runtime.jit import JITFunction
-from proton.runtime.nvidia.arguments import given
+from proton.runtime.nvidia.arguments import stand_in
+from proton.runtime.nvidia.backend import BACKEND
+from proton.runtime.nvidia.launch import GPULauncher
 from proton.trace import wire
 from tests.cpu.harness import kernels_of
 
@@ -43,8 +45,15 @@ def compiled(
     dtype."""
     stand_ins = [getattr(tl, a.dtype.name) if isinstance(a, np.ndarray) else a for a in args]
     bound = kernel._bound(tuple(stand_ins), options)
-    described = [given(p, value) for p, value in zip(kernel.params, bound, strict=True)]
-    return kernel._gpu.compile(HOPPER, described, options, instrumentation)
+    described = [stand_in(p, value) for p, value in zip(kernel.params, bound, strict=True)]
+    return launcher(kernel).compile_described(HOPPER, described, options, instrumentation)
+
+
+def launcher(kernel: JITFunction) -> GPULauncher:
+    """A kernel's launcher on GPUs."""
+    found = kernel.launcher(BACKEND)
+    assert isinstance(found, GPULauncher)
+    return found
 
 
 def instructions(ptx: str) -> list[str]:
@@ -326,9 +335,9 @@ def test_functions_that_are_called_record_where_their_caller_does(mode: str) -> 
 
 @pytest.mark.parametrize("arch", [80, 86, 89, 90, 100, 120])
 def test_instrumented_code_for_every_architecture(arch: int) -> None:
-    described = [given(p, v) for p, v in zip(one_scope.params, [tl.float32] * 2, strict=True)]
+    described = [stand_in(p, tl.float32) for p in one_scope.params]
     target = GPUTarget("cuda", arch)
-    kernel = one_scope._gpu.compile(target, described, {}, Instrumentation())
+    kernel = launcher(one_scope).compile_described(target, described, {}, Instrumentation())
     assert kernel.n_regs > 0
     assert "%clock;" in kernel.asm["ptx"]
 

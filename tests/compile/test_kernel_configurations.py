@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import proton.language as tl
+from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import GPUTarget
-from proton.compiler import GPUKernel
 from proton.kernels import Case, arrays
 from proton.runtime.jit import JITFunction
 from tests.cpu.test_torch_kernels import places

@@ -7,11 +7,11 @@ import pytest
 
 import proton.language as tl
 from proton.backends.nvidia import cubin, tools
+from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import PassError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
 from proton.base.targets import ARCHITECTURES, GPUTarget
-from proton.compiler import GPUKernel
 from tests.compile import target_kernels
 from tests.compile.cubins import EM_CUDA, read_cubin
 from tests.compile.target_kernels import CASES

@@ -119,6 +119,6 @@ def test_kernels_in_pieces(case: Any, in_pieces: None, rng: np.random.Generator)
         inputs = case.inputs(rng, *((3000,) if case.name == "vector add" else (70, 50, 60)[:ranks]))
         for code in case.launch.__globals__.values():
             if isinstance(code, proton.JITFunction):
-                code._variants.clear()
+                code._host._variants.clear()
         assert case.check(inputs) <= case.tolerance
     assert len(run.frame)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import proton
 import proton.language as tl
 from proton.kernels import CASES, MORE_CASES
+from proton.runtime.cpu import launch
 from tests.cpu.harness import kernels_of
 
 SIZES = (1, 2, 4, 8, 16)
@@ -152,13 +152,13 @@ def test_the_kernels_promise_nothing_about_addresses(case: Any, rng: np.random.G
     ranks = len(case.shapes.__code__.co_varnames)
     inputs = case.inputs(rng, *SMALL.get(case.name, (40, 50, 60)[:ranks]))
     with pytest.MonkeyPatch.context() as patch:
-        original = proton.runtime.jit.compile_function
+        original = launch.compile_function
 
         def compile_function(*arguments: Any) -> Any:
             compiled.append(original(*arguments))
             return compiled[-1]
 
-        patch.setattr(proton.runtime.jit, "compile_function", compile_function)
+        patch.setattr(launch, "compile_function", compile_function)
         case.launch(*inputs)
     for kernel in compiled:
         assert_wraps(kernel)

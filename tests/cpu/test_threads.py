@@ -12,7 +12,7 @@ import proton
 import proton.language as tl
 from proton import knobs
 from proton.base.errors import ProtonError
-from proton.runtime.grid import MAX_THREADS, WorkEstimate, run_grid
+from proton.runtime.cpu.grid import MAX_THREADS, WorkEstimate, run_grid
 from tests.cpu.harness import kernels_of, ordinary
 
 

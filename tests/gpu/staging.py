@@ -14,8 +14,9 @@ from unittest import mock
 import numpy as np
 
 import proton
-from proton.runtime.arguments import TensorWrapper
+from proton.runtime.backend import backend_named
 from proton.runtime.jit import JITFunction
+from proton.runtime.reinterpret import TensorWrapper
 
 ALIGNMENT = 256  # of the GPU's allocations
 
@@ -87,7 +88,7 @@ class Staging:
         )
         # numpy rounds after each operation.
         options = {"num_warps": self.num_warps, "enable_fp_fusion": False} | kwargs
-        result = kernel._gpu.first_launch(grid, staged, options)
+        result = kernel.launcher(backend_named("cuda")).launch(grid, staged, options)
         torch.cuda.synchronize()
         ctypes.CDLL(None).fflush(None)  # what kernels printed
         copies.copy_back()

@@ -1,14 +1,12 @@
 """From a device function and a signature to object code for this machine."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from proton.backends.compiler import CompileResult
 from proton.backends.cpu import llvm
-from proton.backends.cpu.pipeline import (
-    Instrumentation as Instrumentation,
-)
+from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.pipeline import llvm_passes, memref_passes, ttsir_passes
-from proton.backends.stages import CompileResult, Stages
+from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
 from proton.base.symbols import mangled
@@ -22,20 +20,6 @@ from proton.dialect.walk import all_ops, kernel_functions
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 from proton.transforms.mark_written import WRITTEN_ATTRIBUTE
-
-
-@dataclass(frozen=True)
-class CPUOptions:
-    """What changes the code of a kernel besides its signature.
-
-    `disjoint` says that the arguments the kernel writes overlap no other argument; the
-    launcher checks it. GPU options (num_warps, num_stages, ...) mean nothing here.
-    """
-
-    disjoint: bool = True
-    debug: bool = False
-    instrumentation: Instrumentation | None = None
-    check_bounds: bool = False
 
 
 def vector_bits() -> int:
@@ -79,6 +63,7 @@ def _describe(module: Any, fn: DeviceFunction, options: CPUOptions) -> dict[str,
     return {
         "name": fn.__name__,
         "symbol": mangled(fn.__name__) + RANGE_SUFFIX,
+        "target": "cpu",
         "written": sorted(function.attributes[WRITTEN_ATTRIBUTE]),
         "extras": [kind.value for kind in extra_arguments(function)],
         "assertions": [message.value for message in messages],

@@ -6,8 +6,7 @@
     llvm    everything in the llvm dialect                 llvm
 """
 
-from dataclasses import dataclass
-
+from proton.backends.cpu.options import Instrumentation
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.bf16_to_bits import BF16ToBits
 from proton.conversion.expand_float8 import ExpandFloat8
@@ -31,21 +30,6 @@ from proton.transforms.outline_segments import OutlineSegments
 from proton.transforms.pin_values import PinValues
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.stack_buffers import StackBuffers
-
-
-@dataclass(frozen=True)
-class Instrumentation:
-    """How a kernel is instrumented: part of its compile options.
-
-    `capacity` is in records per program; 0 lets the compiler choose. `placement` is "schedule"
-    (records bracket the work where it ended up) or "program" (where they were written). Of the
-    scopes in a loop each `every`-th iteration is kept.
-    """
-
-    strategy: str = "circular"
-    capacity: int = 0
-    placement: str = "schedule"
-    every: int = 1
 
 
 def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) -> list[Pass]:

@@ -1,10 +1,11 @@
 """From a device function and a signature to a cubin for one architecture."""
 
+from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
 from proton.backends.nvidia.ptx import emit_ptx
-from proton.backends.stages import CompileResult, Stages
+from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
 from proton.base.symbols import mangled

@@ -6,7 +6,7 @@ from typing import Any
 
 from proton.base.bounds import ACCESS_WORD, ADDRESS_WORD, PROGRAM_WORD, argument_word, table_words
 from proton.base.errors import BoundsError, SourceSpan
-from proton.runtime.arguments import Memory, extent_of
+from proton.runtime.cpu.arguments import Memory, extent_of
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 
 from proton.backends.cpu import llvm
+from proton.backends.cpu.options import CPUOptions, Instrumentation
+from proton.backends.cpu.target import CPU, CPUKernel
 from proton.base.errors import ProfileError
-from proton.compiler import CompileOptions, CPUKernel, Specialization, compile_function
+from proton.compiler import compile_function
 from proton.language import types as ty
+from proton.language.signature import Signature
 from proton.language.standard import calibration
 from proton.trace import wire
 
@@ -91,10 +94,10 @@ def clock_pair() -> ClockPair:
 
 
 def _compiled(instrumented: bool) -> CPUKernel:
-    specialization = Specialization((("out_ptr", ty.pi32_t), ("n", ty.int32)))
-    instrumentation = ("circular", _CAPACITY, "program", 1) if instrumented else None
-    options = CompileOptions(True, False, instrumentation)
-    return compile_function(calibration, specialization, options)
+    signature = Signature({"out_ptr": ty.pi32_t, "n": ty.int32})
+    instrumentation = Instrumentation("circular", _CAPACITY, "program") if instrumented else None
+    options = CPUOptions(instrumentation=instrumentation)
+    return compile_function(CPU, calibration, signature, options)
 
 
 def _prototype(extras: list[str]) -> Any:

@@ -1,12 +1,13 @@
 """What a launch on a GPU may be given: torch tensors, and arrays with `__cuda_array_interface__`.
 
-An argument is described by a `Given`: the kind of code that reads it, the type that the kernel is
-compiled for, and whether it is a multiple of 16.
+Each kind of argument is a class, and says its three facts once: which values are of it
+(`accepts`), what the kernel is compiled for (`describe`), and how generated code reads such a
+value and makes its part of the key (`reading`). The first kind that accepts a value is its kind.
 """
 
-import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,101 +15,211 @@ from proton.base.errors import LaunchError
 from proton.language import types as ty
 from proton.runtime.arguments import (
     ELEMENT_TYPES,
+    Argument,
     Constant,
-    Memory,
     Parameter,
-    TensorWrapper,
     check_torch,
+    is_torch,
+    refused,
+    torch_element,
 )
+from proton.runtime.backend import owner_of
 from proton.runtime.nvidia import cuda
+from proton.runtime.reinterpret import TensorWrapper
 
 
 @dataclass(frozen=True)
-class Given:
-    """One argument. `type` is a short name, or None for a constant of the compiled code.
+class Reading:
+    """How generated code reads an argument. Its own names begin with a "$"; `$p3` is the fourth
+    parameter, and others may end in such a number."""
 
-    `kind` says how generated code reads it: "torch" (a tensor), "pointer" (other arrays), "int"
-    (of 32 bits, of a parameter that is specialised), "number" (a float), "constexpr", "other".
-    """
+    passed: str  # what the kernel is given
+    key: tuple[str, ...] = ()  # parts of the key that its machine code is filed under
+    statements: tuple[str, ...] = ()  # they raise TypeError for a value of another kind
+    unexpected: str = ""  # where this holds the launch goes the long way
 
-    kind: str
-    type: str | None
-    constant: Constant | None = None
-    divisible: bool = False
+
+class Kind(ABC):
+    """One kind of argument."""
+
+    @abstractmethod
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        """Whether a value is of this kind; the kinds before this one did not accept it."""
+
+    @abstractmethod
+    def describe(self, parameter: Parameter, value: Any) -> "Given":
+        """What the kernel is compiled for; raises LaunchError where a GPU cannot take it."""
+
+    @abstractmethod
+    def reading(self, name: str, number: int) -> Reading:
+        """How generated code reads the argument of a name, which is the one of that number."""
+
+
+class Given(NamedTuple):
+    """One argument: its kind, what the kernel is compiled for, and the device of an array."""
+
+    kind: Kind
+    argument: Argument
     device: int | None = None
-    address: int = 0
-
-
-def is_torch(value: Any) -> bool:
-    """Whether a value is a torch tensor."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def given(parameter: Parameter, value: Any) -> Given:
     """Describes an argument; raises LaunchError where a kernel on a GPU cannot take it."""
-    if parameter.constexpr:
-        return Given("constexpr", None, parameter.classify(value)[0])
-    if isinstance(value, ty.dtype) or is_torch_dtype(value):
-        return _stand_in(parameter, value)
-    if is_pointer(value):
-        return _pointer(parameter, value)
-    key, number = parameter.classify(value)
-    if isinstance(number, Memory):
-        raise LaunchError(
-            f"argument {parameter.name} is in CPU memory, and others are on a GPU; move it there, "
-            "or the others to the CPU"
+    kind = next(kind for kind in KINDS if kind.accepts(parameter, value))
+    return kind.describe(parameter, value)
+
+
+def stand_in(parameter: Parameter, value: Any) -> Given:
+    """Describes an argument, where nothing is launched: a dtype stands for an array of it, which
+    is aligned."""
+    key = parameter.stand_in(value)
+    return given(parameter, value) if key is None else Given(OTHER, Argument.of(key, True))
+
+
+class _Constexpr(Kind):
+    """What the code is specialised on."""
+
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        return parameter.constexpr
+
+    def describe(self, parameter: Parameter, value: Any) -> Given:
+        return Given(self, Argument.of(parameter.constant(value)))
+
+    def reading(self, name: str, number: int) -> Reading:
+        part = f"{name} if {name}.__class__ is int else $constant($p{number}, {name})"
+        return Reading(name, key=(part,))
+
+
+class _Pointer(Kind):
+    """An array on a GPU, or what says that it is one."""
+
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        return is_pointer(value)
+
+    def describe(self, parameter: Parameter, value: Any) -> Given:
+        address, element, device = memory_of(parameter.name, value)
+        return Given(self, Argument.of(parameter.pointer(element), address % 16 == 0), device)
+
+    def reading(self, name: str, number: int) -> Reading:
+        address, short, device = f"$a{number}", f"$t{number}", f"$d{number}"
+        return Reading(
+            address,
+            key=(short, f"{address} & 15"),
+            statements=(f"{address}, {short}, {device} = $pointer($p{number}, {name})",),
+            unexpected=f"{device} != $device",
         )
-    is_plain = type(value) is int and parameter.specialize and -(1 << 31) <= value < 1 << 31
-    if isinstance(key, Constant):
-        return Given("int" if is_plain else "other", None, key)
-    if key == "fp32" and type(value) is float and parameter.annotation is None:
-        return Given("number", key)
-    is_int = parameter.specialize and key != "i1" and isinstance(number, int)
-    return Given("int" if is_plain else "other", key, divisible=is_int and number % 16 == 0)
 
 
-def is_torch_dtype(value: Any) -> bool:
-    """Whether a value is a dtype of torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.dtype)
+class _Torch(_Pointer):
+    """A torch tensor: it says its address and its device quickly, its dtype is an object of its
+    own, and all of that is true."""
+
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        return is_torch(value) and parameter.annotation is None
+
+    def reading(self, name: str, number: int) -> Reading:
+        address = f"$a{number}"
+        return Reading(
+            address,
+            key=(f"{name}.dtype", f"{address} & 15"),
+            statements=(f"{address} = {name}.data_ptr()",),
+            # Without memory it is empty, or was freed: who has the time finds out.
+            unexpected=f"{name}.get_device() != $device or not {address}",
+        )
 
 
-def _stand_in(parameter: Parameter, value: Any) -> Given:
-    """A dtype in the place of an array of it, or a pointer type; such arrays are aligned."""
-    if not isinstance(value, ty.dtype):
-        value = _torch_type(parameter.name, value)
-    short = value.short if value.is_ptr() else parameter.prefix + value.short
-    return Given("other", short, divisible=True)
+class _Other(Kind):
+    """What generated code does not look into."""
+
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        return True
+
+    def describe(self, parameter: Parameter, value: Any) -> Given:
+        scalar = parameter.scalar(value)
+        if scalar is None:
+            raise _not_here(parameter.name, value)
+        key, number = scalar
+        is_int = parameter.specialize and key != "i1" and isinstance(number, int)
+        return Given(self, Argument.of(key, is_int and number % 16 == 0))
+
+    def reading(self, name: str, number: int) -> Reading:
+        return Reading(name, key=(f"$other($p{number}, {name})",))
 
 
-def _torch_type(name: str, dtype: Any) -> ty.dtype:
-    element = ELEMENT_TYPES.get(str(dtype).removeprefix("torch."))
-    if element is None:
-        raise LaunchError(f"argument {name} has dtype {dtype}, which is not supported")
-    return element
+class _Int(_Other):
+    """An integer of 32 bits, of a parameter that is specialised on 1 and on multiples of 16."""
+
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        return type(value) is int and parameter.specialize and -(1 << 31) <= value < 1 << 31
+
+    def reading(self, name: str, number: int) -> Reading:
+        test = f"{name}.__class__ is not int or not -0x80000000 <= {name} <= 0x7FFFFFFF"
+        part = f"1 if {name} == 1 else 3 if {name} & 15 else 16"
+        return Reading(name, key=(part,), statements=(f"if {test}: raise TypeError",))
+
+
+class _Number(_Other):
+    """A float."""
+
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        return type(value) is float and parameter.annotation is None
+
+    def reading(self, name: str, number: int) -> Reading:
+        test = f"if {name}.__class__ is not float: raise TypeError"
+        return Reading(name, statements=(test,))
+
+
+TORCH = _Torch()
+OTHER = _Other()
+KINDS: tuple[Kind, ...] = (_Constexpr(), TORCH, _Pointer(), _Int(), _Number(), OTHER)
+
+
+# What the generated code of readings calls
+
+
+def read_pointer(parameter: Parameter, value: Any) -> tuple[int, str, int]:
+    """(address, type, device) of an array."""
+    if not is_pointer(value):
+        raise TypeError
+    address, element, device = memory_of(parameter.name, value)
+    return address, parameter.pointer(element), device
+
+
+def read_other(parameter: Parameter, value: Any) -> Argument:
+    """The key of an argument that generated code does not look into."""
+    return given(parameter, value).argument
+
+
+def read_constant(parameter: Parameter, value: Any) -> Constant:
+    """The key of a constexpr."""
+    return parameter.constant(value)
+
+
+# Memory of a GPU
 
 
 def is_pointer(value: Any) -> bool:
-    """Whether a value is an array on a GPU, or says that it is one."""
+    """Whether a value is an array of a library for GPUs, or says that it is on one."""
     if isinstance(value, TensorWrapper):
         return is_pointer(value.base)
     return is_torch(value) or hasattr(value, "__cuda_array_interface__")
 
 
-def _pointer(parameter: Parameter, value: Any) -> Given:
-    address, element, device = memory_of(parameter.name, value)
-    annotation = parameter.annotation
-    if annotation is None:
-        short = parameter.prefix + element.short
-    elif not isinstance(annotation, ty.pointer_type) or annotation.element_ty != element:
-        raise LaunchError(
-            f"argument {parameter.name} must be {annotation}, got an array of {element}"
-        )
-    else:
-        short = annotation.short
-    kind = "torch" if is_torch(value) and annotation is None else "pointer"
-    return Given(kind, short, divisible=address % 16 == 0, device=device, address=address)
+def is_on_gpu(value: Any) -> bool:
+    """Whether a value is an array on a GPU, or says that it is one."""
+    if isinstance(value, TensorWrapper):
+        return is_on_gpu(value.base)
+    return bool(value.is_cuda) if is_torch(value) else hasattr(value, "__cuda_array_interface__")
+
+
+def _not_here(name: str, value: Any) -> LaunchError:
+    """The error of what is neither a number nor an array on a GPU."""
+    if owner_of(value) is None:
+        return refused(name, value)
+    return LaunchError(
+        f"argument {name} is in CPU memory, and others are on a GPU; move it there, "
+        "or the others to the CPU"
+    )
 
 
 def memory_of(name: str, value: Any) -> tuple[int, ty.dtype, int]:
@@ -127,7 +238,7 @@ def _torch_memory(name: str, tensor: Any) -> tuple[int, ty.dtype, int]:
         raise LaunchError(
             f"argument {name} is on {tensor.device}, and others are on a GPU; move it there"
         )
-    element = _torch_type(name, tensor.dtype)
+    element = torch_element(name, tensor.dtype)
     address = tensor.data_ptr()
     if not address and tensor.numel():
         raise LaunchError(f"argument {name} has no memory: its storage was freed")

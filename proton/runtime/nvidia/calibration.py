@@ -15,9 +15,11 @@ import numpy as np
 
 from proton.backends.nvidia.cubin import Assembler
 from proton.backends.nvidia.options import GPUOptions, Instrumentation
+from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.errors import ProfileError
-from proton.compiler import GPUKernel, Specialization, compile_for_gpu
+from proton.compiler import compile_function
 from proton.language import types as ty
+from proton.language.signature import Signature
 from proton.language.standard import gpu_calibration
 from proton.runtime.nvidia import cuda
 from proton.trace import wire
@@ -106,12 +108,12 @@ def _timer_pair(device: int) -> TimerPair:
 
 
 def _compiled(device: int, clock_bits: int, inner: bool) -> GPUKernel:
-    specialization = Specialization(
-        (("out_ptr", ty.pointer_type(ty.float32)), ("n", ty.int32)), (("INNER", inner),)
+    signature = Signature(
+        {"out_ptr": ty.pointer_type(ty.float32), "n": ty.int32}, {"INNER": inner}
     )
     instrumentation = Instrumentation("circular", _CAPACITY, "schedule", clock_bits)
     options = GPUOptions(cuda.target_of(device), instrumentation=instrumentation)
-    return compile_for_gpu(gpu_calibration, specialization, options)
+    return compile_function(NVIDIA, gpu_calibration, signature, options)
 
 
 @functools.cache

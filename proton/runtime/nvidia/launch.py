@@ -14,15 +14,15 @@ a changed global) goes the long way, which finds the error or generates anew.
 
 import ctypes
 import functools
-import inspect
 import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from proton.backends.nvidia.options import GPUOptions, Instrumentation
+from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import (
@@ -31,20 +31,31 @@ from proton.base.targets import (
     SM_REGISTERS,
     WARP_SIZE,
     GPUTarget,
+    Target,
 )
 from proton.base.words import shown
-from proton.compiler import GPUKernel, Specialization, compile_for_gpu, compile_lock
-from proton.language import types as ty
-from proton.language.surroundings import Link
+from proton.compiler import compile_function, compile_lock
 from proton.runtime import session as sessions
-from proton.runtime.arguments import Parameter
+from proton.runtime.arguments import signature_of
+from proton.runtime.backend import KernelFunction, Launcher
 from proton.runtime.grid import grid_sizes
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.arguments import Given, given
+from proton.runtime.nvidia.arguments import (
+    TORCH,
+    Given,
+    Kind,
+    Reading,
+    given,
+    read_constant,
+    read_other,
+    read_pointer,
+    stand_in,
+)
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
+LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
 MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of residency
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before
@@ -69,22 +80,6 @@ _FORMATS = {  # how an argument lies in its 8 bytes
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
 
 
-class Kernel(Protocol):
-    """What a launcher needs of a kernel function (proton.runtime.jit.JITFunction)."""
-
-    __name__: str
-    signature: inspect.Signature
-    arg_names: list[str]
-    params: list[Parameter]
-    options: tuple[str, ...]
-    watched: list[Link]
-
-    def check_globals(self) -> None: ...
-    def watch_globals(self) -> None: ...
-    def is_debug(self) -> bool: ...
-    def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
-
-
 @dataclass
 class _Variant:
     """Machine code in a context, ready to be launched."""
@@ -103,17 +98,17 @@ class _Twin:
     perturbation: dict[str, int]
 
 
-class GPULauncher:
-    """The launches of one kernel on GPUs. `launch(grid, *args, **options)` is the short way."""
+class GPULauncher(Launcher):
+    """The launches of one kernel on GPUs."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
-        self.launch: Callable[..., Any] | None = None
         self._variants: dict[Any, _Variant] = {}  # by the key that generated code makes
         self._loaded: dict[Any, _Variant] = {}  # by everything that the machine code depends on
         self._signature: Any = None
+        self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
 
-    def first_launch(
+    def launch(
         self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]
     ) -> GPUKernel:
         """Describes, compiles, loads, launches; and generates the short way for next time."""
@@ -124,11 +119,9 @@ class GPULauncher:
         with compile_lock:
             variant = self._variant(device, described, options)
             self._generate(described)
-        self._remember(device, described, values, options, variant)
-        passed = [
-            d.address if d.kind in ("torch", "pointer") else v
-            for d, v in zip(described, values, strict=True)
-        ]
+        known = [options.get(name) for name in _known(self.kernel)]
+        key, passed = self._read(device, *values, *known)
+        self._variants[key] = variant
         session = sessions.current()
         stream = cuda.current_stream(device)
         if session is not None:
@@ -169,6 +162,15 @@ class GPULauncher:
         plain.twins[session.key] = _Twin(variant, found)
 
     def compile(
+        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+    ) -> GPUKernel:
+        described = [stand_in(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
+        if target is None:
+            target = cuda.target_of(cuda.current_device())
+        assert isinstance(target, GPUTarget)
+        return self.compile_described(target, described, options)
+
+    def compile_described(
         self,
         target: GPUTarget,
         described: list[Given],
@@ -180,18 +182,10 @@ class GPULauncher:
             if options.get(name):
                 raise LaunchError(f"{name}={options[name]!r} is not supported on a GPU")
         chosen = {name: options[name] for name in OPTIONS if options.get(name) is not None}
-        types, constants, divisible = [], [], []
-        for name, argument in zip(self.kernel.arg_names, described, strict=True):
-            if argument.type is None:
-                assert argument.constant is not None
-                constants.append((name, argument.constant.value))
-            else:
-                types.append((name, ty.str_to_ty(argument.type)))
-                if argument.divisible:
-                    divisible.append(name)
-        return compile_for_gpu(
+        return compile_function(
+            NVIDIA,
             self.kernel,  # type: ignore[arg-type]
-            Specialization(tuple(types), tuple(constants), tuple(divisible)),
+            signature_of(self.kernel.arg_names, [d.argument for d in described]),
             GPUOptions(
                 target, **chosen, debug=self.kernel.is_debug(), instrumentation=instrumentation
             ),
@@ -217,16 +211,16 @@ class GPULauncher:
         instrumentation: Instrumentation | None = None,
     ) -> _Variant:
         """The machine code for these arguments, compiled and loaded if it is new."""
-        arguments = tuple((d.type, d.constant, d.divisible) for d in described)
+        arguments = tuple(d.argument for d in described)
         chosen = tuple(options.get(name) for name in OPTIONS + _UNSUPPORTED)
         key = device, arguments, chosen, self.kernel.is_debug(), instrumentation
         variant = self._loaded.get(key)
         if variant is None:
             target = cuda.target_of(device)
-            kernel = self.compile(target, described, options, instrumentation)
+            kernel = self.compile_described(target, described, options, instrumentation)
             self.kernel.watch_globals()
             function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
-            types = [argument.type for argument in described]
+            types = [d.argument.type for d in described]
             if kernel.metadata["profile"] is not None:
                 types += _PROFILE_TYPES[kernel.metadata["profile"]["strategy"] == "flush"]
             launch = _variant_launch(kernel, function, device, types)
@@ -234,28 +228,13 @@ class GPULauncher:
             self._loaded[key] = variant
         return variant
 
-    def _remember(
-        self,
-        device: int,
-        described: list[Given],
-        values: tuple[Any, ...],
-        options: dict[str, Any],
-        variant: _Variant,
-    ) -> None:
-        """Files a variant under the key that the generated code makes of these arguments."""
-        parts: list[Any] = [device]
-        for parameter, argument, value in zip(self.kernel.params, described, values, strict=True):
-            parts += _key_parts(parameter, argument, value)
-        parts += [options.get(name) for name in self.kernel.options if name in OPTIONS]
-        self._variants[tuple(parts)] = variant
-
     def _generate(self, described: list[Given]) -> None:
         """Generates the short way for arguments of these kinds, unless it is there."""
         kinds = tuple(argument.kind for argument in described)
         signature = kinds, knobs.generation
         if signature != self._signature:
             self._variants.clear()  # what knobs change is not in the key
-            self.launch = _signature_launch(self.kernel, self._variants, kinds)
+            self._read, self.kernel.short = _generated(self.kernel, self._variants, kinds)
             self._signature = signature
 
 
@@ -328,77 +307,21 @@ def _checked_grid(grid: Any) -> tuple[int, int, int]:
     return sizes
 
 
-# One signature: how generated code reads an argument of each kind
+# One signature
 
 
-def _key_parts(parameter: Parameter, argument: Given, value: Any) -> list[Any]:
-    """What generated code puts into the key for an argument; it mirrors `_read`."""
-    match argument.kind:
-        case "torch":
-            return [value.dtype, argument.address & 15]
-        case "pointer":
-            return [argument.type, argument.address & 15]
-        case "int":
-            return [1 if value == 1 else 3 if value & 15 else 16]
-        case "number":
-            return []
-        case "constexpr":
-            return [value if value.__class__ is int else _constant(parameter, value)]
-    return [_other(parameter, value)]
-
-
-def _other(parameter: Parameter, value: Any) -> Any:
-    """The key of an argument that generated code does not look into."""
-    described = given(parameter, value)
-    return described.type, described.constant, described.divisible
-
-
-def _constant(parameter: Parameter, value: Any) -> Any:
-    return parameter.classify(value)[0]
-
-
-def _pointer(parameter: Parameter, value: Any) -> tuple[int, str | None, int | None]:
-    """(address, type, device) of an array that is not a torch tensor."""
-    described = given(parameter, value)
-    return described.address, described.type, described.device
-
-
-def _read(name: str, number: int, kind: str) -> tuple[list[str], list[str], str, str]:
-    """(statements, parts of the key, what is passed on, a condition for the long way)
-
-    Names of generated code begin with a "$" here.
-    """
-    match kind:
-        case "torch":
-            address = f"$a{number}"
-            return (
-                [f"{address} = {name}.data_ptr()"],
-                [f"{name}.dtype", f"{address} & 15"],
-                address,
-                # Without memory it is empty, or was freed: who has the time finds out.
-                f"{name}.get_device() != $device or not {address}",
-            )
-        case "pointer":
-            return (
-                [f"$a{number}, $t{number}, $d{number} = $pointer($p{number}, {name})"],
-                [f"$t{number}", f"$a{number} & 15"],
-                f"$a{number}",
-                f"$d{number} != $device",
-            )
-        case "int":
-            test = f"{name}.__class__ is not int or not -0x80000000 <= {name} <= 0x7FFFFFFF"
-            part = f"1 if {name} == 1 else 3 if {name} & 15 else 16"
-            return [f"if {test}: raise TypeError"], [part], name, ""
-        case "number":
-            return [f"if {name}.__class__ is not float: raise TypeError"], [], name, ""
-        case "constexpr":
-            part = f"{name} if {name}.__class__ is int else $constant($p{number}, {name})"
-            return [], [part], name, ""
-    return [], [f"$other($p{number}, {name})"], name, ""
+def _known(kernel: KernelFunction) -> list[str]:
+    """The launch options that the machine code depends on: a parameter of such a name is none."""
+    return [option for option in kernel.options if option in OPTIONS]
 
 
 _MISSING = object()
+# Both make the key of the machine code in the same way: one files it, the other looks it up.
 _TEMPLATE = """
+def read($device, {names}{options}):
+    {read}
+    return ({key}), ({listed})
+
 def launch($grid, {parameters}*$rest, {options}**$unknown):
     try:
         $device = {device}
@@ -442,13 +365,14 @@ def launch($grid, {parameters}*$rest, {options}**$unknown):
 """
 
 
-def _signature_launch(
-    kernel: Kernel, variants: dict[Any, _Variant], kinds: tuple[str, ...]
-) -> Callable[..., Any]:
-    """The generated function of a signature: `_TEMPLATE` with what `_read` gives for each kind."""
+def _generated(
+    kernel: KernelFunction, variants: dict[Any, _Variant], kinds: tuple[Kind, ...]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The generated functions of a signature, `read` and `launch`: `_TEMPLATE` with how each kind
+    is read."""
     names = kernel.arg_names
-    reads = [_read(name, n, kind) for n, (name, kind) in enumerate(zip(names, kinds, strict=True))]
-    conditions = [condition for *_, condition in reads if condition]
+    reads = [kind.reading(name, n) for n, (name, kind) in enumerate(zip(names, kinds, strict=True))]
+    conditions = [reading.unexpected for reading in reads if reading.unexpected]
     ours: dict[str, Any] = {
         "MISSING": _MISSING,
         "StructError": struct.error,
@@ -456,9 +380,9 @@ def _signature_launch(
         "knobs": knobs,
         "sessions": sessions,
         "watched": kernel.watched,
-        "pointer": _pointer,
-        "other": _other,
-        "constant": _constant,
+        "pointer": read_pointer,
+        "other": read_other,
+        "constant": read_constant,
         "checked": _checked_grid,
         "current_device": cuda.current_device,
         "stream": cuda.current_stream,
@@ -470,8 +394,8 @@ def _signature_launch(
     if torch is not None and torch.cuda.is_initialized():
         ours["current_device"] = torch._C._cuda_getDevice
         ours["stream"] = torch._C._cuda_getCurrentRawStream
-    if "torch" in kinds:
-        device = f"{names[kinds.index('torch')]}.get_device()"
+    if TORCH in kinds:
+        device = f"{names[kinds.index(TORCH)]}.get_device()"
         conditions.append("$device != $current_device()")
     conditions += [
         f"$knobs.generation != {knobs.generation}",
@@ -483,24 +407,30 @@ def _signature_launch(
         has_default = parameter.default is not parameter.empty
         ours[f"v{number}"] = parameter.default if has_default else _MISSING
         parameters += f"{name}=$v{number}, "
-    options = [option for option in kernel.options if option in OPTIONS]
+    options = _known(kernel)
     bound = ", ".join(f"{name!r}: {name}" for name in (*names, *options))
+    statements = [line for reading in reads for line in reading.statements] or ["pass"]
     source = _TEMPLATE.format(
+        names="".join(f"{name}, " for name in names),
         parameters=parameters,
         options="".join(f"{option}=None, " for option in options),
         device=device,
-        statements="\n        ".join(line for lines, *_ in reads for line in lines) or "pass",
-        key=", ".join(["$device", *(part for _, parts, *_ in reads for part in parts), *options]),
+        read="\n    ".join(statements),
+        statements="\n        ".join(statements),
+        key="".join(f"{part}, " for part in ["$device", *_parts(reads), *options]),
         conditions=" or ".join(conditions),
         bound=f"{{{bound}}}",
-        values=", ".join(value for *_, value, _ in reads),
-        listed="".join(f"{value}, " for *_, value, _ in reads),
+        values=", ".join(reading.passed for reading in reads),
+        listed="".join(f"{reading.passed}, " for reading in reads),
     )
     prefix = _free_prefix(names)
     namespace = {prefix + name: value for name, value in ours.items()}
     exec(source.replace("$", prefix), namespace)
-    launch: Callable[..., Any] = namespace["launch"]
-    return launch
+    return namespace["read"], namespace["launch"]
+
+
+def _parts(reads: list[Reading]) -> list[str]:
+    return [part for reading in reads for part in reading.key]
 
 
 def _free_prefix(names: list[str]) -> str:
@@ -512,7 +442,7 @@ def _free_prefix(names: list[str]) -> str:
 
 
 def _long_way(
-    kernel: Kernel,
+    kernel: KernelFunction,
     grid: Any,
     bound: dict[str, Any],
     rest: tuple[Any, ...],

@@ -1,0 +1,96 @@
+"""What a back end is to the compiler: one `Compiler` object, and the kernels that it makes.
+
+`proton/compiler.py` knows the cache and the steps; whatever differs between devices it asks this
+object. Nothing here needs MLIR, so a process that finds its kernels on disk does without.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from proton.language.function import DeviceFunction
+from proton.language.signature import Signature
+
+
+@dataclass
+class CompileResult:
+    """Code and everything worth keeping beside it, as files by name; `data` is JSON."""
+
+    data: dict[str, Any]
+    files: dict[str, bytes]
+    times: dict[str, float] = field(default_factory=dict)  # ms by stage
+
+
+class Asm(Mapping[str, Any]):
+    """The levels of a kernel by name: text, except machine code (bytes).
+
+    The last level is disassembled on use, which raises ProtonError where the disassembler is not
+    to be found.
+    """
+
+    def __init__(
+        self, compiler: "Compiler[Any, Any]", files: dict[str, bytes], source: str
+    ) -> None:
+        self._compiler, self._files, self._source = compiler, files, source
+
+    def __getitem__(self, level: str) -> Any:
+        if level == "source":
+            return self._source
+        if level == self._compiler.disassembly:
+            return self._compiler.disassemble(self)
+        content = self._files[self._compiler.levels[level]]
+        return content if level in self._compiler.binary else content.decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["source", *self._compiler.levels, self._compiler.disassembly])
+
+    def __len__(self) -> int:
+        return len(self._compiler.levels) + 2
+
+
+@dataclass
+class CompiledKernel:
+    """A kernel for one signature and set of options.
+
+    `metadata` is what the launcher needs, and for every back end has `name`, `symbol`, `target`,
+    `signature` and `profile` (what an instrumented kernel records; None if it does not); `times`
+    the milliseconds of each compile stage, empty after a cache hit.
+    """
+
+    name: str
+    key: str
+    metadata: dict[str, Any]
+    asm: Asm
+    times: dict[str, float] = field(default_factory=dict)
+    from_cache: bool = False
+
+
+Options = TypeVar("Options")
+Kernel = TypeVar("Kernel", bound=CompiledKernel)
+
+
+class Compiler(ABC, Generic[Options, Kernel]):
+    """How kernels are compiled for one kind of device. `Options` is a frozen dataclass whose
+    `repr` says all that changes the code besides the signature."""
+
+    levels: ClassVar[Mapping[str, str]]  # level of `kernel.asm` -> its file in the cache
+    binary: ClassVar[frozenset[str]]  # the levels that are bytes
+    disassembly: ClassVar[str]  # the level that `disassemble` makes
+    kernel: type[Kernel]
+
+    @abstractmethod
+    def identity(self, options: Options) -> dict[str, Any]:
+        """What machine code depends on besides Proton, the kernel and the options: part of the
+        cache's key."""
+
+    @abstractmethod
+    def compile(
+        self, fn: DeviceFunction, signature: Signature, options: Options, label: str
+    ) -> CompileResult:
+        """Compiles; `label` names the folder of the dumps. Raises CompilationError for the user's
+        mistakes, PassError for ours."""
+
+    @abstractmethod
+    def disassemble(self, asm: Asm) -> str:
+        """The machine code as text."""

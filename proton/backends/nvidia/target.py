@@ -1,0 +1,63 @@
+"""NVIDIA GPUs as a target: what their kernels are, and who compiles them."""
+
+from typing import Any, ClassVar
+
+from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
+from proton.backends.nvidia import tools
+from proton.backends.nvidia.cubin import disassemble
+from proton.backends.nvidia.options import GPUOptions
+from proton.language.function import DeviceFunction
+from proton.language.signature import Signature
+
+
+class GPUKernel(CompiledKernel):
+    """Its metadata besides: num_warps, num_ctas, shared, n_regs, n_spills."""
+
+    @property
+    def n_regs(self) -> int:
+        """Registers of a thread."""
+        return int(self.metadata["n_regs"])
+
+    @property
+    def n_spills(self) -> int:
+        """Bytes of local memory that a thread keeps registers in."""
+        return int(self.metadata["n_spills"])
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a program."""
+        return int(self.metadata["shared"])
+
+
+class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
+    """Compiles for the GPU that the options name, which need not be there."""
+
+    levels: ClassVar[dict[str, str]] = {
+        "ttir": "ttir.mlir",
+        "ttgir": "ttgir.mlir",
+        "llir": "llir.mlir",
+        "ptx": "code.ptx",
+        "cubin": "code.cubin",
+    }
+    binary = frozenset({"cubin"})
+    disassembly = "sass"
+    kernel = GPUKernel
+
+    def identity(self, options: GPUOptions) -> dict[str, Any]:
+        return {
+            "ptxas": tools.identity(tools.ptxas(options.target), tools.PTXAS_WHEEL),
+            "libdevice": tools.identity(tools.libdevice(), "nvidia-nvvm"),
+        }
+
+    def compile(
+        self, fn: DeviceFunction, signature: Signature, options: GPUOptions, label: str
+    ) -> CompileResult:
+        from proton.backends.nvidia import compiler
+
+        return compiler.compile_kernel(fn, signature, options, label)
+
+    def disassemble(self, asm: Asm) -> str:
+        return disassemble(asm["cubin"])
+
+
+NVIDIA = NVIDIACompiler()

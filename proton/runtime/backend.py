@@ -1,0 +1,141 @@
+"""What a back end is to the runtime: one `Backend` object, and a `Launcher` for each kernel.
+
+A back end is a folder of `proton/runtime` whose `backend.py` has it as `BACKEND`, and its compiler
+a folder of `proton/backends`; the folders are the list of them. `register` adds one from elsewhere.
+"""
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
+
+from proton.backends.compiler import CompiledKernel, Compiler
+from proton.base.errors import ProtonError
+from proton.base.knobs import knobs
+from proton.base.targets import Target
+from proton.language.surroundings import Link
+from proton.runtime.arguments import Parameter
+
+HOST = "cpu"  # the back end whose arrays lie in the host's memory
+
+
+class KernelFunction(Protocol):
+    """What a launcher needs of a kernel function (proton.runtime.jit.JITFunction).
+
+    `short`, if a launcher sets it, is how the kernel is launched from then on: a function of the
+    grid, the arguments and the options that calls `run_any` with what it does not expect.
+    """
+
+    __name__: str
+    signature: inspect.Signature
+    arg_names: list[str]
+    params: list[Parameter]
+    options: tuple[str, ...]
+    watched: list[Link]
+    short: Callable[..., Any] | None
+
+    def check_globals(self) -> None: ...
+    def watch_globals(self, links: list[Link] | None = None) -> None: ...
+    def links(self) -> list[Link]: ...
+    def is_debug(self) -> bool: ...
+    def home(self, values: Sequence[Any]) -> "Backend": ...
+    def launcher(self, backend: "Backend") -> "Launcher": ...
+    def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+
+class Launcher(ABC):
+    """The launches of one kernel on one back end; it keeps the machine code that it has loaded.
+
+    `values` are those of all parameters, in order; `options` the launch options that were given.
+    """
+
+    @abstractmethod
+    def launch(
+        self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]
+    ) -> CompiledKernel:
+        """Compiles and loads what is not there yet, and runs a grid."""
+
+    @abstractmethod
+    def compile(
+        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+    ) -> CompiledKernel:
+        """The kernel for such arguments, without a launch; a dtype stands for an array of it.
+        Without a target it is compiled for where it would run."""
+
+
+class Backend(ABC):
+    """One kind of device: how kernels are compiled for it and how they run there."""
+
+    name: ClassVar[str]  # with which its targets begin, and of PROTON_BACKEND
+    compiler: Compiler[Any, Any]
+    options: ClassVar[tuple[str, ...]] = ()  # what a launch may ask for besides the grid
+
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether this process has such a device."""
+
+    @abstractmethod
+    def owns(self, value: Any) -> bool:
+        """Whether a value is an array in memory of such a device, or says that it is."""
+
+    @abstractmethod
+    def element_bytes(self, array: Any) -> int:
+        """The size of an element of an array that it owns."""
+
+    @abstractmethod
+    def launcher(self, kernel: KernelFunction) -> Launcher:
+        """A launcher of a kernel."""
+
+
+_registered: dict[str, Backend] = {}
+
+
+def register(backend: Backend) -> None:
+    """Adds a back end; it is asked before those that are there already."""
+    backends()
+    _registered[backend.name] = backend
+
+
+def unregister(name: str) -> None:
+    """Takes one away that was added."""
+    del _registered[name]
+
+
+@functools.cache
+def _built_in() -> tuple[Backend, ...]:
+    folder = importlib.import_module("proton.runtime").__path__
+    names = [module.name for module in pkgutil.iter_modules(folder) if module.ispkg]
+    modules = [importlib.import_module(f"proton.runtime.{name}.backend") for name in names]
+    return tuple(module.BACKEND for module in modules)
+
+
+def backends() -> list[Backend]:
+    """All back ends; the host's is the last."""
+    found = [*reversed(_registered.values()), *_built_in()]
+    return sorted(found, key=lambda backend: backend.name == HOST)
+
+
+def backend_named(name: str) -> Backend:
+    """The back end of a name; raises ProtonError where there is none."""
+    known = {backend.name: backend for backend in backends()}
+    if name not in known:
+        raise ProtonError(f"no back end is named {name!r}; there are {', '.join(sorted(known))}")
+    return known[name]
+
+
+def owner_of(value: Any) -> Backend | None:
+    """The back end in whose memory an array lies; None for what is no array."""
+    return next((backend for backend in backends() if backend.owns(value)), None)
+
+
+def default_backend() -> Backend:
+    """Where kernels run whose arguments do not say it: PROTON_BACKEND, else the first device."""
+    if (name := knobs.backend) is not None:
+        try:
+            return backend_named(name)
+        except ProtonError as problem:
+            raise ProtonError(f"PROTON_BACKEND={name!r}: {problem}") from None
+    return next(backend for backend in backends() if backend.is_there())

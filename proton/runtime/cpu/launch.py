@@ -1,0 +1,205 @@
+"""Launching on the CPU: a kernel's machine code by what it is given, and the grid.
+
+Every argument is classified at each launch: its type or constant makes the key of the machine
+code, its memory says whether what the kernel writes overlaps anything else.
+"""
+
+import ctypes
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton.backends.compiler import CompiledKernel
+from proton.backends.cpu.options import CPUOptions, Instrumentation
+from proton.backends.cpu.target import CPU, CPUKernel
+from proton.base.errors import LaunchError
+from proton.base.knobs import knobs
+from proton.base.targets import Target
+from proton.compiler import compile_function, compile_lock
+from proton.runtime import session as sessions
+from proton.runtime.arguments import Argument, signature_of
+from proton.runtime.backend import HOST, KernelFunction, Launcher
+from proton.runtime.cpu.arguments import classify, ctype_of
+from proton.runtime.cpu.bounds import BoundsTable
+from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
+
+
+@dataclass
+class _Variant:
+    """Machine code of one kernel, ready to be called."""
+
+    kernel: CPUKernel
+    function: Any  # ctypes function
+    written: list[int]  # positions of the kernel's parameters that it writes through
+    writes_anywhere: bool
+    names: list[str]  # of all parameters
+    runtime: list[int]  # positions of the parameters that the code takes
+    pointers: list[int]  # those that are pointers
+    estimate: WorkEstimate = field(default_factory=WorkEstimate)
+
+
+class CPULauncher(Launcher):
+    """The launches of one kernel on the CPU."""
+
+    def __init__(self, kernel: KernelFunction) -> None:
+        self.kernel = kernel
+        self._classifiers = [functools.partial(classify, p) for p in kernel.params]
+        self._variants: dict[Any, _Variant] = {}
+
+    def launch(
+        self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]
+    ) -> CompiledKernel:
+        """Launches; `options` mean nothing here. Only where there is no code yet it is asked
+        whether the kernel belongs elsewhere: no array of another device has code here."""
+        keys, given = [], []
+        for classifier, value in zip(self._classifiers, values, strict=True):
+            key, found = classifier(value)
+            keys.append(key)
+            given.append(found)
+        session = sessions.current()
+        suffix = self.kernel.is_debug(), session and session.instrumentation, knobs.check_bounds
+        variant = self._variants.get((*keys, True, *suffix))
+        if variant is None:
+            home = self.kernel.home(values)
+            if home.name != HOST:
+                return self.kernel.launcher(home).launch(grid, values, options)
+        sizes = check_grid(grid)
+        self.kernel.check_globals()
+        if variant is None:
+            variant = self._compiled((*keys, True, *suffix))
+        if not _disjoint(variant, given):
+            variant = self._compiled((*keys, False, *suffix))
+        if sizes[0] and sizes[1] and sizes[2]:
+            _launch(variant, values, given, sizes, session)
+        return variant.kernel
+
+    def compile(
+        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+    ) -> CompiledKernel:
+        keys = []
+        for parameter, value in zip(self.kernel.params, values, strict=True):
+            key = parameter.stand_in(value)
+            keys.append(classify(parameter, value)[0] if key is None else key)
+        self.kernel.check_globals()
+        suffix = self.kernel.is_debug(), None, knobs.check_bounds
+        return self._compiled((*keys, True, *suffix)).kernel
+
+    def _compiled(self, key: tuple[Any, ...]) -> _Variant:
+        """The machine code of a key: what each argument is, whether what the code writes overlaps
+        nothing else, and the options."""
+        variant = self._variants.get(key)
+        if variant is None:
+            with compile_lock:
+                variant = self._variants.get(key)
+                if variant is None:
+                    variant = self._variants[key] = self._compile(key)
+        return variant
+
+    def _compile(self, key: tuple[Any, ...]) -> _Variant:
+        *keys, disjoint, debug, instrumentation, check_bounds = key
+        links = self.kernel.links()
+        names = self.kernel.arg_names
+        signature = signature_of(names, map(Argument.of, keys))
+        kernel = compile_function(
+            CPU,
+            self.kernel,  # type: ignore[arg-type]
+            signature,
+            CPUOptions(
+                disjoint, debug, instrumentation and Instrumentation(*instrumentation), check_bounds
+            ),
+        )
+        self.kernel.watch_globals(links)
+        runtime = [names.index(name) for name in signature.types]
+        types = list(signature.types.values())
+        extra = {"thread": ctypes.c_int32}
+        prototype = ctypes.CFUNCTYPE(
+            None,
+            *[ctype_of(type_) for type_ in types],
+            *[ctypes.c_int32] * 3,
+            *[ctypes.c_int64] * 2,
+            *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
+        )
+        written = kernel.metadata["written"]
+        return _Variant(
+            kernel,
+            prototype(kernel.code.address),
+            written=[runtime[number] for number in written if number >= 0],
+            writes_anywhere=-1 in written,
+            names=names,
+            runtime=runtime,
+            pointers=[p for p, type_ in zip(runtime, types, strict=True) if type_.is_ptr()],
+        )
+
+
+def _disjoint(variant: _Variant, values: list[Any]) -> bool:
+    """Whether no argument that the kernel writes shares a byte with another argument."""
+    if variant.writes_anywhere:
+        return False
+    for position in variant.written:
+        target = values[position]
+        low, high = target.low, target.high
+        for other_position in variant.pointers:
+            other = values[other_position]
+            if low < other.high and other.low < high and other_position != position:
+                return False
+    return True
+
+
+def _launch(
+    variant: _Variant,
+    bound: tuple[Any, ...],
+    values: list[Any],
+    grid: tuple[int, int, int],
+    session: Any,
+) -> None:
+    """Runs a grid; `bound` is what the caller gave, `values` what it was found to be."""
+    bounds = None
+    if variant.kernel.metadata["bounds"]:
+        given_by_name = [(variant.names[p], bound[p], values[p]) for p in variant.runtime]
+        bounds = BoundsTable(variant.kernel, given_by_name)
+    for position in variant.written:
+        if not values[position].writeable:
+            name = variant.names[position]
+            raise LaunchError(f"argument {name} is read-only, and the kernel writes through it")
+    for position in variant.pointers:
+        values[position] = values[position].address
+    given = [*[values[position] for position in variant.runtime], *grid]
+    programs, function = grid[0] * grid[1] * grid[2], variant.function
+    extras = variant.kernel.metadata["extras"]
+    if not extras:
+        run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
+    else:
+        _launch_with_extras(variant, given, grid, session, bounds)
+
+
+def _launch_with_extras(
+    variant: _Variant,
+    given: list[Any],
+    grid: tuple[int, int, int],
+    session: Any,
+    bounds: BoundsTable | None,
+) -> None:
+    """A launch of code with assertions, checks or records in it."""
+    metadata, function = variant.kernel.metadata, variant.function
+    extras = metadata["extras"]
+    status = ctypes.c_int64(0)
+    fixed = {"status": ctypes.addressof(status)}
+    if bounds is not None:
+        fixed["bounds"] = bounds.address
+    recording = None
+    if metadata["profile"] is not None:
+        recording = session.begin_launch(variant.kernel, grid)
+        fixed |= {"profile": recording.address, "flush": recording.flush_address}
+
+    def run(first: int, last: int, thread: int) -> None:
+        function(*given, first, last, *[fixed.get(name, thread) for name in extras])
+
+    try:
+        run_grid(grid[0] * grid[1] * grid[2], run, variant.estimate)
+    finally:
+        if recording is not None:
+            session.end_launch(recording)
+    if bounds is not None:
+        bounds.check()
+    if status.value:
+        raise AssertionError(metadata["assertions"][status.value - 1])

@@ -1,0 +1,45 @@
+"""Arrays whose elements are to be read as another type: numpy, for one, has no bfloat16."""
+
+from typing import Any
+
+from proton.base.errors import LaunchError
+from proton.base.words import shown
+from proton.language import types as ty
+from proton.runtime.arguments import refused
+from proton.runtime.backend import owner_of
+
+
+class TensorWrapper:
+    """An array whose elements are to be read as another type of the same size.
+
+    `proton.reinterpret(bits, tl.bfloat16)` passes the bits of bfloat16 (uint16).
+    """
+
+    def __init__(self, base: Any, dtype: Any) -> None:
+        self.base, self.dtype = base, dtype
+        if not isinstance(dtype, ty.dtype) or dtype.is_block() or dtype == ty.void:
+            raise LaunchError(
+                f"reinterpret takes a dtype of tl, such as tl.float32, got {shown(dtype)}"
+            )
+        size = _element_bytes(base)
+        if size != dtype.itemsize:
+            raise LaunchError(
+                f"reinterpret keeps the size of an element: the array's have {size} bytes, "
+                f"{dtype} has {dtype.itemsize}"
+            )
+
+
+def _element_bytes(base: Any) -> int:
+    """The size of an array's elements, wherever it lies."""
+    if isinstance(base, TensorWrapper):
+        return int(base.dtype.itemsize)
+    owner = owner_of(base)
+    if owner is None:
+        raise refused("base", base)
+    return owner.element_bytes(base)
+
+
+def reinterpret(tensor: Any, dtype: ty.dtype) -> Any:
+    """`tensor` passed to kernels as a pointer to `dtype`, which has elements of the same size."""
+    base = tensor.base if isinstance(tensor, TensorWrapper) else tensor
+    return TensorWrapper(base, dtype)
