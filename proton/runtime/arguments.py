@@ -236,9 +236,7 @@ def check_torch(name: str, tensor: Any) -> None:
     lie in memory as they are."""
     if not hasattr(tensor, "data_ptr"):
         kind = f"{type(tensor).__module__}.{type(tensor).__name__}"
-        raise LaunchError(
-            f"argument {name} must be an array, a number, a bool or None, got {kind}"
-        )
+        raise LaunchError(f"argument {name} must be an array, a number, a bool or None, got {kind}")
     layout = str(tensor.layout).removeprefix("torch.")
     if layout != "strided":
         raise LaunchError(

@@ -53,9 +53,7 @@ class Launcher(ABC):
     """
 
     @abstractmethod
-    def launch(
-        self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]
-    ) -> CompiledKernel:
+    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
         """Compiles and loads what is not there yet, and runs a grid."""
 
     @abstractmethod

@@ -138,9 +138,7 @@ def run_grid(programs: int, run: Callable[[int, int, int], None], estimate: Work
     estimate.ns_per_program = spent / left
 
 
-def _run_parallel(
-    first: int, last: int, run: Callable[[int, int, int], None], threads: int
-) -> int:
+def _run_parallel(first: int, last: int, run: Callable[[int, int, int], None], threads: int) -> int:
     """Runs programs on up to so many threads; how many there were."""
     size = max(1, (last - first) // (threads * CHUNKS_PER_THREAD))
     starts = itertools.count(first, size)  # next() on a count is atomic under the lock

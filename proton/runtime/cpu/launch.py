@@ -46,9 +46,7 @@ class CPULauncher(Launcher):
         self._classifiers = [functools.partial(classify, p) for p in kernel.params]
         self._variants: dict[Any, _Variant] = {}
 
-    def launch(
-        self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]
-    ) -> CompiledKernel:
+    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
         """Launches; `options` mean nothing here. Only where there is no code yet it is asked
         whether the kernel belongs elsewhere: no array of another device has code here."""
         keys, given = [], []

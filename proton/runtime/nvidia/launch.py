@@ -108,9 +108,7 @@ class GPULauncher(Launcher):
         self._signature: Any = None
         self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
 
-    def launch(
-        self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]
-    ) -> GPUKernel:
+    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> GPUKernel:
         """Describes, compiles, loads, launches; and generates the short way for next time."""
         sizes = _checked_grid(grid)
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
