@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.analysis.scratch import has_copies, stored_bytes
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
@@ -146,7 +147,7 @@ def _share(ctx: Lowering, site: Site, value: Any, layout: LinearLayout) -> Any:
     shared = shared_row_major(shape, tuple(reversed(range(len(shape)))))
     base = ctx.shared(ctx.scratch(site))
     v.when(ctx.owns(layout), lambda: write_shared(ctx, value, layout, shared, 1, base))
-    v.barrier()
+    nvidia.barrier()
     return read_shared(ctx, value, layout, shared, 1, base)
 
 
@@ -155,5 +156,5 @@ def _share_scalar(ctx: Lowering, site: Site, old: Any) -> Any:
         return old
     base, size = ctx.shared(ctx.scratch(site)), stored_bytes(old.type)
     v.when(first_thread(ctx), lambda: v.store(base, old, size))
-    v.barrier()
+    nvidia.barrier()
     return v.load(base, old.type, size)

@@ -5,6 +5,7 @@ from typing import Any
 
 from proton.analysis.scratch import axis_of
 from proton.base.targets import WARP_SIZE
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import contiguous, read_shared, stored_type, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
@@ -28,7 +29,7 @@ def _histogram(ctx: Lowering, site: Site) -> list[Any]:
         inside = None if start + threads <= bins else v.compare("ult", number, v.i32(bins))
         slot = v.offset_pointer(base, number, i32)
         v.when(inside, partial(_clear, slot))
-    v.barrier()
+    nvidia.barrier()
     owner = ctx.owns(source)
     i64 = v.like(values, v.integer(64))
     wide = values if values.type == i64 else v.create("llvm.sext", i64, values)
@@ -39,7 +40,7 @@ def _histogram(ctx: Lowering, site: Site) -> list[Any]:
         counted = both(counted, None if mask is None else v.extract(mask, register))
         place = v.create("llvm.trunc", i32, v.extract(wide, register))
         v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
-    v.barrier()
+    nvidia.barrier()
     like = v.poison(v.vector(1, i32))
     return [read_shared(ctx, like, target, shared_row_major((bins,), (0,)), 1, base)]
 
@@ -71,7 +72,7 @@ def _gather(ctx: Lowering, site: Site) -> list[Any]:
     element = v.element(value)
     width = contiguous(source.invert_and_compose(shared), v.bits_of(stored_type(element)) // 8)
     write_shared(ctx, value, source, shared, width, base)
-    v.barrier()
+    nvidia.barrier()
     i32 = v.like(index, v.integer(32))
     place, stride = None, 1
     for dimension in reversed(range(len(shape))):

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call, declare
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
@@ -87,7 +88,7 @@ def _promoted(value: Any, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
 @lowers("tt.print")
 def _print(ctx: Lowering, site: Site) -> list[Any]:
     """One line an element: `pid (x, y, z) idx (i, j) prefix: value`."""
-    ids = [v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32)) for axis in "xyz"]
+    ids = [nvidia.program_id(axis) for axis in range(3)]
     prefix = site.text("prefix").replace("%", "%%")
     hexadecimal = bool(site.op.attributes["hex"].value)
     signed = list(ir.DenseI32ArrayAttr(site.op.attributes["signed"]))
@@ -158,7 +159,4 @@ def _assert(ctx: Lowering, site: Site) -> list[Any]:
 
 @lowers("tt.special_register")
 def _special_register(ctx: Lowering, site: Site) -> list[Any]:
-    bits = int(site.result_type.width)
-    text = f"mov.u{bits} $0, %{site.text('register')};"
-    letter = {32: "r", 64: "l"}[bits]
-    return [v.assembly(text, f"={letter}", site.result_type, effects=True)]
+    return [nvidia.special_register(site.text("register"), int(site.result_type.width))]

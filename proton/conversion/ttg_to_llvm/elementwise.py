@@ -8,6 +8,7 @@ import struct
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call_libdevice
 from proton.conversion.ttg_to_llvm.lowering import (
@@ -63,22 +64,14 @@ def _divide(ctx: Lowering, site: Site) -> list[Any]:
     if element.width == 64:
         return [v.binary("llvm.fdiv", left, right)]
     if element.width == 32:
-        return [_each_assembly("div.full.f32 $0, $1, $2;", "=f,f,f", left, right)]
+        return [nvidia.approximate("divide", left, right)]
     wide = v.like(left, _f(32))
-    quotient = _each_assembly(
-        "div.full.f32 $0, $1, $2;",
-        "=f,f,f",
+    quotient = nvidia.approximate(
+        "divide",
         v.create("llvm.fpext", wide, left),
         v.create("llvm.fpext", wide, right),
     )
     return [v.create("llvm.fptrunc", left.type, quotient)]
-
-
-def _each_assembly(text: str, constraints: str, *values: Any) -> Any:
-    def one(*scalars: Any) -> Any:
-        return v.assembly(text, constraints, scalars[0].type, *scalars)
-
-    return v.each(one, *values)
 
 
 @lowers("tt.precise_divf")
@@ -132,28 +125,21 @@ def _libdevice(ctx: Lowering, name: str, *values: Any) -> Any:
     return v.each(one, *values)
 
 
-def _function(name: str, libdevice: str | None, approximate: str | None = None) -> None:
+def _function(name: str, *, is_approximate: bool = False) -> None:
     """The rule of a `math` op: an approximating instruction for fp32 where there is one."""
 
     @lowers(f"math.{name}")
     def _(ctx: Lowering, site: Site) -> list[Any]:
         (value,) = site.operands
-        if approximate is not None and v.element(value).width == 32:
-            return [_each_assembly(f"{approximate} $0, $1;", "=f,f", value)]
-        return [_in_float32(ctx, libdevice or name, value)]
+        if is_approximate and v.element(value).width == 32:
+            return [nvidia.approximate(name, value)]
+        return [_in_float32(ctx, name, value)]
 
 
-for _name, _approximate in (
-    ("exp2", "ex2.approx.f32"),
-    ("log", None),
-    ("log2", None),
-    ("sin", None),
-    ("cos", None),
-    ("erf", None),
-    ("sqrt", "sqrt.approx.f32"),
-    ("rsqrt", "rsqrt.approx.f32"),
-):
-    _function(_name, None, _approximate)
+for _name in ("log", "log2", "sin", "cos", "erf"):
+    _function(_name)
+for _name in ("exp2", "sqrt", "rsqrt"):
+    _function(_name, is_approximate=True)
 
 
 @lowers("math.exp")
@@ -163,7 +149,7 @@ def _exp(ctx: Lowering, site: Site) -> list[Any]:
     if v.element(value).width != 32:
         return [_in_float32(ctx, "exp", value)]
     scaled = v.binary("llvm.fmul", value, v.constant(math.log2(math.e), value.type))
-    return [_each_assembly("ex2.approx.f32 $0, $1;", "=f,f", scaled)]
+    return [nvidia.approximate("exp2", scaled)]
 
 
 @lowers("tt.extern_elementwise")
@@ -216,20 +202,10 @@ def _float_conversion(ctx: Lowering, site: Site) -> list[Any]:
 
 def _towards_zero(value: Any, target: Any) -> Any:
     """fp32 (or fp64) to a narrower float, rounded towards zero."""
-    kind = str(target)
-    source = str(v.element(value))
-    letters = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
-    if source == "f64" and kind != "f32":
+    if v.element(value).width == 64 and target.width != 32:
         # Through fp32, towards zero as well: truncating twice truncates once.
-        value, source = _towards_zero(value, _f(32)), "f32"
-    carrier = v.integer(16) if letters[kind] == "h" else target
-
-    def one(scalar: Any) -> Any:
-        text = f"cvt.rz.{kind}.{source} $0, $1;"
-        result = v.assembly(text, f"={letters[kind]},{letters[source]}", carrier, scalar)
-        return v.bitcast(result, target)
-
-    return v.each(one, value)
+        value = _towards_zero(value, _f(32))
+    return v.each(lambda scalar: nvidia.narrowed_towards_zero(scalar, target), value)
 
 
 def widen_float8(value: Any, source: Any, target: Any) -> Any:
@@ -282,7 +258,7 @@ def _odd_float32(value: Any) -> Any:
     """fp64 to fp32 rounded to odd, so that rounding once more rounds once (Boldo, Melquiond)."""
 
     def one(wide: Any) -> Any:
-        narrow = v.assembly("cvt.rz.f32.f64 $0, $1;", "=f,d", _f(32), wide)
+        narrow = nvidia.narrowed_towards_zero(wide, _f(32))
         back = v.create("llvm.fpext", _f(64), narrow)
         inexact = v.create(
             "arith.cmpf",

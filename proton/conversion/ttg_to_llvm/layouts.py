@@ -5,25 +5,22 @@ from typing import Any
 import numpy as np
 
 from proton.analysis.scratch import stored_bytes
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
 from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
 
-_AXES = "xyz"
-
 
 @lowers("tt.get_program_id")
 def _program_id(ctx: Lowering, site: Site) -> list[Any]:
-    axis = _AXES[site.number("axis")]
-    return [v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32))]
+    return [nvidia.program_id(site.number("axis"))]
 
 
 @lowers("tt.get_num_programs")
 def _num_programs(ctx: Lowering, site: Site) -> list[Any]:
-    axis = _AXES[site.number("axis")]
-    return [v.create(f"nvvm.read.ptx.sreg.nctaid.{axis}", v.integer(32))]
+    return [nvidia.program_count(site.number("axis"))]
 
 
 @lowers("tt.make_range")
@@ -110,7 +107,7 @@ def _shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
     for flip, registers in by_flip.items():
         lane = v.binary("llvm.xor", base, v.i32(flip)) if flip else base
         chosen = v.shuffle(value, [way.sources[r] for r in registers])
-        parts += v.to_elements(v.shuffle_lanes("idx", chosen, lane))
+        parts += v.to_elements(nvidia.shuffle_lanes("idx", chosen, lane))
         order += registers
     return v.from_elements([parts[order.index(r)] for r in range(len(way.flips))])
 
@@ -126,7 +123,7 @@ def exchange(
     """Values in the layout `target`, through shared memory at `offsets`, with one barrier."""
     for value, way, offset in zip(values, ways, offsets, strict=True):
         write_shared(ctx, value, source, way.shared, way.vector, ctx.shared(offset))
-    v.barrier()
+    nvidia.barrier()
     return [
         read_shared(ctx, value, target, way.shared, way.vector, ctx.shared(offset))
         for value, way, offset in zip(values, ways, offsets, strict=True)
@@ -228,5 +225,5 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
 
 @lowers("ttg.barrier")
 def _barrier(ctx: Lowering, site: Site) -> list[Any]:
-    v.barrier()
+    nvidia.barrier()
     return []

@@ -12,6 +12,7 @@ from typing import Any
 from proton.analysis.axis_info import AxisInfos, vector_elements
 from proton.base.errors import PassError
 from proton.base.targets import WARP_SIZE
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.dialect import ttg
@@ -115,7 +116,7 @@ class Lowering:
         if self._tid is None:
             block = self.function.regions[0].blocks[0]
             with ir.InsertionPoint.at_block_begin(block), self.function.location:
-                self._tid = v.create("nvvm.read.ptx.sreg.tid.x", v.integer(32))
+                self._tid = nvidia.thread_number()
         return ir.InsertionPoint.after(self._tid.owner)
 
     @property

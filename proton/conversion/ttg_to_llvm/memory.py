@@ -7,6 +7,7 @@ that nothing branches and masked-off registers keep `other`.
 
 from typing import Any
 
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.tt import pointee_of
@@ -33,13 +34,11 @@ def _like_source(value: Any, type_: Any) -> Any:
     return value if is_tensor(type_) else v.extract(value, 0)
 
 
-def _words(bits: int) -> tuple[int, int, str]:
-    """(words, bits of a word, constraint letter) of an access of so many bits."""
+def _words(bits: int) -> tuple[int, int]:
+    """(words, bits of a word) of an access of so many bits."""
     if bits <= 16:
-        return 1, bits, "h"
-    if bits <= 32:
-        return 1, 32, "r"
-    return bits // 32, 32, "r"
+        return 1, bits
+    return max(1, bits // 32), 32
 
 
 class _Access:
@@ -52,7 +51,7 @@ class _Access:
             self.element = v.pointer(v.GLOBAL)
         self.count = site.access
         self.bits = v.bits_of(self.element) * self.count
-        self.words, self.word_bits, self.letter = _words(self.bits)
+        self.words, self.word_bits = _words(self.bits)
         self.word = v.integer(max(16, self.word_bits))
         self.vector = v.vector(self.count, self.element)
         self.alignment = self.bits // 8
@@ -64,16 +63,6 @@ class _Access:
     @staticmethod
     def is_volatile(site: Site) -> bool:
         return "volatile" in site.op.attributes and bool(site.op.attributes["volatile"].value)
-
-    @property
-    def suffix(self) -> str:
-        """`.v4.b32` and the like."""
-        return (f".v{self.words}" if self.words > 1 else "") + f".b{self.word_bits}"
-
-    def listed(self, first: int) -> str:
-        """The operands `$first...` as PTX takes them."""
-        names = ", ".join(f"${first + number}" for number in range(self.words))
-        return f"{{{names}}}" if self.words > 1 else names
 
     def to_words(self, chunk: Any) -> list[Any]:
         """The words of a chunk of registers."""
@@ -128,26 +117,22 @@ def _load(ctx: Lowering, site: Site) -> list[Any]:
 def _assembly_load(
     access: _Access, address: Any, predicate: Any, otherwise: Any, site: Site
 ) -> Any:
-    kind = "ld.volatile.global" if access.is_volatile(site) else f"ld.global{access.modifiers}"
-    words = access.words
-    outputs = ",".join([f"={access.letter}"] * words)
-    operands, constraints, guard = [address], f"{outputs},l", ""
-    if predicate is not None:
-        # Registers that are masked off keep what is tied to them.
-        guard = f"@${words + 1} "
-        operands.append(predicate)
-        constraints += ",b" + "".join(f",{number}" for number in range(words))
-        if otherwise is None:
-            operands += [v.constant(0, access.word)] * words
-        else:
-            operands += access.to_words(otherwise)
-    text = f"{guard}{kind}{access.suffix} {access.listed(0)}, [${words}];"
-    if words == 1:
-        result = v.assembly(text, constraints, access.word, *operands, effects=True)
-        return access.from_words([result])
-    type_ = v.struct([access.word] * words)
-    result = v.assembly(text, constraints, type_, *operands, effects=True)
-    return access.from_words([v.member(result, n, access.word) for n in range(words)])
+    modifiers = ".volatile" if access.is_volatile(site) else access.modifiers
+    kept: list[Any] = []
+    if predicate is not None and otherwise is None:
+        kept = [v.constant(0, access.word)] * access.words
+    elif predicate is not None:
+        kept = access.to_words(otherwise)
+    words = nvidia.load(
+        address,
+        access.word,
+        access.words,
+        bits=access.word_bits,
+        modifiers=modifiers,
+        predicate=predicate,
+        otherwise=kept,
+    )
+    return access.from_words(words)
 
 
 @lowers("tt.store")
@@ -181,15 +166,8 @@ def both(left: Any, right: Any) -> Any:
 
 
 def _assembly_store(access: _Access, address: Any, chunk: Any, predicate: Any) -> None:
-    words = access.to_words(chunk)
-    constraints = "l" + f",{access.letter}" * access.words
-    operands, guard = [address, *words], ""
-    if predicate is not None:
-        guard = f"@${access.words + 1} "
-        operands.append(predicate)
-        constraints += ",b"
-    text = f"{guard}st.global{access.modifiers}{access.suffix} [$0], {access.listed(1)};"
-    v.assembly(text, constraints, None, *operands, effects=True)
+    words, bits = access.to_words(chunk), access.word_bits
+    nvidia.store(address, words, bits=bits, modifiers=access.modifiers, predicate=predicate)
 
 
 @lowers("tt.addptr")

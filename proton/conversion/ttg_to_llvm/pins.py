@@ -2,10 +2,9 @@
 
 from typing import Any
 
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
-
-MOST_PINNED = 16  # words that one piece of inline assembly takes
 
 
 @lowers("proton_gpu.pin")
@@ -18,16 +17,5 @@ def _pinned(value: Any) -> Any:
     if not v.is_vector(value.type):
         alone = v.insert(v.poison(v.vector(1, value.type)), value, 0)
         return v.extract(_pinned(alone), 0)
-    words = v.to_elements(v.to_words(value))
-    kept: list[Any] = []
-    for first in range(0, len(words), MOST_PINNED):
-        part = words[first : first + MOST_PINNED]
-        outputs = ",".join(["=r"] * len(part))
-        constraints = f"{outputs},{','.join(map(str, range(len(part))))}"
-        if len(part) == 1:
-            kept.append(v.assembly("", constraints, v.integer(32), *part, effects=True))
-            continue
-        type_ = v.struct([v.integer(32)] * len(part))
-        result = v.assembly("", constraints, type_, *part, effects=True)
-        kept += [v.member(result, number, v.integer(32)) for number in range(len(part))]
+    kept = nvidia.pinned(v.to_elements(v.to_words(value)))
     return v.from_words(v.from_elements(kept), value.type)

@@ -16,6 +16,7 @@ from typing import Any
 
 from proton.base.targets import WARP_SIZE
 from proton.conversion.allocate_profile import RECORDS, profile_layout
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
@@ -79,18 +80,6 @@ def _unit(ctx: Lowering) -> _Unit:
     return unit
 
 
-def _assembly(text: str, constraints: str, type_: Any, *operands: Any) -> Any:
-    """An instruction that the kernel would not have without records, and says so in PTX."""
-    return v.assembly(f"{text} {COMMENT}", constraints, type_, *operands, effects=True)
-
-
-def _register(name: str, bits: int) -> Any:
-    """A special register that changes while the kernel runs."""
-    letter = {32: "r", 64: "l"}[bits]
-    text = f"mov.u{bits} $0, %{name};"
-    return _assembly(text, f"={letter}", v.integer(bits))
-
-
 def _wide(value: Any) -> Any:
     return v.create("llvm.zext", v.integer(64), value)
 
@@ -105,8 +94,8 @@ def _byte(base: Any, offset: Any) -> Any:
 def _program() -> Any:
     """The linear number of this program, i64."""
     place, size = (
-        [_wide(v.create(f"nvvm.read.ptx.sreg.{name}.{axis}", v.integer(32))) for axis in "xyz"]
-        for name in ("ctaid", "nctaid")
+        [_wide(number(axis)) for axis in range(3)]
+        for number in (nvidia.program_id, nvidia.program_count)
     )
     row = v.add(v.binary("llvm.mul", place[2], size[1]), place[1])
     return v.add(v.binary("llvm.mul", row, size[0]), place[0])
@@ -239,9 +228,9 @@ def _is_sampled(layout: dict[str, Any], unit: Any, program: Any) -> Any:
 def _begin(block: Any, layout: dict[str, Any]) -> None:
     """The header, in as few stores as its fields allow; its magic comes last: a block that has it
     has a whole header."""
-    place = [v.create(f"nvvm.read.ptx.sreg.ctaid.{axis}", v.integer(32)) for axis in "xyz"]
-    sm = _register("smid", 32)
-    timer, clock = _register("globaltimer", 64), _register("clock64", 64)
+    place = [nvidia.program_id(axis) for axis in range(3)]
+    sm = nvidia.multiprocessor(COMMENT)
+    timer, clock = nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
     version_and_state = v.i32(wire.VERSION | int(wire.State.STARTED) << 16)
     units, capacity, slots, bits = (
         v.i32(layout[name]) for name in ("units", "capacity", "payload_slots", "clock_bits")
@@ -256,13 +245,7 @@ def _begin(block: Any, layout: dict[str, Any]) -> None:
 
 def _store_fields(block: Any, first: str, values: list[Any]) -> None:
     """Stores consecutive fields at once."""
-    bits = values[0].type.width
-    letter = {16: "h", 32: "r", 64: "l"}[bits]
-    listed = ", ".join(f"${1 + n}" for n in range(len(values)))
-    listed, suffix = (f"{{{listed}}}", f".v{len(values)}") if len(values) > 1 else (listed, "")
-    constraints = f"l{f',{letter}' * len(values)}"
-    place = _byte(block, wire.header_offset(first))
-    _assembly(f"st.global{suffix}.b{bits} [$0], {listed};", constraints, None, place, *values)
+    nvidia.store(_byte(block, wire.header_offset(first)), values, note=COMMENT)
 
 
 @lowers("proton_gpu.finalize")
@@ -272,15 +255,14 @@ def _finalize(ctx: Lowering, site: Site) -> list[Any]:
     if STORES in site.op.attributes:
         _store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
-    text = "@$2 st.global.b64 [$0], $1;"
-    _assembly(text, "l,l,b", None, unit.table, _wide(number), unit.is_writer)
+    nvidia.store(unit.table, [_wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.ring is not None:
         _copy_ring(unit, number)
-    _assembly("bar.sync 0;", "", None)
+    nvidia.noted_barrier(COMMENT)
 
     def end() -> None:
         # Both pairs are read in one order, so that the time between does not count as time.
-        timer, clock = _register("globaltimer", 64), _register("clock64", 64)
+        timer, clock = nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
         _store_fields(unit.block, "clock_end", [clock])
         _store_fields(unit.block, "timer_end", [timer])
         state = v.constant(int(wire.State.FINISHED), v.integer(16))
@@ -300,16 +282,12 @@ def _copy_ring(unit: _Unit, number: Any) -> None:
         size = v.select(in_first, size, v.i32(0))
     if unit.is_sampled is not None:
         size = v.select(unit.is_sampled, size, v.i32(0))
-    _assembly("bar.warp.sync -1;", "", None)
+    nvidia.warp_barrier(COMMENT)
 
     def copy(offset: Any) -> None:
-        words = v.struct([v.integer(32)] * 4)
-        text = "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];"
-        found = _assembly(text, "=r,=r,=r,=r,r", words, _byte(unit.ring, offset))
-        values = [v.member(found, n, v.integer(32)) for n in range(4)]
-        text = "st.global.v4.b32 [$0], {$1, $2, $3, $4};"
-        place = _byte(unit.segment, _wide(offset))
-        _assembly(text, "l,r,r,r,r", None, place, *values)
+        ring = _byte(unit.ring, offset)
+        words = nvidia.load(ring, v.integer(32), 4, space="shared", note=COMMENT)
+        nvidia.store(_byte(unit.segment, _wide(offset)), words, note=COMMENT)
 
     bytes_ = wire.RECORD_ALIGNMENT
     first = v.binary("llvm.mul", unit.lane, v.i32(bytes_))
@@ -319,7 +297,7 @@ def _copy_ring(unit: _Unit, number: Any) -> None:
 @lowers("proton_gpu.read_counter")
 def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
     unit = _unit(ctx)
-    now = _register("clock" if unit.clock_bits == 32 else "clock64", unit.clock_bits)
+    now = nvidia.clock(unit.clock_bits, COMMENT)
     if STORES in site.op.attributes:
         _store_pending(unit)
     return [now]
@@ -402,10 +380,9 @@ def _take_chunk(unit: _Unit, record: Any) -> None:
     heap = v.load(unit.heap, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.capacity, layout["payload_slots"], unit.clock_bits)
     words = size // wire.RECORD_ALIGNMENT
-    text = f"atom.global.add.u32 $0, [$1], {words};"
-    taken = _assembly(text, "=r,l", v.integer(32), heap)
+    taken = nvidia.fetch_add(heap, words, COMMENT)
     place = _byte(heap, wire.offset_of(wire.HEAP_HEAD, "room"))
-    room = _assembly("ld.global.b32 $0, [$1];", "=r,l", v.integer(32), place)
+    (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
     fits = v.compare("ule", v.add(taken, v.i32(words)), room)
     offset = v.binary("llvm.mul", _wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
     chunk = _byte(_byte(heap, wire.HEAP_HEAD.itemsize), offset)
@@ -413,9 +390,9 @@ def _take_chunk(unit: _Unit, record: Any) -> None:
     launch = v.load(unit.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
         place = _byte(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
-        _assembly("@$3 st.global.v2.b32 [$0], {$1, $2};", "l,r,r,b", None, place, *pair, fits)
+        nvidia.store(place, pair, predicate=fits, note=COMMENT)
     first = _byte(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
-    _assembly("@$2 st.global.b64 [$0], $1;", "l,l,b", None, first, _wide(record), fits)
+    nvidia.store(first, [_wide(record)], predicate=fits, note=COMMENT)
     records = _byte(chunk, wire.CHUNK_HEAD.itemsize)
     v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
 
@@ -452,27 +429,24 @@ def _store_pending(unit: _Unit) -> None:
         for variable, type_ in zip(pending.values, pending.types, strict=True)
     ]
     if unit.clock_bits == 32 and unit.record_bytes % wire.RECORD_ALIGNMENT == 0:
-        _write(unit, place, ".v4.b32", "r", [start, end, tag, iteration])
+        _write(unit, place, [start, end, tag, iteration])
     elif unit.clock_bits == 32:
-        _write(unit, place, ".v2.b32", "r", [start, end])
-        _write(unit, _byte(place, 8), ".v2.b32", "r", [tag, iteration])
+        _write(unit, place, [start, end])
+        _write(unit, _byte(place, 8), [tag, iteration])
     else:
-        _write(unit, place, ".b64", "l", [start])
-        _write(unit, _byte(place, 8), ".b64", "l", [end])
-        _write(unit, _byte(place, 16), ".v2.b32", "r", [tag, iteration])
+        _write(unit, place, [start])
+        _write(unit, _byte(place, 8), [end])
+        _write(unit, _byte(place, 16), [tag, iteration])
     first = wire.record_offset("payload", unit.clock_bits)
     for position, value in enumerate(payload):
-        _write(unit, _byte(place, first + 8 * position), ".b64", "l", [value])
+        _write(unit, _byte(place, first + 8 * position), [value])
 
 
 def _signed(number: int) -> int:
     return number - (1 << 32) if number >> 31 else number
 
 
-def _write(unit: _Unit, place: Any, suffix: str, letter: str, values: list[Any]) -> None:
-    listed = ", ".join(f"${1 + n}" for n in range(len(values)))
-    listed = f"{{{listed}}}" if len(values) > 1 else listed
-    space, address = ("shared", "r") if unit.ring is not None else ("global", "l")
-    text = f"@${1 + len(values)} st.{space}{suffix} [$0], {listed};"
-    constraints = f"{address}{f',{letter}' * len(values)},b"
-    _assembly(text, constraints, None, place, *values, unit.is_writer)
+def _write(unit: _Unit, place: Any, values: list[Any]) -> None:
+    """Stores a part of a record."""
+    space = "shared" if unit.ring is not None else "global"
+    nvidia.store(place, values, space=space, predicate=unit.is_writer, note=COMMENT)

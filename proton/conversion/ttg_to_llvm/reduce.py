@@ -8,6 +8,7 @@ from typing import Any
 
 from proton.analysis.scratch import axis_of, exchange_bytes, stored_bytes
 from proton.base.targets import WARP_SIZE
+from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
@@ -153,7 +154,7 @@ def _butterfly(
 ) -> Values:
     """Combines lanes that differ in these bits; all of them have the result."""
     for bit in lane_bits:
-        others = [v.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
+        others = [nvidia.shuffle_lanes("bfly", value, v.i32(1 << bit)) for value in values]
         values = _in_order(ctx, values, others, 1 << bit, combine)
     return values
 
@@ -274,10 +275,10 @@ def _scan_lanes(
     kind = "down" if reverse else "up"
     for number in range(len(bits)):
         distance = 1 << number
-        others = [v.shuffle_lanes(kind, t, v.i32(distance * stride)) for t in totals]
+        others = [nvidia.shuffle_lanes(kind, t, v.i32(distance * stride)) for t in totals]
         reaches = v.compare("uge", place, v.i32(distance))
         totals = _choose(reaches, combine(others, totals), totals)
-    before = [v.shuffle_lanes(kind, t, v.i32(stride)) for t in totals]
+    before = [nvidia.shuffle_lanes(kind, t, v.i32(stride)) for t in totals]
     return totals, before, v.compare("ne", place, v.i32(0))
 
 
@@ -291,7 +292,7 @@ def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) ->
         source = v.binary("llvm.and", lane, v.i32(WARP_SIZE - 1 - mask))
     else:
         source = v.binary("llvm.or", lane, v.i32(mask))
-    return [v.shuffle_lanes("idx", total, source) for total in totals]
+    return [nvidia.shuffle_lanes("idx", total, source) for total in totals]
 
 
 def _before_warp(

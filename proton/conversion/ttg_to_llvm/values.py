@@ -1,7 +1,7 @@
 """Emitting code on a thread's registers: one vector a tensor, a few ops a step.
 
-Functions emit at the insertion point and take and give `llvm`-compatible values. What a warp
-does together (shuffles) or a program (shared memory, barriers) is here, too.
+Functions emit at the insertion point and take and give `llvm`-compatible values. All of it is
+LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,6 @@ from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import ir
 
 GLOBAL, SHARED = 1, 3  # address spaces
-FULL_MASK = -1
 
 
 def create(name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
@@ -183,23 +182,6 @@ def store(pointer_: Any, value: Any, alignment: int) -> None:
     effect("llvm.store", value, pointer_, alignment=attribute)
 
 
-def assembly(text: str, constraints: str, type_: Any, *operands: Any, effects: bool = False) -> Any:
-    """Inline PTX; None where `type_` is None."""
-    attributes = {
-        "asm_string": ir.StringAttr.get(text),
-        "constraints": ir.StringAttr.get(constraints),
-    }
-    if effects:
-        attributes["has_side_effects"] = ir.UnitAttr.get()
-    op = ir.Operation.create(
-        "llvm.inline_asm",
-        results=[] if type_ is None else [type_],
-        operands=list(operands),
-        attributes=attributes,
-    )
-    return None if type_ is None else op.result
-
-
 def struct(types: Sequence[Any]) -> Any:
     """`!llvm.struct<(...)>`."""
     return ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
@@ -244,29 +226,6 @@ def from_words(words: Any, type_: Any) -> Any:
         return bitcast(words, type_)
     narrow = create("llvm.trunc", vector(count, integer(width)), words)
     return bitcast(narrow, type_)
-
-
-def shuffle_lanes(kind: str, value: Any, lane: Any) -> Any:
-    """`shfl.sync`: every register from another lane; `kind` is idx, bfly, up or down.
-
-    Lanes that `up` and `down` would take from outside of the warp keep their own.
-    """
-    clamp = i32(0 if kind == "up" else 31)
-    mode = ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")
-    mask = i32(FULL_MASK)
-
-    def one(word: Any) -> Any:
-        return create("nvvm.shfl.sync", integer(32), mask, word, lane, clamp, kind=mode)
-
-    return from_words(each(one, to_words(value)), value.type)
-
-
-def barrier() -> None:
-    """All threads of the program arrive before any goes on."""
-    ir.Operation.create(
-        "nvvm.barrier",
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])},
-    )
 
 
 def xor_of_bits(value: Any, bases: Sequence[int]) -> Any:

@@ -1,0 +1,229 @@
+"""The primitives of an NVIDIA GPU: all that a thread does which is not LLVM's own.
+
+Numbers of threads and programs, shuffles, barriers, predicated accesses, clocks, approximate
+arithmetic. The rest of this folder says what a tile op becomes in these words; `libdevice.py` has
+the functions of NVIDIA's library. `note` is a comment that an instruction carries into PTX.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proton.conversion.ttg_to_llvm import values as v
+from proton.dialect.mlir import ir
+
+FULL_MASK = -1  # all lanes of a warp
+MOST_PINNED = 16  # words that one piece of inline assembly takes
+_LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
+_ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
+_FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
+# Of fp32; docs/math.md has their errors.
+_APPROXIMATE = {
+    "divide": "div.full.f32",
+    "exp2": "ex2.approx.f32",
+    "sqrt": "sqrt.approx.f32",
+    "rsqrt": "rsqrt.approx.f32",
+}
+
+
+def _assembly(
+    text: str, constraints: str, type_: Any, *operands: Any, effects: bool = True, note: str = ""
+) -> Any:
+    """Inline PTX; None where `type_` is None."""
+    attributes = {
+        "asm_string": ir.StringAttr.get(f"{text} {note}" if note else text),
+        "constraints": ir.StringAttr.get(constraints),
+    }
+    if effects:
+        attributes["has_side_effects"] = ir.UnitAttr.get()
+    op = ir.Operation.create(
+        "llvm.inline_asm",
+        results=[] if type_ is None else [type_],
+        operands=list(operands),
+        attributes=attributes,
+    )
+    return None if type_ is None else op.result
+
+
+# Numbers
+
+
+def thread_number() -> Any:
+    """The thread's number in its program, i32."""
+    return v.create("nvvm.read.ptx.sreg.tid.x", v.integer(32))
+
+
+def program_id(axis: int) -> Any:
+    """The program's place in the grid, i32."""
+    return v.create(f"nvvm.read.ptx.sreg.ctaid.{'xyz'[axis]}", v.integer(32))
+
+
+def program_count(axis: int) -> Any:
+    """The grid's size, i32."""
+    return v.create(f"nvvm.read.ptx.sreg.nctaid.{'xyz'[axis]}", v.integer(32))
+
+
+def special_register(name: str, bits: int, note: str = "") -> Any:
+    """A register that may change while the kernel runs, by PTX's name."""
+    return _assembly(f"mov.u{bits} $0, %{name};", f"={_LETTERS[bits]}", v.integer(bits), note=note)
+
+
+def clock(bits: int, note: str) -> Any:
+    """The cycles of the SM so far."""
+    return special_register("clock" if bits == 32 else "clock64", bits, note)
+
+
+def timer(note: str) -> Any:
+    """The ns of the GPU so far, which all SMs share."""
+    return special_register("globaltimer", 64, note)
+
+
+def multiprocessor(note: str) -> Any:
+    """The number of the SM that runs the program."""
+    return special_register("smid", 32, note)
+
+
+# What threads do together
+
+
+def shuffle_lanes(kind: str, value: Any, lane: Any) -> Any:
+    """`shfl.sync`: every register from another lane; `kind` is idx, bfly, up or down.
+
+    Lanes that `up` and `down` would take from outside of the warp keep their own.
+    """
+    clamp = v.i32(0 if kind == "up" else 31)
+    mode = ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")
+    mask = v.i32(FULL_MASK)
+
+    def one(word: Any) -> Any:
+        return v.create("nvvm.shfl.sync", v.integer(32), mask, word, lane, clamp, kind=mode)
+
+    return v.from_words(v.each(one, v.to_words(value)), value.type)
+
+
+def barrier() -> None:
+    """All threads of the program arrive before any goes on."""
+    ir.Operation.create(
+        "nvvm.barrier",
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])},
+    )
+
+
+def noted_barrier(note: str) -> None:
+    """A barrier of the program that PTX tells from the kernel's own."""
+    _assembly("bar.sync 0;", "", None, note=note)
+
+
+def warp_barrier(note: str) -> None:
+    """All threads of the warp arrive, and see what the others wrote."""
+    _assembly("bar.warp.sync -1;", "", None, note=note)
+
+
+# Memory
+
+
+def _suffix(count: int, bits: int) -> str:
+    """`.v4.b32` and the like."""
+    return (f".v{count}" if count > 1 else "") + f".b{bits}"
+
+
+def _listed(first: int, count: int) -> str:
+    """The operands `$first...` as PTX takes them."""
+    names = ", ".join(f"${first + number}" for number in range(count))
+    return f"{{{names}}}" if count > 1 else names
+
+
+def load(
+    address: Any,
+    word: Any,
+    count: int,
+    *,
+    bits: int | None = None,
+    space: str = "global",
+    modifiers: str = "",
+    predicate: Any = None,
+    otherwise: Sequence[Any] = (),
+    note: str = "",
+) -> list[Any]:
+    """Words at an address, by one access. `bits` is their width in memory, where that is not the
+    word's; under a predicate that does not hold they are `otherwise`, and nothing is read."""
+    letter = _LETTERS[word.width]
+    outputs = ",".join([f"={letter}"] * count)
+    operands, constraints, guard = [address], f"{outputs},{_ADDRESSES[space]}", ""
+    if predicate is not None:
+        # Registers that are masked off keep what is tied to them.
+        guard = f"@${count + 1} "
+        operands += [predicate, *otherwise]
+        constraints += ",b" + "".join(f",{number}" for number in range(count))
+    kind = f"ld.{space}{modifiers}" if modifiers != ".volatile" else f"ld.volatile.{space}"
+    text = f"{guard}{kind}{_suffix(count, bits or word.width)} {_listed(0, count)}, [${count}];"
+    type_ = word if count == 1 else v.struct([word] * count)
+    result = _assembly(text, constraints, type_, *operands, note=note)
+    return [result] if count == 1 else [v.member(result, n, word) for n in range(count)]
+
+
+def store(
+    address: Any,
+    words: Sequence[Any],
+    *,
+    bits: int | None = None,
+    space: str = "global",
+    modifiers: str = "",
+    predicate: Any = None,
+    note: str = "",
+) -> None:
+    """Stores words by one access, if the predicate holds."""
+    count, width = len(words), words[0].type.width
+    operands, guard = [address, *words], ""
+    constraints = _ADDRESSES[space] + f",{_LETTERS[width]}" * count
+    if predicate is not None:
+        guard = f"@${count + 1} "
+        operands.append(predicate)
+        constraints += ",b"
+    kind = f"st.{space}{modifiers}{_suffix(count, bits or width)}"
+    text = f"{guard}{kind} [$0], {_listed(1, count)};"
+    _assembly(text, constraints, None, *operands, note=note)
+
+
+def fetch_add(address: Any, number: int, note: str) -> Any:
+    """Adds to an i32 in global memory; what it was before."""
+    text = f"atom.global.add.u32 $0, [$1], {number};"
+    return _assembly(text, "=r,l", v.integer(32), address, note=note)
+
+
+# Arithmetic
+
+
+def approximate(function: str, *values: Any) -> Any:
+    """divide, exp2, sqrt or rsqrt of fp32, by the instruction that the hardware has for it."""
+    listed = ", ".join(f"${number}" for number in range(len(values) + 1))
+    text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)
+
+    def one(*scalars: Any) -> Any:
+        return _assembly(text, constraints, scalars[0].type, *scalars, effects=False)
+
+    return v.each(one, *values)
+
+
+def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
+    """A float as a narrower one, rounded towards zero."""
+    source, kind = str(scalar.type), str(target)
+    carrier = v.integer(16) if _FLOATS[kind] == "h" else target
+    text = f"cvt.rz.{kind}.{source} $0, $1;"
+    constraints = f"={_FLOATS[kind]},{_FLOATS[source]}"
+    return v.bitcast(_assembly(text, constraints, carrier, scalar, effects=False), target)
+
+
+def pinned(words: Sequence[Any]) -> list[Any]:
+    """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
+    kept: list[Any] = []
+    for first in range(0, len(words), MOST_PINNED):
+        part = words[first : first + MOST_PINNED]
+        outputs = ",".join(["=r"] * len(part))
+        constraints = f"{outputs},{','.join(map(str, range(len(part))))}"
+        if len(part) == 1:
+            kept.append(_assembly("", constraints, v.integer(32), *part))
+            continue
+        type_ = v.struct([v.integer(32)] * len(part))
+        result = _assembly("", constraints, type_, *part)
+        kept += [v.member(result, number, v.integer(32)) for number in range(len(part))]
+    return kept
