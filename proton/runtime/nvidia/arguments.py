@@ -138,9 +138,7 @@ class _Other(Kind):
         scalar = parameter.scalar(value)
         if scalar is None:
             raise _not_here(parameter.name, value)
-        key, number = scalar
-        is_int = parameter.specialize and key != "i1" and isinstance(number, int)
-        return Given(self, Argument.of(key, is_int and number % 16 == 0))
+        return Given(self, _number(parameter, *scalar))
 
     def reading(self, name: str, number: int) -> Reading:
         return Reading(name, key=(f"$other($p{number}, {name})",))
@@ -174,6 +172,14 @@ OTHER = _Other()
 KINDS: tuple[Kind, ...] = (_Constexpr(), TORCH, _Pointer(), _Int(), _Number(), OTHER)
 
 
+def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
+    """What the kernel is compiled for in the place of a number or a constant."""
+    if key.__class__ is Constant:
+        return Argument(None, key)
+    is_int = parameter.specialize and key != "i1" and isinstance(number, int)
+    return Argument(key, None, is_int and number % 16 == 0)
+
+
 # What the generated code of readings calls
 
 
@@ -187,7 +193,10 @@ def read_pointer(parameter: Parameter, value: Any) -> tuple[int, str, int]:
 
 def read_other(parameter: Parameter, value: Any) -> Argument:
     """The key of an argument that generated code does not look into."""
-    return given(parameter, value).argument
+    scalar = parameter.scalar(value)
+    if scalar is None:
+        raise TypeError
+    return _number(parameter, *scalar)
 
 
 def read_constant(parameter: Parameter, value: Any) -> Constant:
