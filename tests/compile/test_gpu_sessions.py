@@ -599,12 +599,14 @@ def test_a_killed_program_is_fetched_whole(driver: ProfilingDriver) -> None:
     place = wire.header_offset("state")
     blocks[1, place] = wire.State.STARTED
     blocks[1, wire.table_offset() : wire.table_offset() + 8 * WARPS] = 0
-    ring = Ring(0, driver, STEP)
+    ring: Ring[Piece] = Ring(0, driver, STEP)
     assert ring.grow()
-    piece = Piece(0, blocks.size, bytes=blocks.size, profile=PROFILE)
+    piece = Piece(blocks.size, PROFILE, 0)
     for data, capacity in ((blocks.reshape(-1), CAPACITY), (np.zeros_like(blocks).reshape(-1), 1)):
         ctypes.memmove(ring.address, data.tobytes(), data.size)
-        arrived = ring._sparse(piece)
+        ring._fetch_written([piece])
+        arrived = piece.arrived
+        assert arrived is not None
         assert arrived.capacity == capacity
         if capacity == CAPACITY:
             assert np.array_equal(arrived.data, data)
@@ -773,15 +775,13 @@ def test_pieces_of_a_ring_never_overlap(
     driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     monkeypatch.setattr(gpu_buffers, "STEP_BYTES", 4096)
-    ring = Ring(0, driver, 4096)
-    taken: list[Any] = []
+    ring: Ring[Piece] = Ring(0, driver, 4096)
+    taken: list[Piece] = []
     most = 0
     for _ in range(2000):
-        size = int(rng.integers(1, 1500))
-        piece = ring.take(size)
-        if piece is not None:
-            assert piece.start % 64 == 0
-            assert piece.size >= size
+        piece = Piece(64 * int(rng.integers(1, 24)), PROFILE, 0)
+        is_placed = ring.take(piece)
+        if is_placed:
             assert piece.start + piece.size <= 4096
             for other in taken:
                 assert (
@@ -789,16 +789,16 @@ def test_pieces_of_a_ring_never_overlap(
                     or other.start + other.size <= piece.start
                 )
             taken.append(piece)
-        if taken and (piece is None or rng.random() < 0.3):
+        if taken and (not is_placed or rng.random() < 0.3):
             ring.free(taken.pop(int(rng.integers(len(taken)))))
         taken = [p for p in ring.pieces if not p.is_free]
         most = max(most, sum(p.size for p in taken))
     assert most > 3000, "the ring is never nearly full"
     for piece in taken:
         ring.free(piece)
-    assert ring.take(4096) is not None
-    assert ring.take(1) is None
-    assert Ring(0, driver, 4096).take(4097) is None
+    assert ring.take(Piece(4096, PROFILE, 0))
+    assert not ring.take(Piece(64, PROFILE, 0))
+    assert not Ring(0, driver, 4096).take(Piece(4160, PROFILE, 0))
 
 
 @pytest.mark.parametrize("replays", [0, 1, 3, 5])
@@ -945,7 +945,7 @@ def test_heaps_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
                 rounds[1,](x, 5)
                 (device,) = sessions.current().gpu.devices.values()
                 device.ring.wake(0)
-                wait_until(lambda device=device: not device.heaps_of)
+                wait_until(lambda ring=device.ring: not ring.pieces)
             assert len(driver.arenas) <= 1 + 4, "the ring and the heaps"
     assert run.totals.lost == 0
     assert run.totals.slices == 40 * WARPS * 100
