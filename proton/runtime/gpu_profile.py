@@ -97,11 +97,11 @@ class _Device:
         self.memory_left = 0  # of the session, when a launch began last
         self.pairs: list[TimerPair] = [timer_pair(device)]
 
-    def take_heap(self, size: int) -> Heap | None:
-        """The heap of a launch."""
+    def take_heap(self, size: int, kernel: int) -> Heap | None:
+        """The heap of a launch of a kernel."""
         if self.heaps is None:
             self.heaps = Heaps(self.queue, cuda.new_stream())
-        return self.heaps.take(size)
+        return self.heaps.take(size, kernel)
 
     def give_heap(self, heap: Heap | None) -> None:
         """A launch has ended, or will never be."""
@@ -225,7 +225,7 @@ class GPURecorder:
         device, heap_bytes = recording.kernel.device, recording.kernel.heap_bytes
         if heap_bytes:
             device.memory_left = memory_left
-            recording.heap = device.take_heap(heap_bytes)
+            recording.heap = device.take_heap(heap_bytes, recording.kernel.number)
             if recording.heap is None:
                 return False
         ring = device.ring

@@ -24,6 +24,7 @@ from proton.runtime import cuda, gpu_buffers, gpu_graph, gpu_profile
 from proton.runtime import session as sessions
 from proton.runtime.gpu_buffers import Piece, Ring
 from proton.runtime.gpu_calibration import GPUCalibration, TimerPair
+from proton.runtime.gpu_heaps import Heaps
 from proton.trace import wire
 from proton.trace.wire import block_bytes
 from tests.compile.fake_cuda import STREAM, FakeDriver
@@ -953,6 +954,31 @@ def test_heaps_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
     sent = sum(event[2] for event in driver.events if event[0] == "copy")
     blocks = 40 * block_bytes(WARPS, FLUSH_CAPACITY, 0, 32)
     assert sent <= blocks + 40 * (chunks * CHUNK_BYTES + 4 * 16)
+
+
+def test_heaps_are_looked_at_as_often_as_launches_take_of_them(
+    driver: ProfilingDriver, rng: np.random.Generator
+) -> None:
+    """Seldom where they take nothing, and in time where they take a twentieth."""
+    size = 1 << 20
+    for _ in range(20):
+        heaps, looks, largest = Heaps(driver, cuda.new_stream()), 0, 0.0
+        most = rng.choice([0.0, 0.001, 0.05], 3)  # of three kernels, parts of a heap
+        for _ in range(600):
+            kernel = int(rng.integers(3))
+            heap = heaps.take(size, kernel)
+            assert heap is not None
+            head = np.frombuffer((ctypes.c_char * 16).from_address(heap.address), wire.HEAP_HEAD)
+            head["taken"] += int(rng.uniform(0.7, 1.0) * most[kernel] * head["room"][0])
+            largest = max(largest, head["taken"][0] / head["room"][0])
+            heaps.done(heap)
+            if heaps.is_due():
+                looks += 1
+                heaps.keep(1 << 40)
+        assert largest <= 1.0, "somebody found no room"
+        if not most.any():
+            assert looks <= 5
+        heaps.release()
 
 
 def test_where_all_heaps_are_in_use_the_last_one_goes_on(driver: ProfilingDriver) -> None:
