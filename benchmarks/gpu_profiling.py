@@ -314,7 +314,8 @@ def in_turns(x_ptr: torch.Tensor, out: torch.Tensor, programs: int) -> Launch:
 
 
 def host_table() -> Table:
-    """us a launch on the host without and with records, by grid, stream and strategy."""
+    """us a launch on the host without and with records, by grid, stream and strategy; medians of 9
+    rounds, and of what each round adds."""
     table = Table("grid", "stream", "strategy", "off, us", "profiled", "added", title="host")
     x = torch.rand(4096 * 256, device="cuda")
     own = torch.cuda.Stream()
@@ -326,20 +327,27 @@ def host_table() -> Table:
             three_scopes[(programs,)](x, num_warps=8)
         return (time.perf_counter() - begin) / 40 * 1e6
 
+    def off_and_on(programs: int, strategy: str) -> tuple[float, float]:
+        """Side by side: how fast this thread is changes by a third from one second to the next."""
+        rate(programs)
+        off = statistics.median(rate(programs) for _ in range(3))
+        # Memory for all of them: a launch that is dropped costs less.
+        memory = proton.knobs.scope(profile_memory=2 << 30)
+        with memory, proton.profile("host", strategy=strategy) as run:
+            rate(programs)
+            on = statistics.median(rate(programs) for _ in range(5))
+        assert run.totals.dropped_launches == 0
+        return off, on
+
     for programs, stream, strategy in itertools.product((132, 4096), (None, own), STRATEGIES):
         with torch.cuda.stream(stream):
-            rate(programs)
-            off = statistics.median(rate(programs) for _ in range(9))
-            # Memory for all of them: a launch that is dropped costs less.
-            memory = proton.knobs.scope(profile_memory=2 << 30)
-            with memory, proton.profile("host", strategy=strategy) as run:
-                rate(programs)
-                rate(programs)
-                on = statistics.median(rate(programs) for _ in range(9))
-            assert run.totals.dropped_launches == 0
+            off_and_on(programs, strategy)
+            rounds = np.array([off_and_on(programs, strategy) for _ in range(9)])
         where = "default" if stream is None else "its own"
-        added = f"{on - off:.1f}"
-        table.add_row(str(programs), where, strategy, f"{off:.1f}", f"{on:.1f}", added)
+        off, on = np.median(rounds, axis=0)
+        added = np.median(rounds[:, 1] - rounds[:, 0])
+        numbers = [f"{us:.1f}" for us in (off, on, added)]
+        table.add_row(str(programs), where, strategy, *numbers)
     return table
 
 

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,13 @@ POLL_S = 0.2  # seconds between looks
 _PROCESSES = 1 << 16  # places for counts: a process has that of its id, modulo this
 
 
-@dataclass
+class Launching(Protocol):
+    """A launch that has begun."""
+
+    thread: int  # which made it
+
+
+@dataclass(eq=False)
 class Recording:
     """One instrumented launch while it runs. `kept` is False where nobody will read it."""
 
@@ -28,9 +34,10 @@ class Recording:
     grid: tuple[int, int, int]
     capacity: int
     buffer: np.ndarray
-    start: int
     path: str
+    thread: int
     kept: bool = True
+    start: int = 0
     chunks: list[Chunk] = field(default_factory=list)
     callback: Any = None
 
@@ -65,24 +72,20 @@ class Arena:
 
 
 class Running:
-    """The launches that have begun and not ended, by thread. All is called under `lock`."""
+    """The launches that have begun and not ended. All is called under `lock`."""
 
     def __init__(self, lock: threading.Lock) -> None:
         self.ended = threading.Condition(lock)
         self.is_awaited = False  # telling nobody takes time, too
-        self.counts: dict[int, int] = {}
+        self.launches: set[Launching] = set()
 
-    def begin(self) -> None:
-        me = threading.get_ident()
-        self.counts[me] = self.counts.get(me, 0) + 1
+    def begin(self, launch: Launching) -> None:
+        self.launches.add(launch)
 
-    def end(self) -> None:
-        me = threading.get_ident()
-        self.counts[me] -= 1
-        if not self.counts[me]:
-            del self.counts[me]
-            if self.is_awaited:
-                self.ended.notify_all()
+    def end(self, launch: Launching) -> None:
+        self.launches.discard(launch)  # a fork may have come between
+        if self.is_awaited:
+            self.ended.notify_all()
 
     def wait(self) -> int:
         """Waits for those of other threads; the number that runs on. That of the calling thread
@@ -91,7 +94,7 @@ class Running:
         self.is_awaited = True
         try:
             begin, said = time.monotonic(), False
-            while others := len(self.counts.keys() - {me}):
+            while others := sum(launch.thread != me for launch in self.launches):
                 # A signal that another thread got is seen when this one wakes.
                 self.ended.wait(min(POLL_S, PATIENCE_S))
                 if not said and time.monotonic() - begin >= PATIENCE_S:
@@ -103,7 +106,7 @@ class Running:
                     )
         except KeyboardInterrupt:
             pass
-        return sum(self.counts.values())
+        return len(self.launches)
 
 
 class ForkedCounts:

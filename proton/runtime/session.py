@@ -29,7 +29,7 @@ from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.described import kernel_model, machine_facts
 from proton.runtime.grid import host_thread
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.profile import GPURecorder, GPURecording, Timing
+from proton.runtime.nvidia.profile import GPURecorder, GPURecording, ProfiledKernel, Timing
 from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
 from proton.trace import wire
 from proton.trace.model import (
@@ -116,6 +116,7 @@ class Session:
         self.memory_left: int = knobs.profile_memory
         self.kernels: list[Kernel] = []
         self.kernel_numbers: dict[str, int] = {}
+        self.profiled: dict[tuple[str, int], ProfiledKernel] = {}  # by kernel and GPU
         self.launches: list[Launch] = []
         self.dropped = 0
         self.host = _HostRecorder()
@@ -148,8 +149,10 @@ class Session:
                 buffer = self.arena.take(size)
             else:
                 buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
-            self.running.begin()
-        recording = Recording(number, grid, profile["capacity"], buffer, 0, self.host.path(), kept)
+            recording = Recording(
+                number, grid, profile["capacity"], buffer, self.host.path(), host_thread(), kept
+            )
+            self.running.begin(recording)
         if profile["strategy"] == "flush":
             recording.callback = self._flush_callback(recording, profile["block_bytes"])
         recording.start = time.perf_counter_ns()
@@ -160,7 +163,7 @@ class Session:
         end = time.perf_counter_ns()
         recording.callback = None
         with self.lock:
-            self.running.end()
+            self.running.end(recording)
             if self.finished or self.is_forked:
                 return  # the session does not wait for it: it was counted
             if not recording.kept:
@@ -176,7 +179,7 @@ class Session:
                     buffer=recording.buffer,
                     chunks=recording.chunks,
                     path=recording.path,
-                    thread=host_thread(),
+                    thread=recording.thread,
                 )
             )
 
@@ -190,27 +193,37 @@ class Session:
     ) -> GPURecording | None:
         """The buffer for a launch of an instrumented kernel, None where memory is used up;
         `options` says what instrumentation did to the kernel."""
-        profile = kernel.metadata["profile"]
         with self.lock:
             if not self._begin():
                 return None
-            if self.gpu is None:
-                self.gpu = GPURecorder(self.key.clock_bits)
-            self.gpu.prepare(device, stream)
-            number = self._kernel_number(kernel, profile, options)
-            if self.compare_run_time and self._is_plain_turn(self.gpu, number, stream):
+            profiled = self.profiled.get((kernel.key, device))
+            if profiled is None:
+                profiled = self._profiled(kernel, device, stream, options)
+            gpu = self.gpu
+            assert gpu is not None
+            if self.compare_run_time and self._is_plain_turn(gpu, profiled.number, stream):
                 return None
-            if self.gpu.number % SETTLE_EVERY == 0:
-                self.memory_left += self.gpu.settle()
-            recording = self.gpu.begin(
-                number, grid, profile, self.host.path(), device, stream, self.memory_left
-            )
+            if not gpu.number % SETTLE_EVERY:
+                self.memory_left += gpu.settle()
+            recording = gpu.begin(profiled, grid, self.host.path(), stream, self.memory_left)
             if recording is None:
                 self.dropped += 1
             else:
                 self.memory_left -= recording.taken
-                self.running.begin()
+                self.running.begin(recording)
             return recording
+
+    def _profiled(
+        self, kernel: GPUKernel, device: int, stream: int, options: dict[str, int]
+    ) -> ProfiledKernel:
+        """What the launches of a kernel on a device have in common, at the first of them."""
+        if self.gpu is None:
+            self.gpu = GPURecorder(self.key.clock_bits)
+        self.gpu.prepare(device, stream)
+        profile = kernel.metadata["profile"]
+        number = self._kernel_number(kernel, profile, options)
+        found = self.profiled[kernel.key, device] = self.gpu.profiled(number, profile, device)
+        return found
 
     def _begin(self) -> bool:
         """Whether a launch that begins now is part of the run. One in a forked process is counted
@@ -262,7 +275,7 @@ class Session:
         is no part of the run. `launched` is None where nobody knows."""
         with self.lock:
             assert self.gpu is not None
-            self.running.end()
+            self.running.end(recording)
             if launched and not self.finished:
                 self.gpu.end(recording)
             else:
@@ -409,7 +422,11 @@ class _HostRecorder:
 
     def path(self) -> str:
         """The scopes that are open on this thread."""
-        return _path(self._stack())
+        try:
+            stack = self.local.stack
+        except AttributeError:
+            stack = self._stack()
+        return _path(stack) if stack else ""
 
     def enter(self, name: str, payload: dict[str, Any], when: bool) -> None:
         self._stack().append(_OpenScope(name, time.perf_counter_ns(), dict(payload), when))

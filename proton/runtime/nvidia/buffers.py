@@ -19,8 +19,8 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -46,23 +46,29 @@ class Arrived:
     capacity: int
 
 
-@dataclass(slots=True)
 class Piece:
-    """A piece of a ring; `arrived` is what a launch left there."""
+    """What a launch has of a ring: blocks of a kernel whose `profile` says how they are laid out.
 
-    start: int
-    size: int  # as taken: a multiple of the alignment
-    stream: int = 0
-    event: int = 0  # behind the kernel, if there is one
-    bytes: int = 0
-    profile: dict[str, Any] = field(default_factory=dict)  # the layout of a block
-    is_free: bool = False
-    arrived: Arrived | None = None
+    `start` is where they lie, `event` what is queued behind the kernel, if anything is, and
+    `arrived` what the launch left there.
+    """
+
+    __slots__ = ("arrived", "event", "is_free", "profile", "size", "start", "stream")
+
+    def __init__(self, size: int, profile: dict[str, Any], stream: int) -> None:
+        """`size` bytes, a multiple of the alignment of blocks."""
+        self.size, self.profile, self.stream = size, profile, stream
+        self.start = self.event = 0
+        self.is_free = False
+        self.arrived: Arrived | None = None
 
     @property
     def is_sparse(self) -> bool:
         """Whether only what was written of it is fetched."""
-        return self.bytes >= SPARSE_BYTES and self.profile["strategy"] == "circular"
+        return self.size >= SPARSE_BYTES and self.profile["strategy"] == "circular"
+
+
+Taken = TypeVar("Taken", bound=Piece)
 
 
 class Sparse:
@@ -117,7 +123,25 @@ class Sparse:
         return found
 
 
-class Ring:
+def _runs(pieces: list[Taken]) -> list[list[Taken]]:
+    """The pieces in runs that are fetched at once: they lie one behind the other; where only what
+    was written is fetched, they are of one kernel."""
+    found: list[list[Taken]] = []
+    for piece in sorted(pieces, key=lambda piece: piece.start):
+        last = found[-1][-1] if found else None
+        if (
+            last is not None
+            and last.start + last.size == piece.start
+            and last.is_sparse == piece.is_sparse
+            and (last.profile is piece.profile or not piece.is_sparse)
+        ):
+            found[-1].append(piece)
+        else:
+            found.append([piece])
+    return found
+
+
+class Ring(Generic[Taken]):
     """The pieces of one device, and the thread that fetches them."""
 
     def __init__(
@@ -125,7 +149,7 @@ class Ring:
         device: int,
         queue: "cuda.Queue",
         most: int,
-        on_arrival: Callable[[list[Piece]], None] = lambda pieces: None,
+        on_arrival: Callable[[list[Taken]], None] = lambda pieces: None,
     ) -> None:
         """`most` bytes are what it grows to; `on_arrival` is told of pieces that were fetched."""
         self.device, self.queue, self.on_arrival = device, queue, on_arrival
@@ -135,8 +159,8 @@ class Ring:
         self.stream = 0
         self.held = 0  # pieces that were taken and not sent yet
         self.head = 0
-        self.pieces: deque[Piece] = deque()  # in use, oldest first
-        self.sent: deque[Piece] = deque()  # to be fetched, oldest first
+        self.pieces: deque[Taken] = deque()  # in use, oldest first
+        self.sent: deque[Taken] = deque()  # to be fetched, oldest first
         self.sent_ns = self.fetched_ns = 0  # when a launch came last, and when the thread was woken
         self.spared_bytes = 0  # of large pieces, which are kept without what was not written
         self.events: list[int] = []  # to be used again
@@ -154,30 +178,31 @@ class Ring:
         assert self.memory is not None
         return self.memory.address
 
-    def take(self, size: int) -> Piece | None:
-        """A piece of zeros; None where there is no room, and no memory for more."""
-        size = wire.aligned(size, wire.BLOCK_ALIGNMENT)
-        piece = self._take(size)
-        while piece is None and self.grow(size):
-            piece = self._take(size)
-        return piece
+    def take(self, piece: Taken) -> bool:
+        """Gives a piece a place, which is all zeros; False where there is no room, and no memory
+        for more."""
+        while not self._place(piece):
+            if not self.grow(piece.size):
+                return False
+        return True
 
-    def _take(self, size: int) -> Piece | None:
+    def _place(self, piece: Taken) -> bool:
+        size, pieces = piece.size, self.pieces
         with self.lock:
-            first, oldest = self.head, self.pieces[0].start if self.pieces else -1
+            first, oldest = self.head, pieces[0].start if pieces else -1
             # The room ends at the oldest piece, or at the end, and then goes on at the beginning.
             end = oldest if oldest >= first else self.size
-            if not self._fits(first, size, end):
+            if first + size >= end and not self._fits(first, size, end):
                 if oldest >= first:
-                    return None
+                    return False
                 first, end = 0, oldest if oldest >= 0 else self.size
                 if not self._fits(first, size, end):
-                    return None
-            piece = Piece(first, size)
+                    return False
+            piece.start = first
             self.head = first + size
             self.held += 1
-            self.pieces.append(piece)
-            return piece
+            pieces.append(piece)
+        return True
 
     def _fits(self, first: int, size: int, end: int) -> bool:
         """A head that met the oldest piece would look like an empty ring's."""
@@ -204,9 +229,9 @@ class Ring:
             self.size += size
         return True
 
-    def send(self, piece: Piece, size: int, stream: int, profile: dict[str, Any], now: int) -> None:
-        """The kernel is queued, at `now` (ns)."""
-        piece.bytes, piece.stream, piece.profile = size, stream, profile
+    def send(self, piece: Taken, now: int) -> None:
+        """The kernel of a piece is queued, at `now` (ns)."""
+        stream = piece.stream
         with self.lock:
             self.held -= 1
             if stream not in LASTING_STREAMS:
@@ -229,7 +254,7 @@ class Ring:
             self.thread.start()
         self.is_due.set()
 
-    def give_back(self, piece: Piece) -> None:
+    def give_back(self, piece: Taken) -> None:
         """A piece that nothing was queued for."""
         with self.lock:
             self.held -= 1
@@ -280,13 +305,13 @@ class Ring:
             return False
         return half_full and bool(ended)
 
-    def _ended(self, pieces: list[Piece]) -> list[Piece]:
+    def _ended(self, pieces: list[Taken]) -> list[Taken]:
         """Those of the pieces, which were sent, whose kernels are known to have ended. If some are
         known to end, and none has, it waits for the first."""
-        streams: dict[int, list[Piece]] = {}
+        streams: dict[int, list[Taken]] = {}
         for piece in pieces:
             streams.setdefault(piece.stream, []).append(piece)
-        known: list[tuple[int, list[Piece]]] = []  # (event, the pieces that it is behind)
+        known: list[tuple[int, list[Taken]]] = []  # (event, the pieces that it is behind)
         made = []
         for stream, own in streams.items():
             if stream in LASTING_STREAMS:
@@ -303,18 +328,13 @@ class Ring:
             self.events += made
         return [piece for of in done for piece in of]
 
-    def _fetch(self, pieces: list[Piece]) -> None:
+    def _fetch(self, pieces: list[Taken]) -> None:
         """Fetches pieces whose kernels have ended, and gives them back."""
-        for first, data in self._stretches([p for p in pieces if not p.is_sparse]):
-            for piece in pieces:
-                if not piece.is_sparse and first <= piece.start < first + data.size:
-                    start = piece.start - first
-                    blocks = data[start : start + piece.bytes]
-                    piece.arrived = Arrived(blocks, piece.profile["capacity"])
-        for piece in pieces:
-            if piece.is_sparse:
-                piece.arrived = self._sparse(piece)
-                self.spared_bytes += piece.bytes - piece.arrived.data.size
+        for run in _runs(pieces):
+            if run[0].is_sparse:
+                self._fetch_written(run)
+            else:
+                self._fetch_all(run)
         self.queue.synchronize(self.stream)  # until all is clear
         with self.lock:
             gone = {id(piece) for piece in pieces}
@@ -324,22 +344,35 @@ class Ring:
         for piece in pieces:
             self.free(piece)
 
-    def _stretches(self, pieces: list[Piece]) -> list[tuple[int, np.ndarray]]:
-        """(first byte, bytes) of each run of pieces that lie one behind the other, which is cleared
-        behind that."""
-        found: list[tuple[int, int]] = []
-        for piece in sorted(pieces, key=lambda piece: piece.start):
-            if found and sum(found[-1]) == piece.start:
-                found[-1] = found[-1][0], found[-1][1] + piece.size
-            else:
-                found.append((piece.start, piece.size))
-        arrived = []
-        for first, size in found:
-            data = np.empty(size, np.uint8)
-            self._copy(data, self.address + first)
-            self.queue.clear(self.address + first, size, self.stream)
-            arrived.append((first, data))
-        return arrived
+    def _fetch_all(self, run: list[Taken]) -> None:
+        data = np.empty(sum(piece.size for piece in run), np.uint8)
+        self._copy(data, self.address + run[0].start)
+        self._clear(run)
+        for piece in run:
+            first = piece.start - run[0].start
+            blocks = data[first : first + piece.size]
+            piece.arrived = Arrived(blocks, piece.profile["capacity"])
+
+    def _fetch_written(self, run: list[Taken]) -> None:
+        """Of launches of one kernel: the heads of all blocks first."""
+        profile = run[0].profile
+        counts = [piece.size // profile["block_bytes"] for piece in run]
+        heads = np.empty((sum(counts), wire.segments_offset(profile["units"])), np.uint8)
+        self._copy_rows(heads, run, 0)
+        sparse = Sparse(heads, profile)
+        blocks = sparse.blocks()
+        for source, target, width in sparse.parts():
+            self._copy_rows(blocks[:, target : target + width], run, source)
+        self._clear(run)
+        ends = np.cumsum(counts).tolist()
+        for piece, count, end in zip(run, counts, ends, strict=True):
+            own = blocks[end - count : end].reshape(-1)
+            piece.arrived = Arrived(own, sparse.kept_capacity)
+            self.spared_bytes += piece.size - own.size
+
+    def _clear(self, run: list[Taken]) -> None:
+        size = run[-1].start + run[-1].size - run[0].start
+        self.queue.clear(self.address + run[0].start, size, self.stream)
 
     def _copy(self, data: np.ndarray, address: int) -> None:
         """Copies from the device, through the staging memory; none of it under Python's lock."""
@@ -349,29 +382,18 @@ class Ring:
             self.queue.synchronize(self.stream)
             ctypes.memmove(data.ctypes.data + start, self.host, size)
 
-    def _sparse(self, piece: Piece) -> Arrived:
-        head = wire.segments_offset(piece.profile["units"])
-        heads = np.empty((piece.bytes // piece.profile["block_bytes"], head), np.uint8)
-        self._copy_rows(heads, piece, 0)
-        sparse = Sparse(heads, piece.profile)
-        blocks = sparse.blocks()
-        for source, target, width in sparse.parts():
-            self._copy_rows(blocks[:, target : target + width], piece, source)
-        self.queue.clear(self.address + piece.start, piece.size, self.stream)
-        return Arrived(blocks.reshape(-1), sparse.kept_capacity)
-
-    def _copy_rows(self, rows: np.ndarray, piece: Piece, offset: int) -> None:
+    def _copy_rows(self, rows: np.ndarray, run: list[Taken], offset: int) -> None:
         """Copies the bytes at an offset of each block."""
-        width, stride = rows.shape[1], piece.profile["block_bytes"]
+        width, stride = rows.shape[1], run[0].profile["block_bytes"]
         count = max(1, STAGING_BYTES // width)
         for first in range(0, len(rows), count):
             some = rows[first : first + count]
-            place = self.address + piece.start + first * stride + offset
+            place = self.address + run[0].start + first * stride + offset
             self.queue.copy_rows(self.host, place, stride, width, len(some), self.stream)
             self.queue.synchronize(self.stream)
             some[:] = cuda.host_bytes(self.host, some.size).reshape(some.shape)
 
-    def free(self, piece: Piece) -> None:
+    def free(self, piece: Taken) -> None:
         """Gives a piece back: at once if it is the oldest, else with the older ones."""
         with self.lock:
             piece.is_free = True

@@ -2,13 +2,17 @@
 
 A session has a few heaps on each GPU. Launches share one of them: a unit takes a chunk of it by an
 atomic, and the chunk says of which launch, program and unit it is. A heap that is half full, or
-that many launches have taken, is *retired*: launches that come take the next one, and when those
-that had it have ended, a thread copies what was taken of it, clears that, and it is free again.
-Nothing of this is queued on the streams of the launches, and what is not taken is not sent.
+that so many launches have taken that it may be, is *retired*: launches that come take the next one,
+and when those that had it have ended, a thread copies what was taken of it, clears that, and it is
+free again. Nothing of this is queued on the streams of the launches, and what is not taken is not
+sent.
+
+How many launches may share a heap depends on what launches of their kernels took before: twice that
+is expected. A kernel that is new is expected to fill half a heap with FIRST_LAUNCHES.
 """
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +22,8 @@ from proton.runtime.nvidia import cuda
 from proton.trace import wire
 
 MOST_HEAPS = 4  # of a device; where all are retired, the last one goes on until it is full
-MOST_LAUNCHES = 16  # share a heap
+FIRST_LAUNCHES = 16  # of a new kernel, before somebody looks what they took
+MOST_LAUNCHES = 256  # share a heap, whatever they take
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,18 @@ class Heap:
     is_retired: bool = False
     users: int = 0
     launches: int = 0  # that took it since it was empty
+    kernels: Counter[int] = field(default_factory=Counter)  # of these launches
+    expected: float = 0.0  # what they take, bytes
+
+    def empty(self) -> None:
+        """Nobody has anything of it any more."""
+        self.is_retired, self.launches, self.expected = False, 0, 0.0
+        self.kernels.clear()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it may be half full."""
+        return 2 * self.expected >= self.size
 
 
 @dataclass
@@ -90,6 +107,7 @@ class Heaps:
 
     queue: "cuda.Queue"
     stream: int  # of its own: it waits for no launch
+    expected: dict[int, float] = field(default_factory=dict)  # bytes of a launch, by kernel
     current: Heap | None = None
     free: list[Heap] = field(default_factory=list)
     retired: deque[Heap] = field(default_factory=deque)
@@ -101,25 +119,47 @@ class Heaps:
     host_size: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, size: int) -> Heap | None:
-        """The heap that a launch writes to, of `size` bytes or more; None where there is no memory
-        for one. `done` ends that."""
+    def take(self, size: int, kernel: int) -> Heap | None:
+        """The heap that a launch of a kernel (its number) writes to, of `size` bytes or more; None
+        where there is no memory for one. `done` ends that."""
         with self.lock:
             current = self.current
-            if current is not None and current.launches >= MOST_LAUNCHES:
+            if current is not None and current.is_due:
                 current.is_retired = True
             if current is None or current.is_retired or current.size < size:
                 self._renew(size)
-            if self.current is not None:
-                self.current.users += 1
-                self.current.launches += 1
-            return self.current
+                current = self.current
+            if current is not None:
+                current.users += 1
+                current.launches += 1
+                current.kernels[kernel] += 1
+                current.expected += self._expected(kernel, current)
+            return current
 
     def is_due(self) -> bool:
-        """Whether the thread should see what was taken: many launches have the present heap, or
-        it goes on as no other one is free."""
+        """Whether the thread should see what was taken of the present heap; where it goes on as no
+        other one is free, now and then."""
         current = self.current
-        return current is not None and current.launches % MOST_LAUNCHES == 0
+        return (
+            current is not None
+            and current.is_due
+            and (not current.is_retired or current.launches % FIRST_LAUNCHES == 0)
+        )
+
+    def _expected(self, kernel: int, heap: Heap) -> float:
+        """Bytes that a launch of a kernel takes."""
+        return self.expected.get(kernel, heap.size / (2 * FIRST_LAUNCHES))
+
+    def _learn(self, heap: Heap, taken: int) -> None:
+        """What launches took, bytes, says what the next ones of their kernels will take. Nobody
+        knows which took how much, so it may have been all of one kernel's."""
+        ended = heap.launches - heap.users
+        for kernel, count in heap.kernels.items():
+            if ended:
+                of_one = taken * heap.launches / (count * ended)
+                self.expected[kernel] = max(2 * of_one, heap.size / (2 * MOST_LAUNCHES))
+        most = max((self._expected(kernel, heap) for kernel in heap.kernels), default=0.0)
+        heap.expected = taken + heap.users * most
 
     def _renew(self, size: int) -> None:
         """Makes a free heap the current one, or a new one; else the current one goes on."""
@@ -159,6 +199,8 @@ class Heaps:
         if current is not None and not current.is_retired:
             taken = int(self._fetch(current, wire.HEAP_HEAD.itemsize).view("<u4")[0])
             current.is_retired = 2 * taken > room(current.size)
+            with self.lock:
+                self._learn(current, taken * wire.RECORD_ALIGNMENT)
         with self.lock:
             current = self.current
             if current is not None and current.is_retired and not current.users:
@@ -168,7 +210,7 @@ class Heaps:
             heap = self.retired.popleft()
             self._empty(heap, memory_left)
             with self.lock:
-                heap.is_retired, heap.launches = False, 0
+                heap.empty()
                 self.free.append(heap)
 
     def _fetch(self, heap: Heap, size: int) -> np.ndarray:
@@ -187,6 +229,8 @@ class Heaps:
         head = wire.HEAP_HEAD.itemsize
         taken = int(self._fetch(heap, head).view("<u4")[0])
         used = head + wire.RECORD_ALIGNMENT * min(taken, room(heap.size))
+        with self.lock:
+            self._learn(heap, used - head)
         data = self._fetch(heap, used)
         if self.kept_bytes + used - head > memory_left:
             self.dropped |= set(chunks_of(data))

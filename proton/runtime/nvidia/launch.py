@@ -87,13 +87,22 @@ class _Variant:
     kernel: GPUKernel
     launch: Callable[..., None]  # (grid x, y, z, stream, *all values of parameters)
     function: int  # the driver's handle
-    twins: dict[Any, "_Twin"] = field(default_factory=dict)  # by the session's key
+    twins: dict[Instrumentation, "_Twin"] = field(default_factory=dict)
+    twin: "_Twin | None" = None  # the last of them that was launched
+
+    def find_twin(self, key: Instrumentation) -> "_Twin | None":
+        """The twin for a session's key, whose comparison takes its time: once a session."""
+        found = self.twins.get(key)
+        if found is not None:
+            found.key, self.twin = key, found
+        return found
 
 
 @dataclass
 class _Twin:
     """The instrumented kernel of a variant, and what instrumentation did to it."""
 
+    key: Instrumentation
     variant: _Variant
     perturbation: dict[str, int]
 
@@ -157,7 +166,7 @@ class GPULauncher(Launcher):
                 is_resident = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
                 if is_resident and spills <= MOST_SPILLS:
                     variant, found = other, instead
-        plain.twins[session.key] = _Twin(variant, found)
+        plain.twins[session.key] = _Twin(session.key, variant, found)
 
     def compile(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
@@ -349,9 +358,11 @@ def launch($grid, {parameters}*$rest, {options}**$unknown):
         return $variant.kernel
     $session = $sessions._current
     if $session is not None:
-        $twin = $variant.twins.get($session.key)
-        if $twin is None:
-            return $long_way($grid, {bound}, $rest, $unknown)
+        $twin = $variant.twin
+        if $twin is None or $twin.key is not $session.key:
+            $twin = $variant.find_twin($session.key)
+            if $twin is None:
+                return $long_way($grid, {bound}, $rest, $unknown)
         $place = $device, $stream($device), ($x, $y, $z)
         return $profiled($variant, $twin, $session, *$place, ({listed}))
     try:

@@ -17,7 +17,7 @@ from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.runtime.grid import host_thread
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.buffers import STEP_BYTES, Arrived, Piece, Ring
+from proton.runtime.nvidia.buffers import LASTING_STREAMS, STEP_BYTES, Arrived, Piece, Ring
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch, capture
 from proton.runtime.nvidia.heaps import Heap, Heaps, TakenChunks, chunks_of, heap_bytes, room
@@ -28,39 +28,37 @@ MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
 FIRST_SHARE = 64  # a ring begins with at most one part of so many of the device's memory
 
 
-@dataclass(slots=True)
-class GPURecording:
-    """A launch and its profile buffer.
+class GPURecording(Piece):
+    """A launch and its profile buffer, which is a piece of the ring, unless the launch is
+    `captured` into a graph; `heap` is what it takes segments from."""
 
-    The buffer is a `piece` of the ring, or the launch is `captured` into a graph; `heap` is what it
-    takes segments from.
-    """
+    __slots__ = (
+        *("address", "captured", "grid", "heap", "host_end", "host_start", "kernel", "number"),
+        *("path", "taken", "thread"),
+    )
 
-    number: int  # in heaps
-    kernel: int
-    grid: tuple[int, int, int]
-    profile: dict[str, Any]  # the layout of a block
-    path: str
-    device: int
-    stream: int
-    size: int  # of the blocks, bytes
-    thread: int
-    host_start: int = 0
-    host_end: int = 0
-    address: int = 0
-    piece: Piece | None = None
-    heap: Heap | None = None
-    captured: CapturedLaunch | None = None
-
-    @property
-    def taken(self) -> int:
-        """Bytes of the session's memory."""
-        return self.size if self.captured is None else self.captured.bytes
+    def __init__(
+        self,
+        number: int,
+        kernel: "ProfiledKernel",
+        grid: tuple[int, int, int],
+        size: int,
+        path: str,
+        stream: int,
+    ) -> None:
+        """`number` is what heaps know it by; `size` is in bytes."""
+        super().__init__(size, kernel.profile, stream)
+        self.number, self.kernel, self.grid, self.path = number, kernel, grid, path
+        self.thread = host_thread()
+        self.taken = size  # of the session's memory
+        self.host_start = self.host_end = self.address = 0
+        self.heap: Heap | None = None
+        self.captured: CapturedLaunch | None = None
 
     @property
     def arguments(self) -> tuple[int, ...]:
         """What the instrumented kernel takes behind the arguments of the plain one."""
-        if self.profile["strategy"] != "flush":
+        if not self.kernel.heap_bytes:
             return (self.address,)
         if self.heap is not None:
             return self.address, self.heap.address, self.number
@@ -70,7 +68,7 @@ class GPURecording:
         """What the run says of it, given its blocks, which it keeps, and its chunks; `start` is
         when it was launched where that is not when it was captured."""
         launch = Launch(
-            kernel=self.kernel,
+            kernel=self.kernel.number,
             grid=self.grid,
             capacity=arrived.capacity,
             host_start=start or self.host_start,
@@ -78,7 +76,7 @@ class GPURecording:
             buffer=arrived.data,
             path=self.path,
             thread=self.thread,
-            device=self.device,
+            device=self.kernel.device.device,
         )
         _take_chunks(launch, self.profile, chunks)
         return launch
@@ -91,20 +89,19 @@ class _Device:
         self.device, self.queue = device, queue
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
         most = min(MOST_BYTES, wire.aligned(knobs.profile_memory, STEP_BYTES))
-        self.ring = Ring(device, queue, most, self._on_arrival)
+        self.ring: Ring[GPURecording] = Ring(device, queue, most, self._on_arrival)
         first = min(most, cuda.total_memory(device) // FIRST_SHARE)
         while not self.ring.grow(first) and first > STEP_BYTES:  # others have the memory
             first //= 2
         self.heaps: Heaps | None = None  # until a launch takes one
-        self.heaps_of: dict[int, Heap] = {}  # of launches, by the start of their piece
         self.memory_left = 0  # of the session, when a launch began last
         self.pairs: list[TimerPair] = [timer_pair(device)]
 
-    def take_heap(self, size: int) -> Heap | None:
-        """The heap of a launch."""
+    def take_heap(self, size: int, kernel: int) -> Heap | None:
+        """The heap of a launch of a kernel."""
         if self.heaps is None:
             self.heaps = Heaps(self.queue, cuda.new_stream())
-        return self.heaps.take(size)
+        return self.heaps.take(size, kernel)
 
     def give_heap(self, heap: Heap | None) -> None:
         """A launch has ended, or will never be."""
@@ -115,12 +112,23 @@ class _Device:
         """Whether somebody should look what launches took of heaps."""
         return self.heaps is not None and self.heaps.is_due()
 
-    def _on_arrival(self, pieces: list[Piece]) -> None:
+    def _on_arrival(self, launches: list[GPURecording]) -> None:
         if self.heaps is not None:
-            for piece in pieces:
-                self.give_heap(self.heaps_of.pop(piece.start, None))
+            for launch in launches:
+                self.give_heap(launch.heap)
             if not self.ring.is_over:
                 self.heaps.keep(self.memory_left)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledKernel:
+    """What all launches of an instrumented kernel on one GPU have in common in a session."""
+
+    number: int  # in the run
+    device: _Device
+    profile: dict[str, Any]  # the layout of a block
+    block_bytes: int
+    heap_bytes: int  # 0 but under strategy flush
 
 
 @dataclass(frozen=True)
@@ -172,52 +180,59 @@ class GPURecorder:
             )
         self.devices[device] = _Device(device, self.clock_bits, self.queue)
 
+    def profiled(self, number: int, profile: dict[str, Any], device: int) -> ProfiledKernel:
+        """An instrumented kernel, the `number` of the run, on a device that is prepared."""
+        heap = heap_bytes(profile, self.flush_memory)
+        return ProfiledKernel(
+            number, self.devices[device], profile, profile["block_bytes"], heap
+        )
+
     def begin(
         self,
-        kernel: int,
+        kernel: ProfiledKernel,
         grid: tuple[int, int, int],
-        profile: dict[str, Any],
         path: str,
-        device: int,
         stream: int,
         memory_left: int,
     ) -> GPURecording | None:
         """A launch with a zeroed profile buffer, whose kernel is queued next; None where that takes
         more than is left of the session's memory."""
-        size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
+        size = grid[0] * grid[1] * grid[2] * kernel.block_bytes
         self.number += 1
-        found = GPURecording(
-            self.number, kernel, grid, profile, path, device, stream, size, host_thread()
-        )
-        heap = heap_bytes(profile, self.flush_memory)
-        if self.queue.is_capturing(stream):
-            found.captured = capture(self.queue, device, stream, size + heap, memory_left)
-            if found.captured is None:
-                return None
-            found.address = found.captured.buffer
-            if heap:
-                place = found.address + size + wire.offset_of(wire.HEAP_HEAD, "room")
-                self.queue.set_word(place, room(heap), stream)
-        elif size > memory_left or not self._place(found, heap, memory_left):
-            return None
-        found.host_start = time.perf_counter_ns()
-        return found
+        recording = GPURecording(self.number, kernel, grid, size, path, stream)
+        if stream not in LASTING_STREAMS and self.queue.is_capturing(stream):
+            is_placed = self._capture(recording, memory_left)
+        else:
+            is_placed = size <= memory_left and self._place(recording, memory_left)
+        recording.host_start = time.perf_counter_ns()
+        return recording if is_placed else None
 
-    def _place(self, recording: GPURecording, heap: int, memory_left: int) -> bool:
-        """A zeroed buffer, and a heap of so many bytes, if any; False where there is no memory."""
-        device = self.devices[recording.device]
-        if heap:
+    def _capture(self, recording: GPURecording, memory_left: int) -> bool:
+        """A buffer of the graph's own; False where there is no memory."""
+        kernel, size, stream = recording.kernel, recording.size, recording.stream
+        size_and_heap = size + kernel.heap_bytes
+        found = capture(self.queue, kernel.device.device, stream, size_and_heap, memory_left)
+        if found is None:
+            return False
+        recording.captured, recording.address, recording.taken = found, found.buffer, found.bytes
+        if kernel.heap_bytes:
+            place = found.buffer + size + wire.offset_of(wire.HEAP_HEAD, "room")
+            self.queue.set_word(place, room(kernel.heap_bytes), stream)
+        return True
+
+    def _place(self, recording: GPURecording, memory_left: int) -> bool:
+        """A zeroed buffer, and a heap, if the kernel takes one; False where there is no memory."""
+        device, heap_bytes = recording.kernel.device, recording.kernel.heap_bytes
+        if heap_bytes:
             device.memory_left = memory_left
-            recording.heap = device.take_heap(heap)
+            recording.heap = device.take_heap(heap_bytes, recording.kernel.number)
             if recording.heap is None:
                 return False
-        piece = recording.piece = device.ring.take(recording.size)
-        if piece is None:
+        ring = device.ring
+        if not ring.take(recording):
             device.give_heap(recording.heap)
             return False
-        recording.address = device.ring.address + piece.start
-        if recording.heap is not None:
-            device.heaps_of[piece.start] = recording.heap
+        recording.address = ring.address + recording.start
         return True
 
     def end(self, recording: GPURecording) -> None:
@@ -227,11 +242,8 @@ class GPURecorder:
         if recording.captured is not None:
             recording.captured.keep(recording.stream)
             return
-        device = self.devices[recording.device]
-        assert recording.piece is not None
-        device.ring.send(
-            recording.piece, recording.size, recording.stream, recording.profile, now
-        )
+        device = recording.kernel.device
+        device.ring.send(recording, now)
         if recording.heap is not None and device.heaps_are_due():
             device.ring.wake(now)
 
@@ -273,14 +285,14 @@ class GPURecorder:
     def abandon(self, recording: GPURecording, is_queued: bool) -> None:
         """Gives the memory of a launch back whose records nobody wants; where its kernel may be
         queued, when nobody can tell."""
-        device, piece = self.devices[recording.device], recording.piece
-        if piece is None:
+        device = recording.kernel.device
+        if recording.captured is not None:
             return
         if is_queued:
             device.ring.abandon()
         else:
-            device.give_heap(device.heaps_of.pop(piece.start, None))
-            device.ring.give_back(piece)
+            device.give_heap(recording.heap)
+            device.ring.give_back(recording)
 
     def finish(self, memory_left: int) -> tuple[list[Launch], list[GPUClock]]:
         """The launches whose records have arrived, and the clocks of their devices.
@@ -289,7 +301,7 @@ class GPURecorder:
         them, and `error` says what it said.
         """
         clocks = {}
-        used = {recording.device for recording in self.pending}
+        used = {recording.kernel.device.device for recording in self.pending}
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 if number in used:
@@ -309,11 +321,10 @@ class GPURecorder:
 
     def _launches(self, recording: GPURecording) -> list[Launch]:
         """What became of a launch: nothing, one, or the replays of a graph."""
-        device = self.devices[recording.device]
+        device = recording.kernel.device
         if recording.captured is not None:
             return self._replays(recording, _clock(device))
-        assert recording.piece is not None
-        arrived, heaps, chunks = recording.piece.arrived, device.heaps, []
+        arrived, heaps, chunks = recording.arrived, device.heaps, []
         if heaps is not None:
             chunks = heaps.chunks.pop(recording.number, [])
             if recording.number in heaps.dropped:
@@ -336,7 +347,7 @@ class GPURecorder:
         if self.error:  # nothing can be read from the device any more
             self.lost += 1
             return []
-        with cuda.on_device(recording.device):
+        with cuda.on_device(recording.kernel.device.device):
             count, buffers = recording.captured.replays()
         self.lost += count - len(buffers)
         behind = int(clock.host_ns[0] - clock.timer_ns[0])
