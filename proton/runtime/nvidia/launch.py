@@ -12,13 +12,8 @@ Whatever the generated code does not expect (another kind of argument, a tensor 
 a changed global) goes the long way, which finds the error or generates anew.
 """
 
-import ctypes
-import functools
-import struct
-import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from proton.backends.nvidia.options import GPUOptions, Instrumentation
@@ -33,78 +28,23 @@ from proton.base.targets import (
     GPUTarget,
     Target,
 )
-from proton.base.words import shown
 from proton.compiler import compile_function, compile_lock
 from proton.runtime import session as sessions
 from proton.runtime.arguments import signature_of
 from proton.runtime.backend import KernelFunction, Launcher
-from proton.runtime.grid import grid_sizes
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.arguments import (
-    TORCH,
-    Given,
-    Kind,
-    Reading,
-    given,
-    read_constant,
-    read_other,
-    read_pointer,
-    stand_in,
-)
+from proton.runtime.nvidia.arguments import Given, given, stand_in
+from proton.runtime.nvidia.short import OPTIONS, checked_grid, generated, known_options
+from proton.runtime.nvidia.variant import Twin, Variant, variant_launch
 
-OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion")
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
 MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of residency
-_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before
-_MAX_GRID = (2**31 - 1, 65535, 65535)
-_CONFIG = "IIIIIIIxxxxQQIxxxx"  # CUlaunchConfig: grid, block, shared bytes, stream, no attributes
-_CONFIG_BYTES = struct.calcsize("<" + _CONFIG)
-_FORMATS = {  # how an argument lies in its 8 bytes
-    "i1": "?7x",
-    "i8": "b7x",
-    "i16": "h6x",
-    "i32": "i4x",
-    "i64": "q",
-    "u8": "B7x",
-    "u16": "H6x",
-    "u32": "I4x",
-    "u64": "Q",
-    "fp32": "f4x",
-    "fp64": "d",
-}
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if the strategy is
 # flush, of a heap, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
-
-
-@dataclass
-class _Variant:
-    """Machine code in a context, ready to be launched."""
-
-    kernel: GPUKernel
-    launch: Callable[..., None]  # (grid x, y, z, stream, *all values of parameters)
-    function: int  # the driver's handle
-    twins: dict[Instrumentation, "_Twin"] = field(default_factory=dict)
-    twin: "_Twin | None" = None  # the last of them that was launched
-
-    def find_twin(self, key: Instrumentation) -> "_Twin | None":
-        """The twin for a session's key, whose comparison takes its time: once a session."""
-        found = self.twins.get(key)
-        if found is not None:
-            found.key, self.twin = key, found
-        return found
-
-
-@dataclass
-class _Twin:
-    """The instrumented kernel of a variant, and what instrumentation did to it."""
-
-    key: Instrumentation
-    variant: _Variant
-    perturbation: dict[str, int]
 
 
 class GPULauncher(Launcher):
@@ -112,21 +52,21 @@ class GPULauncher(Launcher):
 
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
-        self._variants: dict[Any, _Variant] = {}  # by the key that generated code makes
-        self._loaded: dict[Any, _Variant] = {}  # by everything that the machine code depends on
+        self._variants: dict[Any, Variant] = {}  # by the key that generated code makes
+        self._loaded: dict[Any, Variant] = {}  # by everything that the machine code depends on
         self._signature: Any = None
         self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
 
     def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> GPUKernel:
         """Describes, compiles, loads, launches; and generates the short way for next time."""
-        sizes = _checked_grid(grid)
+        sizes = checked_grid(grid)
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         device = self._device(described)
         self.kernel.check_globals()
         with compile_lock:
             variant = self._variant(device, described, options)
             self._generate(described)
-        known = [options.get(name) for name in _known(self.kernel)]
+        known = [options.get(name) for name in known_options(self.kernel)]
         key, passed = self._read(device, *values, *known)
         self._variants[key] = variant
         session = sessions.current()
@@ -144,7 +84,7 @@ class GPULauncher(Launcher):
     def _instrument(
         self,
         session: sessions.Session,
-        plain: _Variant,
+        plain: Variant,
         device: int,
         described: list[Given],
         options: dict[str, Any],
@@ -166,7 +106,7 @@ class GPULauncher(Launcher):
                 is_resident = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
                 if is_resident and spills <= MOST_SPILLS:
                     variant, found = other, instead
-        plain.twins[session.key] = _Twin(session.key, variant, found)
+        plain.twins[session.key] = Twin(session.key, variant, found)
 
     def compile(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
@@ -216,7 +156,7 @@ class GPULauncher(Launcher):
         described: list[Given],
         options: dict[str, Any],
         instrumentation: Instrumentation | None = None,
-    ) -> _Variant:
+    ) -> Variant:
         """The machine code for these arguments, compiled and loaded if it is new."""
         arguments = tuple(d.argument for d in described)
         chosen = tuple(options.get(name) for name in OPTIONS + _UNSUPPORTED)
@@ -230,8 +170,8 @@ class GPULauncher(Launcher):
             types = [d.argument.type for d in described]
             if kernel.metadata["profile"] is not None:
                 types += _PROFILE_TYPES[kernel.metadata["profile"]["strategy"] == "flush"]
-            launch = _variant_launch(kernel, function, device, types)
-            variant = _Variant(kernel, launch, function)
+            launch = variant_launch(kernel, function, device, types)
+            variant = Variant(kernel, launch, function)
             self._loaded[key] = variant
         return variant
 
@@ -241,13 +181,15 @@ class GPULauncher(Launcher):
         signature = kinds, knobs.generation
         if signature != self._signature:
             self._variants.clear()  # what knobs change is not in the key
-            self._read, self.kernel.short = _generated(self.kernel, self._variants, kinds)
+            self._read, self.kernel.short = generated(
+                self.kernel, self._variants, kinds, _launch_profiled
+            )
             self._signature = signature
 
 
 def _launch_profiled(
-    plain: _Variant,
-    twin: _Twin,
+    plain: Variant,
+    twin: Twin,
     session: sessions.Session,
     device: int,
     stream: int,
@@ -282,7 +224,7 @@ def _launch_profiled(
     return plain.kernel if recording is None else kernel
 
 
-def _perturbation(profiled: _Variant, plain: _Variant) -> dict[str, int]:
+def _perturbation(profiled: Variant, plain: Variant) -> dict[str, int]:
     """What instrumentation did to a kernel: resources with it, and without (`_off`)."""
     found: dict[str, int] = {}
     for suffix, variant in (("", profiled), ("_off", plain)):
@@ -304,241 +246,3 @@ def _most_registers(kernel: GPUKernel, programs: int) -> int:
     threads = WARP_SIZE * int(kernel.metadata["num_warps"])
     most = SM_REGISTERS // (max(1, programs) * threads)
     return min(MAX_REGISTERS, most - most % REGISTER_UNIT)
-
-
-def _checked_grid(grid: Any) -> tuple[int, int, int]:
-    sizes = grid_sizes(grid)
-    for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
-        if size > most:
-            raise LaunchError(f"grid[{axis}] must not exceed {most} on a GPU, got {shown(size)}")
-    return sizes
-
-
-# One signature
-
-
-def _known(kernel: KernelFunction) -> list[str]:
-    """The launch options that the machine code depends on: a parameter of such a name is none."""
-    return [option for option in kernel.options if option in OPTIONS]
-
-
-_MISSING = object()
-# Both make the key of the machine code in the same way: one files it, the other looks it up.
-_TEMPLATE = """
-def read($device, {names}{options}):
-    {read}
-    return ({key}), ({listed})
-
-def launch($grid, {parameters}*$rest, {options}**$unknown):
-    try:
-        $device = {device}
-        {statements}
-        $variant = $variants[{key}]
-        $long = {conditions}
-    except (KeyError, AttributeError, TypeError):
-        $long = True
-    for $namespace, $name, $value in $watched:
-        if $namespace.get($name) is not $value:
-            $long = True
-    if $long:
-        return $long_way($grid, {bound}, $rest, $unknown)
-    if $grid.__class__ is not tuple:
-        $grid = $checked($grid({bound}) if callable($grid) else $grid)
-    try:
-        $x, $y, $z = $grid if len($grid) == 3 else (*$grid, 1, 1)[:3]
-        $bad = (
-            not 0 < $x <= 0x7FFFFFFF
-            or not 0 < $y < 65536
-            or not 0 < $z < 65536
-            or len($grid) > 3
-        )
-    except (TypeError, ValueError):
-        $bad = True
-    if $bad and not all($checked($grid)):
-        return $variant.kernel
-    $session = $sessions._current
-    if $session is not None:
-        $twin = $variant.twin
-        if $twin is None or $twin.key is not $session.key:
-            $twin = $variant.find_twin($session.key)
-            if $twin is None:
-                return $long_way($grid, {bound}, $rest, $unknown)
-        $place = $device, $stream($device), ($x, $y, $z)
-        return $profiled($variant, $twin, $session, *$place, ({listed}))
-    try:
-        $variant.launch($x, $y, $z, $stream($device), {values})
-    except $StructError:  # a size that is no integer: the check says so
-        $checked($grid)
-        raise
-    return $variant.kernel
-"""
-
-
-def _generated(
-    kernel: KernelFunction, variants: dict[Any, _Variant], kinds: tuple[Kind, ...]
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The generated functions of a signature, `read` and `launch`: `_TEMPLATE` with how each kind
-    is read."""
-    names = kernel.arg_names
-    reads = [kind.reading(name, n) for n, (name, kind) in enumerate(zip(names, kinds, strict=True))]
-    conditions = [reading.unexpected for reading in reads if reading.unexpected]
-    ours: dict[str, Any] = {
-        "MISSING": _MISSING,
-        "StructError": struct.error,
-        "variants": variants,
-        "knobs": knobs,
-        "sessions": sessions,
-        "watched": kernel.watched,
-        "pointer": read_pointer,
-        "other": read_other,
-        "constant": read_constant,
-        "checked": _checked_grid,
-        "current_device": cuda.current_device,
-        "stream": cuda.current_stream,
-        "profiled": _launch_profiled,
-        "long_way": functools.partial(_long_way, kernel),
-    }
-    device = "$current_device()"
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        ours["current_device"] = torch._C._cuda_getDevice
-        ours["stream"] = torch._C._cuda_getCurrentRawStream
-    if TORCH in kinds:
-        device = f"{names[kinds.index(TORCH)]}.get_device()"
-        conditions.append("$device != $current_device()")
-    conditions += [
-        f"$knobs.generation != {knobs.generation}",
-        "bool($rest or $unknown)",
-    ]
-    parameters = ""
-    for number, (name, parameter) in enumerate(kernel.signature.parameters.items()):
-        ours[f"p{number}"] = kernel.params[number]
-        has_default = parameter.default is not parameter.empty
-        ours[f"v{number}"] = parameter.default if has_default else _MISSING
-        parameters += f"{name}=$v{number}, "
-    options = _known(kernel)
-    bound = ", ".join(f"{name!r}: {name}" for name in (*names, *options))
-    statements = [line for reading in reads for line in reading.statements] or ["pass"]
-    source = _TEMPLATE.format(
-        names="".join(f"{name}, " for name in names),
-        parameters=parameters,
-        options="".join(f"{option}=None, " for option in options),
-        device=device,
-        read="\n    ".join(statements),
-        statements="\n        ".join(statements),
-        key="".join(f"{part}, " for part in ["$device", *_parts(reads), *options]),
-        conditions=" or ".join(conditions),
-        bound=f"{{{bound}}}",
-        values=", ".join(reading.passed for reading in reads),
-        listed="".join(f"{reading.passed}, " for reading in reads),
-    )
-    prefix = _free_prefix(names)
-    namespace = {prefix + name: value for name, value in ours.items()}
-    exec(source.replace("$", prefix), namespace)
-    return namespace["read"], namespace["launch"]
-
-
-def _parts(reads: list[Reading]) -> list[str]:
-    return [part for reading in reads for part in reading.key]
-
-
-def _free_prefix(names: list[str]) -> str:
-    """A prefix for our names in generated code: one that no parameter begins with."""
-    prefix = "_"
-    while any(name.startswith(prefix) for name in names):
-        prefix += "_"
-    return prefix
-
-
-def _long_way(
-    kernel: KernelFunction,
-    grid: Any,
-    bound: dict[str, Any],
-    rest: tuple[Any, ...],
-    unknown: dict[str, Any],
-) -> Any:
-    """What generated code does with a launch that it does not expect."""
-    given_ = {
-        name: value
-        for name, value in bound.items()
-        if value is not _MISSING and (value is not None or name not in kernel.options)
-    }
-    if rest:
-        taken = len(kernel.arg_names)
-        raise LaunchError(f"{kernel.__name__}() takes {taken} arguments, got {taken + len(rest)}")
-    return kernel.run_any(grid, (), given_ | unknown)
-
-
-# One variant
-
-
-class _Block:
-    """Memory of a launch: the configuration, the arguments (8 bytes each), their addresses."""
-
-    def __init__(self, count: int) -> None:
-        size = _CONFIG_BYTES + 8 * count
-        self.memory = (ctypes.c_char * (size + 8 * count))()
-        self.config = ctypes.addressof(self.memory)
-        self.parameters = self.config + size
-        addresses = [self.config + _CONFIG_BYTES + 8 * number for number in range(count)]
-        struct.pack_into(f"<{count}Q", self.memory, size, *addresses)
-
-
-def _variant_launch(
-    kernel: GPUKernel, function: int, device: int, types: list[str | None]
-) -> Callable[..., None]:
-    """The generated function of a variant. A block of memory belongs to one call at a time; the
-    driver has copied what is in it when it returns."""
-    passed = [(number, short) for number, short in enumerate(types) if short is not None]
-    pack = struct.Struct("<" + _CONFIG + "".join(_format(short) for _, short in passed))
-    free: list[_Block] = []
-
-    def again(block: _Block, status: int) -> None:
-        """After a failure: a thread that is new to CUDA has no context yet."""
-        if status == _INVALID_CONTEXT:
-            cuda.enter_primary_context(device)
-            status = cuda.launch_function()(block.config, function, block.parameters, None)
-        if status:
-            cuda.raise_error(status, f"launch of {kernel.name}")
-
-    namespace = {
-        "pop": free.pop,
-        "push": free.append,
-        "new": lambda: _Block(len(passed)),
-        "pack": pack.pack_into,
-        "call": cuda.launch_function(),
-        "again": again,
-        "single": lambda value: ctypes.c_float(value).value,
-    }
-    threads = WARP_SIZE * int(kernel.metadata["num_warps"])
-    taken = "".join(f", a{number}" for number in range(len(types)))
-    packed = "".join(f", a{number}" for number, _ in passed)
-    # Where a number is too large for fp32 it is infinite.
-    rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
-    head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, 0, 0"
-    source = f"""
-def launch(x, y, z, stream{taken}):
-    try:
-        block = pop()
-    except IndexError:
-        block = new()
-    try:
-        pack({head}{packed})
-    except OverflowError:
-        pack({head}{rounded})
-    status = call(block.config, {function}, block.parameters, None)
-    if status:
-        again(block, status)
-    push(block)
-"""
-    exec(source, namespace)
-    launch: Callable[..., None] = namespace["launch"]
-    return launch
-
-
-def _format(short: str) -> str:
-    if short.startswith("*"):
-        return "Q"
-    if short not in _FORMATS:
-        raise LaunchError(f"a scalar argument cannot be {short}; pass it as fp32")
-    return _FORMATS[short]

@@ -1,0 +1,132 @@
+"""One variant: machine code in a context, and the generated function that launches it.
+
+The function writes the arguments into a block of memory that is laid out once, and calls the
+driver.
+"""
+
+import ctypes
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from proton.backends.nvidia.options import Instrumentation
+from proton.backends.nvidia.target import GPUKernel
+from proton.base.errors import LaunchError
+from proton.base.targets import WARP_SIZE
+from proton.runtime.nvidia import cuda
+
+_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+_CONFIG = "IIIIIIIxxxxQQIxxxx"  # CUlaunchConfig: grid, block, shared bytes, stream, no attributes
+_CONFIG_BYTES = struct.calcsize("<" + _CONFIG)
+_FORMATS = {  # how an argument lies in its 8 bytes
+    "i1": "?7x",
+    "i8": "b7x",
+    "i16": "h6x",
+    "i32": "i4x",
+    "i64": "q",
+    "u8": "B7x",
+    "u16": "H6x",
+    "u32": "I4x",
+    "u64": "Q",
+    "fp32": "f4x",
+    "fp64": "d",
+}
+
+
+@dataclass
+class Variant:
+    """Machine code in a context, ready to be launched."""
+
+    kernel: GPUKernel
+    launch: Callable[..., None]  # (grid x, y, z, stream, *all values of parameters)
+    function: int  # the driver's handle
+    twins: dict[Instrumentation, "Twin"] = field(default_factory=dict)
+    twin: "Twin | None" = None  # the last of them that was launched
+
+    def find_twin(self, key: Instrumentation) -> "Twin | None":
+        """The twin for a session's key, whose comparison takes its time: once a session."""
+        found = self.twins.get(key)
+        if found is not None:
+            found.key, self.twin = key, found
+        return found
+
+
+@dataclass
+class Twin:
+    """The instrumented kernel of a variant, and what instrumentation did to it."""
+
+    key: Instrumentation
+    variant: Variant
+    perturbation: dict[str, int]
+
+
+class _Block:
+    """Memory of a launch: the configuration, the arguments (8 bytes each), their addresses."""
+
+    def __init__(self, count: int) -> None:
+        size = _CONFIG_BYTES + 8 * count
+        self.memory = (ctypes.c_char * (size + 8 * count))()
+        self.config = ctypes.addressof(self.memory)
+        self.parameters = self.config + size
+        addresses = [self.config + _CONFIG_BYTES + 8 * number for number in range(count)]
+        struct.pack_into(f"<{count}Q", self.memory, size, *addresses)
+
+
+def variant_launch(
+    kernel: GPUKernel, function: int, device: int, types: list[str | None]
+) -> Callable[..., None]:
+    """The generated function of a variant. A block of memory belongs to one call at a time; the
+    driver has copied what is in it when it returns."""
+    passed = [(number, short) for number, short in enumerate(types) if short is not None]
+    pack = struct.Struct("<" + _CONFIG + "".join(_format(short) for _, short in passed))
+    free: list[_Block] = []
+
+    def again(block: _Block, status: int) -> None:
+        """After a failure: a thread that is new to CUDA has no context yet."""
+        if status == _INVALID_CONTEXT:
+            cuda.enter_primary_context(device)
+            status = cuda.launch_function()(block.config, function, block.parameters, None)
+        if status:
+            cuda.raise_error(status, f"launch of {kernel.name}")
+
+    namespace = {
+        "pop": free.pop,
+        "push": free.append,
+        "new": lambda: _Block(len(passed)),
+        "pack": pack.pack_into,
+        "call": cuda.launch_function(),
+        "again": again,
+        "single": lambda value: ctypes.c_float(value).value,
+    }
+    threads = WARP_SIZE * int(kernel.metadata["num_warps"])
+    taken = "".join(f", a{number}" for number in range(len(types)))
+    packed = "".join(f", a{number}" for number, _ in passed)
+    # Where a number is too large for fp32 it is infinite.
+    rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
+    head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, 0, 0"
+    source = f"""
+def launch(x, y, z, stream{taken}):
+    try:
+        block = pop()
+    except IndexError:
+        block = new()
+    try:
+        pack({head}{packed})
+    except OverflowError:
+        pack({head}{rounded})
+    status = call(block.config, {function}, block.parameters, None)
+    if status:
+        again(block, status)
+    push(block)
+"""
+    exec(source, namespace)
+    launch: Callable[..., None] = namespace["launch"]
+    return launch
+
+
+def _format(short: str) -> str:
+    if short.startswith("*"):
+        return "Q"
+    if short not in _FORMATS:
+        raise LaunchError(f"a scalar argument cannot be {short}; pass it as fp32")
+    return _FORMATS[short]
