@@ -99,17 +99,10 @@ def launch($grid, {parameters}*$rest, {options}**$unknown):
 """
 
 
-def generated(
-    kernel: KernelFunction,
-    variants: dict[Any, Variant],
-    kinds: tuple[Kind, ...],
-    launch_profiled: Callable[..., Any],
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """`read` and `launch`: `_TEMPLATE` with how each kind is read. Within a session `launch` hands
-    over to `launch_profiled`."""
-    names = kernel.arg_names
-    reads = [kind.reading(name, n) for n, (name, kind) in enumerate(zip(names, kinds, strict=True))]
-    conditions = [reading.unexpected for reading in reads if reading.unexpected]
+def _names(
+    kernel: KernelFunction, variants: dict[Any, Variant], launch_profiled: Callable[..., Any]
+) -> dict[str, Any]:
+    """What generated code knows, by its own names."""
     ours: dict[str, Any] = {
         "MISSING": _MISSING,
         "StructError": struct.error,
@@ -126,11 +119,25 @@ def generated(
         "profiled": launch_profiled,
         "long_way": functools.partial(_long_way, kernel),
     }
-    device = "$current_device()"
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         ours["current_device"] = torch._C._cuda_getDevice
         ours["stream"] = torch._C._cuda_getCurrentRawStream
+    return ours
+
+
+def generated(
+    kernel: KernelFunction,
+    variants: dict[Any, Variant],
+    kinds: tuple[Kind, ...],
+    launch_profiled: Callable[..., Any],
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`read` and `launch`: `_TEMPLATE` with how each kind is read. Within a session `launch` hands
+    over to `launch_profiled`."""
+    names = kernel.arg_names
+    reads = [kind.reading(name, n) for n, (name, kind) in enumerate(zip(names, kinds, strict=True))]
+    conditions = [reading.unexpected for reading in reads if reading.unexpected]
+    ours, device = _names(kernel, variants, launch_profiled), "$current_device()"
     if TORCH in kinds:
         device = f"{names[kinds.index(TORCH)]}.get_device()"
         conditions.append("$device != $current_device()")
