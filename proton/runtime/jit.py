@@ -98,7 +98,7 @@ class JITFunction(DeviceFunction):
         """The launcher of this kernel on a back end."""
         launcher = self._launchers.get(backend.name)
         if launcher is None:
-            launcher = self._launchers[backend.name] = backend.launcher(self)
+            launcher = self._launchers.setdefault(backend.name, backend.launcher(self))
         return launcher
 
     def warmup(self, /, *args: Any, **kwargs: Any) -> CompiledKernel:

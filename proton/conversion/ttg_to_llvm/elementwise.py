@@ -10,7 +10,7 @@ from typing import Any
 from proton.base.errors import UnsupportedLanguageConstruct
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.libdevice import call_libdevice
+from proton.conversion.ttg_to_llvm.libdevice import call_libdevice, symbol_of
 from proton.conversion.ttg_to_llvm.lowering import (
     Lowering,
     Site,
@@ -116,11 +116,11 @@ def _in_float32(ctx: Lowering, name: str, *values: Any) -> Any:
 
 
 def _libdevice(ctx: Lowering, name: str, *values: Any) -> Any:
-    """`__nv_name` or, for fp32, `__nv_namef`, on every element."""
-    suffix = "f" if v.element(values[0]).width == 32 else ""
+    """A function of the library of fp32 or fp64, on every element."""
+    symbol = symbol_of(name, v.element(values[0]))
 
     def one(*scalars: Any) -> Any:
-        return call_libdevice(ctx, f"__nv_{name}{suffix}", scalars[0].type, *scalars)
+        return call_libdevice(ctx, symbol, scalars[0].type, *scalars)
 
     return v.each(one, *values)
 

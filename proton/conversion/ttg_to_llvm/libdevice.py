@@ -45,6 +45,11 @@ def call(name: str, result: Any, *operands: Any) -> Any:
     return None if result is None else op.result
 
 
+def symbol_of(name: str, element: Any) -> str:
+    """The symbol of a function by C's name for it in double precision."""
+    return f"__nv_{name}{'f' if element.width == 32 else ''}"
+
+
 def call_libdevice(ctx: "Lowering", name: str, result: Any, *operands: Any) -> Any:
     """A call of a libdevice function on scalars."""
     declare(ctx.module, name, result, [operand.type for operand in operands])
