@@ -7,16 +7,13 @@ that is loaded from memory or made from an integer may point anywhere: `UNKNOWN`
 from dataclasses import dataclass
 from typing import Any
 
+from proton.dialect import traits
 from proton.dialect.mlir import ir
+from proton.dialect.traits import has
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.walk import all_ops, defining_op
 
 UNKNOWN = -1
-_PASS_THROUGH = frozenset(
-    "tt.addptr tt.splat tt.unsplat tt.broadcast tt.expand_dims tt.trans tt.reshape tt.bitcast "
-    "tt.join tt.split arith.select".split()
-)
-_WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
 
 
 @dataclass(frozen=True)
@@ -33,10 +30,11 @@ def kernel_accesses(function: Any) -> Accesses:
     read: set[int] = set()
     written: set[int] = set()
     for op in all_ops(function):
-        if op.name in _WRITES:
-            written |= roots.of(op.operands[0])
-        if op.name == "tt.load" or op.name in _WRITES - {"tt.store"}:
-            read |= roots.of(op.operands[0])
+        if has(op, traits.Accesses):
+            if has(op, traits.Writes):
+                written |= roots.of(op.operands[0])
+            if op.results:
+                read |= roots.of(op.operands[0])
     return Accesses(frozenset(read), frozenset(written))
 
 
@@ -65,7 +63,7 @@ class Roots:
         op = defining_op(value)
         if op is None:
             return self._argument(value)
-        if op.name in _PASS_THROUGH:
+        if has(op, traits.PassesPointers):
             return [v for v in op.operands if is_pointer_like(v.type)]
         if op.name in ("scf.for", "scf.while", "scf.if"):
             return self._sources(op, value.result_number)

@@ -23,6 +23,7 @@ from typing import Any
 from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import ir
+from proton.dialect.traits import KeepsSign, NonNegative, has
 from proton.dialect.tt import is_pointer_like, pointee_of
 from proton.dialect.walk import defining_op
 
@@ -476,12 +477,6 @@ _RULES: dict[str, Callable[[Any, AxisInfos], AxisInfo | None]] = {
 }
 
 
-# Sums and products of these are not negative either: index arithmetic does not overflow.
-_KEEP_SIGN = frozenset(
-    "arith.addi arith.muli arith.divsi arith.remsi arith.minsi arith.extsi tt.splat "
-    "tt.expand_dims tt.broadcast tt.reshape tt.trans ttg.convert_layout arith.andi".split()
-)
-_NON_NEGATIVE = frozenset("tt.get_program_id tt.get_num_programs arith.extui".split())
 
 
 def is_non_negative(value: Any) -> bool:
@@ -498,8 +493,8 @@ def is_non_negative(value: Any) -> bool:
         return _integer(op, "start") >= 0
     if op.name == "arith.maxsi":
         return any(map(is_non_negative, op.operands))
-    return op.name in _NON_NEGATIVE or (
-        op.name in _KEEP_SIGN and all(map(is_non_negative, op.operands))
+    return has(op, NonNegative) or (
+        has(op, KeepsSign) and all(map(is_non_negative, op.operands))
     )
 
 

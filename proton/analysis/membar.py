@@ -13,12 +13,12 @@ from typing import Any
 from proton.analysis.allocation import Allocation
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.shared_alias import Aliases, shared_aliases
+from proton.dialect.traits import Barrier, has
 from proton.dialect.ttg import MemDescType
 
 Interval = tuple[int, int]  # bytes [start, end) of the function's shared memory
 Intervals = frozenset[Interval]
 _NONE: Intervals = frozenset()
-BARRIERS = ("ttg.barrier", "tt.debug_barrier")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class _Dataflow:
                 return ends[0].join(ends[1] if len(ends) > 1 else state)
             case "func.call":
                 return self._call(op, state)
-        if op.name in BARRIERS:
+        if has(op, Barrier):
             return State()
         reads, writes = self._touched(op)
         if not reads and not writes:

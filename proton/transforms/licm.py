@@ -7,8 +7,8 @@ run at all, the load is masked by whether it does.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.effects import is_speculatable, may_write
 from proton.dialect.mlir import arith, ir
+from proton.dialect.traits import Speculatable, Writes, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
@@ -26,12 +26,12 @@ class LICM(Pass):
 
     def run(self, module: Any) -> None:
         for loop in reversed([op for op in all_ops(module) if op.name == "scf.for"]):
-            has_writes = any(may_write(op) for op in all_ops(loop))
+            has_writes = any(has(op, Writes) for op in all_ops(loop))
             for view in list(body_of(loop).operations):
                 op = view.operation
                 if not all(is_invariant(operand, loop) for operand in op.operands):
                     continue
-                if is_speculatable(op):
+                if has(op, Speculatable):
                     op.move_before(loop)
                 elif op.name == "tt.load" and not has_writes:
                     _hoist_load(op, loop)

@@ -17,18 +17,13 @@ or else converted.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.analysis.layout_rules import is_cheap, is_elementwise, operand_layouts, result_layout
+from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.dialect.mlir import ir
+from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, defining_op
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
-
-_ANCHORS = frozenset(
-    "tt.load tt.atomic_rmw tt.atomic_cas tt.scan tt.histogram tt.gather ttg.dot func.call".split()
-)
-# Ops that take each operand in any layout.
-_FREE = frozenset(["ttg.local_alloc", "tt.unsplat", "tt.print", "tt.assert"])
 
 
 @register
@@ -85,7 +80,7 @@ class _Preferences:
                     self._given(block.arguments)
                     self.block(block)
             self._given(op.results)
-        elif op.name in _ANCHORS:
+        elif has(op, LayoutAnchor):
             self._given(op.results)
         elif op.name == "tt.reduce":
             self._forward(op, self.of(op.operands[0]) or layout_of(op.operands[0].type))
@@ -161,9 +156,9 @@ def _wanted(value: Any, depth: int = 8) -> LinearLayout | None:
     computed from it."""
     for use in value.uses:
         op = use.owner.operation
-        if op.name in ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"):
+        if has(op, Accesses):
             return layout_of(op.operands[use.operand_number].type)
-        if depth and (is_elementwise(op) or op.name == "ttg.convert_layout"):
+        if depth and (has(op, Elementwise) or op.name == "ttg.convert_layout"):
             for result in op.results:
                 found = _wanted(result, depth - 1) if is_tensor(result.type) else None
                 if found is not None:
@@ -217,7 +212,7 @@ class _Rewriter:
         if op.name == "tt.reduce":
             self._alike(op)
             return
-        if op.name in _ANCHORS or not results or op.name == "tt.split":
+        if has(op, LayoutAnchor) or not results or op.name == "tt.split":
             self._as_it_is(op)
             return
         layout = self.layouts[results[0]]
@@ -253,7 +248,7 @@ class _Rewriter:
             return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
-                is_free = op.name in _FREE or (op.name == "tt.gather" and number == 0)
+                is_free = has(op, AnyLayout) or (op.name == "tt.gather" and number == 0)
                 layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
 
@@ -294,7 +289,7 @@ class _Rewriter:
         key = source, layout
         if key not in self.made:
             op = defining_op(source)
-            if op is not None and source not in self.layouts and is_cheap(op):
+            if op is not None and source not in self.layouts and has(op, Cheap):
                 self.made[key] = self._again(op, layout)
             else:
                 self.made[key] = _converted(source, type_)
