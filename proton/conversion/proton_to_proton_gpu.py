@@ -17,6 +17,7 @@ from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect import proton_gpu as pg
 from proton.dialect.mlir import arith, ir
 from proton.dialect.proton import RECORDS
+from proton.dialect.regions import end_of
 from proton.dialect.traits import NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
@@ -200,7 +201,7 @@ class _Instrumenter:
             self.segment = op(pg.SegmentType.get()).result
         self._walk(entry, None)
         if is_kernel:
-            terminator = list(entry.operations)[-1]
+            terminator = end_of(entry)
             with before(terminator):
                 pg.FinalizeOp(self.segment)
 

@@ -217,6 +217,10 @@ class NonNegative(Trait):
     upstream = ("arith.extui",)
 
 
+class Combines(Trait):
+    """Its region says how it combines two elements: no control flow of the program."""
+
+
 class Commutative(Trait):
     """Gives the same with its two operands exchanged."""
 

@@ -15,7 +15,7 @@ from proton.dialect.diagnostics import (
     shape_of,
 )
 from proton.dialect.mlir import ext, ir
-from proton.dialect.traits import LayoutAnchor, MakesData, Pure, Speculatable
+from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable
 from proton.dialect.tt import TT
 
 Operand, Result, Region = ext.Operand, ext.Result, ext.Region
@@ -39,7 +39,7 @@ def _add_optional(body: dict[str, Any], **kinds: Any) -> None:
             body[f"{name}{position}"] = None
 
 
-class ReduceOp(TT.Operation, name="reduce", traits=[Pure, Speculatable, MakesData]):
+class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable, MakesData]):
     """`tt.reduce %src0, %src1, ... {axis}` with a region that combines two elements of each."""
 
     axis: ir.IntegerAttr
@@ -60,7 +60,11 @@ class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerm
     _add_optional(locals(), value=Operand)
 
 
-class ScanOp(TT.Operation, name="scan", traits=[Pure, Speculatable, LayoutAnchor, MakesData]):
+class ScanOp(
+    TT.Operation,
+    name="scan",
+    traits=[Combines, Pure, Speculatable, LayoutAnchor, MakesData],
+):
     """`tt.scan %src0, %src1, ... {axis, reverse}`: each element combined with all before it along
     the axis (behind it, if `reverse`); the region combines what came first with the next.
     """

@@ -8,10 +8,11 @@ every iteration if they start equal and what they become is equal *given that th
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Pure, Speculatable, has
 from proton.dialect.walk import all_ops, defining_op
 from proton.passes import Pass, Upstream, register
-from proton.transforms.loops import body_of, end_of, is_inside
+from proton.transforms.loops import is_inside
 
 
 @register
@@ -30,9 +31,8 @@ class LoopAwareCSE(Pass):
 
 def _merge_equal(loop: Any) -> bool:
     """Replaces each carried value by an earlier one that always equals it."""
-    block = body_of(loop)
-    arguments = list(block.arguments)[1:]
-    initial, yielded = list(loop.operands)[3:], list(end_of(block).operands)
+    view = ForLoop(loop)
+    arguments, initial, yielded = view.iter_args, view.init_args, view.yielded
     merged = False
     for later in range(1, len(arguments)):
         for earlier in range(later):

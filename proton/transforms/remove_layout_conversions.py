@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.dialect.mlir import ir
+from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, defining_op
@@ -104,13 +105,11 @@ class _Preferences:
                 self.layouts[result] = layout
 
     def _for(self, op: Any) -> None:
-        block = op.regions[0].blocks[0]
-        carried = list(block.arguments)[1:]
-        initial = list(op.operands)[3:]
-        for argument, value in zip(carried, initial, strict=True):
+        loop = ForLoop(op)
+        block, carried, yielded = loop.body, loop.iter_args, loop.yielded
+        for argument, value in zip(carried, loop.init_args, strict=True):
             if is_tensor(argument.type) and (layout := self.of(value)) is not None:
                 self.layouts[argument] = layout
-        yielded = list(block.operations)[-1].operation.operands
         while True:
             self.block(block)
             changed = False
@@ -131,14 +130,13 @@ class _Preferences:
                 self.layouts[result] = self.layouts[argument]
 
     def _if(self, op: Any) -> None:
-        branches = []
-        for region in op.regions:
-            for block in region.blocks:
-                self.block(block)
-                branches.append(list(block.operations)[-1].operation.operands)
+        branch = If(op)
+        for block in branch.blocks:
+            self.block(block)
+        yielded = branch.yielded
         for number, result in enumerate(op.results):
             if is_tensor(result.type):
-                layouts = [self.of(values[number]) for values in branches]
+                layouts = [self.of(values[number]) for values in yielded]
                 known = [layout for layout in layouts if layout is not None]
                 self.layouts[result] = known[0] if known else layout_of(result.type)
 
@@ -192,10 +190,9 @@ class _Rewriter:
         elif op.name == "scf.if":
             for result in op.results:
                 self._retype(result)
-            for region in op.regions:
-                for block in region.blocks:
-                    self._block(block)
-                    self._ends_with(block, list(op.results))
+            for block in If(op).blocks:
+                self._block(block)
+                self._ends_with(block, list(op.results))
         elif op.name in ("tt.reduce", "tt.scan"):
             self._operands(op)
         elif op.regions:
@@ -253,19 +250,19 @@ class _Rewriter:
                 op.operands[number] = self.get(operand, layout)
 
     def _for(self, op: Any) -> None:
-        block = op.regions[0].blocks[0]
-        carried = list(block.arguments)[1:]
+        loop = ForLoop(op)
+        carried, initial = loop.iter_args, loop.init_args
         for argument, result in zip(carried, op.results, strict=True):
             self._retype(argument)
             self._retype(result)
-        for number, argument in enumerate(carried, 3):
+        for number, argument in enumerate(carried):
             if is_tensor(argument.type):
-                op.operands[number] = self.get(op.operands[number], layout_of(argument.type))
-        self._block(block)
-        self._ends_with(block, list(op.results))
+                loop.set_init_arg(number, self.get(initial[number], layout_of(argument.type)))
+        self._block(loop.body)
+        self._ends_with(loop.body, list(op.results))
 
     def _ends_with(self, block: Any, targets: list[Any]) -> None:
-        end = list(block.operations)[-1].operation
+        end = end_of(block)
         for number, target in enumerate(targets):
             if is_tensor(target.type):
                 end.operands[number] = self.get(end.operands[number], layout_of(target.type))

@@ -16,7 +16,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.dialect import ttg
 from proton.dialect.mlir import ir
-from proton.dialect.traits import Accesses, Condition, has
+from proton.dialect.traits import Accesses, Combines, Condition, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import MemDescType, is_tensor, layout_of, num_warps
 from proton.dialect.walk import before
@@ -258,7 +258,7 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
             elif has(op, Condition):
                 site.equal = _equal_registers(op.results[0], infos)
             found.append(site)
-            if op.name not in ("tt.reduce", "tt.scan"):
+            if not has(op, Combines):
                 for region in op.regions:
                     for inner in region.blocks:
                         visit(inner)
