@@ -20,6 +20,7 @@ from proton.dialect.linalg import copy_into
 from proton.dialect.mlir import arith, ir, memref, vector
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
+from proton.transforms.prefetch_next_turn import TILE_LOOP
 
 ROWS = {512: 8, 256: 4}  # of the register tile, by vector bits: 32 registers, or 16
 VECTORS = 2  # vectors in a row of the tile
@@ -52,6 +53,7 @@ def _lower(op: Any, vector_bits: int) -> None:
     result = _with_unit_stride(c)
     tile = _Tile(a, b, result, tile_rows, ir.VectorType.get([tile_columns], element))
     with index_loop(columns, tile_columns) as j, index_loop(rows, tile_rows) as i:
+        i.owner.owner.attributes[TILE_LOOP] = ir.UnitAttr.get()
         tile.emit(i, j, depth)
     if result is not c:
         copy_into(result, c)
