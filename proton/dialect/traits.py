@@ -271,6 +271,18 @@ class View(Trait):
     upstream = _ops("memref", "cast reinterpret_cast subview")
 
 
+class Recomputed(Trait):
+    """On buffers: costs next to nothing, has no effect and touches no memory, so it may be computed
+    anew anywhere. Arithmetic on scalars, addresses, views."""
+
+    upstream = (
+        *("arith.", "builtin.unrealized_conversion_cast", "memref.get_global", "ub.poison"),
+        *View.upstream,
+        *_ops("llvm", "extractvalue getelementptr insertvalue inttoptr ptrtoint"),
+        *_ops("llvm.mlir", "constant poison zero"),
+    )
+
+
 class NoInstruction(Trait):
     """Costs nothing worth a clock read of its own, where the work is loops over buffers."""
 

@@ -55,19 +55,6 @@ def defining_op(value: Any) -> Any:
     return value.owner.operation if isinstance(value, ir.OpResult) else None
 
 
-_FREE = frozenset(
-    "builtin.unrealized_conversion_cast llvm.extractvalue llvm.getelementptr llvm.insertvalue "
-    "llvm.inttoptr llvm.mlir.constant llvm.mlir.poison llvm.mlir.zero llvm.ptrtoint memref.cast "
-    "memref.get_global memref.reinterpret_cast memref.subview ub.poison".split()
-)
-
-
-def is_free(op: Any) -> bool:
-    """Whether an op on buffers costs next to nothing, has no effect and touches no memory, so
-    that it may be computed anew anywhere: arithmetic on scalars, addresses, views."""
-    return op.name in _FREE or (op.name.startswith("arith.") and not op.regions)
-
-
 def functions(module: Any) -> list[Any]:
     """The functions of a module that have a body: kernels, and what they call."""
     return [

@@ -20,7 +20,9 @@ from typing import Any, ClassVar
 
 from proton.dialect.emit import constant, loop
 from proton.dialect.mlir import arith, ir
-from proton.dialect.walk import before, defining_op, is_free, kernel_functions, ops_named
+from proton.dialect.regions import ForLoop
+from proton.dialect.traits import Recomputed, has
+from proton.dialect.walk import before, defining_op, kernel_functions, ops_named
 from proton.passes import Pass, register
 
 TILE_LOOP = "proton.tile_loop"  # on a loop each turn of which computes a register tile
@@ -52,14 +54,14 @@ class _Turn:
 
     @property
     def block(self) -> Any:
-        return self.loop.regions[0].blocks[0]
+        return ForLoop(self.loop).body
 
     def prefetch(self) -> None:
         works = self._works()
         views = [view for view in self._views() if works and self._is_known(view)]
         if not views:
             return
-        variable, (_, end, step) = self.block.arguments[0], list(self.loop.operands)[:3]
+        variable, (_, end, step) = self.block.arguments[0], ForLoop(self.loop).bounds
         with ir.InsertionPoint.at_block_begin(self.block), self.loop.location:
             nexts = [self._later(view) for view in views]
             goes_on = arith.CmpIOp(
@@ -121,7 +123,7 @@ class _Turn:
                     changes = True
                     pending += self._yielded(value)
             elif self._is_inside(op):
-                if not is_free(op):
+                if not has(op, Recomputed):
                     return False
                 pending += op.operands
         return changes
@@ -129,8 +131,7 @@ class _Turn:
     def _yielded(self, argument: Any) -> list[Any]:
         """What a turn gives to the next for an argument of its block, but the loop's variable."""
         number = ir.BlockArgument(argument).arg_number
-        end = list(self.block.operations)[-1].operation
-        return [end.operands[number - 1]] if number else []
+        return [ForLoop(self.loop).yielded[number - 1]] if number else []
 
     def _later(self, value: Any) -> Any:
         """A value as the next turn has it, computed anew."""
@@ -140,7 +141,7 @@ class _Turn:
                 self.later[value] = (
                     self._now(given[0])
                     if given
-                    else arith.AddIOp(value, self.loop.operands[2]).result
+                    else arith.AddIOp(value, ForLoop(self.loop).bounds[2]).result
                 )
             else:
                 self.later[value] = self._copied(value, self._later)
@@ -195,11 +196,9 @@ def _prefetch_by_tiles(view: Any, tile_loop: Any, goes_on: Any) -> None:
     outer = tile_loop.parent.operation
     index = ir.IndexType.get()
     counts = [_turns(op) for op in (outer, tile_loop)]
-    with ir.InsertionPoint.at_block_begin(tile_loop.regions[0].blocks[0]), tile_loop.location:
-        numbers = [
-            arith.DivUIOp(op.regions[0].blocks[0].arguments[0], op.operands[2]).result
-            for op in (outer, tile_loop)
-        ]
+    loops = ForLoop(outer), ForLoop(tile_loop)
+    with ir.InsertionPoint.at_block_begin(loops[1].body), tile_loop.location:
+        numbers = [arith.DivUIOp(of.induction_var, of.bounds[2]).result for of in loops]
         before_row = arith.MulIOp(numbers[0], constant(counts[1], index)).result
         share = arith.AddIOp(before_row, numbers[1]).result
         _prefetch_share(view, share, math.prod(counts), goes_on)
@@ -208,7 +207,7 @@ def _prefetch_by_tiles(view: Any, tile_loop: Any, goes_on: Any) -> None:
 def _turns(op: Any) -> int:
     """How often a loop of constant bounds runs."""
     lower, upper, step = (
-        defining_op(v).attributes["value"].value for v in list(op.operands)[:3]
+        defining_op(v).attributes["value"].value for v in ForLoop(op).bounds
     )
     return -(-(upper - lower) // step)
 
