@@ -42,8 +42,7 @@ print("done", flush=True)
 def specimens() -> dict[str, tuple[Any, tuple[Any, ...], dict[str, int]]]:
     """Kernel by name, with arguments to compile it for."""
     m, v = np.zeros((1024, 1024), np.float32), np.zeros(1024, np.float32)
-    blocks = {f"BLOCK_{axis}": getattr(matmul, f"BLOCK_{axis}") for axis in "MNK"}
-    blocks["GROUP_M"] = matmul.GROUP_M
+    blocks = matmul.configuration(m, m)
     strides = (1024, 1) * 3
     rows = (1024, 1024, 16)  # rows, columns, share
     norm = (m, v, v, m, v, v, 1024, *rows, 1e-5)

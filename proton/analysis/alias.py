@@ -7,16 +7,15 @@ that is loaded from memory or made from an integer may point anywhere: `UNKNOWN`
 from dataclasses import dataclass
 from typing import Any
 
+from proton.analysis.dataflow import ForwardDataflow
+from proton.dialect import traits
 from proton.dialect.mlir import ir
+from proton.dialect.regions import Branch
+from proton.dialect.traits import has
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.walk import all_ops, defining_op
 
 UNKNOWN = -1
-_PASS_THROUGH = frozenset(
-    "tt.addptr tt.splat tt.unsplat tt.broadcast tt.expand_dims tt.trans tt.reshape tt.bitcast "
-    "tt.join tt.split arith.select".split()
-)
-_WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
 
 
 @dataclass(frozen=True)
@@ -33,65 +32,43 @@ def kernel_accesses(function: Any) -> Accesses:
     read: set[int] = set()
     written: set[int] = set()
     for op in all_ops(function):
-        if op.name in _WRITES:
-            written |= roots.of(op.operands[0])
-        if op.name == "tt.load" or op.name in _WRITES - {"tt.store"}:
-            read |= roots.of(op.operands[0])
+        if has(op, traits.Accesses):
+            if has(op, traits.Writes):
+                written |= roots.of(op.operands[0])
+            if op.results:
+                read |= roots.of(op.operands[0])
     return Accesses(frozenset(read), frozenset(written))
 
 
-class Roots:
-    """Follows the pointers of a kernel in `tt` IR back to its arguments."""
+class Roots(ForwardDataflow[None]):
+    """Follows the pointers of a kernel in `tt` IR from its arguments on."""
 
     def __init__(self, function: Any) -> None:
-        self.entry = function.regions[0].blocks[0]
+        entry = function.regions[0].blocks[0]
+        self.known: dict[Any, frozenset[int]] = {
+            argument: frozenset([number]) for number, argument in enumerate(entry.arguments)
+        }
+        self.block(entry, None)
 
     def of(self, value: Any) -> frozenset[int]:
-        """The arguments that a pointer may point into: those at the ends of all ways back."""
-        seen, pending, found = {value}, [value], set()
-        while pending:
-            step = self._step(pending.pop())
-            if isinstance(step, int):
-                found.add(step)
-                continue
-            for source in step:
-                if source not in seen:
-                    seen.add(source)
-                    pending.append(source)
-        return frozenset(found)
+        """The arguments that a pointer may point into."""
+        return self.known.get(value, frozenset([UNKNOWN]))
 
-    def _step(self, value: Any) -> int | list[Any]:
-        """One step back: an argument's number (or UNKNOWN), or what the pointer may come from."""
-        op = defining_op(value)
-        if op is None:
-            return self._argument(value)
-        if op.name in _PASS_THROUGH:
-            return [v for v in op.operands if is_pointer_like(v.type)]
-        if op.name in ("scf.for", "scf.while", "scf.if"):
-            return self._sources(op, value.result_number)
-        return UNKNOWN
+    def transfer(self, op: Any, state: None) -> None:
+        if has(op, traits.PassesPointers):
+            found = [self.of(value) for value in op.operands if is_pointer_like(value.type)]
+            for result in op.results:
+                if is_pointer_like(result.type):
+                    self.known[result] = frozenset().union(*found)
 
-    def _argument(self, value: Any) -> int | list[Any]:
-        block = value.owner
-        if block == self.entry:
-            return int(value.arg_number)
-        op = block.owner.operation
-        if op.name == "scf.for":
-            return self._sources(op, value.arg_number - 1)
-        if op.name == "scf.while":
-            return self._sources(op, value.arg_number)
-        return UNKNOWN
-
-    def _sources(self, op: Any, position: int) -> list[Any]:
-        """What flows into a carried value or a result of a structured op."""
-        ends = [list(region.blocks[0].operations)[-1].operation for region in op.regions]
-        if op.name == "scf.if":
-            return [end.operands[position] for end in ends]
-        if op.name == "scf.for":
-            return [op.operands[3 + position], ends[0].operands[position]]
-        # What a while forwards may be reordered: take every pointer that enters it.
-        values = [*op.operands, *list(ends[0].operands)[1:], *ends[1].operands]
-        return [v for v in values if is_pointer_like(v.type)]
+    def flow(self, branch: Branch) -> bool:
+        is_new = False
+        for source, target in zip(branch.passed, branch.received, strict=True):
+            if is_pointer_like(source.type):
+                known = self.known.get(target, frozenset())
+                if not self.of(source) <= known:
+                    self.known[target], is_new = known | self.of(source), True
+        return is_new
 
 
 def pointer_argument(value: Any, entry: Any) -> int:

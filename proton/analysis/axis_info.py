@@ -21,8 +21,11 @@ from math import gcd, prod
 from typing import Any
 
 from proton.analysis.call_graph import call_graph, callee_name, function_name
+from proton.analysis.dataflow import ForwardDataflow
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import ir
+from proton.dialect.regions import Branch, ForLoop
+from proton.dialect.traits import Combines, KeepsSign, NonNegative, has
 from proton.dialect.tt import is_pointer_like, pointee_of
 from proton.dialect.walk import defining_op
 
@@ -69,7 +72,7 @@ def unknown(value: Any) -> AxisInfo:
     return AxisInfo(ones, ones, ones)
 
 
-class AxisInfos:
+class AxisInfos(ForwardDataflow[None]):
     """The analysis of a module: `infos[value]`."""
 
     def __init__(self, module: Any) -> None:
@@ -92,23 +95,32 @@ class AxisInfos:
                 multiple = ir.IntegerAttr(hints[number]["tt.divisibility"]).value
                 info = AxisInfo(info.contiguity, (_power(multiple),), info.constancy)
             self._infos[argument] = info
-        self._block(block)
+        self.block(block, None)
 
-    def _block(self, block: Any) -> None:
-        for op in block.operations:
-            self._visit(op.operation)
-
-    def _visit(self, op: Any) -> None:
+    def enter(self, op: Any) -> None:
         if op.name == "scf.for":
-            self._for(op)
-        elif op.name == "scf.if":
-            self._if(op)
-        elif op.name == "func.call":
+            loop = ForLoop(op)
+            lower, _, step = loop.bounds
+            multiple = gcd(self[lower].divisibility[0], self[step].divisibility[0])
+            self._infos[loop.induction_var] = AxisInfo((1,), (multiple,), (1,))
+
+    def flow(self, branch: Branch) -> bool:
+        """What holds for all values that a block argument or a result may be."""
+        is_new = False
+        for source, target in zip(branch.passed, branch.received, strict=True):
+            known, info = self._infos.get(target), self[source]
+            joined = info if known is None else known.join(info)
+            if joined != known:
+                self._infos[target], is_new = joined, True
+        return is_new
+
+    def transfer(self, op: Any, state: None) -> None:
+        if op.name == "func.call":
             self._call(op)
-        elif op.regions and op.name not in ("tt.reduce", "tt.scan"):
-            for region in op.regions:  # a loop of another kind: nothing is known of what it carries
+        elif op.regions and not has(op, Combines):  # of control flow that nobody knows
+            for region in op.regions:
                 for block in region.blocks:
-                    self._block(block)
+                    self.block(block, None)
         elif op.results:
             rule = _RULES.get(op.name)
             info = rule(op, self) if rule is not None else self._elementwise(op)
@@ -126,35 +138,6 @@ class AxisInfos:
             constancy = _gcds(constancy, info.constancy)
         ones = (1,) * len(constancy)
         return AxisInfo(ones, ones, constancy)
-
-    def _for(self, op: Any) -> None:
-        lower, _, step, *initial = op.operands
-        variable, *carried = op.regions[0].blocks[0].arguments
-        multiple = gcd(self[lower].divisibility[0], self[step].divisibility[0])
-        self._infos[variable] = AxisInfo((1,), (multiple,), (1,))
-        infos = [self[value] for value in initial]
-        block = op.regions[0].blocks[0]
-        while True:
-            for argument, info in zip(carried, infos, strict=True):
-                self._infos[argument] = info
-            self._block(block)
-            yielded = list(block.operations)[-1].operation.operands
-            joined = [i.join(self[y]) for i, y in zip(infos, yielded, strict=True)]
-            if joined == infos:
-                break
-            infos = joined
-        for result, info in zip(op.results, infos, strict=True):
-            self._infos[result] = info
-
-    def _if(self, op: Any) -> None:
-        branches = []
-        for region in op.regions:
-            for block in region.blocks:
-                self._block(block)
-                branches.append(list(block.operations)[-1].operation.operands)
-        for number, result in enumerate(op.results):
-            infos = [self[values[number]] for values in branches]
-            self._infos[result] = infos[0].join(infos[1])
 
     def _call(self, op: Any) -> None:
         infos = [self[value] for value in op.operands]
@@ -476,12 +459,6 @@ _RULES: dict[str, Callable[[Any, AxisInfos], AxisInfo | None]] = {
 }
 
 
-# Sums and products of these are not negative either: index arithmetic does not overflow.
-_KEEP_SIGN = frozenset(
-    "arith.addi arith.muli arith.divsi arith.remsi arith.minsi arith.extsi tt.splat "
-    "tt.expand_dims tt.broadcast tt.reshape tt.trans ttg.convert_layout arith.andi".split()
-)
-_NON_NEGATIVE = frozenset("tt.get_program_id tt.get_num_programs arith.extui".split())
 
 
 def is_non_negative(value: Any) -> bool:
@@ -498,8 +475,8 @@ def is_non_negative(value: Any) -> bool:
         return _integer(op, "start") >= 0
     if op.name == "arith.maxsi":
         return any(map(is_non_negative, op.operands))
-    return op.name in _NON_NEGATIVE or (
-        op.name in _KEEP_SIGN and all(map(is_non_negative, op.operands))
+    return has(op, NonNegative) or (
+        has(op, KeepsSign) and all(map(is_non_negative, op.operands))
     )
 
 

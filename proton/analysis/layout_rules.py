@@ -8,38 +8,9 @@ from typing import Any
 
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import ir
+from proton.dialect.traits import Elementwise, TileSource, has
 from proton.dialect.ttg import is_tensor
 from proton.layout import LinearLayout, shapes
-
-# Ops that do the same to each element, besides arith and math.
-_ELEMENTWISE = frozenset(
-    "tt.addptr tt.bitcast tt.int_to_ptr tt.ptr_to_int tt.fp_to_fp tt.mulhiui tt.precise_sqrt "
-    "tt.precise_divf tt.extern_elementwise".split()
-)
-# Elementwise ops that cost next to nothing: addresses and masks are made of them.
-_CHEAP_ARITH = frozenset(
-    "addi subi muli andi ori xori shli shrui shrsi cmpi extsi extui trunci index_cast select "
-    "minsi maxsi minui maxui divsi divui remsi remui constant bitcast".split()
-)
-SOURCES = frozenset({"arith.constant", "tt.make_range", "tt.splat"})
-SHAPE_OPS = frozenset("tt.expand_dims tt.broadcast tt.reshape tt.trans".split())
-
-
-def is_elementwise(op: Any) -> bool:
-    """Whether operands and results, those that are tensors, have one layout."""
-    dialect = op.name.partition(".")[0]
-    return op.name in _ELEMENTWISE or (dialect in ("arith", "math") and op.name != "arith.constant")
-
-
-def is_cheap(op: Any) -> bool:
-    """Whether computing an op's result again costs less than moving it."""
-    dialect, _, name = op.name.partition(".")
-    return (
-        op.name in SOURCES
-        or op.name in SHAPE_OPS
-        or (dialect == "arith" and name in _CHEAP_ARITH)
-        or op.name in ("tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int")
-    )
 
 
 def _axis(op: Any) -> int:
@@ -52,7 +23,7 @@ def _order(op: Any) -> tuple[int, ...]:
 
 def result_layout(op: Any, source: LinearLayout) -> LinearLayout | None:
     """The layout of the op's results, if its tensor operands have `source`."""
-    if is_elementwise(op):
+    if has(op, Elementwise):
         return source
     match op.name:
         case "tt.expand_dims":
@@ -72,11 +43,11 @@ def result_layout(op: Any, source: LinearLayout) -> LinearLayout | None:
 
 def operand_layouts(op: Any, result: LinearLayout) -> list[LinearLayout] | None:
     """The layouts of the op's tensor operands that give its results the layout `result`."""
-    if is_elementwise(op):
+    if has(op, Elementwise):
         return [result for operand in op.operands if is_tensor(operand.type)]
+    if has(op, TileSource):
+        return []
     match op.name:
-        case "arith.constant" | "tt.make_range" | "tt.splat":
-            return []
         case "tt.expand_dims":
             return [shapes.expand_dims_source(result, _axis(op))]
         case "tt.broadcast":

@@ -12,13 +12,14 @@ from typing import Any
 
 from proton.analysis.allocation import Allocation
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
+from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.shared_alias import Aliases, shared_aliases
+from proton.dialect.traits import Barrier, has
 from proton.dialect.ttg import MemDescType
 
 Interval = tuple[int, int]  # bytes [start, end) of the function's shared memory
 Intervals = frozenset[Interval]
 _NONE: Intervals = frozenset()
-BARRIERS = ("ttg.barrier", "tt.debug_barrier")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> li
     return needed
 
 
-class _Dataflow:
+class _Dataflow(ForwardDataflow[State]):
     """The state through one function."""
 
     def __init__(
@@ -79,23 +80,13 @@ class _Dataflow:
         self.first_reads: set[Interval] = set()
         self.first_writes: set[Interval] = set()
 
-    def block(self, block: Any, state: State) -> State:
-        for view in block.operations:
-            state = self._op(view.operation, state)
-        return state
+    def join(self, left: State, right: State) -> State:
+        return left.join(right)
 
-    def _op(self, op: Any, state: State) -> State:
-        match op.name:
-            case "scf.for":
-                return self._loop([op.regions[0].blocks[0]], state)
-            case "scf.while":
-                return self._loop([region.blocks[0] for region in op.regions], state)
-            case "scf.if":
-                ends = [self.block(b, state) for r in op.regions for b in r.blocks]
-                return ends[0].join(ends[1] if len(ends) > 1 else state)
-            case "func.call":
-                return self._call(op, state)
-        if op.name in BARRIERS:
+    def transfer(self, op: Any, state: State) -> State:
+        if op.name == "func.call":
+            return self._call(op, state)
+        if has(op, Barrier):
             return State()
         reads, writes = self._touched(op)
         if not reads and not writes:
@@ -104,20 +95,6 @@ class _Dataflow:
         if op.name == "ttg.local_alloc" or not writes:  # no barrier inside
             return replace(state, reads=state.reads | reads, writes=state.writes | writes)
         return State(reads=writes)  # written, met, and now being read
-
-    def _loop(self, blocks: list[Any], state: State) -> State:
-        """The blocks run one after the other; the last goes back to the first, which may leave."""
-        start = state
-        while True:
-            ends, now = [], start
-            for block in blocks:
-                now = self.block(block, now)
-                ends.append(now)
-            again = start.join(now)
-            if again == start:
-                # A `for` may not run at all; a `while` leaves after its condition's block.
-                return start if len(blocks) == 1 else ends[0]
-            start = again
 
     def _touched(self, op: Any) -> tuple[Intervals, Intervals]:
         """(reads, writes) of an op's own: buffers among its operands, and its scratch memory."""

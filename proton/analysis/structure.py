@@ -21,6 +21,7 @@ from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import ir
+from proton.dialect.regions import ForLoop
 from proton.dialect.tt import is_pointer_like
 
 
@@ -104,12 +105,10 @@ class StructureAnalysis:
 
     def _analyse_loop(self, op: Any) -> None:
         """Assumes that all candidates keep their structure, drops those that do not, repeats."""
-        body = op.regions[0].blocks[0]
-        arguments = list(body.arguments)[1:]
-        initial = list(op.operands)[3:]
-        yielded = list(list(body.operations)[-1].operands)
+        loop = ForLoop(op)
+        body, arguments, yielded = loop.body, loop.iter_args, loop.yielded
         candidates: dict[int, Structure] = {}
-        for position, value in enumerate(initial):
+        for position, value in enumerate(loop.init_args):
             if shape_of(value) and (structure := self.structure(value)) is not None:
                 candidates[position] = structure
         known = dict(self.loop_values)

@@ -22,7 +22,8 @@ from proton.passes import Pass, register
 _MOVES = frozenset(
     "arith.select builtin.unrealized_conversion_cast llvm.load llvm.store memref.alloca "
     "memref.cast memref.collapse_shape memref.expand_shape memref.load memref.reinterpret_cast "
-    "memref.store memref.subview scf.condition scf.for scf.if scf.while scf.yield".split()
+    "memref.prefetch memref.store memref.subview scf.condition scf.for scf.if scf.while "
+    "scf.yield".split()
 )
 
 

@@ -17,9 +17,11 @@ from typing import Any, ClassVar
 
 from proton.dialect.emit import constant, index_loop
 from proton.dialect.linalg import copy_into
-from proton.dialect.mlir import arith, ir, memref, vector
+from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
+from proton.dialect.mlir import arith, ir, llvm, memref, vector
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
+from proton.transforms.prefetch_next_turn import TILE_LOOP
 
 ROWS = {512: 8, 256: 4}  # of the register tile, by vector bits: 32 registers, or 16
 VECTORS = 2  # vectors in a row of the tile
@@ -52,6 +54,7 @@ def _lower(op: Any, vector_bits: int) -> None:
     result = _with_unit_stride(c)
     tile = _Tile(a, b, result, tile_rows, ir.VectorType.get([tile_columns], element))
     with index_loop(columns, tile_columns) as j, index_loop(rows, tile_rows) as i:
+        i.owner.owner.attributes[TILE_LOOP] = ir.UnitAttr.get()
         tile.emit(i, j, depth)
     if result is not c:
         copy_into(result, c)
@@ -83,6 +86,7 @@ class _Tile:
         """One tile of the result, at (i, j)."""
         places = [self._row(i, r) for r in range(self.rows)]
         initial = [vector.LoadOp(self.type, self.c, [place, j]).result for place in places]
+        rows = self._rows_of_a(places)
         bounds = [constant(bound, ir.IndexType.get()) for bound in (0, depth, 1)]
         loop = ir.Operation.create(
             "scf.for", results=[self.type] * self.rows, operands=[*bounds, *initial], regions=1
@@ -95,12 +99,35 @@ class _Tile:
         with ir.InsertionPoint(block):
             line = vector.LoadOp(self.type, self.b, [k, j]).result
             sums = [
-                self._multiply_add(memref.LoadOp(self.a, [place, k]).result, line, total)
-                for place, total in zip(places, accumulators, strict=True)
+                self._multiply_add(self._factor(row, k), line, total)
+                for row, total in zip(rows, accumulators, strict=True)
             ]
             ir.Operation.create("scf.yield", operands=sums)
         for place, total in zip(places, loop.results, strict=True):
             vector.StoreOp(total, self.c, [place, j])
+
+    def _rows_of_a(self, places: list[Any]) -> list[Any]:
+        """The tile's rows of the left factor: their indices, or where their distance is not
+        known their addresses, by way of an empty instruction. LLVM would compute some from others
+        in each turn of the loop, to save registers, though there are enough."""
+        strides, _ = self.a.type.get_strides_and_offset()
+        if strides[0] != DYNAMIC or strides[1] != 1:
+            return places
+        i64, rows = ir.IntegerType.get_signless(64), []
+        address, stride = taken_apart(self.a)
+        for place in places:
+            offset = arith.IndexCastOp(i64, arith.MulIOp(place, stride).result).result
+            row = element_pointer(address, offset, self.a.type.element_type)
+            rows.append(llvm.InlineAsmOp(row.type, [row], "", "=r,0").res)
+        return rows
+
+    def _factor(self, row: Any, k: Any) -> Any:
+        """An element of the left factor, in a row at an index or an address."""
+        if isinstance(row.type, ir.IndexType):
+            return memref.LoadOp(self.a, [row, k]).result
+        element = self.a.type.element_type
+        offset = arith.IndexCastOp(ir.IntegerType.get_signless(64), k).result
+        return llvm.LoadOp(element, element_pointer(row, offset, element)).result
 
     def _row(self, i: Any, r: int) -> Any:
         return arith.AddIOp(i, constant(r, ir.IndexType.get())).result

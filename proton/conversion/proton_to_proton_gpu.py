@@ -17,19 +17,15 @@ from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect import proton_gpu as pg
 from proton.dialect.mlir import arith, ir
 from proton.dialect.proton import RECORDS
+from proton.dialect.regions import end_of
+from proton.dialect.traits import NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
 from proton.transforms.number_iterations import iteration_number, iteration_of, payload_of
-from proton.transforms.place_records import SCOPES_ATTRIBUTE, TILE_INDICES
+from proton.transforms.place_records import SCOPES_ATTRIBUTE
 
 TABLE_ATTRIBUTE = "proton.table"
-# Ops that cost nothing worth a clock read of its own: they leave edges adjacent.
-_FREE_PREFIXES = ("arith.", "index.", "llvm.mlir.", "proton", "builtin.")
-_FREE = frozenset(
-    "llvm.getelementptr llvm.insertvalue memref.cast memref.reinterpret_cast memref.subview "
-    "memref.alloc memref.alloca memref.get_global".split()
-)
 
 
 class Strategy:
@@ -205,7 +201,7 @@ class _Instrumenter:
             self.segment = op(pg.SegmentType.get()).result
         self._walk(entry, None)
         if is_kernel:
-            terminator = list(entry.operations)[-1]
+            terminator = end_of(entry)
             with before(terminator):
                 pg.FinalizeOp(self.segment)
 
@@ -280,11 +276,11 @@ class _Instrumenter:
 
 
 def _is_free(op: Any) -> bool:
-    if op.name in TILE_INDICES:
+    if has(op, TileIndex):
         return True
     if any(isinstance(result.type, ir.RankedTensorType) for result in op.results):
         return False
-    return op.name in _FREE or op.name.startswith(_FREE_PREFIXES)
+    return has(op, NoInstruction)
 
 
 def _no_iteration() -> Any:

@@ -8,9 +8,10 @@ element. Which of the two is decided at run time, per access:
     %m = scf.if %whole -> memref<...> { in place } else { buffer, filled with `other` }
 
 A load is in place only if the kernel writes no memory that it may read (`disjoint`, checked by
-the launcher, and the argument is not written). An operand of a matmul is always copied: that
-is its packing. A store is in place always: the elementwise op that computes the value, or one
-that copies it, writes to the destination.
+the launcher, and the argument is not written). The right factor of a matmul is always copied,
+that is its packing; the left one, of which a tile reads a few rows one element after another,
+where its rows are not contiguous. A store is in place always: the elementwise op that computes
+the value, or one that copies it, writes to the destination.
 """
 
 from collections.abc import Callable
@@ -161,6 +162,10 @@ class _Access:
         strides = [_constant_of(s) for s in self.strides]
         return all(s != 1 for s in strides[:-1]) or all(size == 1 for size in self.shape[1:])
 
+    def has_contiguous_rows(self) -> bool:
+        """Whether a product can read the block, as its left factor, a cache line after another."""
+        return _constant_of(self.strides[-1]) == 1
+
     def in_place(self) -> Any:
         """The memory itself as a memref."""
         strides = [1 if _constant_of(stride) == 1 else stride for stride in self.strides]
@@ -232,10 +237,11 @@ class _Lowering:
         value, other = op.results[0], op.opview.other
         access = _Access(op, shape_of(value), element_of(value))
         products = [user for user in users(value) if user.name == "linalg.matmul"]
-        if self._only_read(access.base) and access.is_row_major() and not products:
+        is_right = any(product.operands[1] == value for product in products)
+        suits = access.has_contiguous_rows() if products else access.is_row_major()
+        if self._only_read(access.base) and suits and not is_right:
             memory = self._view_or_buffer(access, other)
         else:
-            is_right = any(product.operands[1] == value for product in products)
             buffer = allocate_right_factor(access) if is_right else allocate(access)
             memory = self._copy(access, other, buffer)
         replace(op, [to_tensor(memory)])

@@ -17,6 +17,7 @@ from proton.conversion.triton_scan_to_loops import lower_gather, lower_histogram
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
 from proton.dialect.mlir import arith, ir, tensor
+from proton.dialect.traits import CopiedIndex, has
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
 
@@ -265,12 +266,6 @@ RULES: dict[str, Callable[[Any], None]] = {
 
 # Cheap producers
 
-_CHEAP = frozenset(
-    "tt.make_range tt.splat tt.expand_dims tt.broadcast arith.constant arith.addi arith.subi "
-    "arith.muli arith.cmpi arith.andi arith.ori arith.xori arith.extsi arith.extui "
-    "arith.trunci".split()
-)
-
 
 def _copy_cheap_producers(module: Any) -> None:
     """Gives each user of an index-like tensor its own copy of what makes it."""
@@ -278,7 +273,7 @@ def _copy_cheap_producers(module: Any) -> None:
     ops = all_ops(module)
     for op in ops:
         is_tensor = len(op.results) == 1 and bool(shape_of(op.results[0]))
-        if is_tensor and op.name in _CHEAP:
+        if is_tensor and has(op, CopiedIndex):
             sources = [value for value in op.operands if shape_of(value)]
             if all(value in cheap for value in sources):
                 cheap.add(op.results[0])

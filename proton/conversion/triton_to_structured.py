@@ -13,6 +13,7 @@ from proton.analysis.structure import Box, Structure, StructureAnalysis
 from proton.dialect import tt, tts
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import arith, ir
+from proton.dialect.regions import ForLoop, end_of
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -56,8 +57,8 @@ class TritonToStructured(Pass):
                     _LoopPlan(
                         loop,
                         positions,
-                        [analysis.structure(list(loop.operands)[3 + p]) for p in positions],
-                        [analysis.structure(_yielded(loop)[p]) for p in positions],
+                        [analysis.structure(ForLoop(loop).init_args[p]) for p in positions],
+                        [analysis.structure(ForLoop(loop).yielded[p]) for p in positions],
                     )
                     for loop, positions in _outer_first(analysis, function)
                     if positions
@@ -76,10 +77,6 @@ def _outer_first(analysis: StructureAnalysis, function: Any) -> list[tuple[Any, 
     loops = ops_named(function, "scf.for")
     keys = [loop.regions[0].blocks[0].arguments[0] for loop in loops]
     return [analysis.loops[key] for key in keys if key in analysis.loops]
-
-
-def _yielded(loop: Any) -> list[Any]:
-    return list(list(loop.regions[0].blocks[0].operations)[-1].operands)
 
 
 def _plan(analysis: StructureAnalysis, function: Any) -> list[_Access]:
@@ -123,28 +120,23 @@ def _rewrite_head(plan: _LoopPlan, substitutes: dict[Any, Any]) -> Any:
     """A new `scf.for` that carries scalars in place of the structured tensors; its body, which
     still yields the tensors."""
     loop, positions, initials = plan.loop, plan.positions, plan.initials
-    old_block = loop.regions[0].blocks[0]
-    operands = list(loop.operands)
+    old = ForLoop(loop)
+    old_block, init_args = old.body, old.init_args
     with before(loop):
         for position, structure in zip(positions, initials, strict=True):
-            operands[3 + position] = Materializer(substitutes)(structure.scalar)
-        types = [value.type for value in operands[3:]]
-        new = ir.Operation.create("scf.for", results=types, operands=operands, regions=1)
-        for named in loop.attributes:
-            new.attributes[named] = loop.attributes[named]
-    block_types = [operands[0].type, *types]
-    block = ir.Block.create_at_start(
-        new.regions[0], block_types, [argument.location for argument in old_block.arguments]
-    )
+            init_args[position] = Materializer(substitutes)(structure.scalar)
+        locations = [argument.location for argument in old_block.arguments]
+        new_loop = ForLoop.create(old.bounds, init_args, loop.attributes, locations)
+    new, block = new_loop.op, new_loop.body
     for op in list(old_block.operations):
         block.append(op.operation)
     structures = dict(zip(positions, initials, strict=True))
-    for place, (old, fresh) in enumerate(zip(old_block.arguments, block.arguments, strict=True)):
+    for place, (was, fresh) in enumerate(zip(old_block.arguments, block.arguments, strict=True)):
         with ir.InsertionPoint.at_block_begin(block), loop.location:
-            _substitute(old, fresh, structures.get(place - 1), substitutes)
-    for place, (old, fresh) in enumerate(zip(loop.results, new.results, strict=True)):
+            _substitute(was, fresh, structures.get(place - 1), substitutes)
+    for place, (was, fresh) in enumerate(zip(loop.results, new.results, strict=True)):
         with before(loop):
-            _substitute(old, fresh, structures.get(place), substitutes)
+            _substitute(was, fresh, structures.get(place), substitutes)
     loop.erase()
     return block
 
@@ -165,7 +157,7 @@ def _substitute(
 
 def _rewrite_end(plan: _LoopPlan, body: Any, substitutes: dict[Any, Any]) -> None:
     """Makes a rewritten loop yield the scalars."""
-    terminator = list(body.operations)[-1].operation
+    terminator = end_of(body)
     with before(terminator):
         for position, structure in zip(plan.positions, plan.yields, strict=True):
             terminator.operands[position] = Materializer(substitutes)(structure.scalar)

@@ -5,6 +5,7 @@ from typing import Any
 
 from proton.dialect.diagnostics import check_choice, reject
 from proton.dialect.mlir import ext, ir
+from proton.dialect.traits import Records
 
 Operand = ext.Operand
 PHASES = ("start", "end")
@@ -29,7 +30,7 @@ def _verify_payload(op: Any) -> bool:
     return not wrong or reject(op, f"kinds must be of {PAYLOAD_KINDS}, got {wrong[0]}")
 
 
-class RecordOp(Proton.Operation, name="record"):
+class RecordOp(Proton.Operation, name="record", traits=[Records]):
     """One edge of a scope: `proton.record {scope = "load", phase = "start"} %payload, %when?`.
 
     Payload is i64; `names` and `kinds` ("int", or "float" for the bits of an f64) have one
@@ -53,7 +54,7 @@ class RecordOp(Proton.Operation, name="record"):
         return _verify_payload(op)
 
 
-class MarkOp(Proton.Operation, name="mark"):
+class MarkOp(Proton.Operation, name="mark", traits=[Records]):
     """An instant: `proton.mark {mark = "done"} %payload, %when?`, both as in a record."""
 
     payload: Sequence[Operand[ir.IntegerType[64]]]
@@ -65,7 +66,7 @@ class MarkOp(Proton.Operation, name="mark"):
     verify_invariants = staticmethod(_verify_payload)
 
 
-class EventOp(Proton.Operation, name="event"):
+class EventOp(Proton.Operation, name="event", traits=[Records]):
     """One edge of an event: `proton.event {event = "tile", phase = "start"}`.
 
     An event may start and end in different blocks, functions and warps; who reads the records

@@ -8,6 +8,7 @@ from typing import Any
 
 from proton.dialect.diagnostics import reject
 from proton.dialect.mlir import ext, ir
+from proton.dialect.traits import Records
 from proton.trace.wire import MAX_SCOPE_ID
 
 Operand, Result = ext.Operand, ext.Result
@@ -21,25 +22,25 @@ class SegmentType(ProtonGPU.Type, name="segment"):
     """The place where a unit's records go, with the count of records so far."""
 
 
-class InitOp(ProtonGPU.Operation, name="init"):
+class InitOp(ProtonGPU.Operation, name="init", traits=[Records]):
     """`proton_gpu.init`: writes the header of this program's block; gives its segment."""
 
     result: Result[SegmentType]
 
 
-class AttachOp(ProtonGPU.Operation, name="attach"):
+class AttachOp(ProtonGPU.Operation, name="attach", traits=[Records]):
     """`proton_gpu.attach`: in a function that a kernel calls, the segment of its caller."""
 
     result: Result[SegmentType]
 
 
-class FinalizeOp(ProtonGPU.Operation, name="finalize"):
+class FinalizeOp(ProtonGPU.Operation, name="finalize", traits=[Records]):
     """`proton_gpu.finalize %segment`: closes the header and writes the table."""
 
     segment: Operand[SegmentType]
 
 
-class PinOp(ProtonGPU.Operation, name="pin"):
+class PinOp(ProtonGPU.Operation, name="pin", traits=[Records]):
     """`proton_gpu.pin %value`: the same value, computed before the clock is read on one side of it
     and used after it on the other. No instruction comes of it."""
 
@@ -52,7 +53,7 @@ class PinOp(ProtonGPU.Operation, name="pin"):
         return given == kept or reject(op, f"result must have type {given}, got {kept}")
 
 
-class ReadCounterOp(ProtonGPU.Operation, name="read_counter"):
+class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
     """`proton_gpu.read_counter`: the clock now; work does not move across it."""
 
     counter: Result[ir.IntegerType[64]]
@@ -64,7 +65,7 @@ def _verify_record(op: Any) -> bool:
     )
 
 
-class CircularRecordOp(ProtonGPU.Operation, name="circular_record"):
+class CircularRecordOp(ProtonGPU.Operation, name="circular_record", traits=[Records]):
     """Writes one record into the ring: the oldest goes when the segment is full.
 
     `kind` is a wire kind, `iteration` an i32, `payload` i64 values (the bits of a float). Where
@@ -83,7 +84,7 @@ class CircularRecordOp(ProtonGPU.Operation, name="circular_record"):
     verify_invariants = staticmethod(_verify_record)
 
 
-class FlushRecordOp(ProtonGPU.Operation, name="flush_record"):
+class FlushRecordOp(ProtonGPU.Operation, name="flush_record", traits=[Records]):
     """Writes one record; hands a full segment to the host and starts it again. Operands are those
     of a circular record."""
 
@@ -99,7 +100,7 @@ class FlushRecordOp(ProtonGPU.Operation, name="flush_record"):
     verify_invariants = staticmethod(_verify_record)
 
 
-class CountingRecordOp(ProtonGPU.Operation, name="counting_record"):
+class CountingRecordOp(ProtonGPU.Operation, name="counting_record", traits=[Records]):
     """Counts one record, where `when` is true, and stores nothing."""
 
     segment: Operand[SegmentType]

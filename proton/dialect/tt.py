@@ -21,6 +21,27 @@ from proton.dialect.diagnostics import (
     shape_of,
 )
 from proton.dialect.mlir import ext, ir
+from proton.dialect.traits import (
+    Accesses,
+    AnyLayout,
+    Barrier,
+    Cheap,
+    CopiedIndex,
+    Elementwise,
+    KeepsSign,
+    LayoutAnchor,
+    MakesData,
+    NonNegative,
+    PassesPointers,
+    Pure,
+    PureByAttribute,
+    Reads,
+    ShapeChange,
+    Speculatable,
+    TileIndex,
+    TileSource,
+    Writes,
+)
 
 Operand, Result, Region = ext.Operand, ext.Result, ext.Region
 RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "or", "xor", "xchg")
@@ -39,12 +60,7 @@ class TT(ext.Dialect, name="tt"):
     """Triton's tile ops."""
 
 
-class Pure(ir.MemoryEffectsOpInterface):
-    """Trait of ops without memory effects."""
-
-    @staticmethod
-    def get_effects(op: Any, effects: Any) -> None:
-        """None: leaves the list of effects empty."""
+_SHAPE_CHANGE = [Pure, Speculatable, ShapeChange, TileIndex, Cheap, PassesPointers, KeepsSign]
 
 
 class PointerType(TT.Type, name="ptr"):
@@ -72,7 +88,10 @@ def _verify_axis(op: Any) -> bool:
     return 0 <= op.axis.value <= 2 or reject(op, f"axis must lie in [0, 2], got {op.axis.value}")
 
 
-class GetProgramIdOp(TT.Operation, name="get_program_id", traits=[Pure]):
+class GetProgramIdOp(
+    TT.Operation, name="get_program_id",
+    traits=[Pure, Speculatable, TileIndex, NonNegative],
+):
     """`tt.get_program_id {axis}`: this program's index along a grid axis."""
 
     axis: ir.IntegerAttr
@@ -81,7 +100,10 @@ class GetProgramIdOp(TT.Operation, name="get_program_id", traits=[Pure]):
     verify_invariants = staticmethod(_verify_axis)
 
 
-class GetNumProgramsOp(TT.Operation, name="get_num_programs", traits=[Pure]):
+class GetNumProgramsOp(
+    TT.Operation, name="get_num_programs",
+    traits=[Pure, Speculatable, TileIndex, NonNegative],
+):
     """`tt.get_num_programs {axis}`: the grid's size along an axis."""
 
     axis: ir.IntegerAttr
@@ -90,7 +112,10 @@ class GetNumProgramsOp(TT.Operation, name="get_num_programs", traits=[Pure]):
     verify_invariants = staticmethod(_verify_axis)
 
 
-class MakeRangeOp(TT.Operation, name="make_range", traits=[Pure]):
+class MakeRangeOp(
+    TT.Operation, name="make_range",
+    traits=[Pure, Speculatable, TileSource, TileIndex, CopiedIndex, Cheap],
+):
     """`tt.make_range {start, end}`: the tensor<(end - start) x i32> of consecutive values."""
 
     start: ir.IntegerAttr
@@ -105,7 +130,12 @@ class MakeRangeOp(TT.Operation, name="make_range", traits=[Pure]):
         return check_block(op, "result", op.result, (size,), ir.IntegerType.get_signless(32))
 
 
-class SplatOp(TT.Operation, name="splat", traits=[Pure]):
+class SplatOp(
+    TT.Operation, name="splat",
+    traits=[
+        *(Pure, Speculatable, TileSource, TileIndex, CopiedIndex, Cheap, PassesPointers, KeepsSign)
+    ],
+):
     """`tt.splat %scalar`: a tensor filled with one value."""
 
     src: Operand[Any]
@@ -119,7 +149,10 @@ class SplatOp(TT.Operation, name="splat", traits=[Pure]):
         )
 
 
-class UnsplatOp(TT.Operation, name="unsplat", traits=[Pure]):
+class UnsplatOp(
+    TT.Operation, name="unsplat",
+    traits=[Pure, Speculatable, TileIndex, PassesPointers, AnyLayout],
+):
     """`tt.unsplat %tensor`: the element of a tensor of one element."""
 
     src: Operand[Any]
@@ -132,7 +165,10 @@ class UnsplatOp(TT.Operation, name="unsplat", traits=[Pure]):
         return check_type(op, "result", op.result, element_of(op.src))
 
 
-class AddPtrOp(TT.Operation, name="addptr", traits=[Pure]):
+class AddPtrOp(
+    TT.Operation, name="addptr",
+    traits=[Pure, Speculatable, Elementwise, TileIndex, Cheap, PassesPointers],
+):
     """`tt.addptr %ptr, %offset`: pointers moved by `offset` elements."""
 
     ptr: Operand[Any]
@@ -173,7 +209,7 @@ def _verify_ordering(op: Any) -> bool:
     )
 
 
-class LoadOp(TT.Operation, name="load"):
+class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
     """`tt.load %ptr, %mask?, %other?`: values in memory; `other` where the mask is false."""
 
     ptr: Operand[Any]
@@ -191,7 +227,7 @@ class LoadOp(TT.Operation, name="load"):
         )
 
 
-class StoreOp(TT.Operation, name="store"):
+class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
     """`tt.store %ptr, %value, %mask?`: writes where the mask is true."""
 
     ptr: Operand[Any]
@@ -205,7 +241,10 @@ class StoreOp(TT.Operation, name="store"):
         return _verify_caching(op) and _verify_access(op, op.mask, value=op.value)
 
 
-class AtomicRMWOp(TT.Operation, name="atomic_rmw"):
+class AtomicRMWOp(
+    TT.Operation, name="atomic_rmw",
+    traits=[Writes, Accesses, LayoutAnchor, MakesData],
+):
     """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
 
     ptr: Operand[Any]
@@ -225,7 +264,10 @@ class AtomicRMWOp(TT.Operation, name="atomic_rmw"):
         )
 
 
-class AtomicCASOp(TT.Operation, name="atomic_cas"):
+class AtomicCASOp(
+    TT.Operation, name="atomic_cas",
+    traits=[Writes, Accesses, LayoutAnchor, MakesData],
+):
     """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
 
     ptr: Operand[Any]
@@ -242,7 +284,7 @@ class AtomicCASOp(TT.Operation, name="atomic_cas"):
         )
 
 
-class BroadcastOp(TT.Operation, name="broadcast", traits=[Pure]):
+class BroadcastOp(TT.Operation, name="broadcast", traits=[*_SHAPE_CHANGE, CopiedIndex]):
     """`tt.broadcast %src`: dimensions of size 1 repeated."""
 
     src: Operand[Any]
@@ -259,7 +301,7 @@ class BroadcastOp(TT.Operation, name="broadcast", traits=[Pure]):
         return check_element(op, "result", op.result, element_of(op.src))
 
 
-class ExpandDimsOp(TT.Operation, name="expand_dims", traits=[Pure]):
+class ExpandDimsOp(TT.Operation, name="expand_dims", traits=[*_SHAPE_CHANGE, CopiedIndex]):
     """`tt.expand_dims %src {axis}`: a dimension of size 1 inserted."""
 
     src: Operand[Any]
@@ -275,7 +317,7 @@ class ExpandDimsOp(TT.Operation, name="expand_dims", traits=[Pure]):
         return check_block(op, "result", op.result, expected, element_of(op.src))
 
 
-class ReshapeOp(TT.Operation, name="reshape", traits=[Pure]):
+class ReshapeOp(TT.Operation, name="reshape", traits=[*_SHAPE_CHANGE]):
     """`tt.reshape %src`: the same elements in row-major order, in another shape."""
 
     src: Operand[Any]
@@ -289,7 +331,7 @@ class ReshapeOp(TT.Operation, name="reshape", traits=[Pure]):
         return check_element(op, "result", op.result, element_of(op.src))
 
 
-class TransOp(TT.Operation, name="trans", traits=[Pure]):
+class TransOp(TT.Operation, name="trans", traits=[*_SHAPE_CHANGE]):
     """`tt.trans %src {order}`: dimension i of the result is dimension order[i] of `src`."""
 
     src: Operand[Any]
@@ -305,7 +347,7 @@ class TransOp(TT.Operation, name="trans", traits=[Pure]):
         return check_block(op, "result", op.result, expected, element_of(op.src))
 
 
-class JoinOp(TT.Operation, name="join", traits=[Pure]):
+class JoinOp(TT.Operation, name="join", traits=[Pure, Speculatable, PassesPointers]):
     """`tt.join %a, %b`: both along a new last dimension of size 2."""
 
     lhs: Operand[Any]
@@ -320,7 +362,7 @@ class JoinOp(TT.Operation, name="join", traits=[Pure]):
         )
 
 
-class SplitOp(TT.Operation, name="split", traits=[Pure]):
+class SplitOp(TT.Operation, name="split", traits=[Pure, Speculatable, PassesPointers]):
     """`tt.split %src`: the halves along a last dimension of size 2."""
 
     src: Operand[Any]
@@ -366,7 +408,7 @@ def _verify_same_type(op: Any) -> bool:
     return all(check_type(op, "result", op.result, value.type) for value in op.operands)
 
 
-class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=[Pure]):
+class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=[Pure, Speculatable, Elementwise, Cheap]):
     """`tt.int_to_ptr %i64`: an address as a pointer."""
 
     src: Operand[Any]
@@ -375,7 +417,7 @@ class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=[Pure]):
     verify_invariants = staticmethod(_verify_same_shape)
 
 
-class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure]):
+class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure, Speculatable, Elementwise, Cheap]):
     """`tt.ptr_to_int %ptr`: the address as i64."""
 
     src: Operand[Any]
@@ -384,7 +426,10 @@ class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure]):
     verify_invariants = staticmethod(_verify_same_shape)
 
 
-class BitcastOp(TT.Operation, name="bitcast", traits=[Pure]):
+class BitcastOp(
+    TT.Operation, name="bitcast",
+    traits=[Pure, Speculatable, Elementwise, Cheap, PassesPointers],
+):
     """`tt.bitcast %ptr`: a pointer to another type of element."""
 
     src: Operand[Any]
@@ -393,7 +438,10 @@ class BitcastOp(TT.Operation, name="bitcast", traits=[Pure]):
     verify_invariants = staticmethod(_verify_same_shape)
 
 
-class ExternElementwiseOp(TT.Operation, name="extern_elementwise", traits=[Pure]):
+class ExternElementwiseOp(
+    TT.Operation, name="extern_elementwise",
+    traits=[Pure, PureByAttribute, Elementwise, MakesData],
+):
     """`tt.extern_elementwise %x, %y?, ... {symbol, libname, libpath, pure}`: `symbol` applied to
     each element. The bindings cannot give an op its effects by an attribute: `pure` is true.
     """
@@ -418,7 +466,7 @@ class ExternElementwiseOp(TT.Operation, name="extern_elementwise", traits=[Pure]
         return all(check_shape(op, "operand", value, shape_of(op.result)) for value in sources)
 
 
-class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure]):
+class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure, Speculatable, Elementwise]):
     """`tt.fp_to_fp %src {rounding}`: a conversion that `arith` lacks ("rtz"), or that upstream
     must not fold into another ("rtne" to 8-bit floats, which saturate).
     """
@@ -432,7 +480,7 @@ class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure]):
         return _verify_same_shape(op) and check_choice(op, "rounding", op.rounding, ROUNDINGS)
 
 
-class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure]):
+class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure, Speculatable, Elementwise]):
     """`tt.mulhiui %x, %y`: the upper half of the unsigned product."""
 
     lhs: Operand[Any]
@@ -442,7 +490,7 @@ class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure]):
     verify_invariants = staticmethod(_verify_same_type)
 
 
-class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure]):
+class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure, Speculatable, Elementwise]):
     """`tt.precise_sqrt %x`: rounded to nearest on every target."""
 
     src: Operand[Any]
@@ -451,7 +499,7 @@ class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure]):
     verify_invariants = staticmethod(_verify_same_type)
 
 
-class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure]):
+class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure, Speculatable, Elementwise]):
     """`tt.precise_divf %x, %y`: rounded to nearest on every target."""
 
     lhs: Operand[Any]
@@ -461,7 +509,7 @@ class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure]):
     verify_invariants = staticmethod(_verify_same_type)
 
 
-class AssertOp(TT.Operation, name="assert"):
+class AssertOp(TT.Operation, name="assert", traits=[Writes, AnyLayout]):
     """`tt.assert %condition {message}`: stops the kernel where the condition is false."""
 
     condition: Operand[Any]
@@ -472,7 +520,7 @@ class AssertOp(TT.Operation, name="assert"):
         return check_element(op, "condition", op.condition, ir.IntegerType.get_signless(1))
 
 
-class PrintOp(TT.Operation, name="print"):
+class PrintOp(TT.Operation, name="print", traits=[Writes, AnyLayout]):
     """`tt.print %value0, ... {prefix, hex, signed}`: a line for each element of each value.
 
     `signed` has a flag for each value; it tells how an integer is shown.
@@ -492,7 +540,7 @@ class PrintOp(TT.Operation, name="print"):
         return count == flags or reject(op, f"signed must have {count} flags, got {flags}")
 
 
-class SpecialRegisterOp(TT.Operation, name="special_register"):
+class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
     """`tt.special_register {register}`: what a register of a GPU's processor says now."""
 
     register: ir.StringAttr
@@ -508,5 +556,5 @@ class SpecialRegisterOp(TT.Operation, name="special_register"):
         )
 
 
-class DebugBarrierOp(TT.Operation, name="debug_barrier"):
+class DebugBarrierOp(TT.Operation, name="debug_barrier", traits=[Writes, Barrier]):
     """`tt.debug_barrier`: all threads of the program arrive before any goes on."""

@@ -15,7 +15,8 @@ from proton.dialect.diagnostics import (
     shape_of,
 )
 from proton.dialect.mlir import ext, ir
-from proton.dialect.tt import TT, Pure
+from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable
+from proton.dialect.tt import TT
 
 Operand, Result, Region = ext.Operand, ext.Result, ext.Region
 MAX_REDUCED = 8  # sources of one reduction or scan
@@ -38,7 +39,7 @@ def _add_optional(body: dict[str, Any], **kinds: Any) -> None:
             body[f"{name}{position}"] = None
 
 
-class ReduceOp(TT.Operation, name="reduce", traits=[Pure]):
+class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable, MakesData]):
     """`tt.reduce %src0, %src1, ... {axis}` with a region that combines two elements of each."""
 
     axis: ir.IntegerAttr
@@ -59,7 +60,11 @@ class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerm
     _add_optional(locals(), value=Operand)
 
 
-class ScanOp(TT.Operation, name="scan", traits=[Pure]):
+class ScanOp(
+    TT.Operation,
+    name="scan",
+    traits=[Combines, Pure, Speculatable, LayoutAnchor, MakesData],
+):
     """`tt.scan %src0, %src1, ... {axis, reverse}`: each element combined with all before it along
     the axis (behind it, if `reverse`); the region combines what came first with the next.
     """
@@ -117,7 +122,10 @@ def _verify_combine(op: Any, shape: tuple[int, ...], terminator: str) -> bool:
     return check_types(op, "the region's values", last[0].operation.operands, elements)
 
 
-class HistogramOp(TT.Operation, name="histogram", traits=[Pure]):
+class HistogramOp(
+    TT.Operation, name="histogram",
+    traits=[Pure, Speculatable, LayoutAnchor, MakesData],
+):
     """`tt.histogram %src, %mask?`: how often each of 0, 1, ... is in a block of integers.
 
     The result is tensor<bins x i32>; what lies in no bin, or is masked off, is not counted.
@@ -139,7 +147,7 @@ class HistogramOp(TT.Operation, name="histogram", traits=[Pure]):
         )
 
 
-class GatherOp(TT.Operation, name="gather", traits=[Pure]):
+class GatherOp(TT.Operation, name="gather", traits=[Pure, Speculatable, LayoutAnchor, MakesData]):
     """`tt.gather %src, %index {axis}`: result[i, j] = src[index[i, j], j] along axis 0."""
 
     src: Operand[Any]

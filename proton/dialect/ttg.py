@@ -10,7 +10,17 @@ from typing import Any
 
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import ext, ir
-from proton.dialect.tt import Pure
+from proton.dialect.traits import (
+    AnyLayout,
+    Barrier,
+    KeepsSign,
+    LayoutAnchor,
+    MakesData,
+    MovesData,
+    Pure,
+    Speculatable,
+    Writes,
+)
 from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED, dim
 
@@ -132,7 +142,10 @@ def num_warps(module: Any) -> int:
     return int(module.operation.attributes[NUM_WARPS].value)
 
 
-class ConvertLayoutOp(TTG.Operation, name="convert_layout", traits=[Pure]):
+class ConvertLayoutOp(
+    TTG.Operation, name="convert_layout",
+    traits=[Pure, Speculatable, MovesData, KeepsSign],
+):
     """`ttg.convert_layout %src`: the same tensor in the result's layout."""
 
     src: Operand[Any]
@@ -145,7 +158,7 @@ class ConvertLayoutOp(TTG.Operation, name="convert_layout", traits=[Pure]):
         return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))
 
 
-class LocalAllocOp(TTG.Operation, name="local_alloc", traits=[Pure]):
+class LocalAllocOp(TTG.Operation, name="local_alloc", traits=[Pure, MovesData, AnyLayout]):
     """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
 
     src: Operand[Any]
@@ -159,7 +172,7 @@ class LocalAllocOp(TTG.Operation, name="local_alloc", traits=[Pure]):
         return check_block(op, "operand", op.src, shape, element)
 
 
-class DotOp(TTG.Operation, name="dot", traits=[Pure]):
+class DotOp(TTG.Operation, name="dot", traits=[Pure, LayoutAnchor, MakesData]):
     """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
 
     a: Operand[Any]
@@ -181,5 +194,5 @@ class DotOp(TTG.Operation, name="dot", traits=[Pure]):
         return op.acc.type == op.result.type or reject(op, "the result has acc's type")
 
 
-class BarrierOp(TTG.Operation, name="barrier"):
+class BarrierOp(TTG.Operation, name="barrier", traits=[Writes, Barrier]):
     """`ttg.barrier`: all threads of the program arrive before any goes on."""

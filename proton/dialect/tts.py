@@ -9,7 +9,8 @@ from typing import Any
 
 from proton.dialect.diagnostics import check_type, reject, shape_of
 from proton.dialect.mlir import ext, ir
-from proton.dialect.tt import PointerType, Pure
+from proton.dialect.traits import Pure, Reads, Writes
+from proton.dialect.tt import PointerType
 
 Operand, Result = ext.Operand, ext.Result
 
@@ -64,7 +65,7 @@ class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
         )
 
 
-class LoadOp(TTS.Operation, name="load"):
+class LoadOp(TTS.Operation, name="load", traits=[Reads]):
     """`tts.load %ptr, %dims, %other?`: the block, of which only the first `dims[d]` elements
     of each dimension are read; the rest is `other` (a scalar; 0 without it). `dims` is empty
     where nothing is masked."""
@@ -85,7 +86,7 @@ class LoadOp(TTS.Operation, name="load"):
         )
 
 
-class StoreOp(TTS.Operation, name="store"):
+class StoreOp(TTS.Operation, name="store", traits=[Writes]):
     """`tts.store %ptr, %value, %dims`: writes the first `dims[d]` elements of each dimension."""
 
     ptr: Operand[StructuredPointerType]

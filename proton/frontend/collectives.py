@@ -4,8 +4,8 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt_collective as tc
-from proton.dialect.effects import may_write
 from proton.dialect.mlir import ir
+from proton.dialect.traits import Reads, Records, Writes, has
 from proton.dialect.walk import all_ops, source_span
 from proton.frontend.builder import (
     as_tensor,
@@ -139,7 +139,7 @@ def _check_pure(generator: Any, fn: DeviceFunction, block: Any) -> None:
                 f"combine_fn {fn.__name__} works on scalars: it cannot make a block ({op.name})",
                 "it gets two elements and returns one",
             )
-        elif may_write(op) or op.name == "tt.load" or op.name.startswith("proton."):
+        elif has(op, Writes, Reads, Records):
             problem = error(
                 f"combine_fn {fn.__name__} may only compute: it cannot print, assert, record or "
                 f"touch memory ({op.name})",

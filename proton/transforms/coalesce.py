@@ -14,12 +14,12 @@ from proton.base.targets import WARP_SIZE
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.layouts import convert, retype_result
 from proton.dialect.mlir import ir
+from proton.dialect.traits import Accesses, has
 from proton.dialect.ttg import is_tensor, num_warps
-from proton.dialect.walk import before, ops_named
+from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 
-ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
 ACCESS_BYTES = 16
 
 
@@ -43,7 +43,9 @@ class Coalesce(Pass):
 
     def run(self, module: Any) -> None:
         infos = AxisInfos(module)
-        accesses = [op for op in ops_named(module, *ACCESSES) if is_tensor(op.operands[0].type)]
+        accesses = [
+            op for op in all_ops(module) if has(op, Accesses) and is_tensor(op.operands[0].type)
+        ]
         plans = [(op, *_wishes(op, infos)) for op in accesses]
         widest: dict[Any, int] = {}
         for op, order, vector in plans:

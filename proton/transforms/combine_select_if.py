@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import ir
+from proton.dialect.regions import end_of
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
-from proton.transforms.loops import end_of, is_inside
+from proton.transforms.loops import is_inside
 
 
 @register

@@ -7,12 +7,13 @@ run at all, the load is masked by whether it does.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.effects import is_speculatable, may_write
 from proton.dialect.mlir import arith, ir
+from proton.dialect.regions import ForLoop
+from proton.dialect.traits import Speculatable, Writes, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
-from proton.transforms.loops import body_of, is_invariant
+from proton.transforms.loops import is_invariant
 
 _UNSIGNED_LESS, _SIGNED_LESS = 6, 2  # arith.cmpi's predicates
 
@@ -26,12 +27,12 @@ class LICM(Pass):
 
     def run(self, module: Any) -> None:
         for loop in reversed([op for op in all_ops(module) if op.name == "scf.for"]):
-            has_writes = any(may_write(op) for op in all_ops(loop))
-            for view in list(body_of(loop).operations):
+            has_writes = any(has(op, Writes) for op in all_ops(loop))
+            for view in list(ForLoop(loop).body.operations):
                 op = view.operation
                 if not all(is_invariant(operand, loop) for operand in op.operands):
                     continue
-                if is_speculatable(op):
+                if has(op, Speculatable):
                     op.move_before(loop)
                 elif op.name == "tt.load" and not has_writes:
                     _hoist_load(op, loop)
@@ -67,4 +68,4 @@ def _runs(loop: Any) -> Any:
     """Whether the loop runs at least once, i1."""
     predicate = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
     attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
-    return arith.CmpIOp(attribute, *list(loop.operands)[:2]).result
+    return arith.CmpIOp(attribute, *ForLoop(loop).bounds[:2]).result

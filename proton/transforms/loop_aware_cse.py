@@ -8,10 +8,11 @@ every iteration if they start equal and what they become is equal *given that th
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.effects import is_speculatable
+from proton.dialect.regions import ForLoop
+from proton.dialect.traits import Pure, Speculatable, has
 from proton.dialect.walk import all_ops, defining_op
 from proton.passes import Pass, Upstream, register
-from proton.transforms.loops import body_of, end_of, is_inside
+from proton.transforms.loops import is_inside
 
 
 @register
@@ -30,9 +31,8 @@ class LoopAwareCSE(Pass):
 
 def _merge_equal(loop: Any) -> bool:
     """Replaces each carried value by an earlier one that always equals it."""
-    block = body_of(loop)
-    arguments = list(block.arguments)[1:]
-    initial, yielded = list(loop.operands)[3:], list(end_of(block).operands)
+    view = ForLoop(loop)
+    arguments, initial, yielded = view.iter_args, view.init_args, view.yielded
     merged = False
     for later in range(1, len(arguments)):
         for earlier in range(later):
@@ -56,7 +56,7 @@ def _same(left: Any, right: Any, equal: set[tuple[Any, Any]], loop: Any) -> bool
         return False
     if a.name != b.name or len(a.regions) or left.type != right.type:
         return False
-    if not is_speculatable(a) and not a.name.startswith("arith."):
+    if not has(a, Speculatable, Pure):
         return False
     if left.result_number != right.result_number:
         return False

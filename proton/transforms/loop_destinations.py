@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from proton.dialect.linalg import copy_into, filled
 from proton.dialect.mlir import ir, tensor
+from proton.dialect.regions import ForLoop, WhileLoop
 from proton.dialect.walk import all_ops, before, defining_op, replace, users
 from proton.passes import Pass, register
 
@@ -28,11 +29,11 @@ class LoopDestinations(Pass):
                 _splat_to_fill(op)
         for op in all_ops(module):
             if op.name == "scf.for":
-                block = op.regions[0].blocks[0]
-                _redirect(block, list(block.arguments)[1:])
+                loop = ForLoop(op)
+                _redirect(loop.body, loop.iter_args)
             elif op.name == "scf.while":
-                block = op.regions[1].blocks[0]
-                _redirect(block, list(block.arguments))
+                after = WhileLoop(op).after
+                _redirect(after, list(after.arguments))
 
 
 def _splat_to_fill(op: Any) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import arith, ir
+from proton.dialect.regions import ForLoop
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
 
@@ -52,14 +53,15 @@ def _number(value: Any) -> int | None:
 
 def _group_fits(loop: Any, factor: int) -> bool:
     """Whether `factor` steps, of 1 where they are not known, are a number of the loop's type."""
-    type_, step = loop.operands[2].type, _number(loop.operands[2])
+    *_, step_value = ForLoop(loop).bounds
+    type_, step = step_value.type, _number(step_value)
     bits = INDEX_BITS if isinstance(type_, ir.IndexType) else type_.width
     return 0 < (1 if step is None else step) * factor < 1 << (bits - 1)
 
 
 def _trip_count(loop: Any) -> int | None:
     """The number of iterations, where it is known."""
-    lower, upper, step = (_number(value) for value in list(loop.operands)[:3])
+    lower, upper, step = map(_number, ForLoop(loop).bounds)
     unsigned = "unsignedCmp" in loop.attributes
     if lower is None or upper is None or step is None or (unsigned and min(lower, upper) < 0):
         return None
@@ -73,15 +75,17 @@ def _unroll(loop: Any, factor: int) -> None:
         return
     with before(loop):
         exact = trips is not None and trips % factor == 0
-        group = arith.MulIOp(loop.operands[2], _like(loop.operands[2], factor)).result
-        split = loop.operands[1] if exact else _split(loop, factor)
+        _, upper, step = ForLoop(loop).bounds
+        group = arith.MulIOp(step, _like(step, factor)).result
+        split = upper if exact else _split(loop, factor)
         main = _grouped(loop, factor, split, group)
     if exact:
         replace(loop, main.results)
     else:
-        loop.operands[0] = split
-        for position, value in enumerate(main.results, 3):
-            loop.operands[position] = value
+        rest = ForLoop(loop)
+        rest.set_lower_bound(split)
+        for number, value in enumerate(main.results):
+            rest.set_init_arg(number, value)
 
 
 def _like(value: Any, number: int) -> Any:
@@ -94,7 +98,7 @@ def _split(loop: Any, factor: int) -> Any:
     The way from lower to upper is unsigned, so that it has no sign to overflow into. Where it
     is no multiple of the step, the last iteration is not counted and the second loop has it.
     """
-    lower, upper, step = list(loop.operands)[:3]
+    lower, upper, step = ForLoop(loop).bounds
     larger = arith.MaxUIOp if "unsignedCmp" in loop.attributes else arith.MaxSIOp
     way = arith.SubIOp(larger(lower, upper).result, lower).result
     trips = arith.DivUIOp(way, step).result
@@ -104,20 +108,12 @@ def _split(loop: Any, factor: int) -> Any:
 
 def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
     """A loop from the lower bound to `split` whose body is `factor` copies of the loop's body."""
-    old = loop.regions[0].blocks[0]
-    lower, _, step, *initial = loop.operands
-    main = ir.Operation.create(
-        "scf.for",
-        results=[result.type for result in loop.results],
-        operands=[lower, split, group, *initial],
-        attributes={name: loop.attributes[name] for name in loop.attributes},
-        regions=1,
-    )
-    types = [argument.type for argument in old.arguments]
-    locations = [argument.location for argument in old.arguments]
-    block = ir.Block.create_at_start(main.regions[0], types, locations)
-    index, *carried = block.arguments
-    with ir.InsertionPoint(block):
+    old = ForLoop(loop)
+    lower, _, step = old.bounds
+    locations = [argument.location for argument in old.body.arguments]
+    new = ForLoop.create((lower, split, group), old.init_args, loop.attributes, locations)
+    index, *carried = new.body.arguments
+    with ir.InsertionPoint(new.body):
         end = ir.Operation.create("scf.yield", operands=carried)
     for copy in range(factor):
         with ir.InsertionPoint(end):
@@ -126,7 +122,7 @@ def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
         carried = _append_body(loop, end, [index, *carried])
     for position, value in enumerate(carried):
         end.operands[position] = value
-    return main
+    return new.op
 
 
 def _append_body(loop: Any, end: Any, arguments: list[Any]) -> list[Any]:

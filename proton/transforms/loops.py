@@ -4,17 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.dialect.mlir import ir
+from proton.dialect.regions import ForLoop, end_of
 from proton.dialect.walk import before
-
-
-def body_of(loop: Any) -> Any:
-    """The block of an `scf.for`."""
-    return loop.regions[0].blocks[0]
-
-
-def end_of(block: Any) -> Any:
-    """The terminator of a block."""
-    return list(block.operations)[-1].operation
 
 
 def is_inside(op: Any, loop: Any) -> bool:
@@ -39,7 +30,7 @@ def with_carried(loop: Any, initial: Sequence[Any]) -> Any:
     The old loop goes. The body's block gets an argument for each, which its terminator yields
     unchanged until the caller puts something else there; new results come last.
     """
-    old = body_of(loop)
+    old = ForLoop(loop).body
     attributes = {name: loop.attributes[name] for name in loop.attributes}
     with before(loop):
         new = ir.Operation.create(
@@ -50,7 +41,7 @@ def with_carried(loop: Any, initial: Sequence[Any]) -> Any:
             regions=1,
         )
     old.append_to(new.regions[0])
-    block = body_of(new)
+    block = ForLoop(new).body
     arguments = [block.add_argument(value.type, loop.location) for value in initial]
     end = end_of(block)
     with ir.InsertionPoint(end), end.location:

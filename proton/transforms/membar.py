@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph
-from proton.analysis.membar import BARRIERS, missing_barriers
+from proton.analysis.membar import missing_barriers
 from proton.dialect.ttg import BarrierOp
 from proton.dialect.walk import all_ops, before
 from proton.passes import Pass, register
@@ -27,7 +27,7 @@ class Membar(Pass):
             with before(op):
                 BarrierOp()
         for op in all_ops(module):
-            if op.name == BARRIERS[1]:
+            if op.name == "tt.debug_barrier":
                 with before(op):
                     BarrierOp()
                 op.erase()

@@ -18,16 +18,12 @@ from typing import Any, ClassVar
 
 from proton.dialect.memory import put_together, taken_apart
 from proton.dialect.mlir import func, ir
+from proton.dialect.traits import Recomputed, has
 from proton.dialect.walk import all_ops, defining_op, kernel_functions
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a segment, at least; the loop vectoriser is quadratic in them
 _LOOP_OPS = frozenset({"scf.for", "scf.while"})
-_CLONED = frozenset(
-    "builtin.unrealized_conversion_cast llvm.extractvalue llvm.getelementptr llvm.insertvalue "
-    "llvm.inttoptr llvm.mlir.constant llvm.mlir.poison llvm.mlir.zero llvm.ptrtoint memref.cast "
-    "memref.get_global memref.reinterpret_cast memref.subview ub.poison".split()
-)
 _ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
 _PLACE = "proton.place"  # on ops while their block is cut: where they are in it
 
@@ -55,10 +51,6 @@ class OutlineSegments(Pass):
 def _count_loops(op: Any) -> int:
     operation = op.operation
     return sum(o.name in _LOOP_OPS for o in (operation, *all_ops(operation)))
-
-
-def _is_cloned(op: Any) -> bool:
-    return op.name in _CLONED or (op.name.startswith("arith.") and not op.regions)
 
 
 def _is_passed(type_: Any) -> bool:
@@ -100,7 +92,7 @@ class _Cutter:
                 while _PLACE not in user.attributes:
                     user = user.parent.operation
                 place = user.attributes[_PLACE].value
-                last = max(last, place, self.last_uses[place] if _is_cloned(user) else -1)
+                last = max(last, place, self.last_uses[place] if has(user, Recomputed) else -1)
         return last
 
     def _segments(self) -> list[tuple[int, int]]:
@@ -112,7 +104,7 @@ class _Cutter:
         for place in range(first, len(self.ops) - 1):  # without the terminator
             op, last = self.ops[place], self.last_uses[place]
             loops += _count_loops(op)
-            if not _is_cloned(op) and not all(_is_passed(r.type) for r in op.results):
+            if not has(op, Recomputed) and not all(_is_passed(r.type) for r in op.results):
                 if sums[last] - sums[place] > self.loops and bound <= place:
                     if loops > _count_loops(op):
                         segments.append((first, place))
@@ -126,7 +118,7 @@ class _Cutter:
 
     def _outline(self, first: int, behind: int) -> None:
         """Moves what cannot be cloned to a function, and calls that in its place."""
-        places = [p for p in range(first, behind) if not _is_cloned(self.ops[p])]
+        places = [p for p in range(first, behind) if not has(self.ops[p], Recomputed)]
         results = [
             result
             for place in places
@@ -217,7 +209,7 @@ class _Segment:
                 continue
             seen.add(value)
             op = defining_op(value)
-            if op is not None and _is_cloned(op):
+            if op is not None and has(op, Recomputed):
                 pending += op.operands
             else:
                 found[value] = None

@@ -19,15 +19,10 @@ from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import ir
+from proton.dialect.traits import MakesData, Records, has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 from proton.transforms.loops import is_invariant
-
-# Ops whose integers are data, whatever they were computed from.
-_SOURCES = (
-    "tt.load tt.reduce tt.scan tt.atomic_rmw tt.atomic_cas tt.histogram tt.gather ttg.dot "
-    "tt.extern_elementwise"
-).split()
 
 
 @register
@@ -68,9 +63,9 @@ class _Data:
             return True
         if not isinstance(element, ir.IntegerType) or element.width == 1:
             return False
-        if op is None or op.name.startswith("proton"):
+        if op is None or has(op, Records):
             return False
-        return op.name in _SOURCES or (
+        return has(op, MakesData) or (
             not op.name.startswith("scf.") and any(operand in self for operand in op.operands)
         )
 
@@ -95,7 +90,7 @@ def _pin_block(block: Any, data: _Data) -> None:
         for result in op.results:
             made[result] = stretch
         for inner in [op, *all_ops(op)]:
-            if inner.name.startswith("proton"):
+            if has(inner, Records):
                 continue
             for number, operand in enumerate(inner.operands):
                 if operand in data and is_invariant(operand, op):

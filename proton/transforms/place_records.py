@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import SourceSpan
+from proton.dialect import traits
 from proton.dialect.mlir import arith, ir
 from proton.dialect.proton import RECORDS, SCOPE_PREFIX, RecordOp
+from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, defining_op, functions, ops_named, source_span
 from proton.passes import Pass, register
 from proton.transforms.number_iterations import ITERATION_FIELD, iteration_of
@@ -31,16 +33,6 @@ from proton.transforms.number_iterations import ITERATION_FIELD, iteration_of
 SCOPES_ATTRIBUTE = "proton.scopes"  # on a function: all scope paths, in source order
 LINES_ATTRIBUTE = "proton.scope_lines"  # on a function: [file, line] of each, where it is opened
 PINNED_ATTRIBUTE = "proton.pinned"  # on a function: nothing moves across records
-_WORK = frozenset(
-    "memref.load memref.store memref.copy llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg "
-    "vector.load vector.store".split()
-)
-_VIEWS = frozenset({"memref.cast", "memref.reinterpret_cast", "memref.subview"})
-# Ops on tiles that say where elements are and not what they are: no instruction, or an index's.
-TILE_INDICES = frozenset(
-    "tt.make_range tt.splat tt.unsplat tt.expand_dims tt.broadcast tt.addptr tt.reshape tt.trans "
-    "tt.get_program_id tt.get_num_programs arith.constant".split()
-)
 
 
 @register
@@ -185,7 +177,7 @@ def _is_glue(op: Any) -> bool:
 
 
 def _does_work(op: Any) -> bool:
-    if op.name.startswith("linalg.") or op.name in _WORK:
+    if has(op, traits.BufferWork):
         return True
     return bool(op.regions) and any(_does_work(inner) for inner in all_ops(op))
 
@@ -203,7 +195,7 @@ def work_paths(op: Any) -> frozenset[str]:
 def _view_paths(value: Any) -> frozenset[str]:
     """The scopes of a view of the caller's memory; none for a local buffer."""
     op = defining_op(value)
-    if op is None or not (op.name in _VIEWS or (op.name == "scf.if" and _is_glue(op))):
+    if op is None or not (has(op, traits.View) or (op.name == "scf.if" and _is_glue(op))):
         return frozenset()
     if op.name == "memref.cast":
         return _view_paths(op.operands[0])
@@ -214,7 +206,7 @@ def _is_for_records(op: Any) -> bool:
     """Whether only records use what an op computes: it is payload."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return all(
-        user.name.startswith("proton.")
+        has(user, traits.Records)
         or (user.name.startswith(("arith.", "math.")) and _is_for_records(user))
         for user in users
     )
@@ -234,12 +226,12 @@ class TileWork:
 
     @staticmethod
     def does_work(op: Any) -> bool:
-        if op.name in TILE_INDICES or op.name in ("scf.yield", "scf.condition"):
-            return False
         if op.name.startswith("scf."):
             return any(TileWork.does_work(inner) for inner in all_ops(op))
+        if not has(op, traits.TileWork):
+            return False
         if not op.name.startswith(("arith.", "math.")):
-            return op.name.startswith(("tt.", "ttg.", "func.call"))
+            return True
         types = [value.type for value in [*op.results, *op.operands]]
         if any(isinstance(t, ir.RankedTensorType) for t in types):
             return True

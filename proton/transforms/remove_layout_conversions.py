@@ -17,18 +17,14 @@ or else converted.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.analysis.layout_rules import is_cheap, is_elementwise, operand_layouts, result_layout
+from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.dialect.mlir import ir
+from proton.dialect.regions import ForLoop, If, end_of
+from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, defining_op
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
-
-_ANCHORS = frozenset(
-    "tt.load tt.atomic_rmw tt.atomic_cas tt.scan tt.histogram tt.gather ttg.dot func.call".split()
-)
-# Ops that take each operand in any layout.
-_FREE = frozenset(["ttg.local_alloc", "tt.unsplat", "tt.print", "tt.assert"])
 
 
 @register
@@ -85,7 +81,7 @@ class _Preferences:
                     self._given(block.arguments)
                     self.block(block)
             self._given(op.results)
-        elif op.name in _ANCHORS:
+        elif has(op, LayoutAnchor):
             self._given(op.results)
         elif op.name == "tt.reduce":
             self._forward(op, self.of(op.operands[0]) or layout_of(op.operands[0].type))
@@ -109,13 +105,11 @@ class _Preferences:
                 self.layouts[result] = layout
 
     def _for(self, op: Any) -> None:
-        block = op.regions[0].blocks[0]
-        carried = list(block.arguments)[1:]
-        initial = list(op.operands)[3:]
-        for argument, value in zip(carried, initial, strict=True):
+        loop = ForLoop(op)
+        block, carried, yielded = loop.body, loop.iter_args, loop.yielded
+        for argument, value in zip(carried, loop.init_args, strict=True):
             if is_tensor(argument.type) and (layout := self.of(value)) is not None:
                 self.layouts[argument] = layout
-        yielded = list(block.operations)[-1].operation.operands
         while True:
             self.block(block)
             changed = False
@@ -136,14 +130,13 @@ class _Preferences:
                 self.layouts[result] = self.layouts[argument]
 
     def _if(self, op: Any) -> None:
-        branches = []
-        for region in op.regions:
-            for block in region.blocks:
-                self.block(block)
-                branches.append(list(block.operations)[-1].operation.operands)
+        branch = If(op)
+        for block in branch.blocks:
+            self.block(block)
+        yielded = branch.yielded
         for number, result in enumerate(op.results):
             if is_tensor(result.type):
-                layouts = [self.of(values[number]) for values in branches]
+                layouts = [self.of(values[number]) for values in yielded]
                 known = [layout for layout in layouts if layout is not None]
                 self.layouts[result] = known[0] if known else layout_of(result.type)
 
@@ -161,9 +154,9 @@ def _wanted(value: Any, depth: int = 8) -> LinearLayout | None:
     computed from it."""
     for use in value.uses:
         op = use.owner.operation
-        if op.name in ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas"):
+        if has(op, Accesses):
             return layout_of(op.operands[use.operand_number].type)
-        if depth and (is_elementwise(op) or op.name == "ttg.convert_layout"):
+        if depth and (has(op, Elementwise) or op.name == "ttg.convert_layout"):
             for result in op.results:
                 found = _wanted(result, depth - 1) if is_tensor(result.type) else None
                 if found is not None:
@@ -197,10 +190,9 @@ class _Rewriter:
         elif op.name == "scf.if":
             for result in op.results:
                 self._retype(result)
-            for region in op.regions:
-                for block in region.blocks:
-                    self._block(block)
-                    self._ends_with(block, list(op.results))
+            for block in If(op).blocks:
+                self._block(block)
+                self._ends_with(block, list(op.results))
         elif op.name in ("tt.reduce", "tt.scan"):
             self._operands(op)
         elif op.regions:
@@ -217,7 +209,7 @@ class _Rewriter:
         if op.name == "tt.reduce":
             self._alike(op)
             return
-        if op.name in _ANCHORS or not results or op.name == "tt.split":
+        if has(op, LayoutAnchor) or not results or op.name == "tt.split":
             self._as_it_is(op)
             return
         layout = self.layouts[results[0]]
@@ -253,24 +245,24 @@ class _Rewriter:
             return
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):
-                is_free = op.name in _FREE or (op.name == "tt.gather" and number == 0)
+                is_free = has(op, AnyLayout) or (op.name == "tt.gather" and number == 0)
                 layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
 
     def _for(self, op: Any) -> None:
-        block = op.regions[0].blocks[0]
-        carried = list(block.arguments)[1:]
+        loop = ForLoop(op)
+        carried, initial = loop.iter_args, loop.init_args
         for argument, result in zip(carried, op.results, strict=True):
             self._retype(argument)
             self._retype(result)
-        for number, argument in enumerate(carried, 3):
+        for number, argument in enumerate(carried):
             if is_tensor(argument.type):
-                op.operands[number] = self.get(op.operands[number], layout_of(argument.type))
-        self._block(block)
-        self._ends_with(block, list(op.results))
+                loop.set_init_arg(number, self.get(initial[number], layout_of(argument.type)))
+        self._block(loop.body)
+        self._ends_with(loop.body, list(op.results))
 
     def _ends_with(self, block: Any, targets: list[Any]) -> None:
-        end = list(block.operations)[-1].operation
+        end = end_of(block)
         for number, target in enumerate(targets):
             if is_tensor(target.type):
                 end.operands[number] = self.get(end.operands[number], layout_of(target.type))
@@ -294,7 +286,7 @@ class _Rewriter:
         key = source, layout
         if key not in self.made:
             op = defining_op(source)
-            if op is not None and source not in self.layouts and is_cheap(op):
+            if op is not None and source not in self.layouts and has(op, Cheap):
                 self.made[key] = self._again(op, layout)
             else:
                 self.made[key] = _converted(source, type_)

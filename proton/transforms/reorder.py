@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of
+from proton.dialect.traits import MovesData, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops
 from proton.passes import Pass, register
@@ -32,7 +33,7 @@ class Reorder(Pass):
 
 
 def _sinks(op: Any) -> bool:
-    if op.name in ("ttg.convert_layout", "ttg.local_alloc"):
+    if has(op, MovesData):
         return True
     if op.name not in _WIDENING or not is_tensor(op.results[0].type):
         return False

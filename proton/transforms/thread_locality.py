@@ -22,11 +22,12 @@ from typing import Any, ClassVar
 from proton.analysis.layout_rules import result_layout
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import ir
+from proton.dialect.regions import ForLoop, end_of
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, before, defining_op
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
-from proton.transforms.loops import body_of, end_of, with_carried
+from proton.transforms.loops import with_carried
 
 # What a combine function must be, and the value that changes nothing.
 _IDENTITIES: dict[str, float | int] = {
@@ -62,7 +63,7 @@ class ThreadLocality(Pass):
 
 def _accumulation(loop: Any, number: int) -> tuple[Any, Any] | None:
     """(the op that adds to a carried value, the reduction that it adds), where there are such."""
-    block = body_of(loop)
+    block = ForLoop(loop).body
     argument, value = block.arguments[1 + number], end_of(block).operands[number]
     combine = defining_op(value)
     if combine is None or combine.name not in _IDENTITIES or combine.parent != loop:
@@ -108,9 +109,9 @@ def _take_apart(loop: Any, number: int, combine: Any, reduction: Any) -> Any:
         identity = _IDENTITIES[combine.name]
         neutral = _filled(part.type, identity)
     result = loop.results[number]
-    total = list(loop.operands)[3 + number]
+    total = ForLoop(loop).init_args[number]
     new = with_carried(loop, [neutral])
-    block = body_of(new)
+    block = ForLoop(new).body
     argument = list(block.arguments)[-1]
     end = end_of(block)
     with before(end):
@@ -119,7 +120,7 @@ def _take_apart(loop: Any, number: int, combine: Any, reduction: Any) -> Any:
         ).result
     end.operands[len(new.results) - 1] = summed
     # The old total is carried unchanged, and canonicalization takes it away.
-    end.operands[number] = list(block.arguments)[1 + number]
+    end.operands[number] = ForLoop(new).iter_args[number]
     result = new.results[number]
     uses = list(result.uses)
     with ir.InsertionPoint.after(new), new.location:

@@ -29,6 +29,7 @@ from proton.transforms.mark_written import MarkWritten
 from proton.transforms.outline_segments import OutlineSegments
 from proton.transforms.pin_values import PinValues
 from proton.transforms.place_records import PlaceRecords
+from proton.transforms.prefetch_next_turn import PrefetchNextTurn
 from proton.transforms.stack_buffers import StackBuffers
 
 
@@ -75,6 +76,8 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
     """Loops, vectors, and everything else to the llvm dialect."""
     return [
         LinalgMatmulToVector(vector_bits=vector_bits),
+        # While linalg ops are there, and the tiles of products are: it spreads fetches over both.
+        PrefetchNextTurn(),
         StackBuffers(),
         *([ProtonGPUToLLVM()] if instrumented else []),
         GridToLoop(noalias=disjoint),

@@ -17,6 +17,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.dialect import ttg
 from proton.dialect.mlir import ir
+from proton.dialect.traits import Accesses, Combines, Condition, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import MemDescType, is_tensor, layout_of, num_warps
 from proton.dialect.walk import before
@@ -24,8 +25,6 @@ from proton.layout import LinearLayout
 from proton.transforms.coalesce import mask_of
 
 SHARED_SYMBOL = "global_smem"
-_ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
-_CONDITIONS = ("arith.cmpi", "arith.cmpf", "arith.andi", "arith.ori", "arith.xori")
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
 
 
@@ -253,14 +252,14 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
         for view in block.operations:
             op = view.operation
             site = Site(op, [operand.type for operand in op.operands])
-            if op.name in _ACCESSES:
+            if has(op, Accesses):
                 _check_layouts(op)
             if op.name in ("tt.load", "tt.store"):
                 site.access = access_elements(op, infos)
-            elif op.name in _CONDITIONS:
+            elif has(op, Condition):
                 site.equal = _equal_registers(op.results[0], infos)
             found.append(site)
-            if op.name not in ("tt.reduce", "tt.scan"):
+            if not has(op, Combines):
                 for region in op.regions:
                     for inner in region.blocks:
                         visit(inner)

@@ -13,6 +13,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
 from proton.dialect.mlir import ir
+from proton.dialect.traits import Commutative, has
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.dialect.walk import all_ops, defining_op
 from proton.layout import LinearLayout
@@ -20,12 +21,6 @@ from proton.layout.linear import log2
 from proton.layout.reduction import WarpExchange, plan_reduction
 from proton.transforms.fuse_multiply_add import FUSED
 
-# Combining with one of these gives the same whichever side comes first.
-_COMMUTATIVE = frozenset(
-    "arith.addf arith.addi arith.mulf arith.muli arith.andi arith.ori arith.xori arith.maxnumf "
-    "arith.minnumf arith.maximumf arith.minimumf arith.maxsi arith.minsi arith.maxui "
-    "arith.minui".split()
-)
 ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
 Values = list[Any]
 
@@ -36,7 +31,7 @@ class _Combine:
     def __init__(self, ctx: Lowering, op: Any) -> None:
         self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
         self.ops = [view.operation for view in self.block.operations]
-        self.commutes = len(self.ops) == 2 and self.ops[0].name in _COMMUTATIVE
+        self.commutes = len(self.ops) == 2 and has(self.ops[0], Commutative)
         self.has_control_flow = any(len(inner.regions) for inner in self.ops)
 
     def __call__(self, left: Values, right: Values) -> Values:

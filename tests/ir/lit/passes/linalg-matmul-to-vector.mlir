@@ -112,6 +112,24 @@ func.func @rows_of_a_larger_array(%a: memref<4x8xf32>, %b: memref<8x8xf32, strid
   return
 }
 
+// Rows of the left factor that are a dynamic number of elements apart have opaque addresses.
+
+// CHECK-LABEL: func.func @left_factor_in_place(
+// CHECK: memref.extract_strided_metadata
+// AVX2-COUNT-4: llvm.inline_asm "", "=r,0"
+// AVX512-COUNT-8: llvm.inline_asm "", "=r,0"
+// CHECK-NOT: llvm.inline_asm
+// CHECK: scf.for {{.*}} iter_args(
+// CHECK: %[[P:.*]] = llvm.getelementptr
+// CHECK-NEXT: %[[X:.*]] = llvm.load %[[P]] : !llvm.ptr -> f32
+// CHECK-NEXT: vector.broadcast %[[X]]
+// CHECK-NOT: memref.load
+// CHECK: return
+func.func @left_factor_in_place(%a: memref<8x8xf32, strided<[?, 1], offset: ?>>, %b: memref<8x8xf32>, %c: memref<8x8xf32>) {
+  linalg.matmul ins(%a, %b : memref<8x8xf32, strided<[?, 1], offset: ?>>, memref<8x8xf32>) outs(%c : memref<8x8xf32>)
+  return
+}
+
 // CHECK-LABEL: func.func @other_ops_stay(
 // CHECK-NEXT: linalg.copy
 // CHECK-NEXT: return

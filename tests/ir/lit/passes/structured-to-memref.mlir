@@ -170,7 +170,7 @@ func.func @full_mask(%p: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, pr
   return
 }
 
-// The operands of a product are packed, though they could be read in place.
+// The right factor of a product is packed, though it could be read in place.
 
 // CHECK-LABEL: func.func @packed_for_matmul(
 // CHECK: %[[A:.*]] = memref.alloc() : memref<8x8xf32>
@@ -184,6 +184,30 @@ func.func @packed_for_matmul(%p: !llvm.ptr, %row: index, %acc: tensor<8x8xf32>, 
   %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8x8xf32>>) -> tensor<8x8xf32>
   %y = linalg.matmul ins(%x, %x : tensor<8x8xf32>, tensor<8x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
   bufferization.materialize_in_destination %y in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
+  return
+}
+
+// The left factor is read in place where its rows are contiguous, and copied elsewhere.
+
+// CHECK-LABEL: func.func @left_factors(
+// CHECK: %[[V:.*]] = memref.reinterpret_cast {{.*}} sizes: [8, 4], strides: [%{{.*}}, 1]
+// CHECK-NOT: memref.copy
+// CHECK: %[[A:.*]] = bufferization.to_tensor %{{.*}} restrict
+// CHECK: linalg.matmul ins(%[[A]],
+// CHECK: %[[B:.*]] = memref.alloc() : memref<8x4xf32>
+// CHECK: memref.copy %{{.*}}, %[[B]]
+// CHECK: %[[C:.*]] = bufferization.to_tensor %[[B]] restrict
+// CHECK: linalg.matmul ins(%[[C]],
+func.func @left_factors(%p: !llvm.ptr, %row: index, %b: tensor<4x8xf32>, %acc: tensor<8x8xf32>, %o: memref<8x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x4xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
+  %y = linalg.matmul ins(%x, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = "tts.make_tptr"(%p, %row, %row, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x4xf32>>
+  %u = "tts.load"(%s) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
+  %z = linalg.matmul ins(%u, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%y : tensor<8x8xf32>) -> tensor<8x8xf32>
+  bufferization.materialize_in_destination %z in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
   return
 }
 

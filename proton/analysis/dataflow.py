@@ -1,0 +1,70 @@
+"""Forward dataflow through structured control flow.
+
+The driver follows a function's ops in order, and at an op with branches (proton/dialect/regions.py)
+goes along them, again and again where they lead back, until nothing changes. Two kinds of facts
+take part, and an analysis may have either or both:
+
+- a *state* goes from op to op, and is joined where ways meet (what is pending at a point);
+- facts about *values* go from the values that a branch passes to those that receive them.
+
+An analysis says what an op does (`transfer`), how states are joined (`join`), and what a branch
+hands on (`flow`), which must be monotone for the iteration to end.
+"""
+
+from typing import Any, Generic, TypeVar
+
+from proton.dialect.regions import OUTSIDE, Branch, block_of, branches
+
+State = TypeVar("State")
+
+
+class ForwardDataflow(Generic[State]):
+    """The driver; `State` is None for an analysis of values alone."""
+
+    def transfer(self, op: Any, state: State) -> State:
+        """The state behind an op that has no branches."""
+        raise NotImplementedError
+
+    def join(self, left: State, right: State) -> State:
+        """What holds whichever way was taken."""
+        return left
+
+    def enter(self, op: Any) -> None:
+        """An op with branches begins."""
+
+    def flow(self, branch: Branch) -> bool:
+        """Values go along a branch; gives whether anything is known anew."""
+        return False
+
+    def block(self, block: Any, state: State) -> State:
+        """The state at the end of a block."""
+        for view in block.operations:
+            state = self.visit(view.operation, state)
+        return state
+
+    def visit(self, op: Any, state: State) -> State:
+        """The state behind an op."""
+        ways = branches(op)
+        if ways is None:
+            return self.transfer(op, state)
+        self.enter(op)
+        entries: dict[int, State] = {}  # at the beginning of each region, and behind the op
+        pending: set[int] = set()
+
+        def leave(source: int, at: State) -> None:
+            for branch in ways:
+                if branch.source != source:
+                    continue
+                target, is_new = branch.target, self.flow(branch)
+                known = entries.get(target)
+                joined = at if target not in entries else self.join(known, at)  # type: ignore[arg-type]
+                if is_new or target not in entries or joined != known:
+                    entries[target] = joined
+                    pending.add(target)
+
+        leave(OUTSIDE, state)
+        while regions := pending - {OUTSIDE}:
+            region = min(regions)
+            pending.remove(region)
+            leave(region, self.block(block_of(op, region), entries[region]))
+        return entries[OUTSIDE]

@@ -1,0 +1,301 @@
+"""What an op is, said once: traits of the ops of all dialects.
+
+An op of ours lists its traits where it is defined (`traits=[Pure, Speculatable]`). What ops of
+upstream dialects are stands here, with each trait. Passes ask `has(op, Trait)` and keep no lists of
+names. Some traits are `Assumed`: an op that nobody knows has them, as is safe. So a new op is taken
+to write memory and to be work that takes time until its definition says otherwise.
+"""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from proton.dialect.mlir import ir
+
+Names = tuple[frozenset[str], tuple[str, ...]]  # of ops, and prefixes of whole dialects
+
+
+def _split(names: Iterable[str]) -> Names:
+    dialects = tuple(name for name in names if name.endswith("."))
+    return frozenset(names) - frozenset(dialects), dialects
+
+
+def _holds(names: Names, name: str) -> bool:
+    return name in names[0] or name.startswith(names[1])
+
+
+def _ops(dialect: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{dialect}.{name}" for name in names.split())
+
+
+class Trait:
+    """A property of ops, asked for by `has`.
+
+    `upstream` names ops of upstream dialects that have it, or whole dialects (`arith.`); `without`
+    those that have it not all the same. A name says enough, but where `of` asks an attribute.
+    """
+
+    upstream: ClassVar[tuple[str, ...]] = ()
+    without: ClassVar[tuple[str, ...]] = ()
+    _ours: ClassVar[set[str]]
+    _upstream: ClassVar[Names]
+    _without: ClassVar[Names]
+
+    def __init_subclass__(cls) -> None:
+        cls._ours, cls._upstream, cls._without = set(), _split(cls.upstream), _split(cls.without)
+
+    @classmethod
+    def attach(cls, name: str) -> None:
+        """What the bindings call for each op of ours that lists the trait."""
+        cls._ours.add(name)
+
+    @classmethod
+    def of(cls, op: Any) -> bool:
+        """Whether an op has it."""
+        return cls.of_name(op.name)
+
+    @classmethod
+    def of_name(cls, name: str) -> bool:
+        """Whether ops of a name have it."""
+        return name in cls._ours or (
+            _holds(cls._upstream, name) and not _holds(cls._without, name)
+        )
+
+
+class Assumed(Trait):
+    """A trait of every op, but of those that have one of the traits `unless`, and of those of
+    upstream dialects in `without`."""
+
+    unless: ClassVar[tuple[type[Trait], ...]] = ()
+
+    @classmethod
+    def of_name(cls, name: str) -> bool:
+        """Whether ops of a name have it."""
+        return name in cls._ours or not (
+            _holds(cls._without, name) or any(trait.of_name(name) for trait in cls.unless)
+        )
+
+
+def has(op: Any, *traits: type[Trait]) -> bool:
+    """Whether an op has one of the traits."""
+    return any(trait.of(op) for trait in traits)
+
+
+# Effects
+
+
+class _NoEffects(ir.MemoryEffectsOpInterface):
+    @staticmethod
+    def get_effects(op: Any, effects: Any) -> None:
+        """None: leaves the list of effects empty."""
+
+
+class Pure(Trait):
+    """Has no effect on memory, and MLIR's own passes know."""
+
+    upstream = ("arith.", "math.", "index.", "ub.")
+
+    @classmethod
+    def attach(cls, name: str) -> None:
+        """Attaches MLIR's interface as well."""
+        super().attach(name)
+        _NoEffects.attach(name)
+
+
+class Speculatable(Trait):
+    """May run where the program would not run it, any number of times. The bindings cannot tell
+    MLIR so, so MLIR's code motion leaves ops of ours where they are."""
+
+    upstream = ("arith.", "math.")
+    # Undefined for some operands.
+    without = _ops("arith", "divsi divui remsi remui ceildivsi ceildivui floordivsi")
+
+
+    @classmethod
+    def of(cls, op: Any) -> bool:
+        """Whether an op has it."""
+        return cls.of_name(op.name) or (
+            PureByAttribute.of_name(op.name) and bool(op.attributes["pure"].value)
+        )
+
+
+class PureByAttribute(Trait):
+    """Its attribute `pure` says whether it has no effect, and may run anywhere."""
+
+
+class Reads(Trait):
+    """Reads memory, or a register that others write, and has no other effect."""
+
+    upstream = ("memref.load", "llvm.load", "vector.load")
+
+
+class Records(Trait):
+    """Is there for the profiler: no part of what the program computes."""
+
+
+class Writes(Assumed):
+    """May change memory, or order what others do to it."""
+
+    unless = (Pure, Reads, Records)
+    without = ("scf.", "func.return", "builtin.unrealized_conversion_cast")
+
+
+class Accesses(Trait):
+    """Accesses global memory through pointers, which are its first operand."""
+
+
+class Barrier(Trait):
+    """The program's threads wait for each other."""
+
+
+class Asynchronous(Trait):
+    """Goes on after it was issued, until something waits for it."""
+
+
+# Layouts
+
+
+class Elementwise(Trait):
+    """Does the same to each element: operands and results that are tensors have one layout."""
+
+    upstream = ("arith.", "math.")
+    without = ("arith.constant",)
+
+
+class ShapeChange(Trait):
+    """Gives the elements of its operand in another shape."""
+
+
+class TileSource(Trait):
+    """Makes a tensor of no tensor."""
+
+    upstream = ("arith.constant",)
+
+
+class Cheap(Trait):
+    """Computing the result again costs less than moving it: addresses and masks are made so."""
+
+    upstream = _ops(
+        "arith",
+        "addi subi muli andi ori xori shli shrui shrsi cmpi extsi extui trunci index_cast select "
+        "minsi maxsi minui maxui divsi divui remsi remui constant bitcast",
+    )
+
+
+class LayoutAnchor(Trait):
+    """Its results have a layout for a reason: others follow."""
+
+    upstream = ("func.call",)
+
+
+class AnyLayout(Trait):
+    """Takes each operand in any layout."""
+
+
+class MovesData(Trait):
+    """Moves a tensor between threads, or to shared memory."""
+
+
+# Values
+
+
+class PassesPointers(Trait):
+    """A pointer that it gives points where one that it takes does."""
+
+    upstream = ("arith.select",)
+
+
+class KeepsSign(Trait):
+    """Of operands that are not negative it gives what is not either: the arithmetic of indices
+    does not overflow."""
+
+    upstream = _ops("arith", "addi muli divsi remsi minsi extsi andi")
+
+
+class NonNegative(Trait):
+    """Its result is never negative."""
+
+    upstream = ("arith.extui",)
+
+
+class Combines(Trait):
+    """Its region says how it combines two elements: no control flow of the program."""
+
+
+class Commutative(Trait):
+    """Gives the same with its two operands exchanged."""
+
+    upstream = _ops(
+        "arith",
+        "addf addi mulf muli andi ori xori maxnumf minnumf maximumf minimumf maxsi minsi maxui "
+        "minui",
+    )
+
+
+class Condition(Trait):
+    """Computes what a branch or a mask asks."""
+
+    upstream = _ops("arith", "cmpi cmpf andi ori xori")
+
+
+class TileIndex(Trait):
+    """Says where elements are and not what they are: no instruction, or an index's."""
+
+    upstream = ("arith.constant",)
+
+
+class CopiedIndex(Trait):
+    """Is computed for each user anew, where tensors are buffers: it makes indices and masks."""
+
+    upstream = _ops(
+        "arith", "constant addi subi muli cmpi andi ori xori extsi extui trunci"
+    )
+
+
+class MakesData(Trait):
+    """Its integers are data, whatever they were computed from."""
+
+
+# Work
+
+
+class TileWork(Assumed):
+    """Takes time, where the work is ops on tiles. What `arith` and `math` do depends on types."""
+
+    unless = (TileIndex, Records)
+    without = ("scf.", "func.return", "ub.", "builtin.unrealized_conversion_cast")
+
+
+class View(Trait):
+    """Names memory that is there: another view of a buffer."""
+
+    upstream = _ops("memref", "cast reinterpret_cast subview")
+
+
+class Recomputed(Trait):
+    """On buffers: costs next to nothing, has no effect and touches no memory, so it may be computed
+    anew anywhere. Arithmetic on scalars, addresses, views."""
+
+    upstream = (
+        *("arith.", "builtin.unrealized_conversion_cast", "memref.get_global", "ub.poison"),
+        *View.upstream,
+        *_ops("llvm", "extractvalue getelementptr insertvalue inttoptr ptrtoint"),
+        *_ops("llvm.mlir", "constant poison zero"),
+    )
+
+
+class NoInstruction(Trait):
+    """Costs nothing worth a clock read of its own, where the work is loops over buffers."""
+
+    upstream = (
+        *("arith.", "index.", "llvm.mlir.", "proton.", "proton_gpu.", "builtin."),
+        *("llvm.getelementptr", "llvm.insertvalue"),
+        *View.upstream,
+        *_ops("memref", "alloc alloca get_global"),
+    )
+
+
+class BufferWork(Assumed):
+    """Takes time, where the work is loops over buffers."""
+
+    unless = (NoInstruction, Records)
+    without = ("scf.", "math.", "func.return")
