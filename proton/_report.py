@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from proton.viewer import Run
-from proton.viewer.labels import kernel_labels, variant_numbers
-from proton.viewer.terminal import markup, print_warnings
+from proton.viewer.cli.terminal import markup, print_warnings
+from proton.viewer.tables.labels import kernel_labels, variant_numbers
 
 UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
 COLUMNS = ("count", "total", "mean", "p99", "max", "corrected")  # the median is in `stats`

@@ -8,7 +8,7 @@ from typing import Any
 from proton.trace.model import Kernel, Launch
 from proton.trace.wire import Kind
 from proton.viewer import Run
-from proton.viewer.labels import gpu_name, program_name, sm_name, unit_name
+from proton.viewer.tables.labels import gpu_name, program_name, sm_name, unit_name
 from tests.trace_processor import TraceProcessor
 
 SLICES = """

@@ -1,6 +1,6 @@
 """What one profiled run left behind, before anyone decodes it: plain data, no IR, no pandas.
 
-The runtime fills these; `proton.viewer` turns them into tables and files.
+The runtime fills these; `proton.trace.records` decodes them, `proton.viewer` shows them.
 """
 
 import enum
@@ -61,6 +61,11 @@ class Kernel:
     payload_slots: int = 0
     clock_bits: int = 64  # of the clocks in records: 32 or 64
     options: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU runs the kernel's programs."""
+        return self.target.startswith("cuda")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ from synthetic import (
 
 from proton.trace.model import RawRun
 from proton.viewer import Run
-from proton.viewer.chrome import microseconds
-from proton.viewer.labels import program_name, unit_name
+from proton.viewer.export.chrome import microseconds
+from proton.viewer.tables.labels import program_name, unit_name
 from tests.trace_processor import TraceProcessor
 
 

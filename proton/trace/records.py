@@ -6,15 +6,14 @@ from functools import cached_property
 
 import numpy as np
 
+from proton.trace.check import check_kernel, require
+from proton.trace.clock import MAX_NS, ClockLine, check_clock, fit
+from proton.trace.decode import Decoded, decode
+from proton.trace.events import Pairs, pair
+from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
 from proton.trace.model import RawRun, Scope, Strategy
+from proton.trace.nesting import Nesting, nest
 from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, Kind, State
-from proton.viewer.check import check_kernel, require
-from proton.viewer.clock import MAX_NS, ClockLine, check_clock, fit
-from proton.viewer.decode import Decoded, decode
-from proton.viewer.events import Pairs, pair
-from proton.viewer.gpu_clock import GPUTimes, check_gpus, gpu_times
-from proton.viewer.labels import on_gpu
-from proton.viewer.nesting import Nesting, nest
 
 NONE = -1  # no iteration, core, SM, program, ...
 NARROW_CYCLES = 1 << 32  # what a clock of 32 bits can tell apart
@@ -153,7 +152,7 @@ def read(raw: RawRun) -> Records:
         decoded.append(decode(kernel, launch, f"{where} ({kernel.name})"))
     programs = np.cumsum([0, *(d.state.size for d in decoded)])
     tracks = _tracks(raw, decoded, programs)
-    on_gpus = {i: d for i, d in enumerate(decoded) if on_gpu(raw.kernels[raw.launches[i].kernel])}
+    on_gpus = {i: d for i, d in enumerate(decoded) if raw.kernels[raw.launches[i].kernel].on_gpu}
     gpu = gpu_times(raw, on_gpus, programs)
     slice_cost, edge_cost = _costs(raw, tracks, gpu)
     iteration = _join([d.iteration for d in decoded], np.uint32).astype(np.int64)
@@ -284,7 +283,7 @@ def _payload(raw: RawRun, decoded: Sequence[Decoded]) -> np.ndarray:
 
 def launch_devices(raw: RawRun) -> np.ndarray:
     """The GPU of each launch; -1 for the CPU's."""
-    devices = [x.device if on_gpu(raw.kernels[x.kernel]) else NONE for x in raw.launches]
+    devices = [x.device if raw.kernels[x.kernel].on_gpu else NONE for x in raw.launches]
     return np.array(devices, np.int64)
 
 

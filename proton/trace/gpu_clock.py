@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proton.trace.check import check_device, require
+from proton.trace.clock import MAX_NS, ClockLine, fit, to_ns
+from proton.trace.decode import Decoded
 from proton.trace.model import Clock, GPUClock, RawRun
 from proton.trace.wire import State
-from proton.viewer.check import check_device, require
-from proton.viewer.clock import MAX_NS, ClockLine, fit, to_ns
-from proton.viewer.decode import Decoded
 
 RATE_ERROR = 0.01  # a launch that tells its rate less well takes the median of those that do
 # Two clocks that both count ns drift apart by less; pairs that tell the drift less well do not.

@@ -10,9 +10,9 @@ import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.trace.model import Scope
-from proton.viewer.perfetto_tracks import TrackTree
-from proton.viewer.protobuf import Rows, fixed64, join, literal, tag, varint
-from proton.viewer.records import Records
+from proton.trace.records import Records
+from proton.viewer.export.perfetto.protobuf import Rows, fixed64, join, literal, tag, varint
+from proton.viewer.export.perfetto.tracks import TrackTree
 
 MARK_VALUE = "value"  # the field of a mark's one value
 

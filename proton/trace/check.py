@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from proton.trace.errors import TraceFormatError
 from proton.trace.model import Kernel, Launch, Strategy
 from proton.trace.wire import (
     CLOCK_BITS,
@@ -17,7 +18,6 @@ from proton.trace.wire import (
     block_bytes,
     record_bytes,
 )
-from proton.viewer.errors import TraceFormatError
 
 MAX_GRID = (1 << 31) - 1  # CUDA's largest grid dimension
 MAX_DEVICE = (1 << 31) - 1

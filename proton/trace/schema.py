@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from proton.viewer.check import require
+from proton.trace.check import require
 
 Json = Any  # what json.loads returns
 

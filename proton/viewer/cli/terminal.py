@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from proton.viewer.text import printable
+from proton.base.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,11 +29,6 @@ def kernel_labels(kernels: Sequence[Kernel]) -> list[str]:
     ]
 
 
-def on_gpu(kernel: Kernel) -> bool:
-    """Whether a GPU runs the kernel's programs."""
-    return kernel.target.startswith("cuda")
-
-
 def program_name(kernel: Kernel, launch: Launch, program: int) -> str:
     """`add 3`; with coordinates where the grid has more than one dimension."""
     x, y, z = launch.grid
@@ -47,7 +42,7 @@ def program_name(kernel: Kernel, launch: Launch, program: int) -> str:
 def unit_name(kernel: Kernel, unit: int) -> str:
     """`warp 1` of a GPU's program, `warps 4-7` of a unit of several; elsewhere a name only where
     programs have several units."""
-    if on_gpu(kernel):
+    if kernel.on_gpu:
         first, count = unit * kernel.unit_warps, kernel.unit_warps
         return f"warp {first}" if count == 1 else f"warps {first}-{first + count - 1}"
     return f"unit {unit}" if kernel.units > 1 else ""

@@ -18,13 +18,22 @@ import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.trace.model import RawRun
+from proton.trace.nesting import Nesting, lanes, nest
+from proton.trace.records import NONE, Records, launch_devices
 from proton.trace.wire import Kind
-from proton.viewer.nesting import Nesting, lanes, nest
-from proton.viewer.perfetto_counters import Counters, counters
-from proton.viewer.perfetto_tracks import SEQUENCE, TrackTree, packet_bytes
-from proton.viewer.protobuf import Rows, fixed64, join, literal, message, pack, tag, varint
-from proton.viewer.records import NONE, Records, launch_devices
-from proton.viewer.tables import launches
+from proton.viewer.export.perfetto.counters import Counters, counters
+from proton.viewer.export.perfetto.protobuf import (
+    Rows,
+    fixed64,
+    join,
+    literal,
+    message,
+    pack,
+    tag,
+    varint,
+)
+from proton.viewer.export.perfetto.tracks import SEQUENCE, TrackTree, packet_bytes
+from proton.viewer.tables.rows import launches
 
 # Custom clocks of one sequence have ids 64 to 127 (clock_snapshot.proto).
 CLOCK = 64

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proton.trace.check import require
 from proton.trace.model import Clock
-from proton.viewer.check import require
 
 MAX_NS = 1 << 61  # 73 years: sums and differences of two such times still fit in 64 bits
 

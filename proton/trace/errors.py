@@ -1,7 +1,7 @@
 """The one error that a bad file or buffer can cause."""
 
 from proton.base.errors import ProtonError
-from proton.viewer.text import printable
+from proton.base.text import printable
 
 
 class TraceFormatError(ProtonError):

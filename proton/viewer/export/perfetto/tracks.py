@@ -8,7 +8,9 @@ import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.trace.model import RawRun
-from proton.viewer.labels import (
+from proton.trace.records import NONE, Records
+from proton.viewer.export.perfetto.protobuf import tag, varint_bytes
+from proton.viewer.tables.labels import (
     EVENTS,
     LAUNCHES,
     gpu_name,
@@ -17,8 +19,6 @@ from proton.viewer.labels import (
     thread_name,
     unit_name,
 )
-from proton.viewer.protobuf import tag, varint_bytes
-from proton.viewer.records import NONE, Records
 
 SEQUENCE = 1  # the one packet sequence that everything is on
 PROCESS_ID = 1  # a RawRun does not know its process id, and a trace needs one

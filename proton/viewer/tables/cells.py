@@ -1,24 +1,15 @@
-"""Names as a terminal and a spreadsheet may see them.
-
-Files hold names as they are. A terminal obeys control characters, and text that changes direction
-shows what is not there; a spreadsheet runs a cell that begins as a formula does.
-"""
+"""Names as a spreadsheet may see them: it runs a cell that begins as a formula does."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proton.base.text import printable
+
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMULA_STARTS = ("=", "+", "-", "@")  # and tab and carriage return, which `printable` writes out
-
-
-def printable(text: str) -> str:
-    """The text with everything that has no shape of its own as an escape: `\\x1b`, `\\u202e`."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def cell(text: str) -> str:

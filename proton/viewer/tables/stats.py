@@ -9,8 +9,8 @@ import numpy as np
 
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
-from proton.viewer.nesting import Nesting, lanes, nest
-from proton.viewer.tables import SCOPE
+from proton.trace.nesting import Nesting, lanes, nest
+from proton.viewer.tables.rows import SCOPE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,6 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proton.trace.check import (
+    check_chunks,
+    check_headers,
+    check_launch,
+    check_records,
+    kind_fits,
+    scope_kinds,
+)
+from proton.trace.errors import TraceFormatError
 from proton.trace.model import Kernel, Launch, Strategy
 from proton.trace.wire import (
     HEADER,
@@ -23,15 +32,6 @@ from proton.trace.wire import (
     segments_offset,
     table_offset,
 )
-from proton.viewer.check import (
-    check_chunks,
-    check_headers,
-    check_launch,
-    check_records,
-    kind_fits,
-    scope_kinds,
-)
-from proton.viewer.errors import TraceFormatError
 
 WORD = 8
 EARLY = 1 << 16  # cycles by which the warps of a program begin apart, at most

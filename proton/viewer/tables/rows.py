@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from proton.trace.model import PayloadField, RawRun, Scope
+from proton.trace.records import NONE, Records, count_states, launch_devices
 from proton.trace.wire import Kind, State
-from proton.viewer.labels import variant_numbers
-from proton.viewer.records import NONE, Records, count_states, launch_devices
+from proton.viewer.tables.labels import variant_numbers
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from proton.trace.check import require
 from proton.trace.model import (
     Clock,
     GPUClock,
@@ -14,8 +15,7 @@ from proton.trace.model import (
     Scope,
     Strategy,
 )
-from proton.viewer.check import require
-from proton.viewer.schema import Fields, Json, integer, scalar, scalar_to_json, text, texts
+from proton.trace.schema import Fields, Json, integer, scalar, scalar_to_json, text, texts
 
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
 

@@ -9,12 +9,16 @@ a kernel is asynchronous: its start ("b") and its end ("e") are where they were 
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from proton.trace.model import RawRun
-from proton.viewer.labels import (
+from proton.trace.records import NONE
+from proton.viewer.formats import Format
+from proton.viewer.tables import Tables
+from proton.viewer.tables.labels import (
     LAUNCHES,
     gpu_name,
     program_name,
@@ -22,7 +26,6 @@ from proton.viewer.labels import (
     thread_name,
     unit_name,
 )
-from proton.viewer.records import NONE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,22 +33,17 @@ if TYPE_CHECKING:
 BLOCK_LINES = 4096
 
 
-def write(
-    raw: RawRun,
-    frame: "pd.DataFrame",
-    marks: "pd.DataFrame",
-    events: "pd.DataFrame",
-    warnings: Sequence[str],
-    file: BinaryIO,
-) -> None:
-    """Writes the trace to a binary file, an event a line; `warnings` say what it lacks."""
+def write(tables: Tables, file: BinaryIO, target: Path) -> None:
+    """Writes the trace, an event a line."""
+    raw, warnings = tables.raw, tables.loss_warnings()
     about = {"name": raw.name, **raw.machine, **({"warnings": warnings} if warnings else {})}
     header = {"displayTimeUnit": "ns", "otherData": about}
     file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
     writer = _Writer(raw)
     lines: list[str] = []
     first = True
-    for line in chain(writer.events(frame, marks), writer.asynchronous(events)):
+    slices = writer.events(tables.frame, tables.marks)
+    for line in chain(slices, writer.asynchronous(tables.events)):
         lines.append(line)
         if len(lines) == BLOCK_LINES:
             file.write((("" if first else ",\n") + ",\n".join(lines)).encode())
@@ -166,3 +164,11 @@ def _args(iteration: int, payload: dict[str, Any] | None) -> str:
 def _name(kind: str, pid: int, tid: int, name: str) -> str:
     event = {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
     return json.dumps(event)
+
+
+FORMAT = Format(
+    name="chrome",
+    suffixes=(".json",),
+    about="Chrome's trace events, for older tools",
+    write=write,
+)

@@ -12,15 +12,15 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from proton.base.errors import ProtonError
+from proton.trace.archive_json import run_from_json, run_to_json
+from proton.trace.check import require
+from proton.trace.errors import TraceFormatError
 from proton.trace.model import Chunk, Clock, Launch, RawRun
-from proton.viewer.archive_json import run_from_json, run_to_json
-from proton.viewer.check import require
-from proton.viewer.errors import TraceFormatError
-from proton.viewer.files import replacing
 
 SCHEMA = 3
 READABLE = (2, SCHEMA)  # 2 had no payload values of the host that are not finite
@@ -71,8 +71,8 @@ _ZIP_ERRORS = (
 )
 
 
-def save(raw: RawRun, path: Path) -> None:
-    """Writes the run to `path`, whole or not at all."""
+def write(raw: RawRun, file: BinaryIO, where: str) -> None:
+    """Writes the run to a binary file; `where` is its name in errors."""
     chunks = [chunk for launch in raw.launches for chunk in launch.chunks]
     paths = sorted({launch.path for launch in raw.launches})
     columns = {
@@ -83,8 +83,8 @@ def save(raw: RawRun, path: Path) -> None:
         "buffers.npy": _concatenate([launch.buffer for launch in raw.launches]),
         "chunk_data.npy": _concatenate([chunk.data for chunk in chunks]),
     }
-    document = _document(raw, paths, path)
-    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+    document = _document(raw, paths, where)
+    with zipfile.ZipFile(file, "w") as archive:
         _write(archive, RUN, document)
         for name, dtype in COLUMNS.items():
             data = io.BytesIO()
@@ -93,13 +93,13 @@ def save(raw: RawRun, path: Path) -> None:
             _write(archive, name, data.getbuffer())
 
 
-def _document(raw: RawRun, paths: Sequence[str], path: Path) -> bytes:
+def _document(raw: RawRun, paths: Sequence[str], where: str) -> bytes:
     """The run.json; raises ProtonError for a run that `load` would refuse."""
     try:
         document = json.dumps(run_to_json(raw, SCHEMA, paths), allow_nan=False).encode()
     except (TypeError, ValueError) as error:
-        raise ProtonError(f"{path}: options and machine must be JSON values: {error}") from error
-    run_from_json(json.loads(document), READABLE, f"{path}: the run cannot be saved")
+        raise ProtonError(f"{where}: options and machine must be JSON values: {error}") from error
+    run_from_json(json.loads(document), READABLE, f"{where}: the run cannot be saved")
     return document
 
 

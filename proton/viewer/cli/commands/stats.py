@@ -1,0 +1,62 @@
+"""`proton-viewer stats`."""
+
+import enum
+from typing import Annotated
+
+import typer
+
+from proton.base.errors import ProtonError
+from proton.base.text import printable
+from proton.base.words import did_you_mean
+from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.run import Run
+from proton.viewer.tables.stats import COLUMNS, GROUPS, check_groups
+
+
+class Metric(enum.Enum):
+    """What statistics are of."""
+
+    CORRECTED = "corrected_ns"
+    DURATION = "dur_ns"
+    CYCLES = "cycles"
+
+
+@app.command()
+def stats(
+    file: File,
+    by: Annotated[
+        str, typer.Option(help=f"Group by these, separated by commas: {', '.join(GROUPS)}.")
+    ] = "kernel,scope",
+    metric: Annotated[
+        Metric, typer.Option(help="Time with (dur_ns) or without the cost of measuring, or cycles.")
+    ] = Metric.CORRECTED,
+    sort: Annotated[
+        str, typer.Option(help=f"Largest first by this: {', '.join(COLUMNS)}.")
+    ] = "total",
+    limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 0,
+    format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+) -> None:
+    """Count, total, self, mean, std, min, percentiles and max of the slices, in ns, by group.
+
+    total is the time of a group's outermost slices, self that of all its slices without what lies
+    in slices inside them: no time is counted twice. A kernel's variants are apart.
+
+    [bold]Examples[/bold]
+
+        proton-viewer stats add.proton
+
+        proton-viewer stats add.proton --by scope,program --sort p99 --limit 10
+
+        proton-viewer stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
+    """
+    try:
+        groups = check_groups([name.strip() for name in by.split(",")])
+    except ProtonError as error:
+        raise typer.BadParameter(printable(str(error)), param_hint="'--by'") from None
+    if sort not in COLUMNS:
+        rule = f"must be one of {', '.join(COLUMNS)}{did_you_mean(sort, COLUMNS)}"
+        raise typer.BadParameter(rule, param_hint="'--sort'")
+    run = Run.load(file)
+    table = run.stats(groups, metric.value).sort_values(sort, ascending=False, kind="stable")
+    print_frame(table.head(limit) if limit else table, format, COLUMNS)
+    warn(run)
