@@ -48,6 +48,7 @@ class Tracks:
     sm: np.ndarray
     warp: np.ndarray
     began: np.ndarray  # ticks
+    ended: np.ndarray  # ticks; those of `began` where the program was killed
     written: np.ndarray
     kept: np.ndarray
     lost: np.ndarray
@@ -125,6 +126,10 @@ class Records:
         """When the programs of these tracks began."""
         return self._ns(self.tracks.began[tracks], tracks)
 
+    def ended_ns(self, tracks: np.ndarray) -> np.ndarray:
+        """When the programs of these tracks ended, as far as they got."""
+        return self._ns(self.tracks.ended[tracks], tracks)
+
     def _ns(self, ticks: np.ndarray, track: np.ndarray) -> np.ndarray:
         if self.gpu is None:
             return self._cpu_ns(ticks)
@@ -157,12 +162,13 @@ def read(raw: RawRun) -> Records:
     slice_cost, edge_cost = _costs(raw, tracks, gpu)
     iteration = _join([d.iteration for d in decoded], np.uint32).astype(np.int64)
     first_scope = np.cumsum([0] + [len(kernel.scopes) for kernel in raw.kernels])
-    timed = bool(((tracks.kept > 0) | (tracks.lost > 0))[tracks.device == NONE].any())
+    state = _join([d.state for d in decoded], np.int8)
+    timed = bool((state[tracks.row] != State.UNTOUCHED)[tracks.device == NONE].any())
     return Records(
         scopes=tuple(scope for kernel in raw.kernels for scope in kernel.scopes),
         programs=Programs(
             launch=np.repeat(np.arange(len(decoded)), [d.state.size for d in decoded]),
-            state=_join([d.state for d in decoded], np.int8),
+            state=state,
             wrapped=_join(
                 [
                     _wrapped(d, raw.kernels[launch.kernel].clock_bits)
@@ -219,6 +225,11 @@ def _wrapped(d: Decoded, clock_bits: int) -> np.ndarray:
     return (d.state == State.FINISHED) & (d.clock_end - d.clock_start >= NARROW_CYCLES)
 
 
+def _ended(d: Decoded) -> np.ndarray:
+    """The last clock that each program left."""
+    return np.where(d.state == State.FINISHED, d.clock_end, d.clock_start)
+
+
 def _costs(raw: RawRun, tracks: Tracks, gpu: GPUTimes | None) -> tuple[np.ndarray, np.ndarray]:
     """What a record costs the slice around it, and its own, in ns on each track."""
     slice_cost = np.full(tracks.kept.size, raw.clock.slice_cost_ns)
@@ -264,6 +275,7 @@ def _tracks(raw: RawRun, decoded: Sequence[Decoded], programs: np.ndarray) -> Tr
         sm=np.where(gpu, hardware, NONE),
         warp=np.where(gpu, unit * np.repeat([k.unit_warps for k in kernels], sizes), NONE),
         began=per_track([d.clock_start for d in decoded], np.uint64),
+        ended=per_track([_ended(d) for d in decoded], np.uint64),
         written=written,
         kept=kept,
         lost=np.where(np.repeat(storing, sizes).astype(bool), written - kept, 0),

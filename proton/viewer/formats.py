@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
@@ -22,7 +22,8 @@ from proton.viewer.tables import Tables
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One way to write a run: `write(tables, file, target)`, where `target` is the file's path.
+    """One way to write a run: `write(tables, file, target, **options)`; `target` is the file's
+    path, and `options` names what can be asked for.
 
     `about` is a line of help. Where writing needs a package, `package` names it, and `without` says
     what to do where it is missing. Modules of formats are imported for their suffixes alone, so
@@ -32,7 +33,8 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     about: str
-    write: Callable[[Tables, BinaryIO, Path], None]
+    write: Callable[..., None]
+    options: tuple[str, ...] = ()
     package: str = ""
     without: str = ""
 
@@ -72,8 +74,12 @@ def check_packages(format: Format) -> None:
         )
 
 
-def save(tables: Tables, target: Path, format: Format) -> None:
+def save(tables: Tables, target: Path, format: Format, **options: Any) -> None:
     """Writes a run to a file, whole or not at all."""
+    for name in options:
+        if name not in format.options:
+            known = ", ".join(format.options) or "none"
+            raise ProtonError(f"options of the format {format.name} are {known}, got {name}")
     check_packages(format)
     with replacing(target) as file:
-        format.write(tables, file, target)
+        format.write(tables, file, target, **options)

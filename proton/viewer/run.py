@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from proton.trace import archive
 from proton.viewer import formats
@@ -31,14 +32,15 @@ class Run(Tables):
         """What to know first about the run."""
         return summary(self)
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None) -> Path:
+    def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Path:
         """Writes the run, whole or not at all; without a format's name the suffix picks it.
 
         `.proton` keeps everything; `.pftrace`, `.perfetto-trace` and `.pftrace.gz` open in
         Perfetto; `.json` is Chrome's trace format; `.csv` is `frame`. The format "json", which no
-        suffix picks, is all tables.
+        suffix picks, is all tables. `counters=True` gives a Perfetto trace counters, too: payload
+        values over time.
         """
         target = Path(path)
         found = formats.format_of(target) if format is None else formats.format_named(format)
-        formats.save(self, target, found)
+        formats.save(self, target, found, **options)
         return target

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.trace.model import Kernel, Launch, RawRun
 
-LAUNCHES = "launches"  # of a GPU
+SIGNATURE = "signature"  # in Kernel.options: the types and constants that it was compiled for
 EVENTS = "events"  # of a unit
 
 
@@ -29,23 +30,17 @@ def kernel_labels(kernels: Sequence[Kernel]) -> list[str]:
     ]
 
 
-def program_name(kernel: Kernel, launch: Launch, program: int) -> str:
-    """`add 3`; with coordinates where the grid has more than one dimension."""
-    x, y, z = launch.grid
-    if y == z == 1:
-        place = str(program)
-    else:
-        place = f"({program % x}, {program // x % y}, {program // (x * y)})"
-    return f"{kernel.name} {place}"
+def program_name(kernel: Kernel, grid: tuple[int, int, int], program: int) -> str:
+    """`add (3)`, `softmax (17, 0)`: as many coordinates as the grid has dimensions."""
+    x, y, z = grid
+    place = (program % x, program // x % y, program // (x * y))
+    dimensions = 3 if z > 1 else 2 if y > 1 else 1
+    return f"{kernel.name} ({', '.join(map(str, place[:dimensions]))})"
 
 
-def unit_name(kernel: Kernel, unit: int) -> str:
-    """`warp 1` of a GPU's program, `warps 4-7` of a unit of several; elsewhere a name only where
-    programs have several units."""
-    if kernel.on_gpu:
-        first, count = unit * kernel.unit_warps, kernel.unit_warps
-        return f"warp {first}" if count == 1 else f"warps {first}-{first + count - 1}"
-    return f"unit {unit}" if kernel.units > 1 else ""
+def warps_name(first: int, count: int) -> str:
+    """`warp 1`, or `warps 4-7` for a unit of several."""
+    return f"warp {first}" if count == 1 else f"warps {first}-{first + count - 1}"
 
 
 def thread_name(thread: int) -> str:
@@ -62,3 +57,24 @@ def gpu_name(raw: RawRun, device: int) -> str:
     """`GPU 0 (NVIDIA H200)`."""
     model = next((gpu.name for gpu in raw.gpus if gpu.device == device), "")
     return f"GPU {device} ({model})" if model else f"GPU {device}"
+
+
+def slot_name(slot: int) -> str:
+    """One of the places that programs have on an SM at once."""
+    return f"slot {slot}"
+
+
+def launch_facts(kernel: Kernel, launch: Launch) -> dict[str, int | float | str]:
+    """What a launch ran with: its grid, what its kernel was compiled for, and what that takes."""
+    facts: dict[str, int | float | str] = {"grid": str(launch.grid), "target": kernel.target}
+    signature, blocks = kernel.options.get(SIGNATURE), kernel.options.get("blocks_per_sm")
+    if signature:
+        facts[SIGNATURE] = str(signature)
+    for name in ("registers", "spills", "shared", "blocks_per_sm"):
+        value = kernel.options.get(name)
+        if isinstance(value, int):
+            facts[name] = value
+    if kernel.on_gpu and isinstance(blocks, int):
+        threads = kernel.units * kernel.unit_warps * WARP_SIZE * blocks
+        facts["occupancy"] = threads / GPUTarget.parse(kernel.target).facts.sm_threads
+    return facts

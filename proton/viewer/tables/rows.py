@@ -11,6 +11,7 @@ from proton.trace.model import PayloadField, RawRun, Scope
 from proton.trace.records import NONE, Records, count_states, launch_devices
 from proton.trace.wire import Kind, State
 from proton.viewer.tables.labels import variant_numbers
+from proton.viewer.tables.places import Residency
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,6 +160,31 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
             "lost": total(tracks.lost),
             "strategy": [kernel.strategy.value for kernel in kernels],
             "capacity": np.array([launch.capacity for launch in raw.launches], np.int64),
+        }
+    )
+
+
+def programs(raw: RawRun, records: Records, found: Residency) -> pd.DataFrame:
+    """One row a program that began."""
+    import pandas as pd
+
+    tracks, first = records.tracks, found.first
+    launch = tracks.launch[first]
+    kernel = _Text([k.name for k in raw.kernels], _launch_kernels(raw)[launch])
+    return pd.DataFrame(
+        {
+            "kernel": _categorical([kernel]),
+            "variant": _variants(raw, launch),
+            "launch": launch,
+            "program": tracks.program[first],
+            "thread": tracks.thread[first],
+            "core": tracks.core[first],
+            "device": tracks.device[first],
+            "sm": tracks.sm[first],
+            "slot": found.slot,
+            "finished": records.programs.state[found.row] == State.FINISHED,
+            "start_ns": found.start_ns,
+            "dur_ns": found.end_ns - found.start_ns,
         }
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proton.trace.wire import Kind, State
-from proton.viewer.tables.labels import gpu_name, kernel_labels
+from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.tables import Tables
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 # Of a GPU's kernel, in Kernel.options; those without instrumentation end in OFF.
 RESOURCES = ("registers", "spills", "shared", "blocks_per_sm", "run_ns")
 OFF = "_off"
-SIGNATURE = "signature"  # in Kernel.options: the types and constants that it was compiled for
 
 
 @dataclass(frozen=True, kw_only=True)

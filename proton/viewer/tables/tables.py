@@ -11,6 +11,7 @@ from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
 from proton.viewer.tables import rows
+from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.stats import stats
 
 if TYPE_CHECKING:
@@ -80,6 +81,17 @@ class Tables:
     def launches(self) -> pd.DataFrame:
         """One row a launch."""
         return rows.launches(self.raw, self.records)
+
+    @cached_property
+    def residency(self) -> Residency:
+        """When each program ran, and in which slot of its SM or thread."""
+        return residency(self.records)
+
+    @cached_property
+    def programs(self) -> pd.DataFrame:
+        """One row a program that began: where and when, and in which of the places that programs
+        had there at once (`slot`)."""
+        return rows.programs(self.raw, self.records, self.residency)
 
     @cached_property
     def emptied(self) -> pd.DataFrame:

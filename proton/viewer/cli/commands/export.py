@@ -22,6 +22,9 @@ def export(
             help=f"What to write, {', '.join(formats())}; the suffix of OUT says it otherwise."
         ),
     ] = None,
+    counters: Annotated[
+        bool, typer.Option("--counters", help="perfetto: payload values as counters, too.")
+    ] = False,
 ) -> None:
     """Turn a run into a trace or into tables.
 
@@ -41,5 +44,5 @@ def export(
         option = "'OUT'" if format is None else "'--format'"
         raise typer.BadParameter(printable(str(error)), param_hint=option) from None
     run = Run.load(file)
-    run.save(out, chosen.name)
+    run.save(out, chosen.name, **({"counters": True} if counters else {}))
     warn(run)

@@ -7,8 +7,7 @@ from proton.trace.model import Kernel
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, app, warn
 from proton.viewer.run import Run
-from proton.viewer.tables.labels import kernel_labels
-from proton.viewer.tables.summary import SIGNATURE
+from proton.viewer.tables.labels import SIGNATURE, kernel_labels
 
 COLUMNS = ("scope", "kind", "payload", "source")
 

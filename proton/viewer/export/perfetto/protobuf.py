@@ -32,7 +32,8 @@ class Rows:
 def tag(message: Any, field: str) -> bytes:
     """The key of a field, number and wire type, read from the message's own schema."""
     descriptor = message.DESCRIPTOR.fields_by_name[field]
-    if descriptor.type in (descriptor.TYPE_MESSAGE, descriptor.TYPE_STRING):
+    delimited = (descriptor.TYPE_MESSAGE, descriptor.TYPE_STRING, descriptor.TYPE_BYTES)
+    if descriptor.type in delimited:
         wire = _DELIMITED
     elif descriptor.type in (descriptor.TYPE_DOUBLE, descriptor.TYPE_FIXED64):
         wire = _FIXED64

@@ -1,30 +1,24 @@
-"""The tree of tracks of a Perfetto trace: process > thread of execution > program on the CPU,
-process > GPU > SM > program > warp on a GPU, whose launches have a track beside its SMs. Counters
-lie below the units whose values they are."""
+"""The tracks of a Perfetto trace: the places where programs ran, below one process.
+
+Host threads, threads that ran programs, and GPUs are its children. The launches of a GPU are on its
+own track, above those of its SMs, because a trace opens with the children of its process in view.
+"""
 
 from collections.abc import Callable
 
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-from proton.trace.model import RawRun
-from proton.trace.records import NONE, Records
 from proton.viewer.export.perfetto.protobuf import tag, varint_bytes
-from proton.viewer.tables.labels import (
-    EVENTS,
-    LAUNCHES,
-    gpu_name,
-    program_name,
-    sm_name,
-    thread_name,
-    unit_name,
-)
+from proton.viewer.tables import Tables
+from proton.viewer.tables.labels import EVENTS, gpu_name, thread_name
+from proton.viewer.tables.places import Place, Places
 
 SEQUENCE = 1  # the one packet sequence that everything is on
 PROCESS_ID = 1  # a RawRun does not know its process id, and a trace needs one
 MAX_RANK = (1 << 31) - 1  # sibling_order_rank is an int32
-FIRST_PLACE = 1  # places come after the host threads, whose rank is 0
-FIRST_GPU = 1 << 20  # and GPUs after those
+# Ranks below the process: host threads, then the threads that ran programs, then GPUs.
+HOST, THREADS, GPUS = 0, 1, 1 << 20
 _PACKET = tag(pb.Trace, "packet")
 
 
@@ -37,18 +31,20 @@ def packet_bytes(packet: pb.TracePacket) -> bytes:
 class TrackTree:
     """Gives out track uuids; `descriptors` has the packets of those not yet written."""
 
-    def __init__(self, raw: RawRun, records: Records) -> None:
+    def __init__(self, tables: Tables) -> None:
         self._pending: list[bytes] = []
         self._count = 0
         self._packet = pb.TracePacket(trusted_packet_sequence_id=SEQUENCE)
         self._main: dict[int, tuple[str, int, int]] = {}
         self._lanes: dict[tuple[int, int], int] = {}
+        self._first: dict[tuple[str, int, int], int] = {}
         self._inner: dict[tuple[int, str], int] = {}
-        self._raw = raw
-        self._events: dict[int, int] = {}
-        self._first: dict[tuple[str, int, int], int] = {}  # of the tracks that are drawn as one
-        self.process = self._process(raw.name)
-        self.program_tracks = self._programs(records)
+        self._raw = tables.raw
+        self.process = self._process(tables.name)
+        self.places = Places(tables.raw, tables.records, tables.residency)
+        uuids = np.array([0, *map(self._place, self.places.all)], np.int64)
+        self.unit_tracks = uuids[self.places.of_unit + 1]
+        self.slot_tracks = uuids[self.places.of_program + 1]
 
     def descriptors(self) -> bytes:
         """The packets of the tracks made since the last call."""
@@ -58,34 +54,33 @@ class TrackTree:
 
     def host_track(self, thread: int) -> int:
         """The track of a host thread."""
-        return self._shared(f"host {thread_name(thread)}", self.process, 0)
+        return self._shared(f"host {thread_name(thread)}", self.process, HOST)
 
     def launch_track(self, device: int) -> int:
         """The track of a GPU's launches."""
-        return self._shared(LAUNCHES, self._gpu(device), 0)
+        return self._shared(gpu_name(self._raw, device), self.process, GPUS + 2 * device)
 
     def event_tracks(self, tracks: np.ndarray) -> np.ndarray:
         """The tracks of the events that these units started, each beside its unit's."""
         return self._of_units(tracks, self._event_track)
 
     def counter_tracks(self, tracks: np.ndarray, name: str) -> np.ndarray:
-        """The counters of this name of these units: one for all launches of a unit, below the track
-        of its first."""
-        return self._of_units(tracks, lambda unit: self._counter(unit, name))
+        """The counters of this name of these units: one for each place, below its track, of those
+        that are drawn as one the first."""
 
-    def _counter(self, unit: int, name: str) -> int:
-        first = self._first.setdefault(self._main[unit], unit)
-        return self._shared(name, first, 0, is_counter=True)
+        def counter(unit: int) -> int:
+            first = self._first.setdefault(self._main[unit], unit)
+            return self._shared(name, first, 0, is_counter=True)
+
+        return self._of_units(tracks, counter)
 
     def _of_units(self, tracks: np.ndarray, track_of: Callable[[int], int]) -> np.ndarray:
-        units, number = np.unique(self.program_tracks[tracks], return_inverse=True)
+        units, number = np.unique(self.unit_tracks[tracks], return_inverse=True)
         return np.array([track_of(unit) for unit in units.tolist()], np.int64)[number]
 
     def _event_track(self, unit: int) -> int:
-        if unit not in self._events:
-            name, parent, rank = self._main[unit]
-            self._events[unit] = self._add(f"{name} {EVENTS}", parent, min(rank + 1, MAX_RANK))
-        return self._events[unit]
+        name, parent, rank = self._main[unit]
+        return self._shared(f"{name} {EVENTS}", parent, rank + 1)
 
     def lane_tracks(self, track: np.ndarray, lane: np.ndarray) -> np.ndarray:
         """For each track and lane a track; lane 0 is the track itself, the others are siblings
@@ -97,6 +92,16 @@ class TrackTree:
                 self._lanes[key] = self._add(*self._main[key[0]])
             out[row] = self._lanes[key]
         return out
+
+    def _place(self, place: Place) -> int:
+        """The track of a place. Ranks below the first leave room for events behind each."""
+        parent, above = self.process, THREADS if len(place.path) == 1 else GPUS
+        for name, rank in place.path[:-1]:
+            parent, above = self._shared(name, parent, above + 2 * rank), 0
+        name, rank = place.path[-1]
+        if any(place.lane):
+            return self._add(name, parent, above + 2 * rank)
+        return self._shared(name, parent, above + 2 * rank)
 
     def _process(self, name: str) -> int:
         self._count += 1
@@ -120,7 +125,7 @@ class TrackTree:
         descriptor.uuid = self._count
         descriptor.parent_uuid = parent
         descriptor.name = name
-        descriptor.sibling_order_rank = rank
+        descriptor.sibling_order_rank = min(rank, MAX_RANK)
         descriptor.child_ordering = pb.TrackDescriptor.EXPLICIT
         self._pending.append(packet_bytes(self._packet))
         self._main[self._count] = name, parent, rank
@@ -132,33 +137,3 @@ class TrackTree:
         if key not in self._inner:
             self._inner[key] = self._add(name, parent, rank, is_counter)
         return self._inner[key]
-
-    def _gpu(self, device: int) -> int:
-        rank = min(FIRST_GPU + device, MAX_RANK)
-        return self._shared(gpu_name(self._raw, device), self.process, rank)
-
-    def _programs(self, records: Records) -> np.ndarray:
-        """The track of each row of `records.tracks` that has anything to show; 0 for others. The
-        ranks leave room for each one's events behind it."""
-        tracks = records.tracks
-        uuids = np.zeros(tracks.kept.size, np.int64)
-        rows = np.flatnonzero((tracks.kept > 0) | (tracks.lost > 0))
-        places: dict[int, int] = {}  # of host threads
-        columns = (tracks.launch, tracks.program, tracks.unit, tracks.thread, tracks.device)
-        for row, number, program, unit, thread, device, sm in zip(
-            rows.tolist(), *(column[rows].tolist() for column in (*columns, tracks.sm)), strict=True
-        ):
-            launch = self._raw.launches[number]
-            kernel = self._raw.kernels[launch.kernel]
-            name, own = program_name(kernel, launch, program), unit_name(kernel, unit)
-            if device != NONE:
-                place = self._shared(sm_name(sm), self._gpu(device), min(1 + sm, MAX_RANK))
-                owner = self._shared(name, place, min(program, MAX_RANK))
-                uuids[row] = self._add(own, owner, 2 * unit)
-                continue
-            if thread not in places:
-                rank = FIRST_PLACE + len(places)
-                places[thread] = self._add(thread_name(thread), self.process, rank)
-            rank = min(2 * (program * kernel.units + unit), MAX_RANK)
-            uuids[row] = self._add(f"{name} {own}" if own else name, places[thread], rank)
-        return uuids
