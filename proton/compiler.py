@@ -4,6 +4,7 @@ MLIR is imported only when something has to be compiled: a process that finds al
 kernels on disk links their objects and starts.
 """
 
+import contextlib
 import functools
 import os
 import threading
@@ -21,6 +22,7 @@ from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.options import GPUOptions
 from proton.base.knobs import knobs
 from proton.base.symbols import END, mangled
+from proton.language import profiling
 from proton.language.function import DeviceFunction
 from proton.language.surroundings import describe
 from proton.language.types import dtype
@@ -164,7 +166,7 @@ def compile_function(
     fn: DeviceFunction, specialization: Specialization, options: CompileOptions
 ) -> CPUKernel:
     """The kernel for this machine's CPU, from the disk cache if it is there."""
-    with compile_lock:
+    with compile_lock, _host_slice(fn):
         return _load_or_compile(CPUKernel, fn, specialization, options)
 
 
@@ -172,8 +174,19 @@ def compile_for_gpu(
     fn: DeviceFunction, specialization: Specialization, options: GPUOptions
 ) -> GPUKernel:
     """The kernel for a GPU, from the disk cache if it is there. Needs no GPU."""
-    with compile_lock:
+    with compile_lock, _host_slice(fn):
         return _load_or_compile(GPUKernel, fn, specialization, options)
+
+
+@contextlib.contextmanager
+def _host_slice(fn: DeviceFunction) -> Iterator[None]:
+    """Shows the running session how long a compilation took."""
+    start = time.perf_counter_ns()
+    try:
+        yield
+    finally:
+        if profiling.host is not None:
+            profiling.host.add(f"compile {fn.__name__}", start, "compile")
 
 
 def _load_or_compile(

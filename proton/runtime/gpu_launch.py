@@ -18,6 +18,7 @@ import inspect
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -278,7 +279,7 @@ def _launch_profiled(
     timing = None
     if session.compare_run_time:
         timing = session.begin_timing(kernel, recording, device, stream)
-    launched = None  # it is not known, if this is interrupted
+    launched, start = None, time.perf_counter_ns()  # it is not known, if this is interrupted
     try:
         if recording is None:
             plain.launch(*sizes, stream, *passed)
@@ -293,6 +294,8 @@ def _launch_profiled(
             session.end_timing(timing, stream, launched is True)
         if recording is not None:
             session.end_gpu_launch(recording, launched)
+    if kernel.metadata["profile"] is None:
+        session.plain_gpu_launch(plain.kernel, sizes, device, start, twin.perturbation)
     return plain.kernel if recording is None else kernel
 
 

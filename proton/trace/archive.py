@@ -22,8 +22,9 @@ from proton.trace.check import require
 from proton.trace.errors import TraceFormatError
 from proton.trace.model import Chunk, Clock, Launch, RawRun
 
-SCHEMA = 3
-READABLE = (2, SCHEMA)  # 2 had no payload values of the host that are not finite
+SCHEMA = 4
+# 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes
+READABLE = (2, 3, SCHEMA)
 RUN = "run.json"
 LAUNCH_FIELDS = (
     "kernel",

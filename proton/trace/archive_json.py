@@ -17,6 +17,7 @@ from proton.trace.model import (
 )
 from proton.trace.schema import Fields, Json, integer, scalar, scalar_to_json, text, texts
 
+HOST_KINDS = ("host", "compile")
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
 
 
@@ -109,7 +110,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
         "name": kernel.name,
         "key": kernel.key,
         "target": kernel.target,
-        "strategy": kernel.strategy.value,
+        "strategy": kernel.strategy_name,
         "scopes": [_scope_to_json(scope) for scope in kernel.scopes],
         "emptied": list(kernel.emptied),
         "units": kernel.units,
@@ -123,13 +124,13 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
 def _kernel_from_json(value: Json, where: str) -> Kernel:
     fields = Fields(value, where)
     strategy = fields.text("strategy")
-    known = [entry.value for entry in Strategy]
+    known = ["none", *(entry.value for entry in Strategy)]
     require(strategy in known, where, f"strategy must be one of {known}", strategy)
     kernel = Kernel(
         name=fields.text("name"),
         key=fields.text("key"),
         target=fields.text("target"),
-        strategy=Strategy(strategy),
+        strategy=None if strategy == "none" else Strategy(strategy),
         scopes=tuple(
             _scope_from_json(scope, f"{where}, scope {number}")
             for number, scope in enumerate(fields.items("scopes"))
@@ -179,13 +180,16 @@ def _scope_from_json(value: Json, where: str) -> Scope:
 
 def _host_to_json(slice_: HostSlice) -> Json:
     payload = {name: scalar_to_json(value) for name, value in slice_.payload.items()}
-    return [slice_.name, slice_.path, slice_.thread, slice_.start, slice_.end, payload]
+    times = slice_.start, slice_.end
+    return [slice_.name, slice_.path, slice_.thread, *times, payload, slice_.kind]
 
 
 def _host_from_json(value: Json, where: str) -> HostSlice:
-    good = isinstance(value, list) and len(value) == 6
-    require(good, where, "must be [name, path, thread, start, end, payload]", type(value).__name__)
-    name, path, thread, start, end, payload = value
+    good = isinstance(value, list) and len(value) in (6, 7)
+    rule = "must be [name, path, thread, start, end, payload, kind]"
+    require(good, where, rule, type(value).__name__)
+    name, path, thread, start, end, payload, kind = [*value, HOST_KINDS[0]][:7]
+    require(kind in HOST_KINDS, where, f"kind must be one of {HOST_KINDS}", kind)
     values = Fields(payload, f"{where}, payload").values
     return HostSlice(
         name=text(name, where),
@@ -193,6 +197,7 @@ def _host_from_json(value: Json, where: str) -> HostSlice:
         thread=integer(thread, where),
         start=integer(start, where),
         end=integer(end, where),
+        kind=kind,
         payload={
             text(key, f"{where}, payload"): scalar(entry, f"{where}, payload, {key!r}")
             for key, entry in values.items()

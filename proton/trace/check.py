@@ -60,8 +60,8 @@ def check_launch(kernel: Kernel, launch: Launch, where: str) -> None:
     require(sane, where, f"grid must be sizes in [0, {MAX_GRID}]", grid)
     check_device(launch.device, where)
     capacity = launch.capacity
-    if kernel.strategy is Strategy.COUNTING:
-        require(capacity == 0, where, "capacity must be 0 when only counting", capacity)
+    if kernel.strategy in (Strategy.COUNTING, None):
+        require(capacity == 0, where, "capacity must be 0 where no record is stored", capacity)
     else:
         rule = f"capacity must lie in [1, {MAX_CAPACITY}]"
         require(1 <= capacity <= MAX_CAPACITY, where, rule, capacity)
@@ -71,7 +71,7 @@ def check_launch(kernel: Kernel, launch: Launch, where: str) -> None:
     flat = buffer.dtype == np.uint8 and buffer.ndim == 1
     require(flat, where, "buffer must be a row of uint8", f"{buffer.ndim}-d {buffer.dtype}")
     block = block_bytes(kernel.units, capacity, kernel.payload_slots, kernel.clock_bits)
-    programs = grid[0] * grid[1] * grid[2]
+    programs = 0 if kernel.strategy is None else grid[0] * grid[1] * grid[2]
     rule = f"buffer must be {programs} blocks of {block} bytes"
     require(buffer.size == programs * block, where, rule, f"{buffer.size} bytes")
 
@@ -124,7 +124,7 @@ def check_chunks(
     size = record_bytes(kernel.payload_slots, kernel.clock_bits)
     programs = written.size // kernel.units
     flushing = kernel.strategy is Strategy.FLUSH
-    require(flushing, where, "only the flush strategy leaves chunks", kernel.strategy.value)
+    require(flushing, where, "only the flush strategy leaves chunks", kernel.strategy_name)
     for number, chunk in enumerate(launch.chunks):
         here = f"{where}, chunk {number}"
         require(0 <= chunk.program < programs, here, f"program must be < {programs}", chunk.program)

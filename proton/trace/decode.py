@@ -198,7 +198,7 @@ def _ring_runs(
 ) -> _Runs:
     """The runs that are still in the segments."""
     track = np.arange(written.size)
-    if kernel.strategy is Strategy.COUNTING:
+    if kernel.strategy in (Strategy.COUNTING, None):
         return _Runs(track=track[:0], word=track[:0], count=track[:0])
     base = _segment_words(kernel, launch, track)
     capacity = launch.capacity

@@ -136,7 +136,7 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         ("run.json", b"{", "not JSON"),
         ("run.json", b"[" * 100_000, "not JSON"),
         ("run.json", b"[]", "must be an object, got list"),
-        ("run.json", b'{"schema": 1}', "schema must be 2 or 3, got 1"),
+        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4, got 1"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )

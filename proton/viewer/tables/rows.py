@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from proton.viewer.tables.places import Residency
 if TYPE_CHECKING:
     import pandas as pd
 
-HOST, LAUNCH, SCOPE = "host", "launch", "scope"
+LAUNCH, SCOPE = "launch", "scope"
 FRAME_COLUMNS = (
     "kind",
     "kernel",
@@ -151,14 +152,14 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
             "host_start_ns": _since(raw, [launch.host_start for launch in raw.launches]),
             "start_ns": start,
             "dur_ns": duration,
-            "programs": states.sum(axis=1),
+            "programs": np.array([math.prod(x.grid) for x in raw.launches], np.int64),
             "finished": states[:, State.FINISHED],
             "partial": states[:, State.STARTED],
             "untouched": states[:, State.UNTOUCHED],
             "written": total(tracks.written),
             "kept": total(tracks.kept),
             "lost": total(tracks.lost),
-            "strategy": [kernel.strategy.value for kernel in kernels],
+            "strategy": [kernel.strategy_name for kernel in kernels],
             "capacity": np.array([launch.capacity for launch in raw.launches], np.int64),
         }
     )
@@ -269,7 +270,7 @@ def _host_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
     rows = len(raw.host)
     duration = np.array([slice_.end - slice_.start for slice_ in raw.host], np.int64)
     return {
-        "kind": _same(HOST, rows),
+        "kind": _texts([slice_.kind for slice_ in raw.host]),
         "kernel": _same("", rows),
         "variant": np.full(rows, NONE),
         "launch": np.full(rows, NONE),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from proton.trace.wire import Kind, State
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
+from proton.viewer.tables.rows import LAUNCH
+from proton.viewer.tables.stats import stats
 from proton.viewer.tables.tables import Tables
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class Summary:
     """
 
     facts: dict[str, str]
+    kernels: pd.DataFrame  # statistics of launches, by kernel and variant
     scopes: pd.DataFrame
     warnings: tuple[str, ...]
 
@@ -46,7 +49,8 @@ def summary(run: Tables) -> Summary:
         **_kernel_facts(run),
         **{key: str(value) for key, value in run.raw.machine.items()},
     }
-    return Summary(facts=facts, scopes=run.stats(), warnings=tuple(_warnings(run)))
+    kernels = stats(run.frame, ("kernel",), "dur_ns", kind=LAUNCH)
+    return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
 
 
 def _gpu_facts(run: Tables) -> dict[str, str]:

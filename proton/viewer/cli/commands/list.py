@@ -25,7 +25,7 @@ def list_(file: File) -> None:
     console = terminal.stdout()
     labels = kernel_labels(run.kernels)
     for number, (kernel, label) in enumerate(zip(run.kernels, labels, strict=True)):
-        about = [kernel.target, kernel.strategy.value, f"launched {launched[number]} times"]
+        about = [kernel.target, kernel.strategy_name, f"launched {launched[number]} times"]
         if label != kernel.name:
             about.append(str(kernel.options.get(SIGNATURE, "")))
         terminal.print_title(console, f"{label}: {', '.join(filter(None, about))}")

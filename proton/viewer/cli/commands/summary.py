@@ -11,7 +11,7 @@ SHOWN = ["kernel", "variant", "scope", "count", "total", "self", "mean", "p99", 
 
 @app.command()
 def summary(file: File) -> None:
-    """Say what was recorded, which scopes took the most time, and what is missing.
+    """Say what was recorded, which kernels and scopes took the most time, and what is missing.
 
     Records that were lost, programs that did not finish and scopes that optimisation left
     without work are said in one line each.
@@ -23,7 +23,12 @@ def summary(file: File) -> None:
     found = Run.load(file).summary()
     console = terminal.stdout()
     terminal.print_facts(console, found.facts)
+    if len(found.kernels):
+        terminal.print_title(console, "launches")
+        shown = found.kernels[[name for name in SHOWN if name in found.kernels]]
+        terminal.print_frame(console, shown.head(SCOPES), COLUMNS)
     if len(found.scopes):
+        terminal.print_title(console, "scopes")
         shown = found.scopes[[name for name in SHOWN if name in found.scopes]]
         terminal.print_frame(console, shown.head(SCOPES), COLUMNS)
     more = len(found.scopes) - SCOPES
