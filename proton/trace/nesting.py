@@ -10,10 +10,12 @@ intervals lie inside. The rules where times are equal:
     an empty one lies after the begins    [5, 9] [5, 5]   the second is inside
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
+AT_ONCE = 1 << 16  # intervals, more where a track has more
 _MAX_KEY = 1 << 61
 
 
@@ -29,7 +31,33 @@ class Nesting:
 
 
 def nest(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> Nesting:
-    """Nests intervals that are grouped by track (`track` never falls), in recorded order."""
+    """Nests intervals that are grouped by track (`track` never falls), in recorded order.
+
+    Tracks have nothing to do with each other, so they are walked a few at a time: what is sorted
+    then fits in a cache, and takes little memory.
+    """
+    if track.size <= AT_ONCE:
+        return _nest(track, start, end)
+    heads = np.flatnonzero(np.diff(track, prepend=track[0] - 1))
+    cuts = heads[np.searchsorted(heads, np.arange(0, track.size, AT_ONCE), side="right") - 1]
+    cuts = np.unique(np.append(cuts, track.size))
+    found = Nesting(
+        begin_at=np.empty(track.size, np.int64),
+        end_at=np.empty(track.size, np.int64),
+        crossed=np.empty(track.size, bool),
+        inside=np.empty(track.size, np.int64),
+    )
+    for first, last in itertools.pairwise(cuts.tolist()):
+        rows = slice(first, last)
+        part = _nest(track[rows], start[rows], end[rows])
+        found.begin_at[rows] = part.begin_at + 2 * first
+        found.end_at[rows] = part.end_at + 2 * first
+        found.crossed[rows], found.inside[rows] = part.crossed, part.inside
+    return found
+
+
+def _nest(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> Nesting:
+    """The same for all of these at once."""
     begin_key, end_key = _keys(track, start, end)
     latest_first = np.argsort(end_key, kind="stable")[::-1]
     by_begin = latest_first[np.argsort(begin_key[latest_first], kind="stable")]

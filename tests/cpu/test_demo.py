@@ -206,7 +206,9 @@ def test_sessions_of_a_script_are_parts_of_its_run(
     assert whole.launches["variant"].tolist() == [1, 2, 1]
     assert (whole.launches["dur_ns"] > 0).all()
     host = whole.frame[whole.frame["kind"] == "host"]
-    assert set(host["name"]) == {"compile fill", "step", "later"}
+    assert set(host["name"]) == {"step", "later"}
+    compiled = whole.frame[whole.frame["kind"] == "compile"]
+    assert compiled["scope"].tolist()[:2] == ["compile fill", "step/compile fill"]
 
 
 def test_a_script_that_ends_no_session_of_its_own_fails_as_it_would_alone(tmp_path: Path) -> None:

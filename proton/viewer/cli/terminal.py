@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 100_000  # a pipe has no width that a table must be cut to
 LEAST_NAME = 12  # columns of a folded name; less is not readable
 GAP = 2  # columns between two of a table
+MANY_ROWS = 500  # beyond which a table is lines of text
 WHOLE_FROM = 1000.0  # ns from which tenths say nothing
 
 
@@ -90,6 +91,9 @@ def print_table(
     """Rows of values below the names of their columns."""
     rows = [[_cell(value) for value in row] for row in values]
     names = [name for name in columns if name not in numbers]
+    if len(rows) > MANY_ROWS:
+        _print_plain(console, columns, rows, numbers)
+        return
     table, needed = Table(box=box.SIMPLE_HEAD, pad_edge=False), 0
     for position, name in enumerate(columns):
         is_number = name in numbers
@@ -105,6 +109,20 @@ def print_table(
         return
     for row in rows:
         _print_block(console, dict(zip(columns, row, strict=True)), names)
+
+
+def _print_plain(
+    console: Console, columns: Sequence[str], rows: list[list[str]], numbers: Sequence[str]
+) -> None:
+    """The table as lines of any length, for rich takes a millisecond a row."""
+    table = [list(columns), *rows]
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = []
+        for name, value, width in zip(columns, row, widths, strict=True):
+            gap = " " * (width - cell_len(value))
+            cells.append(gap + value if name in numbers else value + gap)
+        console.file.write((" " * GAP).join(cells).rstrip() + "\n")
 
 
 def _print_block(console: Console, row: dict[str, str], names: Sequence[str]) -> None:

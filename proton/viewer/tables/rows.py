@@ -55,9 +55,19 @@ def join_path(*parts: str) -> str:
 
 def frame(raw: RawRun, records: Records) -> pd.DataFrame:
     """One row a slice: host scopes, then launches, then the scopes of kernels."""
+    parts = [_host_columns(raw), _launch_columns(raw, records), _slice_columns(raw, records)]
+    return _joined(parts)
+
+
+def host_frame(raw: RawRun, records: Records) -> pd.DataFrame:
+    """The frame without the scopes of kernels."""
+    return _joined([_host_columns(raw), _launch_columns(raw, records)])
+
+
+def _joined(parts: Sequence[dict[str, np.ndarray | _Text]]) -> pd.DataFrame:
+    """Columns, one part after another."""
     import pandas as pd
 
-    parts = [_host_columns(raw), _launch_columns(raw, records), _slice_columns(raw, records)]
     joined: dict[str, object] = {}
     for name in FRAME_COLUMNS:
         columns = [part[name] for part in parts]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from proton.trace.wire import Kind, State
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.rows import LAUNCH
-from proton.viewer.tables.stats import stats
 from proton.viewer.tables.tables import Tables
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def summary(run: Tables) -> Summary:
         **_kernel_facts(run),
         **{key: str(value) for key, value in run.raw.machine.items()},
     }
-    kernels = stats(run.frame, ("kernel",), "dur_ns", kind=LAUNCH)
+    kernels = run.stats(("kernel",), "dur_ns", LAUNCH)
     return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
 
 

@@ -11,8 +11,10 @@ from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
 from proton.viewer.tables import rows
+from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
-from proton.viewer.tables.stats import stats
+from proton.viewer.tables.rows import SCOPE
+from proton.viewer.tables.stats import Filter, check_groups, describe, stats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,10 +118,17 @@ class Tables:
         )
 
     def stats(
-        self, by: str | Sequence[str] = ("kernel", "scope"), metric: str = "corrected_ns"
+        self,
+        by: str | Sequence[str] = ("kernel", "scope"),
+        metric: str = "corrected_ns",
+        kind: str | None = SCOPE,
+        where: Filter | None = None,
     ) -> pd.DataFrame:
-        """Statistics of the kernels' slices; see `proton.viewer.stats`."""
-        return stats(self.frame, by, metric)
+        """Statistics of slices; see `proton.viewer.stats`."""
+        if kind == SCOPE:
+            return describe(of_records(self.raw, self.records), check_groups(by), metric, where)
+        frame = self.frame if kind is None else rows.host_frame(self.raw, self.records)
+        return stats(frame, by, metric, kind, where)
 
     def loss_warnings(self) -> list[str]:
         """What of the run is missing, a line each; every number that is shown is to be read with
