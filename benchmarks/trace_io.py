@@ -219,10 +219,10 @@ def written(run: Run, level: int | None) -> bytes:
     fresh = Run(run.raw)
     out = io.BytesIO()
     if level is None:
-        trace.write(fresh.raw, fresh.records, out)
+        trace.write(fresh, out, deflate=True, with_counters=False)
     else:
         with gzip.GzipFile("", "wb", level, out, mtime=0) as stream:
-            trace.write(fresh.raw, fresh.records, cast(BinaryIO, stream))
+            trace.write(fresh, cast(BinaryIO, stream), deflate=False, with_counters=False)
     return out.getvalue()
 
 

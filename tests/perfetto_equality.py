@@ -81,7 +81,7 @@ def numbers(row: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def expected(run: Run) -> Iterator[tuple[Any, ...]]:
     """What the trace must hold, out of the run's tables."""
-    where, origin = places(run), run.raw.origin_ns
+    where, origin, clocks = places(run), run.raw.origin_ns, run.launches["clock"]
     for table, instant in ((run.frame, False), (run.marks, True)):
         for row in table.to_dict("records"):
             args, category = dict(row["payload"] or {}), row.get("kind")
@@ -93,7 +93,7 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
                 own |= {"error_ns": math.ceil(row["error_ns"])} | numbers(row, "iteration")
                 args = own | args
                 category = "mark" if instant else "fused" if row["fused"] else None
-            elif row["device"] >= 0:
+            elif row["launch"] >= 0 and clocks[row["launch"]] == "gpu":
                 track = (gpu_name(run.raw, row["device"]),)
             duration = 0 if instant else row["dur_ns"]
             items = () if category == "launch" else tuple(args.items())
@@ -207,7 +207,7 @@ def check_flows(whole: Run, trace: Path) -> None:
     origin, table = whole.raw.origin_ns, whole.launches
     wanted = [
         ("call", "launch", row["host_start_ns"] + origin, row["start_ns"] + origin)
-        for row in table[table["device"] >= 0].to_dict("records")
+        for row in table[table["clock"] == "gpu"].to_dict("records")
     ]
     programs = whole.programs[whole.programs["device"] < 0]
     for (launch, _), group in programs.groupby(["launch", "thread"]):
@@ -243,8 +243,8 @@ def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     calls = [(row["path"], row["ts"], row["dur"]) for row in slices if row["category"] == "call"]
     assert sorted(calls) == sorted(
         ((f"host thread {x.thread}",), x.host_start, x.host_end - x.host_start)
-        for x, device in zip(whole.raw.launches, whole.launches["device"], strict=True)
-        if device >= 0
+        for x, clock in zip(whole.raw.launches, whole.launches["clock"], strict=True)
+        if clock == "gpu"
     )
     launched = [row["args"] for row in slices if row["category"] == "launch"]
     assert sorted(a["written"] for a in launched) == sorted(whole.launches["written"])

@@ -386,6 +386,7 @@ def test_a_kernel_without_scopes_is_launched_as_it_is(driver: ProfilingDriver) -
     assert table["grid"].tolist() == [(3, 1, 1)] * 2
     assert table["device"].tolist() == [0, 0]
     assert (table["dur_ns"] > 0).all()
+    assert table["clock"].tolist() == ["host"] * 2
     assert run.kernels[0].options["registers"] == run.kernels[0].options["registers_off"]
 
 

@@ -259,7 +259,7 @@ def test_chrome_shows_what_the_table_has(tmp_path: Path, raw: RawRun) -> None:
         assert int(last["ts"] * 1000) == row.start_ns + row.dur_ns
         for edge_, unit in ((first, row.start_unit), (last, row.end_unit)):
             name = threads[edge_["pid"], edge_["tid"]]
-            assert name.endswith((f"unit {unit}", f"warp {unit}"))
+            assert name in (f"thread {row.thread}", f"slot 0 warp {unit}", f"slot 1 warp {unit}")
 
 
 def test_the_json_of_all_tables_has_the_events(tmp_path: Path) -> None:

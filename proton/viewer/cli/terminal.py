@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 100_000  # a pipe has no width that a table must be cut to
 LEAST_NAME = 12  # columns of a folded name; less is not readable
 GAP = 2  # columns between two of a table
-MANY_ROWS = 500  # beyond which a table is lines of text
+MANY_ROWS = 200  # beyond which a table is lines of text
 WHOLE_FROM = 1000.0  # ns from which tenths say nothing
 
 

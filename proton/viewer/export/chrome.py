@@ -81,10 +81,12 @@ class _Writer:
 
     def _host(self, frame: "pd.DataFrame") -> Iterator[str]:
         """Host scopes and launches."""
+        clocks = self.tables.launches["clock"].tolist()
         more = _rows(frame, "launch", "thread", "device", "dur_ns")
         for name, start, _, payload, launch, thread, device, duration in more:
             place = self._host_thread(thread)
-            if device != NONE:
+            timed = launch != NONE and clocks[launch] == "gpu"
+            if timed:
                 gpu = gpu_name(self.raw, device)
                 place = self._thread((gpu,), gpu, LAUNCHES)
             args = dict(payload or {})
@@ -92,7 +94,7 @@ class _Writer:
                 entry = self.raw.launches[launch]
                 args = {"launch": launch, **launch_facts(self.raw.kernels[entry.kernel], entry)}
             yield f"{self._slice(name, place, start, duration)}{_args(NONE, args)}}}"
-            if device != NONE:
+            if timed:
                 yield from self._call(launch, name, place, start)
 
     def _programs(self) -> Iterator[str]:

@@ -145,6 +145,7 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
     states = count_states(records.programs, count)
     kernels = [raw.kernels[launch.kernel] for launch in raw.launches]
     start, duration = launch_times(raw, records)
+    own = records.gpu.launches if records.gpu is not None else {}
 
     def total(column: np.ndarray) -> np.ndarray:
         before = np.concatenate([[0], np.cumsum(column)])
@@ -162,6 +163,7 @@ def launches(raw: RawRun, records: Records) -> pd.DataFrame:
             "host_start_ns": _since(raw, [launch.host_start for launch in raw.launches]),
             "start_ns": start,
             "dur_ns": duration,
+            "clock": ["gpu" if number in own else "host" for number in range(count)],
             "programs": np.array([math.prod(x.grid) for x in raw.launches], np.int64),
             "finished": states[:, State.FINISHED],
             "partial": states[:, State.STARTED],

@@ -160,16 +160,18 @@ def check_groups(by: str | Sequence[str]) -> list[str]:
 
 def _groups(keys: Sequence[Key]) -> tuple[np.ndarray, list[np.ndarray]]:
     """The group of each slice, -1 for none; of each group the code in each key."""
-    group = np.zeros(keys[0].codes.size, np.int64)
-    none = np.zeros(group.size, bool)
-    codes: list[np.ndarray] = [np.zeros(1, np.int64)][:0]
+    there = np.logical_and.reduce([key.codes >= 0 for key in keys])
+    some = slice(None) if there.all() else np.flatnonzero(there)
+    group = np.full(there.size, -1)
+    part = np.zeros(int(there.sum()), np.int64)
+    codes: list[np.ndarray] = []
     for key in keys:
-        none |= key.codes < 0
-        pair = Key.of(group * max(len(key.values), 1) + np.maximum(key.codes, 0))
-        before, own = np.divmod(pair.values, max(len(key.values), 1))
-        codes = [column[before] for column in codes] + [own]
-        group = pair.codes
-    return np.where(none, -1, group) if none.any() else group, codes
+        base = max(len(key.values), 1)
+        pair = Key.of(part * base + key.codes[some])
+        before, own = np.divmod(pair.values, base)
+        codes, part = [*(column[before] for column in codes), own], pair.codes
+    group[some] = part
+    return group, codes
 
 
 def _labels(key: Key, codes: np.ndarray) -> pd.Categorical | np.ndarray:

@@ -108,16 +108,16 @@ class Batches:
         launches = self.records.tracks.launch[tree.places.residency.first[self.first_programs]]
         for place, launch_number in enumerate(launches.tolist()):
             started.setdefault(launch_number, []).append(1 + len(raw.launches) + place)
-        columns = ("device", "variant", "start_ns", "dur_ns", *COUNTS)
+        columns = ("device", "clock", "variant", "start_ns", "dur_ns", *COUNTS)
         values = zip(*(self.tables.launches[name].tolist() for name in columns), strict=True)
         for number, (launch, row) in enumerate(zip(raw.launches, values, strict=True)):
-            device, variant, start, duration, *counts = row
+            device, clock, variant, start, duration, *counts = row
             kernel = raw.kernels[launch.kernel]
             notes: dict[str, Value] = {"launch": number, "variant": variant}
             notes |= launch_facts(kernel, launch) | dict(zip(COUNTS, counts, strict=True))
             host, called = tree.host_track(launch.thread), launch.host_start - raw.origin_ns
             returned = launch.host_end - raw.origin_ns
-            if device == NONE:
+            if clock == "host":
                 flows = started.get(number, [])
                 yield _Row(host, called, returned, kernel.name, "launch", flows, notes)
                 continue
