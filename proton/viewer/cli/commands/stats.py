@@ -24,6 +24,26 @@ class Metric(enum.Enum):
     CYCLES = "cycles"
 
 
+# Options that pick slices and groups.
+Include = Annotated[
+    str, typer.Option("--include", "-i", help="Only slices with this regex in kernel/scope.")
+]
+Exclude = Annotated[
+    str, typer.Option("--exclude", "-e", help="Only slices without this regex there.")
+]
+Start = Annotated[
+    int | None, typer.Option(help="Only slices that begin at this time or later (start_ns).")
+]
+End = Annotated[int | None, typer.Option(help="Only slices that begin before.")]
+Threshold = Annotated[
+    float,
+    typer.Option("--threshold", "-t", min=0, max=1, help="Only groups of this part of all."),
+]
+Tree = Annotated[
+    bool, typer.Option("--tree", help="Scopes inside of each other, below their kernels.")
+]
+
+
 @app.command()
 def stats(
     file: File,
@@ -40,23 +60,12 @@ def stats(
         str, typer.Option(help=f"Largest first by this: {', '.join(COLUMNS)}.")
     ] = "total",
     limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 0,
-    include: Annotated[
-        str, typer.Option("--include", "-i", help="Only slices with this regex in kernel/scope.")
-    ] = "",
-    exclude: Annotated[
-        str, typer.Option("--exclude", "-e", help="Only slices without this regex there.")
-    ] = "",
-    start: Annotated[
-        int | None, typer.Option(help="Only slices that begin at this time or later (start_ns).")
-    ] = None,
-    end: Annotated[int | None, typer.Option(help="Only slices that begin before.")] = None,
-    threshold: Annotated[
-        float,
-        typer.Option("--threshold", "-t", min=0, max=1, help="Only groups of this part of all."),
-    ] = 0.0,
-    tree: Annotated[
-        bool, typer.Option("--tree", help="Scopes inside of each other, below their kernels.")
-    ] = False,
+    include: Include = "",
+    exclude: Exclude = "",
+    start: Start = None,
+    end: End = None,
+    threshold: Threshold = 0.0,
+    tree: Tree = False,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
 ) -> None:
     """Count, total, self, share, mean, std, min, percentiles and max of slices, in ns, by group.
