@@ -17,13 +17,17 @@ from proton.viewer.cli.app import app
 BAD_USAGE, BAD_FILE = 1, 2
 TYPER_BAD_USAGE = 2  # what typer itself exits with
 
-for _module in pkgutil.iter_modules(commands.__path__):
-    importlib.import_module(f"{commands.__name__}.{_module.name}")
+
+def _add_commands() -> None:
+    """Has each command add itself; others use the package's terminal without them."""
+    for module in pkgutil.iter_modules(commands.__path__):
+        importlib.import_module(f"{commands.__name__}.{module.name}")
 
 
 def main() -> None:
     """The entry point: errors become one line and an exit status."""
     terminal.open_streams()
+    _add_commands()
     try:
         try:
             app()
