@@ -25,8 +25,8 @@ class Format:
     """One way to write a run: `write(tables, file, target, **options)`; `target` is the file's
     path, and `options` names what can be asked for.
 
-    `about` is a line of help. Where writing needs a package, `package` names it, and `without` says
-    what to do where it is missing. Modules of formats are imported for their suffixes alone, so
+    `about` is a line of help. Where writing needs a package, `package` names it, `extra` the extra
+    that installs it, if one does, and `without` says what to do where it is missing. Modules of formats are imported for their suffixes alone, so
     what is slow to import belongs into `write`.
     """
 
@@ -36,6 +36,7 @@ class Format:
     write: Callable[..., None]
     options: tuple[str, ...] = ()
     package: str = ""
+    extra: str = ""
     without: str = ""
 
 
@@ -67,11 +68,16 @@ def format_of(path: Path) -> Format:
 
 def check_packages(format: Format) -> None:
     """Raises ProtonError where a package is missing that writing the format needs."""
-    if format.package and importlib.util.find_spec(format.package) is None:
-        raise ProtonError(
-            f"the format {format.name} needs the package {format.package}: "
-            f"pip install {format.package}; {format.without}"
-        )
+    if format.package:
+        need(f"the format {format.name}", format.package, format.extra, format.without)
+
+
+def need(what: str, package: str, extra: str = "", without: str = "") -> None:
+    """Raises ProtonError where a package is missing that something needs."""
+    if importlib.util.find_spec(package) is None:
+        install = f"'proton-tile[{extra}]'" if extra else package
+        way_out = f"; {without}" if without else ""
+        raise ProtonError(f"{what} needs the package {package}: pip install {install}{way_out}")
 
 
 def save(tables: Tables, target: Path, format: Format, **options: Any) -> None:

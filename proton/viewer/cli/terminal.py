@@ -8,6 +8,7 @@ import contextlib
 import errno
 import io
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,12 +18,14 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from proton.base.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+PICTURE_WIDTH, LEAST_PICTURE = 80, 40  # columns of a picture
 PIPE_WIDTH = 100_000  # a pipe has no width that a table must be cut to
 LEAST_NAME = 12  # columns of a folded name; less is not readable
 GAP = 2  # columns between two of a table
@@ -60,6 +63,20 @@ def close_streams() -> None:
 def stdout() -> Console:
     """Standard output."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def picture_width() -> int:
+    """The columns that a picture of characters has: those of the terminal, 80 where none is."""
+    return max(shutil.get_terminal_size((PICTURE_WIDTH, 24)).columns, LEAST_PICTURE)
+
+
+def print_lines(console: Console, lines: Iterable[Sequence[tuple[str, str]]]) -> None:
+    """Lines of pieces of text, each with the colour behind it, "" for none."""
+    for line in lines:
+        styles = ((text, f"black on {fill}" if fill else "") for text, fill in line)
+        text = Text.assemble(*styles)
+        text.rstrip()
+        console.print(text, no_wrap=True, overflow="crop", crop=False)
 
 
 def markup(value: object) -> str:

@@ -1,0 +1,66 @@
+"""`proton-viewer timeline`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton.viewer.cli import drawing, terminal
+from proton.viewer.cli.app import File, app, warn
+from proton.viewer.pictures.selection import Selection
+from proton.viewer.pictures.timeline import Timeline
+from proton.viewer.pictures.timeline_text import draw_text
+from proton.viewer.run import Run
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Write .html (a page to move in), .svg or .png instead."),
+]
+
+
+@app.command()
+def timeline(
+    file: File,
+    out: Out = None,
+    kernel: drawing.KernelName = "",
+    launch: drawing.Launches = None,
+    scope: drawing.ScopePath = "",
+    sm: drawing.Sms = None,
+    warp: drawing.Warps = None,
+    start: drawing.From = None,
+    end: drawing.To = None,
+    rows: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 40,
+    width: drawing.Width = 0,
+) -> None:
+    """Draw what ran where and when: on the terminal, as a picture, or as a page for a browser.
+
+    A row is a place (host thread, thread, SM, slot, warp) and, below it, what lies inside of it. A
+    page (.html) pans, zooms, searches and shows details without a network; .png needs matplotlib
+    (pip install 'proton-tile\\[plot]').
+
+    [bold]Examples[/bold]
+
+        proton-viewer timeline add.proton
+
+        proton-viewer timeline add.proton -o add.html
+
+        proton-viewer timeline add.proton --kernel add --launch 3 --sm 0 --scope load -o load.svg
+    """
+    where = Selection(
+        kernel=kernel,
+        scope=scope,
+        launches=launch or (),
+        sms=sm or (),
+        warps=warp or (),
+        start_ns=start,
+        end_ns=end,
+    )
+    if out is not None:
+        chosen = drawing.picture_format(out, "where")
+        run = Run.load(file)
+        run.save(out, chosen.name, where=where)
+    else:
+        run = Run.load(file)
+        lines = draw_text(Timeline(run, where), width or terminal.picture_width(), rows)
+        terminal.print_lines(terminal.stdout(), lines)
+    warn(run)

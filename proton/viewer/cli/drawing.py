@@ -1,0 +1,67 @@
+"""What the commands that draw have in common: which part of a run, and where the picture goes."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton.base.errors import ProtonError
+from proton.base.text import printable
+from proton.viewer.cli import terminal
+from proton.viewer.formats import Format, format_of, formats
+from proton.viewer.pictures.picture import Picture
+from proton.viewer.pictures.text import Line
+from proton.viewer.run import Run
+
+KernelName = Annotated[
+    str, typer.Option("--kernel", help="Only kernels with this regex in their name.")
+]
+ScopePath = Annotated[
+    str, typer.Option("--scope", help="Only scopes with this regex in their path.")
+]
+Launches = Annotated[
+    list[int] | None, typer.Option("--launch", min=0, help="Only this launch; may be repeated.")
+]
+Sms = Annotated[
+    list[int] | None, typer.Option("--sm", min=0, help="Only this SM; may be repeated.")
+]
+Warps = Annotated[
+    list[int] | None, typer.Option("--warp", min=0, help="Only this warp; may be repeated.")
+]
+From = Annotated[int | None, typer.Option("--start", help="From this time on (ns, start_ns).")]
+To = Annotated[int | None, typer.Option("--end", help="Up to this time.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Write a picture (.svg, .png) instead.")
+]
+Width = Annotated[
+    int, typer.Option(min=0, help="Columns on a terminal; 0 for as many as it has.")
+]
+
+
+def picture_format(out: Path, option: str = "picture") -> Format:
+    """The format that a file name asks for, of those that have an option."""
+    known = [suffix for f in formats().values() if option in f.options for suffix in f.suffixes]
+    try:
+        found = format_of(out)
+    except ProtonError:
+        found = None
+    if found is None or option not in found.options:
+        rule = f"{printable(str(out))}: the suffix must be one of {', '.join(known)}"
+        raise typer.BadParameter(rule, param_hint="'--out'")
+    return found
+
+
+def show(
+    run: Run,
+    out: Path | None,
+    picture: Callable[[], Picture],
+    lines: Callable[[int], Iterable[Line]],
+    width: int,
+) -> None:
+    """Writes a picture where a file is named; else prints it in characters."""
+    if out is not None:
+        run.save(out, picture_format(out).name, picture=picture())
+    else:
+        shown = lines(width or terminal.picture_width())
+        terminal.print_lines(terminal.stdout(), shown)

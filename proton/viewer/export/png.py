@@ -1,0 +1,36 @@
+"""The timeline as PNG, or another picture that is given."""
+
+from pathlib import Path
+from typing import BinaryIO
+
+from proton.viewer.formats import Format
+from proton.viewer.pictures.picture import Picture
+from proton.viewer.pictures.selection import EVERYTHING, Selection
+from proton.viewer.tables import Tables
+
+
+def write(
+    tables: Tables,
+    file: BinaryIO,
+    target: Path,
+    where: Selection = EVERYTHING,
+    picture: Picture | None = None,
+) -> None:
+    """Writes the picture."""
+    from proton.viewer.pictures.png import write_png
+    from proton.viewer.pictures.timeline import Timeline
+    from proton.viewer.pictures.timeline_picture import draw
+
+    write_png(picture or draw(Timeline(tables, where)), file)
+
+
+FORMAT = Format(
+    name="png",
+    suffixes=(".png",),
+    about="the timeline as a picture",
+    write=write,
+    options=("where", "picture"),
+    package="matplotlib",
+    extra="plot",
+    without="svg (.svg) needs no package",
+)

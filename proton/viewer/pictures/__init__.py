@@ -1,0 +1,1 @@
+"""Pictures of a run: timelines, flame graphs, histograms, heat maps, occupancy."""

@@ -1,0 +1,117 @@
+"""A picture: boxes and lines of text at places in pixels, whatever it is of and however written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from proton.base.text import printable
+
+FONT = 11  # pixels
+LETTER = 0.62  # of the font's size: the width of a letter, about, that no common font exceeds
+INK, FAINT, RULE = "#1f2937", "#6b7280", "#e5e7eb"
+# Colours of scopes, apart from each other also for eyes that do not see red; black text reads on
+# each. The order is that of scopes in their kernels, so two runs of a kernel look alike.
+PALETTE = (
+    "#7cb5ec #f7a35c #90ce7a #e78ac3 #c5b0f5 #f2d06b #6fcfc4 #f28e8e "
+    "#b8c4d9 #d0a97f #a3d9f0 #cfe08a"
+).split()
+PROGRAM, LAUNCH, HOST, MARK = "#e3e8ef", "#cbd5e1", "#d9d3c7", "#111827"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A filled rectangle; `title` is what a reader sees who points at it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A line of text whose baseline is at y; `anchor` is "start", "middle" or "end"."""
+
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
+    size: int = FONT
+    fill: str = INK
+
+
+@dataclass
+class Picture:
+    """What is drawn, in this order: boxes, then labels."""
+
+    width: int
+    height: int
+    boxes: list[Box] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+
+    def write(self, x: float, y: float, text: str, *, width: float = 0, **style: object) -> None:
+        """Adds a line of text, cut to a width where one is given; none where nothing fits."""
+        shown = printable(text)
+        if width:
+            shown = fitting(shown, width)
+        if shown:
+            self.labels.append(Label(x, y, shown, **style))  # type: ignore[arg-type]
+
+
+def fitting(text: str, width: float, size: int = FONT) -> str:
+    """As much of a text as has room, with an ellipsis where it is cut."""
+    room = int(width / (LETTER * size))
+    if len(text) <= room:
+        return text
+    return f"{text[: room - 1]}…" if room >= 3 else ""
+
+
+def colour(number: int) -> str:
+    """The colour of the scope of this number."""
+    return PALETTE[number % len(PALETTE)]
+
+
+def shade(part: float) -> str:
+    """From white, for 0, to dark blue, for 1."""
+    stops = ((247, 251, 255), (107, 174, 214), (8, 48, 107))
+    at = min(max(part, 0.0), 1.0) * (len(stops) - 1)
+    low = min(int(at), len(stops) - 2)
+    mixed = (a + (at - low) * (b - a) for a, b in zip(stops[low], stops[low + 1], strict=True))
+    return "#" + "".join(f"{round(value):02x}" for value in mixed)
+
+
+def duration(ns: float) -> str:
+    """A time with its unit: `950 ns`, `1.25 us`, `3.4 ms`."""
+    if abs(ns) < 1000:
+        return f"{ns:.0f} ns" if ns == int(ns) else f"{ns:.1f} ns"
+    for unit, size in (("us", 1e3), ("ms", 1e6), ("s", 1e9)):
+        if abs(ns) < 999.5 * size or unit == "s":
+            break
+    return f"{ns / size:.3g} {unit}"
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers from low to high, no more than so many."""
+    step = (high - low) / max(most, 1)
+    power = 10.0 ** np.floor(np.log10(step)) if step > 0 else 1.0
+    size = next(power * k for k in (1, 2, 5, 10) if power * k >= step * 0.999)
+    first = np.ceil(low / size) * size
+    return np.arange(first, high + size * 1e-6, size).tolist()
+
+
+def time_axis(
+    picture: Picture, span: tuple[int, int], *, left: float, top: float, bottom: float
+) -> None:
+    """Lines at round times since the start of the span, with what they are above."""
+    length = span[1] - span[0]
+    scale = (picture.width - left) / length
+    for at in ticks(0, length, max(int((picture.width - left) / 110), 1)):
+        x = left + at * scale
+        picture.boxes.append(Box(x, top, 1, bottom - top, RULE))
+        anchor = "start" if x + 50 < picture.width else "end"
+        picture.write(x + 3 if anchor == "start" else x - 3, top + FONT, duration(at),
+                      anchor=anchor, fill=FAINT)  # fmt: skip

@@ -1,0 +1,365 @@
+"""A run as slices on tracks: what every picture of time is drawn from.
+
+Tracks are the places of `proton.viewer.tables.places`: host threads, threads of the CPU, and below
+a GPU its launches, then SM, slot and warp. On a track a slice has a *level*: how many lie around
+it. Slices of one track and one level follow each other and never overlap, so a picture draws each
+such row from left to right.
+
+    level 0   [softmax (17, 0)             ]   a program
+    level 1     [load   ][compute        ]     its scopes
+    level 2                [exp ]
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from proton.trace.nesting import lanes, nest
+from proton.trace.records import NONE
+from proton.trace.wire import Kind as RecordKind
+from proton.viewer.pictures.selection import EVERYTHING, Selection, matching
+from proton.viewer.tables import Tables
+from proton.viewer.tables.labels import (
+    EVENTS,
+    gpu_name,
+    kernel_labels,
+    program_name,
+    thread_name,
+)
+from proton.viewer.tables.places import Place, Places
+from proton.viewer.tables.rows import launch_times
+
+HOST, THREADS, GPUS = 0, 1, 2  # groups of tracks, from above
+LAUNCHES = ("launches", -1)  # of a GPU, above its SMs
+AFTER = 0.5  # what the rank of a place's events is higher than the place's
+
+
+class Kind(enum.IntEnum):
+    """What a slice is."""
+
+    HOST = 0
+    COMPILE = 1
+    LAUNCH = 2
+    CALL = 3  # the host's part of a GPU's launch
+    PROGRAM = 4
+    SCOPE = 5
+    MARK = 6
+    EVENT = 7
+
+
+@dataclass(frozen=True)
+class Name:
+    """What slices are called: the last name, the whole path, and where it is written."""
+
+    text: str
+    path: str
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slices:
+    """Columns, a row a slice. `name` is a row of the timeline's names, `record` one of
+    `tables.records`; -1 stands for none."""
+
+    track: np.ndarray
+    kind: np.ndarray
+    name: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    launch: np.ndarray
+    program: np.ndarray
+    record: np.ndarray
+
+    def __getitem__(self, rows: np.ndarray) -> Slices:
+        return Slices(**{name: column[rows] for name, column in vars(self).items()})
+
+    @staticmethod
+    def join(parts: Sequence[Slices]) -> Slices:
+        """One after another."""
+        names = vars(parts[0])
+        return Slices(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
+
+
+class Timeline:
+    """The chosen slices of a run, in order of track, level and start.
+
+    `tracks` are paths of names; `level` is a column beside those of `slices`; `span` are the times
+    from which to which a picture goes.
+    """
+
+    def __init__(self, tables: Tables, where: Selection = EVERYTHING) -> None:
+        self.tables, self.where = tables, where
+        builder = _Builder(tables)
+        slices = builder.slices()
+        slices = slices[_chosen(slices, builder, where)]
+        self.names = tuple(builder.names)
+        used = np.unique(slices.track)
+        rank = sorted(used.tolist(), key=lambda track: builder.ranks[track])
+        number = np.zeros(len(builder.paths), np.int64)
+        number[rank] = np.arange(len(rank))
+        self.tracks = tuple(builder.paths[track] for track in rank)
+        moved = number[slices.track] if slices.track.size else slices.track
+        level = _levels(moved, slices.start, slices.end)
+        order = np.lexsort((slices.start, level, moved))
+        self.slices = Slices(**{**vars(slices), "track": moved})[order]
+        self.level = level[order]
+
+    def __len__(self) -> int:
+        return int(self.slices.track.size)
+
+    @cached_property
+    def heights(self) -> np.ndarray:
+        """How many levels each track has."""
+        found = np.zeros(len(self.tracks), np.int64)
+        np.maximum.at(found, self.slices.track, self.level + 1)
+        return found
+
+    @cached_property
+    def row(self) -> np.ndarray:
+        """Of each slice the row of its track and level, counted from above."""
+        return (np.cumsum(self.heights) - self.heights)[self.slices.track] + self.level
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """From when to when."""
+        start, end = self.where.start_ns, self.where.end_ns
+        if start is None:
+            start = int(self.slices.start.min(initial=np.iinfo(np.int64).max)) if len(self) else 0
+        if end is None:
+            end = int(self.slices.end.max(initial=start)) if len(self) else start
+        return start, max(end, start + 1)
+
+    def label(self, row: int) -> str:
+        """What a slice is called; a program with its coordinates."""
+        if self.slices.kind[row] != Kind.PROGRAM:
+            return self.names[self.slices.name[row]].text
+        launch = self.tables.raw.launches[self.slices.launch[row]]
+        kernel = self.tables.raw.kernels[launch.kernel]
+        return program_name(kernel, launch.grid, int(self.slices.program[row]))
+
+
+class _Builder:
+    """All slices of a run, the names that they have and the tracks that they are on.
+
+    `ranks` sort tracks from above.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables, self.raw, self.records = tables, tables.raw, tables.records
+        self.places = Places(tables.raw, tables.records, tables.residency)
+        self.paths: list[tuple[str, ...]] = []
+        self.ranks: list[tuple[float, ...]] = []
+        self._tracks: dict[tuple[str, ...], int] = {}
+        labels = kernel_labels(self.raw.kernels)
+        sources = [f"{s.file}:{s.line}" if s.file else "" for s in self.records.scopes]
+        self.names = [
+            *(Name(s.name, s.path, f) for s, f in zip(self.records.scopes, sources, strict=True)),
+            *(Name(label, label) for label in labels),
+        ]
+        self.first_kernel = len(sources)
+        self.kernel_of_launch = np.array([x.kernel for x in self.raw.launches], np.int64)
+        self.of_place = np.array([self._place(place) for place in self.places.all], np.int64)
+
+    def slices(self) -> Slices:
+        """All. Of two that cover the same time the later one lies around the other."""
+        return Slices.join(
+            [self._records(), self._programs(), self._events(), *self._launches(), self._host()]
+        )
+
+    def _track(self, group: int, path: Sequence[tuple[str, float]]) -> int:
+        """The number of the track of this path of names and ranks."""
+        names = tuple(name for name, _ in path)
+        if names not in self._tracks:
+            self._tracks[names] = len(self.paths)
+            self.paths.append(names)
+            self.ranks.append((group, *(rank for _, rank in path)))
+        return self._tracks[names]
+
+    def _place(self, place: Place) -> int:
+        return self._track(THREADS if len(place.path) == 1 else GPUS, place.path)
+
+    def _events_of(self, number: int) -> int:
+        """The track of the events of a place."""
+        place = self.places.all[number]
+        name, rank = place.path[-1]
+        group = THREADS if len(place.path) == 1 else GPUS
+        return self._track(group, [*place.path[:-1], (f"{name} {EVENTS}", rank + AFTER)])
+
+    def _host_track(self, thread: int) -> int:
+        return self._track(HOST, [(f"host {thread_name(thread)}", thread)])
+
+    def _records(self) -> Slices:
+        """Scopes and marks."""
+        records, tracks = self.records, self.records.tracks
+        is_mark = records.kind == RecordKind.MARK
+        rows = np.flatnonzero((records.kind == RecordKind.SLICE) | is_mark)
+        on = records.track[rows]
+        return Slices(
+            track=_taken(self.of_place, self.places.of_unit[on]),
+            kind=np.where(is_mark[rows], Kind.MARK, Kind.SCOPE),
+            name=records.scope[rows].astype(np.int64),
+            start=records.start_ns[rows],
+            end=np.where(is_mark[rows], records.start_ns[rows], records.end_ns[rows]),
+            launch=tracks.launch[on],
+            program=tracks.program[on],
+            record=rows,
+        )
+
+    def _programs(self) -> Slices:
+        found, tracks = self.tables.residency, self.records.tracks
+        place = self.places.of_unit[found.first]
+        place[self.places.programs] = self.places.of_program
+        launch = tracks.launch[found.first]
+        return Slices(
+            track=_taken(self.of_place, place),
+            kind=np.full(launch.size, Kind.PROGRAM),
+            name=self.first_kernel + _taken(self.kernel_of_launch, launch),
+            start=found.start_ns,
+            end=found.end_ns,
+            launch=launch,
+            program=tracks.program[found.first],
+            record=np.full(launch.size, NONE),
+        )
+
+    def _events(self) -> Slices:
+        """Events, on a track beside that of the unit that started them."""
+        found, records = self.records.events, self.records
+        place, inverse = np.unique(
+            self.places.of_unit[records.track[found.start]], return_inverse=True
+        )
+        tracks = np.array([self._events_of(number) for number in place.tolist()], np.int64)
+        on = records.track[found.start]
+        return Slices(
+            track=_taken(tracks, inverse.ravel()),
+            kind=np.full(on.size, Kind.EVENT),
+            name=records.scope[found.start].astype(np.int64),
+            start=records.start_ns[found.start],
+            end=records.start_ns[found.end],
+            launch=records.tracks.launch[on],
+            program=records.tracks.program[on],
+            record=found.start,
+        )
+
+    def _launches(self) -> list[Slices]:
+        """Launches, and the host's part of those that have times of their own on a GPU."""
+        start, duration = launch_times(self.raw, self.records)
+        own = self.records.gpu.launches if self.records.gpu is not None else {}
+        on_host = [self._host_track(launch.thread) for launch in self.raw.launches]
+        track = list(on_host)
+        for number in own:
+            device = self.raw.launches[number].device
+            track[number] = self._track(GPUS, [(gpu_name(self.raw, device), device), LAUNCHES])
+        count = np.arange(len(track))
+        launches = self._by_launch(Kind.LAUNCH, track, start, start + duration, count)
+        called = [launch.host_start - self.raw.origin_ns for launch in self.raw.launches]
+        ended = [launch.host_end - self.raw.origin_ns for launch in self.raw.launches]
+        calls = self._by_launch(Kind.CALL, on_host, called, ended, count)
+        return [launches, calls[np.array(sorted(own), np.int64)]]
+
+    def _by_launch(
+        self, kind: Kind, track: list[int], start: Iterable[int], end: Iterable[int], n: np.ndarray
+    ) -> Slices:
+        return Slices(
+            track=np.array(track, np.int64),
+            kind=np.full(n.size, kind),
+            name=self.first_kernel + self.kernel_of_launch,
+            start=np.array(start, np.int64),
+            end=np.array(end, np.int64),
+            launch=n,
+            program=np.full(n.size, NONE),
+            record=np.full(n.size, NONE),
+        )
+
+    def _host(self) -> Slices:
+        """Scopes of the host, and compilations."""
+        host, known = self.raw.host, {}
+        for slice_ in host:
+            if (slice_.name, slice_.path) not in known:
+                known[slice_.name, slice_.path] = len(self.names)
+                self.names.append(Name(slice_.name, slice_.path))
+        kinds = {"host": Kind.HOST, "compile": Kind.COMPILE}
+        none = np.full(len(host), NONE)
+
+        def column(values: Iterable[int]) -> np.ndarray:
+            return np.array(list(values), np.int64)
+
+        return Slices(
+            track=column(self._host_track(slice_.thread) for slice_ in host),
+            kind=column(kinds.get(slice_.kind, Kind.HOST) for slice_ in host),
+            name=column(known[slice_.name, slice_.path] for slice_ in host),
+            start=column(slice_.start - self.raw.origin_ns for slice_ in host),
+            end=column(slice_.end - self.raw.origin_ns for slice_ in host),
+            launch=none,
+            program=none,
+            record=none,
+        )
+
+
+def _taken(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """values[rows], also where both are empty."""
+    return values[rows] if rows.size else np.zeros(0, np.int64)
+
+
+def _chosen(slices: Slices, builder: _Builder, where: Selection) -> np.ndarray:
+    """Which slices a selection shows."""
+    shown = np.ones(slices.track.size, bool)
+    of_launch = slices.launch != NONE
+    if where.of_kernels:
+        shown &= of_launch
+    if where.kernel:
+        good = matching(where.kernel, kernel_labels(builder.raw.kernels))
+        shown[of_launch] &= np.array(good, bool)[builder.kernel_of_launch[slices.launch[of_launch]]]
+    if where.launches:
+        shown &= np.isin(slices.launch, list(where.launches))
+    if where.start_ns is not None:
+        shown &= slices.end >= where.start_ns
+    if where.end_ns is not None:
+        shown &= slices.start < where.end_ns
+    if where.inside_programs:
+        inside = shown & _inside(slices, builder, where)
+        pair = slices.launch * (slices.program.max(initial=0) + 1) + slices.program
+        around = (slices.kind == Kind.PROGRAM) & np.isin(pair, np.unique(pair[inside]))
+        shown &= inside | around
+    return shown
+
+
+def _inside(slices: Slices, builder: _Builder, where: Selection) -> np.ndarray:
+    """Which records meet the conditions on scope, SM and warp."""
+    found = slices.record != NONE
+    rows = np.flatnonzero(found)
+    good = np.ones(rows.size, bool)
+    if where.scope:
+        fits = matching(where.scope, [name.path for name in builder.names])
+        good &= np.array(fits, bool)[slices.name[rows]]
+    tracks, on = builder.records.tracks, builder.records.track[slices.record[rows]]
+    if where.sms:
+        good &= np.isin(tracks.sm[on], list(where.sms))
+    if where.warps:
+        good &= np.isin(tracks.warp[on], list(where.warps))
+    found[rows] = good
+    return found
+
+
+def _levels(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The level of each slice. What overlaps without nesting lies below the rest, in lanes."""
+    order = np.argsort(track, kind="stable")
+    on, lane = track[order], np.zeros(track.size, np.int64)
+    walk = nest(on, start[order], end[order])
+    if walk.crossed.any():
+        lane[order] = lanes(on, walk)
+        order = np.lexsort((np.arange(track.size), lane, track))
+        pair = track[order] * (lane.max() + 1) + lane[order]
+        walk = nest(pair, start[order], end[order])
+    depth = np.empty_like(lane)
+    by_begin = np.argsort(walk.begin_at)
+    depth[order[by_begin]] = 2 * np.arange(by_begin.size) - walk.begin_at[by_begin]
+    if not lane.any():
+        return depth
+    height = np.zeros((track.max() + 1, lane.max() + 1), np.int64)
+    np.maximum.at(height, (track, lane), depth + 1)
+    return depth + (np.cumsum(height, axis=1) - height)[track, lane]

@@ -1,0 +1,166 @@
+"""A timeline as a picture: a strip a track, a row a level, time from left to right.
+
+Slices as wide as a pixel are drawn as they are. Of narrower ones each pixel has what took most of
+it, so a picture has no more boxes than pixels, however many slices there are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton.viewer.pictures.cells import cells, most
+from proton.viewer.pictures.picture import (
+    FAINT,
+    FONT,
+    HOST,
+    LAUNCH,
+    MARK,
+    PROGRAM,
+    Box,
+    Picture,
+    colour,
+    duration,
+    fitting,
+    time_axis,
+)
+from proton.viewer.pictures.timeline import Kind, Timeline
+
+WIDTH, LEFT, ROW, GAP = 1200, 190, 16, 5  # pixels; a row is of one level
+HEAD, FOOT = 46, 8
+MOST_TRACKS = 60
+MOST_LEVELS = 16  # of a track
+MOST_LABELS = 1500  # on slices, the widest ones
+NARROW = 3  # pixels: a name has no room in less than some of these
+FIXED = {
+    Kind.HOST: HOST,
+    Kind.COMPILE: "#e9d8a6",
+    Kind.LAUNCH: LAUNCH,
+    Kind.CALL: LAUNCH,
+    Kind.PROGRAM: PROGRAM,
+    Kind.MARK: MARK,
+}
+
+
+def fill(kind: int, name: int) -> str:
+    """The colour of a slice."""
+    return FIXED.get(Kind(kind)) or colour(name)
+
+
+def draw(timeline: Timeline, width: int = WIDTH, tracks: int = MOST_TRACKS) -> Picture:
+    """The picture, of as many tracks from above."""
+    heights = np.minimum(timeline.heights[:tracks], MOST_LEVELS)
+    tops = HEAD + np.cumsum(heights * ROW + GAP) - (heights * ROW + GAP)
+    bottom = int(HEAD + (heights * ROW + GAP).sum())
+    left_out = len(timeline.tracks) - len(heights)
+    picture = Picture(width, bottom + FOOT + (FONT + FOOT if left_out else 0))
+    _write_head(picture, timeline)
+    time_axis(picture, timeline.span, left=LEFT, top=HEAD - FONT - 8, bottom=bottom)
+    _write_tracks(picture, timeline, tops)
+    _Drawing(picture, timeline, tops, (width - LEFT) / (timeline.span[1] - timeline.span[0])).draw()
+    if left_out:
+        picture.write(4, bottom + FONT, f"and {left_out} more tracks", fill=FAINT)
+    return picture
+
+
+def _write_head(picture: Picture, timeline: Timeline) -> None:
+    length = duration(timeline.span[1] - timeline.span[0])
+    text = f"{timeline.tables.name}: {len(timeline)} slices in {length}"
+    if not len(timeline):
+        text = f"{timeline.tables.name}: no slices"
+    lost = timeline.tables.totals.lost
+    text += f"; {lost} records lost" if lost else ""
+    picture.write(4, 16, text, width=picture.width - 8, size=13)
+
+
+def _write_tracks(picture: Picture, timeline: Timeline, tops: np.ndarray) -> None:
+    """What each track is called: its path without what the one above it begins with, too."""
+    before: tuple[str, ...] = ()
+    for path, top in zip(timeline.tracks, tops.tolist(), strict=False):
+        same = sum(1 for _ in itertools.takewhile(lambda p: p[0] == p[1], zip(path, before)))  # noqa: B905
+        text = "  " * min(same, len(path) - 1) + " > ".join(path[min(same, len(path) - 1) :])
+        room = LEFT - 10 - 8 * min(same, len(path) - 1)
+        picture.write(
+            4 + 8 * min(same, len(path) - 1), top + FONT + 1, _cut_left(text.strip(), room)
+        )
+        before = path
+
+
+def _cut_left(text: str, width: float) -> str:
+    """A path of tracks whose last part says most."""
+    while fitting(text, width) != text and " > " in text:
+        text = text.split(" > ", 1)[1]
+    return fitting(text, width)
+
+
+@dataclass
+class _Drawing:
+    """Slices as boxes."""
+
+    picture: Picture
+    timeline: Timeline
+    tops: np.ndarray
+    scale: float  # pixels a ns
+
+    def draw(self) -> None:
+        """All of them: first what is around others."""
+        slices, span = self.timeline.slices, self.timeline.span
+        there = (slices.track < self.tops.size) & (self.timeline.level < MOST_LEVELS)
+        there &= (slices.end >= span[0]) & (slices.start <= span[1])
+        instant = slices.kind == Kind.MARK
+        wide = ((slices.end - slices.start) * self.scale >= 1) | instant
+        self._narrow(np.flatnonzero(there & ~wide))
+        rows = np.flatnonzero(there & wide)
+        length = (slices.end - slices.start)[rows]
+        named = np.zeros(rows.size, bool)
+        named[np.argsort(-length, kind="stable")[:MOST_LABELS]] = True
+        for row, name in zip(rows.tolist(), named.tolist(), strict=True):
+            self._wide(row, name)
+
+    def _wide(self, row: int, named: bool) -> None:
+        timeline, slices = self.timeline, self.timeline.slices
+        span = timeline.span
+        start, end = (int(np.clip(x[row], *span)) for x in (slices.start, slices.end))
+        x, y = LEFT + (start - span[0]) * self.scale, self._top(row)
+        width = max((end - start) * self.scale, 1.5 if slices.kind[row] == Kind.MARK else 0.0)
+        kind, name = int(slices.kind[row]), int(slices.name[row])
+        label = timeline.label(row)
+        length = duration(int(slices.end[row] - slices.start[row]))
+        gap = 0.6 if width > NARROW else 0  # neighbours are told apart
+        title = f"{label}\n{length} at {duration(start - span[0])}"
+        if timeline.names[name].source and kind != Kind.PROGRAM:
+            title += f"\n{timeline.names[name].source}"
+        self.picture.boxes.append(Box(x, y, width - gap, ROW - 1.5, fill(kind, name), title))
+        if named and width > NARROW * FONT and kind != Kind.MARK:
+            self.picture.write(x + 3, y + FONT, label, width=width - 5)
+
+    def _narrow(self, rows: np.ndarray) -> None:
+        """Pixel by pixel what took most of each, runs of one name as one box."""
+        if not rows.size:
+            return
+        timeline, slices = self.timeline, self.timeline.slices
+        pixels = self.picture.width - LEFT
+        cut = cells(slices.start[rows], slices.end[rows], timeline.span, pixels)
+        of = rows[cut.index]
+        style = slices.kind[of] * len(timeline.names) + slices.name[of]
+        cell, found = most(timeline.row[of] * pixels + cut.column, style, cut.ns)
+        heads = np.flatnonzero(
+            np.append(True, (np.diff(cell) != 1) | (np.diff(found) != 0) | (cell[1:] % pixels == 0))
+        )
+        length = np.diff(np.append(heads, cell.size))
+        first_row = np.cumsum(timeline.heights) - timeline.heights
+        for head, count in zip(heads.tolist(), length.tolist(), strict=True):
+            row, column = divmod(int(cell[head]), pixels)
+            kind, name = divmod(int(found[head]), len(timeline.names))
+            track = int(np.searchsorted(first_row, row, side="right")) - 1
+            y = self.tops[track] + (row - first_row[track]) * ROW
+            title = f"mostly {timeline.names[name].text}"
+            box = Box(LEFT + column, float(y), count, ROW - 1.5, fill(kind, name), title)
+            self.picture.boxes.append(box)
+
+    def _top(self, row: int) -> float:
+        return float(
+            self.tops[self.timeline.slices.track[row]] + self.timeline.level[row] * ROW
+        )

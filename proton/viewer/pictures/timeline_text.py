@@ -1,0 +1,133 @@
+"""A timeline on a terminal: a line a track and level, a column a stretch of time.
+
+A slice with room has its name, `[load   ]`; of narrower ones each column has the letter of what
+took most of it, and the legend says which letter is what.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from rich.cells import cell_len
+
+from proton.base.text import printable
+from proton.viewer.pictures.cells import cells, most
+from proton.viewer.pictures.picture import duration
+from proton.viewer.pictures.text import Line, axis, beginning, fitted, letters
+from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.pictures.timeline_picture import fill
+
+LEAST_LABEL, MOST_LABEL = 10, 26
+FIXED = {Kind.HOST: "-", Kind.COMPILE: "~", Kind.LAUNCH: "#", Kind.CALL: "#", Kind.PROGRAM: "=",
+         Kind.MARK: "!"}  # fmt: skip
+WORDS = {"-": "host scope", "~": "compilation", "#": "launch", "=": "program", "!": "mark"}
+
+
+def draw_text(timeline: Timeline, width: int, rows: int) -> list[Line]:
+    """The lines; of as many rows from above, 0 for all."""
+    name, lost = timeline.tables.name, timeline.tables.totals.lost
+    if not len(timeline):
+        return [[(beginning(f"{name}: no slices", width), "")]]
+    span = timeline.span
+    length = duration(span[1] - span[0])
+    head = f"{name}: {len(timeline)} slices in {length}" + (f", {lost} lost" if lost else "")
+    labels = _labels(timeline)
+    room = min(max(map(cell_len, labels)), MOST_LABEL, max(LEAST_LABEL, width // 4))
+    columns = width - room - 1
+    shown = len(labels) if not rows else min(rows, len(labels))
+    marks = _marks(timeline)
+    lines = [[(beginning(head, width), "")], [(" " * (room + 1) + axis(span, columns, length), "")]]
+    drawn = _rows(timeline, shown, columns, marks)
+    for label, line in zip(labels, drawn, strict=False):
+        lines.append([(fitted(label, room) + " ", ""), *line])
+    if shown < len(labels):
+        lines.append([(f"and {len(labels) - shown} more rows: --rows 0 shows all", "")])
+    return lines + _legend(timeline, marks, width)
+
+
+def _labels(timeline: Timeline) -> list[str]:
+    """What each row is called: its track on the first, nothing on those of inner levels."""
+    labels: list[str] = []
+    before: tuple[str, ...] = ()
+    for path, height in zip(timeline.tracks, timeline.heights.tolist(), strict=True):
+        pairs = zip(path[:-1], before, strict=False)
+        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        short = [part.split(" (")[0] for part in path[same:]]
+        labels += [" " * same + printable(" ".join(short)), *[""] * (height - 1)]
+        before = path
+    return labels
+
+
+def _marks(timeline: Timeline) -> dict[tuple[int, int], str]:
+    """The character of each kind and name; scopes get letters, the longest in all first."""
+    slices = timeline.slices
+    style = slices.kind * len(timeline.names) + slices.name
+    found, inverse = np.unique(style, return_inverse=True)
+    time = np.bincount(inverse.ravel(), slices.end - slices.start, minlength=found.size)
+    order = found[np.argsort(-time, kind="stable")].tolist()
+    styles = [divmod(number, len(timeline.names)) for number in order]
+    own = [timeline.names[name].text for kind, name in styles if Kind(kind) not in FIXED]
+    letter = letters(list(dict.fromkeys(own)))
+    return {
+        (kind, name): FIXED.get(Kind(kind)) or letter[timeline.names[name].text]
+        for kind, name in styles
+    }
+
+
+def _rows(
+    timeline: Timeline, shown: int, columns: int, marks: dict[tuple[int, int], str]
+) -> list[Line]:
+    """The lines without their labels."""
+    slices, count = timeline.slices, len(timeline.names)
+    some = np.flatnonzero(timeline.row < shown)
+    cut = cells(slices.start[some], slices.end[some], timeline.span, columns)
+    of = some[cut.index]
+    # Of each column the slice that has most of it: runs of one slice have room for its name.
+    cell, index = most(timeline.row[of] * columns + cut.column, of, cut.ns)
+    style = slices.kind[of] * count + slices.name[of]
+    _, by_style = most(timeline.row[of] * columns + cut.column, style, cut.ns)
+    lines: list[Line] = [[] for _ in range(shown)]
+    row, column = np.divmod(cell, columns)
+    heads = np.flatnonzero(
+        np.append(
+            True, (np.diff(cell) != 1) | (np.diff(index) != 0) | (np.diff(row) != 0)
+        )[: cell.size]
+    )
+    ends = np.append(heads[1:], cell.size)
+    at = [0] * shown
+    for head, end in zip(heads.tolist(), ends.tolist(), strict=True):
+        line, first = lines[row[head]], int(column[head])
+        if first > at[row[head]]:
+            line.append((" " * (first - at[row[head]]), ""))
+        kind, name = divmod(int(by_style[head]), count)
+        text = timeline.label(int(index[head])) if end - head > 1 else ""
+        line.append((_run(text, end - head, marks[kind, name]), fill(kind, name)))
+        at[row[head]] = first + end - head
+    return lines
+
+
+def _run(text: str, length: int, mark: str) -> str:
+    """A slice of so many columns."""
+    text = printable(text)
+    if length < 3 or cell_len(text) > length - 2:
+        return mark * length
+    return f"[{fitted(text, length - 2)}]"
+
+
+def _legend(timeline: Timeline, marks: dict[tuple[int, int], str], width: int) -> list[Line]:
+    """What each character is."""
+    entries: dict[str, Line] = {}
+    for (kind, name), mark in marks.items():
+        word = WORDS.get(mark) or timeline.names[name].text
+        entries.setdefault(mark, [(mark, fill(kind, name)), (" " + beginning(word, width - 4), "")])
+    lines: list[Line] = [[]]
+    used = 0
+    for entry in entries.values():
+        size = sum(cell_len(text) for text, _ in entry) + 2
+        if used and used + size > width:
+            lines.append([])
+            used = 0
+        lines[-1] += [*entry, ("  ", "")]
+        used += size
+    return [[], *lines]
