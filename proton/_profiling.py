@@ -2,20 +2,26 @@
 
 import atexit
 import contextlib
+import inspect
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec
 
 import numpy as np
 
+from proton.base import markup
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.language.profiling import check_text
 from proton.runtime import session
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run
+
+
+P = ParamSpec("P")
 
 
 def start(
@@ -105,36 +111,55 @@ def _nothing() -> RawRun:
     return RawRun(name="disabled", origin_ns=now, origin_unix_ns=unix, clock=clock)
 
 
-class Recording:
-    """What `with proton.profile(...) as run` gives: the `Run`, once the block has ended."""
+class Recording(Run):
+    """What `with proton.profile(...) as run` gives: a run, complete once the block has ended."""
 
     def __init__(self) -> None:
-        self._run: Run | None = None
+        self._raw: RawRun | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if self._run is None:
-            raise ProfileError(f"the run has no {name} yet: it is complete when the block ends")
-        return getattr(self._run, name)
+    @property
+    def raw(self) -> RawRun:  # type: ignore[override] # what all tables are made of
+        if self._raw is None:
+            raise ProfileError("the run has nothing to show yet: it is complete when the block ends")
+        return self._raw
 
     def __repr__(self) -> str:
-        return "<profile in progress>" if self._run is None else repr(self._run)
+        return "<profile in progress>" if self._raw is None else super().__repr__()
+
+    def _repr_html_(self) -> str:
+        return markup.text(self) if self._raw is None else super()._repr_html_()
 
 
+Recorded = AbstractContextManager[Recording]
+
+
+def _options_of(
+    other: Callable[P, object],
+) -> Callable[[Callable[..., Recorded]], Callable[P, Recorded]]:
+    """Gives a function the parameters of another one, for editors, type checkers and `help`."""
+
+    def named(function: Callable[..., Recorded]) -> Callable[P, Recorded]:
+        found = inspect.signature(other)
+        function.__signature__ = found.replace(return_annotation=Recorded)  # type: ignore[attr-defined]
+        return function
+
+    return named
+
+
+@_options_of(start)
 @contextlib.contextmanager
-def profile(name: str = "proton", **options: Any) -> Iterator[Recording]:
-    """Records a block; see `start` for the options. A process that is forked inside and leaves the
-    block, too, has no run.
+def profile(*args: Any, **options: Any) -> Iterator[Recording]:
+    """Records a block; `start` says what the options are. A process that is forked inside and
+    leaves the block, too, has no run.
 
     >>> with proton.profile("add") as run:
     ...     add[grid](x, y, out, n, BLOCK=1024)
     >>> run.frame
     """
     recording, process = Recording(), os.getpid()
-    start(name, **options)
+    start(*args, **options)
     try:
         yield recording
     finally:
         if os.getpid() == process:
-            recording._run = finalize()
+            recording._raw = finalize().raw

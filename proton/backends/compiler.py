@@ -9,8 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
+from proton.base import markup
+from proton.base.errors import ProtonError
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
+
+
+# Of a kernel's metadata, what a notebook shows of it.
+SHOWN = ("target", "signature", "num_warps", "n_regs", "n_spills", "shared")
 
 
 @dataclass
@@ -48,6 +54,20 @@ class Asm(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._compiler.levels) + 2
 
+    def __repr__(self) -> str:
+        return f"<Asm: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        """The levels in a notebook, each behind a click; machine code by its size."""
+        return "".join(self._listing(level) for level in self)
+
+    def _listing(self, level: str) -> str:
+        try:
+            content = self[level]
+        except ProtonError as error:  # no disassembler
+            content = str(error)
+        return markup.listing(level, f"{len(content)} bytes" if isinstance(content, bytes) else content)
+
 
 @dataclass
 class CompiledKernel:
@@ -64,6 +84,14 @@ class CompiledKernel:
     asm: Asm
     times: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
+
+    def _repr_html_(self) -> str:
+        """The kernel in a notebook: what it was compiled for, how long that took, its levels."""
+        known = {name: self.metadata.get(name) for name in SHOWN}
+        times = ", ".join(f"{stage} {ms:.1f}" for stage, ms in self.times.items())
+        facts = {**{k: v for k, v in known.items() if v is not None}, "compiled (ms)": times}
+        title = f"<div><b>{markup.text(self.name)}</b></div>"
+        return f"{title}{markup.facts(facts)}{self.asm._repr_html_()}"
 
 
 Options = TypeVar("Options")

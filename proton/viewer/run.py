@@ -32,12 +32,18 @@ class Run(Tables):
         """What to know first about the run."""
         return summary(self)
 
+    def _repr_html_(self) -> str:
+        """The run in a notebook."""
+        from proton.viewer.pictures.notebook import to_html
+
+        return to_html(self, self.summary(), repr(self).strip("<>"))
+
     def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Path:
         """Writes the run, whole or not at all; without a format's name the suffix picks it.
 
         `.proton` keeps everything; `.pftrace`, `.perfetto-trace` and `.pftrace.gz` open in
-        Perfetto; `.json` is Chrome's trace format; `.csv` is `frame`. The format "json", which no
-        suffix picks, is all tables. `counters=True` gives a Perfetto trace counters, too: payload
+        Perfetto; `.json` is Chrome's trace format; `.csv` is `frame`; `.html` is the timeline as a
+        page, `.svg` and `.png` as a picture. The format "json", which no suffix picks, is all tables. `counters=True` gives a Perfetto trace counters, too: payload
         values over time.
         """
         target = Path(path)

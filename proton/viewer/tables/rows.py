@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LAUNCH, SCOPE = "launch", "scope"
+PAYLOAD = "payload."  # before the name of a value, in the name of its column
 FRAME_COLUMNS = (
     "kind",
     "kernel",
@@ -56,7 +57,10 @@ def join_path(*parts: str) -> str:
 def frame(raw: RawRun, records: Records) -> pd.DataFrame:
     """One row a slice: host scopes, then launches, then the scopes of kernels."""
     parts = [_host_columns(raw), _launch_columns(raw, records), _slice_columns(raw, records)]
-    return _joined(parts)
+    joined = _joined(parts)
+    slices = np.flatnonzero(records.kind == Kind.SLICE)
+    values = payload_columns(raw, records, slices, len(joined) - slices.size)
+    return joined.assign(**values) if values else joined
 
 
 def host_frame(raw: RawRun, records: Records) -> pd.DataFrame:
@@ -82,9 +86,10 @@ def marks(raw: RawRun, records: Records) -> pd.DataFrame:
     import pandas as pd
 
     columns = _record_columns(raw, records, np.flatnonzero(records.kind == Kind.MARK))
-    joined = {name: columns[name] for name in MARK_COLUMNS}
+    joined: dict[str, object] = {name: columns[name] for name in MARK_COLUMNS}
     texts = {name: _categorical([c]) for name, c in joined.items() if isinstance(c, _Text)}
-    return pd.DataFrame({**joined, **texts})
+    values = payload_columns(raw, records, np.flatnonzero(records.kind == Kind.MARK))
+    return pd.DataFrame({**joined, **texts, **values})
 
 
 def events(raw: RawRun, records: Records) -> pd.DataFrame:
@@ -232,6 +237,62 @@ def payload_dict(fields: Sequence[PayloadField], bits: np.ndarray) -> list[dict[
     ]
     names = [field.name for field in fields]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def payload_columns(
+    raw: RawRun, records: Records, rows: np.ndarray, before: int | None = None
+) -> dict[str, pd.Series]:
+    """A column `payload.k` for each name of the payload: Int64, or float64 where a value is a
+    float; missing where a row has none.
+
+    `rows` are those of records; `before` so many of the host's rows come first, or None for no
+    rows of the host.
+    """
+    import pandas as pd
+
+    first, host = before or 0, raw.host if before is not None else []
+    names = {f.name: None for s in records.scopes for f in s.payload if s.kind != "event"}
+    names.update({name: None for slice_ in host for name in slice_.payload})
+    scope, bits = records.scope[rows], records.payload[rows]
+    found = {}
+    for name in names:
+        column = PayloadColumn(first + rows.size)
+        for number, slice_ in enumerate(host):
+            if name in slice_.payload:
+                column.put(number, slice_.payload[name])
+        for number, entry in enumerate(records.scopes):
+            for slot, field in enumerate(entry.payload):
+                if field.name == name:
+                    some = np.flatnonzero(scope == number)
+                    view = np.int64 if field.kind == "int" else np.float64
+                    column.put(first + some, np.ascontiguousarray(bits[some, slot]).view(view))
+        if column.there.any():
+            found[f"{PAYLOAD}{name}"] = pd.Series(column.values())
+    return found
+
+
+class PayloadColumn:
+    """Values of one name, of which some may be integers and others floats."""
+
+    def __init__(self, rows: int) -> None:
+        self.there, self.is_float = np.zeros(rows, bool), False
+        self._whole, self._real = np.zeros(rows, np.int64), np.full(rows, np.nan)
+
+    def put(self, rows: int | np.ndarray, value: int | float | np.ndarray) -> None:
+        """Sets the values of some rows."""
+        self.there[rows], self._real[rows] = True, value
+        if np.asarray(value).dtype.kind == "f":
+            self.is_float |= np.size(value) > 0
+        else:
+            self._whole[rows] = value
+
+    def values(self) -> Any:
+        """The column as pandas has it."""
+        import pandas as pd
+
+        if self.is_float:
+            return self._real
+        return pd.arrays.IntegerArray(self._whole, ~self.there)
 
 
 class _Text:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from proton.base import markup
+from proton.base.text import printable
 from proton.trace.wire import Kind, State
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.rows import LAUNCH
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 # Of a GPU's kernel, in Kernel.options; those without instrumentation end in OFF.
 RESOURCES = ("registers", "spills", "shared", "blocks_per_sm", "run_ns")
 OFF = "_off"
+ROWS = 20  # of a table in a notebook
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,15 @@ class Summary:
     kernels: pd.DataFrame  # statistics of launches, by kernel and variant
     scopes: pd.DataFrame
     warnings: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        """The summary in a notebook."""
+        tables = (
+            f"<div><b>{title}</b></div>{_html(table)}"
+            for title, table in (("launches", self.kernels), ("scopes", self.scopes))
+            if len(table)
+        )
+        return f"{markup.warnings(self.warnings)}{''.join(tables)}{markup.facts(self.facts)}"
 
 
 def summary(run: Tables) -> Summary:
@@ -50,6 +62,15 @@ def summary(run: Tables) -> Summary:
     }
     kernels = run.stats(("kernel",), "dur_ns", LAUNCH)
     return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
+
+
+def _html(table: pd.DataFrame) -> str:
+    """The first rows, with names that are harmless."""
+    shown = table.head(ROWS)
+    for name in ("kernel", "scope"):
+        if name in shown:
+            shown = shown.assign(**{name: shown[name].map(printable).astype(str)})
+    return str(shown.to_html(index=False, float_format=lambda value: f"{value:.1f}", border=0))
 
 
 def _gpu_facts(run: Tables) -> dict[str, str]:

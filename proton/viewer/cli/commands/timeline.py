@@ -7,7 +7,6 @@ import typer
 
 from proton.viewer.cli import drawing, terminal
 from proton.viewer.cli.app import File, app, warn
-from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.timeline import Timeline
 from proton.viewer.pictures.timeline_text import draw_text
 from proton.viewer.run import Run
@@ -46,15 +45,7 @@ def timeline(
 
         proton-viewer timeline add.proton --kernel add --launch 3 --sm 0 --scope load -o load.svg
     """
-    where = Selection(
-        kernel=kernel,
-        scope=scope,
-        launches=launch or (),
-        sms=sm or (),
-        warps=warp or (),
-        start_ns=start,
-        end_ns=end,
-    )
+    where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
     if out is not None:
         chosen = drawing.picture_format(out, "where")
         run = Run.load(file)

@@ -1,0 +1,37 @@
+"""`proton-viewer flame`."""
+
+from proton.viewer.cli import drawing
+from proton.viewer.cli.app import File, app, warn
+from proton.viewer.cli.commands.stats import End, Exclude, Include, Start
+from proton.viewer.pictures import flame as picture
+from proton.viewer.run import Run
+from proton.viewer.tables.stats import Filter
+
+
+@app.command()
+def flame(
+    file: File,
+    out: drawing.Out = None,
+    include: Include = "",
+    exclude: Exclude = "",
+    start: Start = None,
+    end: End = None,
+    width: drawing.Width = 0,
+) -> None:
+    """Draw how the time in scopes is divided over kernels, scopes, and the scopes inside of them.
+
+    Time is that of all programs and warps together. With -o a flame graph (.svg, .png).
+
+    [bold]Examples[/bold]
+
+        proton-viewer flame add.proton
+
+        proton-viewer flame add.proton --include matmul/ -o matmul.svg
+    """
+    where = Filter(include=include, exclude=exclude, start_ns=start, end_ns=end)
+    run = Run.load(file)
+    root = picture.flame(run, where)
+    drawing.show(
+        run, out, lambda: picture.draw(root), lambda size: picture.draw_text(root, size), width
+    )
+    warn(run)

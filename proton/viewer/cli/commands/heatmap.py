@@ -1,0 +1,52 @@
+"""`proton-viewer heatmap`."""
+
+from typing import Annotated
+
+import typer
+
+from proton.viewer.cli import drawing
+from proton.viewer.cli.app import File, app, warn
+from proton.viewer.pictures import heatmap as picture
+from proton.viewer.run import Run
+
+
+@app.command()
+def heatmap(
+    file: File,
+    out: drawing.Out = None,
+    by: Annotated[
+        picture.By | None,
+        typer.Option(help="What a row is; SMs where a GPU ran it, else programs."),
+    ] = None,
+    kernel: drawing.KernelName = "",
+    launch: drawing.Launches = None,
+    scope: drawing.ScopePath = "",
+    sm: drawing.Sms = None,
+    warp: drawing.Warps = None,
+    start: drawing.From = None,
+    end: drawing.To = None,
+    width: drawing.Width = 0,
+) -> None:
+    """Draw how many warps (programs, on the CPU) are in scopes at once, by SM or program, over
+    time.
+
+    With -o a picture (.svg, .png).
+
+    [bold]Examples[/bold]
+
+        proton-viewer heatmap add.proton
+
+        proton-viewer heatmap add.proton --by program --scope load --launch 3 -o load.svg
+    """
+    where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
+    run = Run.load(file)
+
+    def lines(size: int) -> list[picture.Line]:
+        columns = size - picture.LABEL
+        return picture.draw_text(picture.heat(run, by, where, picture.TEXT_ROWS, columns), size)
+
+    def drawn() -> picture.Picture:
+        return picture.draw(picture.heat(run, by, where, picture.ROWS, picture.COLUMNS))
+
+    drawing.show(run, out, drawn, lines, width)
+    warn(run)

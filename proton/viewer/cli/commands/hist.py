@@ -1,0 +1,47 @@
+"""`proton-viewer hist`."""
+
+from typing import Annotated
+
+import typer
+
+from proton.viewer.cli import drawing
+from proton.viewer.cli.app import File, app, warn
+from proton.viewer.pictures import hist as picture
+from proton.viewer.run import Run
+
+
+@app.command()
+def hist(
+    file: File,
+    out: drawing.Out = None,
+    kernel: drawing.KernelName = "",
+    launch: drawing.Launches = None,
+    scope: drawing.ScopePath = "",
+    sm: drawing.Sms = None,
+    warp: drawing.Warps = None,
+    start: drawing.From = None,
+    end: drawing.To = None,
+    limit: Annotated[int, typer.Option(min=0, help="So many scopes; 0 for all.")] = 5,
+    width: drawing.Width = 0,
+) -> None:
+    """Draw how the durations of each scope are spread; what took most time in all comes first.
+
+    Durations are without the cost of measuring. With -o a picture (.svg, .png).
+
+    [bold]Examples[/bold]
+
+        proton-viewer hist add.proton --limit 2
+
+        proton-viewer hist add.proton --scope load --warp 0 -o load.svg
+    """
+    where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
+    run = Run.load(file)
+    found = picture.histograms(run, where, limit)
+    drawing.show(
+        run,
+        out,
+        lambda: picture.draw(found, run.name),
+        lambda size: picture.draw_text(found, run.name, size),
+        width,
+    )
+    warn(run)

@@ -1,0 +1,54 @@
+"""`proton-viewer occupancy`."""
+
+from typing import Annotated
+
+import typer
+
+from proton.viewer.cli import drawing, terminal
+from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.pictures import heatmap as picture
+from proton.viewer.pictures.resident import resident
+from proton.viewer.run import Run
+from proton.viewer.tables.occupancy import COLUMNS
+from proton.viewer.tables.occupancy import occupancy as table_of
+
+
+@app.command()
+def occupancy(
+    file: File,
+    out: drawing.Out = None,
+    launch: drawing.Launches = None,
+    limit: Annotated[int, typer.Option(min=0, help="So many launches; 0 for all.")] = 20,
+    width: drawing.Width = 0,
+    format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+) -> None:
+    """Say how well launches fill their SMs (threads, on the CPU), and draw their resident programs.
+
+    most and mean: programs of an SM at once. waves: programs over places times most. tail: the part
+    of the launch, in percent, after the first place has run dry. imbalance: the busiest place over
+    the mean. The longest launches come first. With -o a picture (.svg, .png).
+
+    [bold]Examples[/bold]
+
+        proton-viewer occupancy add.proton
+
+        proton-viewer occupancy add.proton --launch 3 -o resident.svg
+    """
+    run = Run.load(file)
+    table = table_of(run).sort_values("dur_ns", ascending=False, kind="stable")
+    table = table[table["launch"].isin(launch)] if launch else table
+    if out is None:
+        print_frame(table.head(limit) if limit else table, format, COLUMNS[2:])
+
+    def lines(size: int) -> list[picture.Line]:
+        found = resident(run, launch or (), picture.TEXT_ROWS, size - picture.LABEL)
+        return picture.draw_text(found, size)
+
+    def drawn() -> picture.Picture:
+        return picture.draw(resident(run, launch or (), picture.ROWS, picture.COLUMNS))
+
+    if out is not None:
+        drawing.show(run, out, drawn, lines, width)
+    elif format is Shape.TABLE:
+        terminal.print_lines(terminal.stdout(), lines(width or terminal.picture_width()))
+    warn(run)

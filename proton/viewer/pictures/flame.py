@@ -1,0 +1,110 @@
+"""Flame graphs: how time is divided over kernels, their scopes, and the scopes inside of those.
+
+A frame is as wide as the self time of its scope and of all inside of it; what is alike is one
+frame, whenever it ran. Time is that of all units together: of two warps that both load for 1 us
+there are 2 us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from proton.viewer.pictures.picture import FONT, LAUNCH, Box, Picture, colour, duration
+from proton.viewer.pictures.text import Line, bar, beginning, fitted
+from proton.viewer.tables import Tables
+from proton.viewer.tables.stats import Filter
+
+WIDTH, ROW, HEAD = 1200, 18, 26  # pixels
+LEAST_PIXELS, NAMED_PIXELS = 0.4, 30
+DEEPEST = 64  # frames on each other
+
+
+@dataclass
+class Frame:
+    """A node of the graph: its time, that of what is inside included, and how many slices."""
+
+    name: str
+    number: int
+    time: int = 0
+    own: int = 0
+    count: int = 0
+    inner: dict[str, Frame] = field(default_factory=dict)
+
+    def by_time(self) -> list[Frame]:
+        """The frames inside, what takes longest first."""
+        return sorted(self.inner.values(), key=lambda frame: -frame.time)
+
+
+def flame(tables: Tables, where: Filter) -> Frame:
+    """The graph of the chosen slices."""
+    table = tables.stats(("kernel", "scope"), where=where)
+    names: dict[str, int] = {}
+    root = Frame(tables.name, 0)
+    for row in table.to_dict("records"):
+        kernel = f"{row['kernel']} #{row['variant']}" if "variant" in row else str(row["kernel"])
+        node = root.inner.setdefault(kernel, Frame(kernel, -1))
+        for name in str(row["scope"]).split("/"):
+            number = names.setdefault(name, len(names))
+            node = node.inner.setdefault(name, Frame(name, number))
+        node.own, node.count = int(row["self"]), int(row["count"])
+    _sum(root)
+    return root
+
+
+def _sum(frame: Frame) -> int:
+    """Fills in the time of a frame and of all inside."""
+    frame.time = frame.own + sum(map(_sum, frame.inner.values()))
+    return frame.time
+
+
+def _walk(frame: Frame, start: int = 0, depth: int = 0) -> Iterator[tuple[Frame, int, int]]:
+    """Each frame, with the time before it on its level, and how deep it is."""
+    yield frame, start, depth
+    for inner in frame.by_time() if depth < DEEPEST else ():
+        yield from _walk(inner, start, depth + 1)
+        start += inner.time
+
+
+def _share(frame: Frame, root: Frame) -> str:
+    return f"{100 * frame.time / max(root.time, 1):.1f} %"
+
+
+def draw(root: Frame) -> Picture:
+    """The graph as a picture, the root above."""
+    frames = list(_walk(root))
+    picture = Picture(WIDTH, HEAD + ROW * (max(depth for _, _, depth in frames) + 1) + 6)
+    picture.write(4, 16, f"{root.name}: {duration(root.time)} in scopes", width=WIDTH, size=13)
+    scale = WIDTH / max(root.time, 1)
+    for frame, start, depth in frames:
+        width = frame.time * scale
+        if width < LEAST_PIXELS:
+            continue
+        x, y = start * scale, HEAD + depth * ROW
+        title = (
+            f"{frame.name}\n{duration(frame.time)}, {_share(frame, root)}; "
+            f"self {duration(frame.own)}; {frame.count} slices"
+        )
+        fill = LAUNCH if depth < 2 else colour(frame.number)
+        picture.boxes.append(Box(x, y, max(width - 0.6, 0.4), ROW - 1.5, fill, title))
+        if width > NAMED_PIXELS:
+            picture.write(x + 3, y + FONT + 1, frame.name, width=width - 5)
+    return picture
+
+
+def draw_text(root: Frame, width: int) -> list[Line]:
+    """The graph as lines: a frame a line, its bar below that of what is around it."""
+    head = f"{root.name}: {duration(root.time)} in scopes"
+    lines: list[Line] = [[(beginning(head, width), "")]]
+    names = min(max((len(f.name) + depth for f, _, depth in _walk(root)), default=0), width // 3)
+    room = width - names - 21
+    for frame, start, depth in _walk(root):
+        if not depth:
+            continue
+        before = round(room * start / max(root.time, 1))
+        drawn = bar(frame.time / max(root.time, 1), room, "=" if depth == 1 else "#")
+        fill = LAUNCH if depth == 1 else colour(frame.number)
+        label = fitted(" " * (depth - 1) + frame.name, names)
+        text = f"{label} {duration(frame.time):>9} {_share(frame, root):>8} "
+        lines.append([(text + " " * min(before, room - len(drawn)), ""), (drawn, fill)])
+    return lines

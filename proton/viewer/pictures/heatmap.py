@@ -1,0 +1,125 @@
+"""Heat maps: how many units are in the chosen scopes at once, program by program or SM by SM, over
+time. Where there are more programs or SMs than rows, neighbours share one, and it has their mean.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton.trace.records import NONE
+from proton.viewer.pictures.cells import cells
+from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, duration, shade, time_axis
+from proton.viewer.pictures.selection import Selection
+from proton.viewer.pictures.text import Line, axis, beginning, fitted
+from proton.viewer.pictures.text import shade as character
+from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.tables import Tables
+from proton.viewer.tables.stats import is_outermost
+
+WIDTH, LEFT, ROW, HEAD = 1200, 120, 12, 44  # pixels
+COLUMNS, ROWS = 270, 64  # of a picture
+TEXT_ROWS, LABEL = 32, 18
+
+
+class By(enum.Enum):
+    """What a row is."""
+
+    PROGRAM = "program"
+    SM = "sm"
+    THREAD = "thread"
+
+
+NAMES = {By.PROGRAM: "program", By.SM: "SM", By.THREAD: "thread"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heat:
+    """Mean numbers of units, rows by columns of time."""
+
+    title: str
+    labels: list[str]
+    span: tuple[int, int]
+    value: np.ndarray
+
+    @property
+    def most(self) -> float:
+        """The hottest cell's."""
+        return float(self.value.max(initial=0.0))
+
+
+def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: int) -> Heat:
+    """By SM where a GPU ran it, else by program, unless told otherwise."""
+    timeline, tracks = Timeline(tables, where), tables.records.tracks
+    slices = timeline.slices[np.flatnonzero(timeline.slices.kind == Kind.SCOPE)]
+    unit = tables.records.track[slices.record]
+    if by is None:
+        by = By.SM if (tracks.sm[unit] != NONE).any() else By.PROGRAM
+    outer = np.flatnonzero(is_outermost(unit, slices.start, slices.end)) if unit.size else unit
+    slices, unit = slices[outer], unit[outer]
+    there = np.flatnonzero(getattr(tracks, by.value)[unit] != NONE)
+    slices, unit = slices[there], unit[there]
+    device = tracks.device[unit] if by is By.SM else np.zeros(unit.size, np.int64)
+    pairs = np.stack([device, getattr(tracks, by.value)[unit]])
+    values, place = np.unique(pairs, axis=1, return_inverse=True)
+    size = values.shape[1]
+    each = max(-(-size // max(rows, 1)), 1)  # values a row
+    count = -(-size // each)
+    span = timeline.span
+    cut = cells(slices.start, slices.end, span, columns)
+    cell = (place.ravel()[cut.index] // each) * columns + cut.column
+    spent = np.bincount(cell, cut.ns, minlength=count * columns)[: count * columns]
+    members = np.minimum(each, size - each * np.arange(count))[:, None]
+    width = (span[1] - span[0]) / columns
+    several = by is By.SM and len(tables.raw.gpus) > 1
+    labels = [_label(by, values[:, k * each : (k + 1) * each], several) for k in range(count)]
+    value = spent.reshape(count, columns) / width / np.maximum(members, 1)
+    title = f"{tables.name}: units in scopes at once, by {by.value}"
+    return Heat(title=title, labels=labels, span=span, value=value)
+
+
+def _label(by: By, places: np.ndarray, several: bool) -> str:
+    """What a row is called: its number, or the first and the last of several."""
+    (device, first), (_, last) = places[:, 0].tolist(), places[:, -1].tolist()
+    shown = f"{NAMES[by]} {first}" + (f"-{last}" if places.shape[1] > 1 else "")
+    return f"GPU {device} {shown}" if several else shown
+
+
+def draw(found: Heat) -> Picture:
+    """The map as a picture."""
+    bottom = HEAD + ROW * len(found.labels)
+    picture = Picture(WIDTH, bottom + 30)
+    if not found.labels:
+        picture.write(4, 16, f"{found.title}: no slices", size=13)
+        return picture
+    picture.write(4, 16, f"{found.title}; darkest {found.most:.2f}", width=WIDTH - 8, size=13)
+    time_axis(picture, found.span, left=LEFT, top=HEAD - FONT - 6, bottom=bottom)
+    columns = found.value.shape[1]
+    size = (WIDTH - LEFT) / columns
+    step = (found.span[1] - found.span[0]) / columns
+    for k, label in enumerate(found.labels):
+        y = HEAD + k * ROW
+        picture.write(LEFT - 6, y + FONT - 1, label, anchor="end", size=10, fill=FAINT)
+        for column in np.flatnonzero(found.value[k]).tolist():
+            value = float(found.value[k, column])
+            title = f"{label}\n{value:.3g} at {duration(column * step)}"
+            fill = shade(value / found.most)
+            picture.boxes.append(Box(LEFT + column * size, y, size + 0.2, ROW - 1, fill, title))
+    return picture
+
+
+def draw_text(found: Heat, width: int) -> list[Line]:
+    """The map in characters."""
+    if not found.labels:
+        return [[(beginning(f"{found.title}: no slices", width), "")]]
+    room = width - LABEL
+    lines: list[Line] = [[(beginning(found.title, width), "")]]
+    length = duration(found.span[1] - found.span[0])
+    lines.append([(" " * LABEL + axis(found.span, room, length), "")])
+    for label, row in zip(found.labels, found.value.tolist(), strict=True):
+        drawn = "".join(character(value / found.most) for value in row)
+        lines.append([(f"{fitted(label, LABEL - 1)} {drawn}", "")])
+    lines.append([(f"blank: none, @: {found.most:.2f} units at once", "")])
+    return lines

@@ -1,0 +1,112 @@
+"""Histograms: how the durations of scopes are spread, a histogram a scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, colour, duration, ticks
+from proton.viewer.pictures.selection import Selection
+from proton.viewer.pictures.text import Line, bar, beginning
+from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.tables import Tables
+from proton.viewer.tables.labels import kernel_labels
+
+WIDTH, LEFT, ROW, HEAD = 800, 190, 15, 24  # pixels
+BINS, WIDE = 12, 20.0  # where the longest is so many times the shortest, bins grow: 1, 2, 5, 10
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many slices of a scope lie between two edges, in ns. A duration at an edge is counted
+    above it."""
+
+    name: str
+    number: int
+    edges: np.ndarray
+    count: np.ndarray
+    values: np.ndarray
+
+    @property
+    def facts(self) -> str:
+        """The percentiles."""
+        parts = zip(("p50", "p90", "p99"), np.percentile(self.values, (50, 90, 99)), strict=True)
+        shown = ", ".join(f"{name} {duration(value)}" for name, value in parts)
+        return f"{self.values.size} slices, {shown}, max {duration(self.values.max())}"
+
+
+def histograms(tables: Tables, where: Selection, limit: int) -> list[Histogram]:
+    """Those of the chosen scopes, of what took most time in all first. Durations are without the
+    cost of measuring."""
+    timeline, records = Timeline(tables, where), tables.records
+    rows = np.flatnonzero(timeline.slices.kind == Kind.SCOPE)
+    slices = timeline.slices[rows]
+    spent = np.rint(slices.end - slices.start - records.overhead_ns[slices.record])
+    spent = np.maximum(spent, 0)
+    kernels = np.array([launch.kernel for launch in tables.raw.launches], np.int64)
+    of = kernels[slices.launch] if rows.size else slices.launch
+    pair, group = np.unique(of * len(timeline.names) + slices.name, return_inverse=True)
+    total = np.bincount(group.ravel(), spent, minlength=pair.size)
+    labels = kernel_labels(tables.raw.kernels)
+    found = []
+    for number in np.argsort(-total, kind="stable")[: limit or pair.size].tolist():
+        kernel, name = divmod(int(pair[number]), len(timeline.names))
+        values = spent[group.ravel() == number]
+        cuts = edges(values)
+        count = np.histogram(values, cuts)[0]
+        title = f"{labels[kernel]}/{timeline.names[name].path}"
+        found.append(Histogram(title, name, cuts, count, values))
+    return found
+
+
+def edges(values: np.ndarray) -> np.ndarray:
+    """Round edges around all values: evenly spaced, or growing where values are far apart."""
+    low, high = float(values.min()), float(values.max())
+    if high > WIDE * max(low, 1.0):
+        powers = 10.0 ** np.arange(np.ceil(np.log10(high)) + 1)
+        series = np.unique(np.concatenate([[0.0], powers, 2 * powers, 5 * powers]))
+        first = np.searchsorted(series, low, side="right") - 1
+        return series[first : np.searchsorted(series, high, side="right") + 1]
+    step = ticks(0, max((high - low) / BINS, 1.0), 1)[-1] or 1.0
+    first = np.floor(low / step)
+    return step * np.arange(first, np.floor(high / step) + 2)
+
+
+def draw(found: list[Histogram], name: str) -> Picture:
+    """One below the other."""
+    height = sum(HEAD + ROW * h.count.size + 10 for h in found) + HEAD
+    picture = Picture(WIDTH, height)
+    if not found:
+        picture.write(4, 16, f"{name}: no slices", size=13)
+    y = 6
+    for one in found:
+        picture.write(4, y + 12, f"{one.name}: {one.facts}", width=WIDTH - 8)
+        y += HEAD
+        for k, count in enumerate(one.count.tolist()):
+            text = f"{duration(one.edges[k])} - {duration(one.edges[k + 1])}"
+            picture.write(LEFT - 6, y + FONT, text, anchor="end", fill=FAINT)
+            width = (WIDTH - LEFT - 70) * count / one.count.max()
+            title = f"{count} slices of {text}"
+            picture.boxes.append(Box(LEFT, y, max(width, 0.5), ROW - 2, colour(one.number), title))
+            picture.write(LEFT + width + 4, y + FONT, str(count), fill=FAINT)
+            y += ROW
+        y += 10
+    return picture
+
+
+def draw_text(found: list[Histogram], name: str, width: int) -> list[Line]:
+    """One below the other."""
+    if not found:
+        return [[(beginning(f"{name}: no slices", width), "")]]
+    lines: list[Line] = []
+    for one in found:
+        lines += [[(beginning(one.name, width), "")], [(beginning(f"  {one.facts}", width), "")]]
+        room = width - 36
+        for k, count in enumerate(one.count.tolist()):
+            low, high = duration(one.edges[k]), duration(one.edges[k + 1])
+            drawn = bar(count / one.count.max(), room)
+            text = f"  {low:>9} - {high:>9} {count:>9} "
+            lines.append([(text, ""), (drawn, colour(one.number) if count else "")])
+        lines.append([])
+    return lines[:-1]
