@@ -1,5 +1,7 @@
 """`proton-viewer`: read a `.proton` file in a terminal, or turn it into something else.
 
+A file without a command is for `summary`.
+
 Exit status: 0 fine, 1 bad usage, 2 a file that cannot be read or written.
 
 A module of `proton.viewer.cli.commands` is a command.
@@ -8,11 +10,14 @@ A module of `proton.viewer.cli.commands` is a command.
 import importlib
 import pkgutil
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import commands, terminal
-from proton.viewer.cli.app import app
+from proton.viewer.cli.app import APP_OPTIONS, app
+from proton.viewer.tables.metrics import is_hatchet
 
 BAD_USAGE, BAD_FILE = 1, 2
 TYPER_BAD_USAGE = 2  # what typer itself exits with
@@ -24,13 +29,31 @@ def _add_commands() -> None:
         importlib.import_module(f"{commands.__name__}.{module.name}")
 
 
+def _with_command(words: list[str]) -> list[str]:
+    """The words with the command that is meant where none is: a file alone is for `summary`, or
+    `metrics` where it is Triton's; options of Triton's proton-viewer are for `metrics`."""
+    known = {info.name or _name(info.callback) for info in app.registered_commands}
+    if not words or words[0] in known or words[0] in APP_OPTIONS:
+        return words
+    if words[0].startswith("-"):
+        return ["metrics", *words]
+    file = Path(words[0])
+    if file.is_file():
+        return ["metrics" if is_hatchet(file) else "summary", *words]
+    return words
+
+
+def _name(callback: Callable[..., object] | None) -> str:
+    return callback.__name__ if callback else ""
+
+
 def main() -> None:
     """The entry point: errors become one line and an exit status."""
     terminal.open_streams()
     _add_commands()
     try:
         try:
-            app()
+            app(_with_command(sys.argv[1:]))
         finally:
             terminal.close_streams()
     except SystemExit as exit_:

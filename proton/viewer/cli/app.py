@@ -3,6 +3,7 @@
 import enum
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,11 +22,28 @@ app = typer.Typer(
     help="Read what a profiled run recorded (a .proton file, from run.save('add.proton')).\n\n"
     "Start with: proton-viewer summary add.proton",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+# What comes before a command, or in its place.
+APP_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A .proton file.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"proton-viewer {metadata.version('proton-tile')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of the application itself."""
 
 
 class Shape(enum.Enum):

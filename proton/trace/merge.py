@@ -1,0 +1,111 @@
+"""One run out of those of several processes: ranks of a job, on one machine or several.
+
+All times move onto the axis of the first run. Processes of one boot of one machine share the
+monotonic clock, so their times are kept; others are moved by their wall clocks, whose error nobody
+knows. GPUs and threads get new numbers, for each process counts them from 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from proton.trace.errors import TraceFormatError
+from proton.trace.join import join
+from proton.trace.model import Clock, GPUClock, Launch, RawRun
+from proton.trace.records import read
+from proton.trace.wire import HEADER, block_bytes
+
+# Two wall clocks less their monotonic ones, read in one boot, differ by how far the wall clock was
+# set in between; in different boots by days.
+SAME_BOOT_NS = 1_000_000_000
+THREADS = 1000  # a process's threads are numbered from a multiple of this
+
+
+def merge(runs: Sequence[RawRun], names: Sequence[str]) -> RawRun:
+    """The runs as one; `names` say which is which, in the names of its GPUs and its machine.
+
+    Raises TraceFormatError where programs ran on CPUs of two machines: their clocks have nothing to
+    do with each other, and a run has one.
+    """
+    shifts = [_shift(runs[0], run) for run in runs]
+    timed = [n for n, run in enumerate(runs) if _has_cpu_programs(run)]
+    if len({shifts[n] for n in timed}) > 1:
+        told = ", ".join(names[n] for n in timed)
+        raise TraceFormatError(
+            f"{told}: programs of CPUs of several machines cannot be on one axis; merge runs of "
+            "GPUs, or of one machine"
+        )
+    moved, devices = [], 0
+    for number, (run, shift) in enumerate(zip(runs, shifts, strict=True)):
+        moved.append(_moved(run, shift, number, devices, names[number]))
+        devices += 1 + max((gpu.device for gpu in run.gpus), default=-1)
+    joined = join(moved)
+    machine = {f"process {n}": name for n, name in enumerate(names)}
+    clock = _clock(joined.clock, [moved[n].clock for n in timed or [0]])
+    return replace(joined, clock=clock, machine={**joined.machine, **machine})
+
+
+def _shift(first: RawRun, run: RawRun) -> int:
+    """What is added to the times of a run, to be on the axis of the first."""
+    offset, own = (r.origin_unix_ns - r.origin_ns for r in (first, run))
+    return 0 if abs(own - offset) < SAME_BOOT_NS else own - offset
+
+
+def _clock(joined: Clock, clocks: Sequence[Clock]) -> Clock:
+    """The pairs of these clocks, which count the same ticks, in order of time."""
+    ticks = np.concatenate([clock.ticks for clock in clocks])
+    order = np.argsort(ticks, kind="stable")
+    host = np.concatenate([clock.host_ns for clock in clocks])[order]
+    return replace(joined, ticks=ticks[order], host_ns=np.maximum.accumulate(host))
+
+
+def _has_cpu_programs(run: RawRun) -> bool:
+    return read(run).clock is not None
+
+
+def _moved(run: RawRun, shift: int, number: int, devices: int, name: str) -> RawRun:
+    """A run whose times, threads and devices are those of the whole."""
+    idents = dict.fromkeys(
+        [*(launch.thread for launch in run.launches), *(slice_.thread for slice_ in run.host)]
+    )
+    threads = {ident: THREADS * number + place for place, ident in enumerate(idents)}
+    return replace(
+        run,
+        origin_ns=run.origin_ns + shift,
+        clock=replace(run.clock, host_ns=run.clock.host_ns + shift),
+        gpus=[_moved_gpu(gpu, shift, devices, name) for gpu in run.gpus],
+        launches=[
+            replace(
+                launch,
+                host_start=launch.host_start + shift,
+                host_end=launch.host_end + shift,
+                thread=threads[launch.thread],
+                device=launch.device + devices,
+                buffer=_with_threads(run, launch, THREADS * number),
+            )
+            for launch in run.launches
+        ],
+        host=[
+            replace(s, start=s.start + shift, end=s.end + shift, thread=threads[s.thread])
+            for s in run.host
+        ],
+    )
+
+
+def _moved_gpu(gpu: GPUClock, shift: int, devices: int, name: str) -> GPUClock:
+    shown = f"{name}: {gpu.name}" if gpu.name else name
+    return replace(gpu, device=gpu.device + devices, host_ns=gpu.host_ns + shift, name=shown)
+
+
+def _with_threads(run: RawRun, launch: Launch, first: int) -> np.ndarray:
+    """The buffer of a launch whose programs of the CPU say other threads."""
+    kernel = run.kernels[launch.kernel]
+    if kernel.strategy is None or kernel.on_gpu or not first:
+        return launch.buffer
+    buffer = launch.buffer.copy()
+    block = block_bytes(kernel.units, launch.capacity, kernel.payload_slots, kernel.clock_bits)
+    header = np.ndarray((buffer.size // block,), HEADER, buffer, strides=(block,))
+    began = header["magic"] != 0
+    header["thread"][began] += first
+    return buffer

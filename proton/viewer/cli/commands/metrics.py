@@ -1,0 +1,146 @@
+"""`proton-viewer metrics`: what Triton's proton-viewer prints, with its options."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton.base.errors import ProtonError
+from proton.base.text import printable
+from proton.viewer.cli import terminal
+from proton.viewer.cli.app import app, warn
+from proton.viewer.run import Run
+from proton.viewer.tables.metrics import (
+    Node,
+    check_metrics,
+    diff,
+    is_hatchet,
+    known_metrics,
+    of_hatchet,
+    of_run,
+    value_of,
+)
+
+DEEPEST = 100
+FORMATS = ("full", "file_function_line", "function_line", "file_function")
+
+
+@app.command()
+def metrics(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .proton or a .hatchet file.")],
+    metric: Annotated[
+        str, typer.Option("--metrics", "-m", help="Metrics, separated by commas: time/ms,count.")
+    ] = "",
+    list_: Annotated[bool, typer.Option("--list", "-l", help="List the metrics.")] = False,
+    include: Annotated[
+        str, typer.Option("--include", "-i", help="Only frames with this regex, and their paths.")
+    ] = "",
+    exclude: Annotated[
+        str, typer.Option("--exclude", "-e", help="No frames with this regex, nor what is inside.")
+    ] = "",
+    threshold: Annotated[
+        float, typer.Option("--threshold", "-t", min=0, max=1, help="Only this part of the root.")
+    ] = 0.0,
+    depth: Annotated[int, typer.Option("--depth", "-d", min=1, help="So many levels.")] = DEEPEST,
+    format: Annotated[
+        str, typer.Option("--format", "-f", help=f"How frames are called: {', '.join(FORMATS)}.")
+    ] = "full",
+    print_sorted: Annotated[
+        bool, typer.Option("--print-sorted", help="A list, the largest first, too.")
+    ] = False,
+    other: Annotated[
+        Path | None, typer.Option("--diff-profile", "-diff", help="Less those of this file.")
+    ] = None,
+) -> None:
+    """Print a tree of scopes with metrics, as Triton's proton-viewer does; its files open, too.
+
+    This is what runs when options of Triton's proton-viewer come without a command. Times of a
+    frame include what is inside of it.
+
+    [bold]Examples[/bold]
+
+        proton-viewer -m time/ms,count add.proton
+
+        proton-viewer -m avg_time/us -i matmul -d 3 --print-sorted torch.hatchet
+    """
+    if format not in FORMATS:
+        raise typer.BadParameter(f"must be one of {', '.join(FORMATS)}", param_hint="'--format'")
+    root = _read(file)
+    if list_:
+        terminal.stdout().file.write("\n".join(map(printable, known_metrics(root))) + "\n")
+        return
+    if other is not None:
+        root = diff(_read(other), root)
+    chosen = [name.strip() for name in metric.split(",") if name.strip()]
+    chosen = chosen or [n for n in ("time/ms", *known_metrics(root)) if n in known_metrics(root)][:1]
+    check_metrics(root, chosen)
+    kept = _filtered(root, _regex(include), _regex(exclude), bool(include))
+    least = threshold * abs(value_of(root, chosen[0])) if chosen else 0.0
+    rows = list(_rows(kept or Node(root.name), chosen, depth, least, format))
+    _print([(" " * 2 * level + name, values) for level, name, values in rows], chosen)
+    if print_sorted:
+        largest = sorted(rows, key=lambda row: -row[2][0]) if chosen else rows
+        terminal.print_title(terminal.stdout(), f"sorted by {', '.join(chosen[:1])}")
+        _print([(name, values) for _, name, values in largest], chosen)
+
+
+def _read(file: Path) -> Node:
+    if is_hatchet(file):
+        return of_hatchet(file)
+    run = Run.load(file)
+    warn(run)
+    return of_run(run)
+
+
+def _regex(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ProtonError(f"{text!r} is no regular expression: {error}") from None
+
+
+def _filtered(
+    node: Node, include: re.Pattern[str], exclude: re.Pattern[str], some: bool
+) -> Node | None:
+    """The tree without what is excluded, and of the rest what leads to what is included."""
+    if exclude.pattern and exclude.search(node.name):
+        return None
+    inside = [_filtered(inner, include, exclude, some) for inner in node.inner]
+    kept = [inner for inner in inside if inner is not None]
+    if some and not kept and not include.search(node.name):
+        return None
+    return Node(node.name, node.metrics, kept)
+
+
+def _rows(
+    node: Node, metrics: list[str], depth: int, least: float, format: str, level: int = 0
+) -> Iterator[tuple[int, str, list[float]]]:
+    """A row a frame: how deep it lies, its name and its metrics."""
+    values = [value_of(node, name) for name in metrics]
+    if level and values and abs(values[0]) < least:
+        return
+    yield level, _name(node.name, format), values
+    for inner in node.inner if level < depth else ():
+        yield from _rows(inner, metrics, depth, least, format, level + 1)
+
+
+def _name(name: str, format: str) -> str:
+    """A frame's name; Triton's are `file:line@function` where they come from Python."""
+    found = re.fullmatch(r"(?s)(.*?):?(\d*)@(.*)", name)
+    if found is None or format == "full":
+        return name
+    path, line, function = found.groups()
+    path = path.rpartition("/")[2]
+    parts = {
+        "file_function_line": f"{path}:{function}@{line}",
+        "function_line": f"{function}@{line}",
+        "file_function": f"{path}:{function}",
+    }
+    return parts[format]
+
+
+def _print(rows: list[tuple[str, list[float]]], metrics: list[str]) -> None:
+    values = ([*(f"{value:.3f}" for value in numbers), name] for name, numbers in rows)
+    terminal.print_table(terminal.stdout(), [*metrics, "scope"], values, metrics)

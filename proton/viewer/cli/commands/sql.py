@@ -1,0 +1,72 @@
+"""`proton-viewer sql`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from proton.base.errors import ProtonError
+from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.formats import need
+from proton.viewer.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES = {"slices": "frame", "marks": "marks", "events": "events", "launches": "launches",
+          "programs": "programs", "losses": "losses"}  # fmt: skip
+LIST = "select table_name, column_name, data_type from information_schema.columns order by all"
+
+
+@app.command()
+def sql(
+    file: File,
+    query: Annotated[
+        str, typer.Argument(metavar="[QUERY]", help="SQL; without it, the tables are listed.")
+    ] = "",
+    format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+) -> None:
+    """Ask the tables of a run in SQL, with DuckDB (pip install 'proton-tile\\[sql]').
+
+    Tables: slices (run.frame; payload values are columns such as "payload.k"), marks, events,
+    launches, programs, losses. Times are in ns.
+
+    [bold]Examples[/bold]
+
+        proton-viewer sql add.proton
+
+        proton-viewer sql add.proton "select scope, sum(dur_ns) from slices group by all"
+    """
+    need("sql", "duckdb", "sql", "run.frame and export need no package")
+    run = Run.load(file)
+    table = ask(run, query or LIST)
+    print_frame(table, format, [n for n in table if table[n].dtype.kind in "iuf"])
+    warn(run)
+
+
+def ask(run: Run, query: str) -> "pd.DataFrame":
+    """The answer of a query over the tables of a run; nothing but those can be read."""
+    import duckdb
+
+    with duckdb.connect(":memory:") as database:
+        for name, attribute in TABLES.items():
+            table = getattr(run, attribute)
+            if "payload" in table:
+                table = table.drop(columns="payload")
+            if name == "launches":
+                table = table.rename_axis("launch").reset_index()
+                table = table.assign(grid=table["grid"].map(str))
+            database.register(f"{name}_", table)
+            database.execute(f"create table {name} as select * from {name}_")
+            database.unregister(f"{name}_")
+        database.execute("set enable_external_access = false")
+        try:
+            found = database.execute(query)
+            return found.df() if found.description else _empty()
+        except duckdb.Error as error:
+            raise ProtonError(str(error)) from None
+
+
+def _empty() -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame()
