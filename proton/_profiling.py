@@ -20,7 +20,6 @@ from proton.runtime import session
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run
 
-
 P = ParamSpec("P")
 
 
@@ -120,7 +119,9 @@ class Recording(Run):
     @property
     def raw(self) -> RawRun:  # type: ignore[override] # what all tables are made of
         if self._raw is None:
-            raise ProfileError("the run has nothing to show yet: it is complete when the block ends")
+            raise ProfileError(
+                "the run has nothing to show yet: it is complete when the block ends"
+            )
         return self._raw
 
     def __repr__(self) -> str:

@@ -14,7 +14,6 @@ from proton.base.errors import ProtonError
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 
-
 # Of a kernel's metadata, what a notebook shows of it.
 SHOWN = ("target", "signature", "num_warps", "n_regs", "n_spills", "shared")
 
@@ -66,7 +65,9 @@ class Asm(Mapping[str, Any]):
             content = self[level]
         except ProtonError as error:  # no disassembler
             content = str(error)
-        return markup.listing(level, f"{len(content)} bytes" if isinstance(content, bytes) else content)
+        return markup.listing(
+            level, f"{len(content)} bytes" if isinstance(content, bytes) else content
+        )
 
 
 @dataclass

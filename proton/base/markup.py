@@ -31,7 +31,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def listing(title: str, content: str) -> str:
     """Text that a click opens."""
     lines = content[:MOST_TEXT].split("\n")
-    cut = f"\n... and {len(content) - MOST_TEXT} more characters" if len(content) > MOST_TEXT else ""
+    cut = (
+        f"\n... and {len(content) - MOST_TEXT} more characters" if len(content) > MOST_TEXT else ""
+    )
     shown = "\n".join(text(line.replace("\t", "    ")) for line in lines) + cut
     return f"<details><summary>{text(title)}</summary><pre>{shown}</pre></details>"
 

@@ -26,8 +26,8 @@ class Format:
     path, and `options` names what can be asked for.
 
     `about` is a line of help. Where writing needs a package, `package` names it, `extra` the extra
-    that installs it, if one does, and `without` says what to do where it is missing. Modules of formats are imported for their suffixes alone, so
-    what is slow to import belongs into `write`.
+    that installs it, if one does, and `without` says what to do where it is missing. Modules of
+    formats are imported for their suffixes alone, so what is slow to import belongs into `write`.
     """
 
     name: str

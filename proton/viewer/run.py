@@ -43,8 +43,10 @@ class Run(Tables):
 
         `.proton` keeps everything; `.pftrace`, `.perfetto-trace` and `.pftrace.gz` open in
         Perfetto; `.json` is Chrome's trace format; `.csv` is `frame`; `.html` is the timeline as a
-        page, `.svg` and `.png` as a picture. The format "json", which no suffix picks, is all tables. `counters=True` gives a Perfetto trace counters, too: payload
-        values over time.
+        page, `.svg` and `.png` as a picture; `.parquet` is `frame`; `.speedscope.json` opens in
+        speedscope. The format "json", which no suffix picks, is all tables. `counters=True` gives a
+        Perfetto trace counters, too: payload values over time; `where=Selection(...)` chooses what
+        a timeline shows.
         """
         target = Path(path)
         found = formats.format_of(target) if format is None else formats.format_named(format)

@@ -35,9 +35,7 @@ To = Annotated[int | None, typer.Option("--end", help="Up to this time.")]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Write a picture (.svg, .png) instead.")
 ]
-Width = Annotated[
-    int, typer.Option(min=0, help="Columns on a terminal; 0 for as many as it has.")
-]
+Width = Annotated[int, typer.Option(min=0, help="Columns on a terminal; 0 for as many as it has.")]
 
 
 def picture_format(out: Path, option: str = "picture") -> Format:

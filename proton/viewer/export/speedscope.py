@@ -4,6 +4,7 @@ The format wants properly nested begins and ends in order of time. What overlaps
 nesting is on lanes of its own, which are profiles of their own; instants have no place in it.
 """
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +68,7 @@ def _profiles(timeline: Timeline) -> Iterator[dict[str, Any]]:
     kinds = (both >= rows.size).tolist()
     names, times = slices.name[index].tolist(), times[both].tolist()
     heads = np.flatnonzero(np.diff(on, prepend=-1)).tolist()
-    for head, stop in zip(heads, [*heads[1:], on.size], strict=True):
+    for head, stop in itertools.pairwise([*heads, on.size]):
         events = [
             {"type": "C" if kinds[i] else "O", "frame": names[i], "at": times[i]}
             for i in range(head, stop)

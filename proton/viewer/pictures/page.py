@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
@@ -17,9 +18,9 @@ import numpy as np
 
 from proton.base.text import printable
 from proton.trace.records import NONE
+from proton.viewer.pictures.picture import PALETTE
 from proton.viewer.pictures.timeline import Timeline
 from proton.viewer.pictures.timeline_picture import FIXED
-from proton.viewer.pictures.picture import PALETTE
 from proton.viewer.tables.labels import kernel_labels, launch_facts
 
 DATA, TITLE = "/*DATA*/", "/*TITLE*/"
@@ -59,13 +60,17 @@ def _data(timeline: Timeline) -> dict[str, Any]:
         ],
         "launches": [
             {"kernel": printable(labels[x.kernel]), "dims": list(x.grid),
-             "facts": {k: printable(str(v)) for k, v in launch_facts(raw.kernels[x.kernel], x).items()}}
+             "facts": _texts(launch_facts(raw.kernels[x.kernel], x))}
             for x in raw.launches
         ],
         "palette": PALETTE,
         "fixed": {int(kind): fill for kind, fill in FIXED.items()},
         "columns": {name: _packed(column) for name, column in _columns(timeline).items()},
     }  # fmt: skip
+
+
+def _texts(facts: Mapping[str, object]) -> dict[str, str]:
+    return {name: printable(str(value)) for name, value in facts.items()}
 
 
 def _columns(timeline: Timeline) -> dict[str, np.ndarray]:

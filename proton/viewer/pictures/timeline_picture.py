@@ -161,6 +161,4 @@ class _Drawing:
             self.picture.boxes.append(box)
 
     def _top(self, row: int) -> float:
-        return float(
-            self.tops[self.timeline.slices.track[row]] + self.timeline.level[row] * ROW
-        )
+        return float(self.tops[self.timeline.slices.track[row]] + self.timeline.level[row] * ROW)

@@ -90,9 +90,9 @@ def _rows(
     lines: list[Line] = [[] for _ in range(shown)]
     row, column = np.divmod(cell, columns)
     heads = np.flatnonzero(
-        np.append(
-            True, (np.diff(cell) != 1) | (np.diff(index) != 0) | (np.diff(row) != 0)
-        )[: cell.size]
+        np.append(True, (np.diff(cell) != 1) | (np.diff(index) != 0) | (np.diff(row) != 0))[
+            : cell.size
+        ]
     )
     ends = np.append(heads[1:], cell.size)
     at = [0] * shown

@@ -43,7 +43,7 @@ class Node:
 
 def of_run(tables: Tables) -> Node:
     """Kernels, and the scopes inside of them, with times and counts."""
-    root = Node("ROOT")
+    root = Node("ROOT", {TIME: 0.0, COUNT: 0.0})
     table = tables.stats(("kernel", "scope"), "dur_ns")
     for row in table.to_dict("records"):
         kernel = f"{row['kernel']} #{row['variant']}" if "variant" in row else str(row["kernel"])

@@ -14,8 +14,8 @@ from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
 from proton.trace import nesting
 from proton.trace.nesting import Nesting, lanes, nest
-from proton.viewer.tables.columns import METRICS, PAYLOAD, Columns, Key, of_frame
-from proton.viewer.tables.rows import SCOPE
+from proton.viewer.tables.columns import METRICS, Columns, Key, of_frame
+from proton.viewer.tables.rows import PAYLOAD, SCOPE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,6 +7,8 @@ import typer
 from proton.viewer.cli import drawing
 from proton.viewer.cli.app import File, app, warn
 from proton.viewer.pictures import heatmap as picture
+from proton.viewer.pictures.picture import Picture
+from proton.viewer.pictures.text import Line
 from proton.viewer.run import Run
 
 
@@ -41,11 +43,11 @@ def heatmap(
     where = drawing.selection(kernel, launch, scope, sm, warp, start, end)
     run = Run.load(file)
 
-    def lines(size: int) -> list[picture.Line]:
+    def lines(size: int) -> list[Line]:
         columns = size - picture.LABEL
         return picture.draw_text(picture.heat(run, by, where, picture.TEXT_ROWS, columns), size)
 
-    def drawn() -> picture.Picture:
+    def drawn() -> Picture:
         return picture.draw(picture.heat(run, by, where, picture.ROWS, picture.COLUMNS))
 
     drawing.show(run, out, drawn, lines, width)

@@ -74,7 +74,9 @@ def metrics(
     if other is not None:
         root = diff(_read(other), root)
     chosen = [name.strip() for name in metric.split(",") if name.strip()]
-    chosen = chosen or [n for n in ("time/ms", *known_metrics(root)) if n in known_metrics(root)][:1]
+    chosen = (
+        chosen or [n for n in ("time/ms", *known_metrics(root)) if n in known_metrics(root)][:1]
+    )
     check_metrics(root, chosen)
     kept = _filtered(root, _regex(include), _regex(exclude), bool(include))
     least = threshold * abs(value_of(root, chosen[0])) if chosen else 0.0

@@ -7,7 +7,9 @@ import typer
 from proton.viewer.cli import drawing, terminal
 from proton.viewer.cli.app import File, Shape, app, print_frame, warn
 from proton.viewer.pictures import heatmap as picture
+from proton.viewer.pictures.picture import Picture
 from proton.viewer.pictures.resident import resident
+from proton.viewer.pictures.text import Line
 from proton.viewer.run import Run
 from proton.viewer.tables.occupancy import COLUMNS
 from proton.viewer.tables.occupancy import occupancy as table_of
@@ -40,11 +42,11 @@ def occupancy(
     if out is None:
         print_frame(table.head(limit) if limit else table, format, COLUMNS[2:])
 
-    def lines(size: int) -> list[picture.Line]:
+    def lines(size: int) -> list[Line]:
         found = resident(run, launch or (), picture.TEXT_ROWS, size - picture.LABEL)
         return picture.draw_text(found, size)
 
-    def drawn() -> picture.Picture:
+    def drawn() -> Picture:
         return picture.draw(resident(run, launch or (), picture.ROWS, picture.COLUMNS))
 
     if out is not None:

@@ -1,0 +1,195 @@
+"""Every command of `proton-viewer` on every odd run, in this process."""
+
+import importlib.util
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic import Record, Written, gpu_run, kernel, pack_launch, random_run, run, scopes, ticks
+
+from proton.trace.model import Clock, RawRun, Scope
+from proton.viewer import Run, cli
+from proton.viewer.cli.app import app
+
+RUN, OTHER, OUT = "RUN", "OTHER", "OUT"
+SKIPPED = {"diff", "check", "open"}  # the first two have tests of their own; open serves for ever
+COMMANDS = (
+    ("summary", RUN),
+    ("list", RUN),
+    ("launches", RUN),
+    ("stats", RUN),
+    ("stats", RUN, "--tree"),
+    ("metrics", RUN),
+    ("-m", "time/us,count", RUN),
+    (RUN,),
+    ("timeline", RUN),
+    ("timeline", RUN, "--scope", "slice", "--sm", "0", "--warp", "0", "--launch", "0"),
+    ("timeline", RUN, "-o", f"{OUT}.svg"),
+    ("timeline", RUN, "-o", f"{OUT}.html"),
+    ("flame", RUN),
+    ("flame", RUN, "-o", f"{OUT}.svg"),
+    ("hist", RUN),
+    ("hist", RUN, "-o", f"{OUT}.svg"),
+    ("heatmap", RUN),
+    ("heatmap", RUN, "--by", "program", "-o", f"{OUT}.svg"),
+    ("occupancy", RUN),
+    ("occupancy", RUN, "-o", f"{OUT}.svg"),
+    ("merge", RUN, RUN, "-o", f"{OUT}.proton"),
+    ("export", RUN, f"{OUT}.csv"),
+    ("export", RUN, f"{OUT}.json"),
+    ("export", RUN, f"{OUT}.speedscope.json"),
+    ("export", RUN, f"{OUT}.tables", "--format", "json"),
+)
+if importlib.util.find_spec("matplotlib"):
+    COMMANDS += (("timeline", RUN, "-o", f"{OUT}.png"), ("flame", RUN, "-o", f"{OUT}.png"))
+if importlib.util.find_spec("pyarrow"):
+    COMMANDS += (("export", RUN, f"{OUT}.parquet"),)
+if importlib.util.find_spec("duckdb"):
+    COMMANDS += (("sql", RUN), ("sql", RUN, "select count(*) from slices"))
+
+
+def empty() -> RawRun:
+    """A run of nothing."""
+    none = Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64))
+    return RawRun(name="empty", origin_ns=1, origin_unix_ns=1, clock=none)
+
+
+def one_slice(table: tuple[Scope, ...], copies: int = 1) -> RawRun:
+    """A run of one slice a kernel; several kernels have one name."""
+    owner = kernel(name="Σ核 <b>&\x1b[31m", table=table)
+    launches = [
+        pack_launch(owner, (1, 1, 1), 4, [Written([[Record(ticks(5), ticks(9))]])])
+        for _ in range(copies)
+    ]
+    for number, launch in enumerate(launches):
+        launch.kernel = number
+    return run([owner] * copies, launches)
+
+
+def odd_runs() -> dict[str, RawRun]:
+    """What a command may be given."""
+    unicode = (Scope(name="λ/名前 ]]></script>", path="λ/名前 ]]></script>", file="文.py", line=3),)
+    return {
+        "empty": empty(),
+        "one slice": one_slice(scopes(1)),
+        "unicode, two kernels of one name": one_slice(unicode, 2),
+        "losses, CPU": random_run(5, crossing=True),
+        "losses, GPU": gpu_run(6, mixed=True),
+    }
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
+    """Exit status and both streams of one command, on streams that take ASCII alone, as those of
+    LC_ALL=C do."""
+    buffers = io.BytesIO(), io.BytesIO()
+    out, err = (io.TextIOWrapper(buffer, "ascii", "backslashreplace") for buffer in buffers)
+    monkeypatch.setattr(sys, "argv", ["proton-viewer", *words])
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    status: object = 0
+    try:
+        cli.main()
+    except SystemExit as exit_:
+        status = exit_.code or 0
+    out.flush()
+    err.flush()
+    assert isinstance(status, int)
+    return status, buffers[0].getvalue().decode(), buffers[1].getvalue().decode()
+
+
+def filled(words: tuple[str, ...], file: Path, out: Path) -> list[str]:
+    """The words of a command with the names of files."""
+    return [str(file) if word == RUN else word.replace(OUT, str(out)) for word in words]
+
+
+def test_the_table_has_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    call(monkeypatch, "--version")  # has each command add itself
+    names = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
+    assert names - SKIPPED - {"sql"} == {words[0] for words in COMMANDS} - {"-m", RUN, "sql"}
+
+
+@pytest.mark.parametrize("name", odd_runs())
+def test_every_command_stands_odd_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 60 columns no picture is wider, nothing has a traceback, losses are told."""
+    file = Run(odd_runs()[name]).save(tmp_path / "run.proton")
+    lost = Run.load(file).totals.lost
+    monkeypatch.setenv("COLUMNS", "60")
+    for words in COMMANDS:
+        status, out, err = call(monkeypatch, *filled(words, file, tmp_path / "out"))
+        assert status == 0, (words, err)
+        assert "\x1b" not in out + err, words
+        if lost:
+            assert "records lost" in out + err, words
+        if words[0] in ("timeline", "flame", "hist", "heatmap"):
+            assert max(map(len, out.splitlines()), default=0) <= 60 or "\\u" in out, words
+
+
+def test_every_command_refuses_a_truncated_file_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Run(random_run(5)).save(tmp_path / "run.proton").read_bytes()
+    bad = tmp_path / "bad.proton"
+    bad.write_bytes(whole[: len(whole) // 2])
+    for words in COMMANDS:
+        out = tmp_path / "none"
+        status, said, err = call(monkeypatch, *filled(words, bad, out))
+        assert (status, said, err.count("\n")) == (2, "", 1), words
+        assert not list(tmp_path.glob("none*")), words
+
+
+def test_every_command_ends_quietly_when_nobody_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closed(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: object) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    file = Run(random_run(5)).save(tmp_path / "run.proton")
+    for words in COMMANDS:
+        filled_words = filled(words, file, tmp_path / "out")
+        if any(OUT in word for word in words):
+            continue
+        err = io.StringIO()
+        monkeypatch.setattr(sys, "argv", ["proton-viewer", *filled_words])
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(Closed()), "utf-8"))
+        monkeypatch.setattr(sys, "stderr", err)
+        with pytest.raises(SystemExit):
+            cli.main()
+        assert "Traceback" not in err.getvalue(), words
+
+
+def test_hatchet_files_mean_what_they_mean_to_triton(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def frame(name: str, inner: list[object], metrics: object = None) -> dict[str, object]:
+        shown = {"name": name, "type": "function"}
+        return {"frame": shown, "metrics": metrics or {}, "children": inner}
+
+    work = {"time (ns)": 2e6, "count": 4, "flops16": 4e9, "bytes": 1e6, "device_id": "0"}
+    matmul = frame("matmul", [], work)
+    add = frame("add", [], {"time (ns)": 5e5, "count": 1})
+    file = tmp_path / "a.hatchet"
+    file.write_text(json.dumps([frame("ROOT", [frame("/x/f.py:3@go", [matmul, add])]), {}]))
+    words = ("-m", "time/ms,avg_time/us,tflop16/s,gbyte/s", "-f", "function_line", str(file))
+    status, out, err = call(monkeypatch, *words)
+    assert (status, err) == (0, "")
+    rows = {line.split()[-1]: line.split()[:-1] for line in out.replace("|", " ").splitlines() if "." in line}
+    assert rows["ROOT"] == rows["go@3"] == ["2.500", "500.000", "1.600", "0.400"]
+    assert rows["matmul"] == ["2.000", "500.000", "2.000", "0.500"]
+    assert "add" not in call(monkeypatch, str(file), "-e", "^add$")[1]
+    assert "matmul" not in call(monkeypatch, str(file), "-t", "0.9")[1]
+    assert "matmul" not in call(monkeypatch, str(file), "-d", "1")[1]
+    shutil.copy(file, tmp_path / "b.hatchet")
+    _, out, _ = call(monkeypatch, "-m", "count", "-diff", str(tmp_path / "b.hatchet"), str(file))
+    assert [line.split()[0] for line in out.replace("|", " ").splitlines() if "." in line] == ["0.000"] * 4
+    status, _, err = call(monkeypatch, "-m", "tflops", str(file))
+    assert (status, "did you mean tflop16/s?" in err) == (2, True)
