@@ -167,6 +167,11 @@ def test_every_command_ends_quietly_when_nobody_reads(
         assert "Traceback" not in err.getvalue(), words
 
 
+def numbers(out: str) -> list[list[str]]:
+    """The words of the lines of a table that have numbers."""
+    return [line.split() for line in out.replace("|", " ").splitlines() if "." in line]
+
+
 def test_hatchet_files_mean_what_they_mean_to_triton(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +187,7 @@ def test_hatchet_files_mean_what_they_mean_to_triton(
     words = ("-m", "time/ms,avg_time/us,tflop16/s,gbyte/s", "-f", "function_line", str(file))
     status, out, err = call(monkeypatch, *words)
     assert (status, err) == (0, "")
-    rows = {line.split()[-1]: line.split()[:-1] for line in out.replace("|", " ").splitlines() if "." in line}
+    rows = {words[-1]: words[:-1] for words in numbers(out)}
     assert rows["ROOT"] == rows["go@3"] == ["2.500", "500.000", "1.600", "0.400"]
     assert rows["matmul"] == ["2.000", "500.000", "2.000", "0.500"]
     assert "add" not in call(monkeypatch, str(file), "-e", "^add$")[1]
@@ -190,6 +195,6 @@ def test_hatchet_files_mean_what_they_mean_to_triton(
     assert "matmul" not in call(monkeypatch, str(file), "-d", "1")[1]
     shutil.copy(file, tmp_path / "b.hatchet")
     _, out, _ = call(monkeypatch, "-m", "count", "-diff", str(tmp_path / "b.hatchet"), str(file))
-    assert [line.split()[0] for line in out.replace("|", " ").splitlines() if "." in line] == ["0.000"] * 4
+    assert [words[0] for words in numbers(out)] == ["0.000"] * 4
     status, _, err = call(monkeypatch, "-m", "tflops", str(file))
     assert (status, "did you mean tflop16/s?" in err) == (2, True)

@@ -17,7 +17,6 @@ from proton.viewer.pictures.text import Line, axis, beginning, fitted
 from proton.viewer.pictures.text import shade as character
 from proton.viewer.pictures.timeline import Kind, Timeline
 from proton.viewer.tables import Tables
-from proton.viewer.tables.stats import is_outermost
 
 WIDTH, LEFT, ROW, HEAD = 1200, 120, 12, 44  # pixels
 COLUMNS, ROWS = 270, 64  # of a picture
@@ -30,6 +29,21 @@ class By(enum.Enum):
     PROGRAM = "program"
     SM = "sm"
     THREAD = "thread"
+
+
+def once(
+    unit: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The intervals without what an earlier one of their unit has, too: no time is there twice."""
+    order = np.lexsort((start, unit))
+    unit, start, end = unit[order], start[order], end[order]
+    low, length = int(start.min(initial=0)), int(end.max(initial=0)) - int(start.min(initial=0)) + 1
+    rank = np.unique(unit, return_inverse=True)[1].ravel()
+    after = np.maximum.accumulate(end - low + rank * length)  # units lie one after another
+    before = np.append(np.zeros(1, np.int64), after)[: unit.size] - rank * length + low
+    start = np.maximum(start, before)
+    some = np.flatnonzero(start < end)
+    return unit[some], start[some], end[some]
 
 
 NAMES = {By.PROGRAM: "program", By.SM: "SM", By.THREAD: "thread"}
@@ -57,10 +71,8 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     unit = tables.records.track[slices.record]
     if by is None:
         by = By.SM if (tracks.sm[unit] != NONE).any() else By.PROGRAM
-    outer = np.flatnonzero(is_outermost(unit, slices.start, slices.end)) if unit.size else unit
-    slices, unit = slices[outer], unit[outer]
     there = np.flatnonzero(getattr(tracks, by.value)[unit] != NONE)
-    slices, unit = slices[there], unit[there]
+    unit, start, end = once(unit[there], slices.start[there], slices.end[there])
     device = tracks.device[unit] if by is By.SM else np.zeros(unit.size, np.int64)
     pairs = np.stack([device, getattr(tracks, by.value)[unit]])
     values, place = np.unique(pairs, axis=1, return_inverse=True)
@@ -68,7 +80,7 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     each = max(-(-size // max(rows, 1)), 1)  # values a row
     count = -(-size // each)
     span = timeline.span
-    cut = cells(slices.start, slices.end, span, columns)
+    cut = cells(start, end, span, columns)
     cell = (place.ravel()[cut.index] // each) * columns + cut.column
     spent = np.bincount(cell, cut.ns, minlength=count * columns)[: count * columns]
     members = np.minimum(each, size - each * np.arange(count))[:, None]

@@ -263,7 +263,7 @@ def _parts_of(
     own[order] = _less_children(values[order], depth, by_begin)
     same = np.empty(group.size, np.int64)
     same[order] = track * (group.max() + 2) + group[order] + 1
-    return np.where(is_outermost(Key.of(same).codes, start, end), values, 0), own
+    return np.where(_is_outermost(Key.of(same).codes, start, end), values, 0), own
 
 
 def _nest(
@@ -281,7 +281,7 @@ def _depths(walk: Nesting) -> tuple[np.ndarray, np.ndarray]:
     return 2 * np.arange(by_begin.size) - walk.begin_at[by_begin], by_begin
 
 
-def is_outermost(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+def _is_outermost(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The rows that lie in no other of their track."""
     _, walk, order = _nest(track, start, end)
     depth, by_begin = _depths(walk)

@@ -1,0 +1,285 @@
+"""Pictures of a run, against the tables and against counting by hand."""
+
+import base64
+import itertools
+import json
+import random
+import re
+import xml.etree.ElementTree as ElementTree
+import zlib
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic import gpu_run, random_run
+
+from proton.base.errors import ProtonError
+from proton.trace.merge import merge
+from proton.trace.model import RawRun
+from proton.viewer import Run
+from proton.viewer.pictures import flame, heatmap, hist
+from proton.viewer.pictures.cells import INSTANT, cells
+from proton.viewer.pictures.page import to_page
+from proton.viewer.pictures.resident import resident
+from proton.viewer.pictures.selection import EVERYTHING, Selection
+from proton.viewer.pictures.svg import to_svg
+from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.pictures.timeline_picture import draw
+from proton.viewer.tables.occupancy import occupancy
+from proton.viewer.tables.stats import Filter
+
+SEED = random.randrange(1 << 30)
+
+
+@pytest.fixture(params=["nested", "crossing"])
+def raw(request: pytest.FixtureRequest) -> RawRun:
+    print(f"seed {SEED}")
+    return gpu_run(SEED, mixed=True, crossing=request.param == "crossing")
+
+
+def spans(run: Run) -> Counter[tuple[str, int, int]]:
+    """Name, start and duration of all scopes of kernels."""
+    frame = run.frame[run.frame["kind"] == "scope"]
+    return Counter(zip(frame["name"], frame["start_ns"], frame["dur_ns"], strict=True))
+
+
+def test_a_timeline_has_every_slice_once_and_rows_never_overlap(raw: RawRun) -> None:
+    run = Run(raw)
+    timeline = Timeline(run)
+    slices = timeline.slices
+    scopes = np.flatnonzero(slices.kind == Kind.SCOPE)
+    found = Counter(
+        (timeline.label(i), int(slices.start[i]), int(slices.end[i] - slices.start[i]))
+        for i in scopes.tolist()
+    )
+    assert found == spans(run)
+    counts = Counter(slices.kind.tolist())
+    assert counts[Kind.MARK] == run.totals.marks
+    assert counts[Kind.PROGRAM] == len(run.programs)
+    assert counts[Kind.LAUNCH] == run.totals.launches
+    for _, rows in itertools.groupby(range(len(timeline)), lambda i: timeline.row[i]):
+        for one, other in itertools.pairwise(rows):
+            assert slices.end[one] <= slices.start[other]
+
+
+def test_a_selection_is_what_pandas_selects(raw: RawRun) -> None:
+    run = Run(raw)
+    frame = run.frame[run.frame["kind"] == "scope"]
+    middle = int(frame["start_ns"].median())
+    end = frame["start_ns"] + frame["dur_ns"]
+    for where, chosen in (
+        (Selection(kernel="^att"), frame["kernel"] == "attend"),
+        (Selection(scope="slice [01]"), frame["scope"].str.contains("slice [01]")),
+        (
+            Selection(sms=[0, 2], warps=[0, 4]),
+            frame["sm"].isin([0, 2]) & frame["warp"].isin([0, 4]),
+        ),
+        (Selection(launches=[1, 5]), frame["launch"].isin([1, 5])),
+        (Selection(start_ns=middle), end >= middle),
+        (Selection(end_ns=middle), frame["start_ns"] < middle),
+    ):
+        slices = Timeline(run, where).slices
+        own = slices.start[slices.kind == Kind.SCOPE]
+        assert sorted(own.tolist()) == sorted(frame["start_ns"][chosen])
+    with pytest.raises(ProtonError, match="is no regular expression"):
+        Timeline(run, Selection(kernel="("))
+    with pytest.raises(ProtonError, match="start must be before end"):
+        Selection(start_ns=5, end_ns=5)
+
+
+def test_cells_have_the_time_that_counting_gives() -> None:
+    draw_ = np.random.default_rng(SEED)
+    start = draw_.integers(-50, 1000, 300)
+    end = start + draw_.integers(0, 200, 300) * draw_.integers(0, 2, 300)
+    span, columns = (17, 913), 37
+    found = np.zeros((300, columns))
+    cut = cells(start, end, span, columns)
+    np.add.at(found, (cut.index, cut.column), cut.ns)
+    edges = np.linspace(*span, columns + 1)
+    for i in range(300):
+        low, high = np.maximum(edges[:-1], start[i]), np.minimum(edges[1:], end[i])
+        expected = np.maximum(high - low, 0)
+        assert np.abs(found[i] - expected).max() <= INSTANT + 1e-9
+        if start[i] <= span[1] and end[i] >= span[0]:
+            assert found[i].sum() > 0
+
+
+def unpacked(page: str) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+    """What a page has packed, read as its script does."""
+    data = json.loads(re.search(r"const data = (\{.*\});\n", page)[1])  # type: ignore[index]
+    types = {"Uint8Array": "u1", "Uint16Array": "<u2", "Uint32Array": "<u4", "Float64Array": "<f8",
+             "BigUint64Array": "<u8"}  # fmt: skip
+    columns = {}
+    for name, (type_, text) in data["columns"].items():
+        planes = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
+        size = np.dtype(types[type_]).itemsize
+        columns[name] = planes.reshape(size, -1).T.copy().view(types[type_]).ravel()
+    return data, columns
+
+
+def test_a_page_has_the_run_and_needs_no_network(raw: RawRun) -> None:
+    raw.name = "</script><b>&"
+    run = Run(raw)
+    page = to_page(Timeline(run))
+    assert not re.search(r"https?://|src=|@import|<link", page)
+    assert page.count("</script>") == 1
+    data, column = unpacked(page)
+    assert data["name"] == raw.name
+    scopes = np.flatnonzero(column["kind"] == Kind.SCOPE)
+    names = [data["names"][n][0] for n in column["name"][scopes].tolist()]  # type: ignore[index]
+    start = column["start"][scopes].astype(np.int64) + data["origin"]
+    assert Counter(zip(names, start, column["dur"][scopes], strict=True)) == spans(run)
+    frame = run.frame[run.frame["kind"] == "scope"]
+    assert sorted(column["iteration"][scopes].astype(np.int64) - 1) == sorted(frame["iteration"])
+    values = [p["value1"] for p in frame["payload"] if p and "value1" in p]
+    packed = column["payload1"].view(np.float64)
+    assert not set(values) - set(packed.tolist())
+    assert sum(data["rows"]) == column["start"].size  # type: ignore[arg-type]
+
+
+def test_an_svg_is_xml_and_has_no_more_boxes_than_pixels(raw: RawRun) -> None:
+    raw.name = "\0]]><x>&'\ud800"
+    timeline = Timeline(Run(raw))
+    picture = draw(timeline, 400)
+    root = ElementTree.fromstring(to_svg(picture).encode())
+    assert len(root.findall("{*}rect")) == len(picture.boxes) + 1
+    assert all(box.x + box.width <= picture.width + 2 for box in picture.boxes)
+    assert len(picture.boxes) <= 2 * picture.width * int(timeline.heights.sum())
+
+
+def test_speedscope_profiles_nest_and_have_every_slice(raw: RawRun, tmp_path: Path) -> None:
+    run = Run(raw)
+    saved = run.save(tmp_path / "a.speedscope.json")
+    content = json.loads(saved.read_text())
+    names = [frame["name"] for frame in content["shared"]["frames"]]
+    found: Counter[tuple[str, int, int]] = Counter()
+    for profile in content["profiles"]:
+        open_, before = [], profile["startValue"]
+        for event in profile["events"]:
+            assert before <= event["at"] <= profile["endValue"]
+            before = event["at"]
+            if event["type"] == "O":
+                open_.append(event)
+            else:
+                opened = open_.pop()
+                assert opened["frame"] == event["frame"]
+                name = names[event["frame"]]
+                found[name, opened["at"], event["at"] - opened["at"]] += 1
+        assert not open_
+    assert spans(run) <= found
+
+
+def test_flames_heats_and_histograms_have_all_of_the_time(raw: RawRun) -> None:
+    run = Run(raw)
+    stats = run.stats()
+    root = flame.flame(run, Filter())
+    assert root.time == stats["self"].sum()
+    assert sum(frame.time for frame in root.inner.values()) == root.time
+    for found in hist.histograms(run, EVERYTHING, 0):
+        assert found.count.sum() == found.values.size
+        assert found.edges[0] <= found.values.min()
+        assert found.values.max() < found.edges[-1]
+    counts = sum(h.values.size for h in hist.histograms(run, EVERYTHING, 0))
+    assert counts == run.totals.slices
+    where = Selection(kernel="reduce|attend")
+    found_heat = heatmap.heat(run, heatmap.By.SM, where, 1000, 50)
+    width = (found_heat.span[1] - found_heat.span[0]) / 50
+    frame = run.frame[
+        (run.frame["kind"] == "scope") & run.frame["kernel"].isin(["reduce", "attend"])
+    ]
+    busy = 0
+    for _, rows in frame.groupby(["launch", "program", "unit"]):
+        times = set[int]()
+        for start, dur in zip(rows["start_ns"], rows["dur_ns"], strict=True):
+            times.update(range(start, start + dur))
+        busy += len(times)
+    assert found_heat.value.sum() * width == pytest.approx(busy, abs=1)
+
+
+def test_occupancy_is_what_counting_gives(raw: RawRun) -> None:
+    run = Run(raw)
+    programs = run.programs
+    table = occupancy(run).set_index("launch")
+    assert set(table.index) == set(programs["launch"])
+    for launch, rows in programs.groupby("launch"):
+        end = rows["start_ns"] + rows["dur_ns"]
+        place = rows["sm"].where(rows["device"] >= 0, rows["thread"])
+        length = max(end.max() - rows["start_ns"].min(), 1)
+        found = table.loc[launch]
+        assert found["places"] == place.nunique()
+        most = 1
+        for _, index in rows.groupby(place).groups.items():
+            for at in rows["start_ns"][index]:
+                inside = (rows["start_ns"][index] <= at) & (end[index] > at)
+                most = max(most, int(inside.sum()))
+        assert found["most"] == most
+        assert found["mean"] == pytest.approx(rows["dur_ns"].sum() / length / place.nunique())
+        last = end.groupby(place).max().min()
+        assert found["tail"] == pytest.approx(100 * (end.max() - last) / length)
+        assert found["imbalance"] >= 1 - 1e-12
+    heat = resident(run, (), 1000, 40)
+    width = (heat.span[1] - heat.span[0]) / 40
+    assert heat.value.sum() * width == pytest.approx(programs["dur_ns"].sum(), abs=20)
+
+
+def test_payload_values_are_columns(raw: RawRun) -> None:
+    run = Run(raw)
+    for table in (run.frame, run.marks):
+        for name in ("value0", "value1"):
+            dicts = [(p or {}).get(name) for p in table["payload"]]
+            column = table[f"payload.{name}"]
+            assert [None if missing else v for v, missing in zip(column, column.isna())] == dicts  # noqa: B905
+    by_dict = run.stats("payload.value0", "dur_ns")
+    grouped = run.frame[run.frame["kind"] == "scope"].groupby("payload.value0")["dur_ns"].count()
+    assert dict(zip(by_dict["payload.value0"], by_dict["count"], strict=True)) == grouped.to_dict()
+
+
+def test_a_run_and_its_summary_show_themselves(raw: RawRun) -> None:
+    raw.name = "<img src=x>"
+    run = Run(raw)
+    for shown in (run._repr_html_(), run.summary()._repr_html_()):
+        assert "<img" not in shown
+        assert "records lost" in shown
+        assert "attend" in shown
+    assert "<svg" in run._repr_html_()
+
+
+def test_merged_runs_are_on_one_axis() -> None:
+    first, second = gpu_run(SEED, mixed=True), gpu_run(SEED + 1, mixed=True)
+    other_boot = gpu_run(SEED + 2)
+    other_boot.origin_ns += 1 << 40  # the same moments by another monotonic clock
+    for gpu in other_boot.gpus:
+        gpu.host_ns.__iadd__(1 << 40)
+    for launch in other_boot.launches:
+        launch.host_start += 1 << 40
+        launch.host_end += 1 << 40
+    runs = [first, second, other_boot]
+    whole = Run(merge(runs, ["a", "b", "c"]))
+    together = Counter[tuple[str, int, int]]()
+    for run in runs:
+        together += spans(Run(run))
+    assert spans(whole) == together
+    assert sorted(gpu.device for gpu in whole.raw.gpus) == [0, 3, 4, 7, 8, 11]
+    threads = set(whole.programs["thread"][whole.programs["device"] < 0])
+    assert threads == {0, 1, 1000, 1001}
+    third = random_run(SEED)
+    third.origin_ns += 1 << 40
+    with pytest.raises(ProtonError, match="several machines"):
+        merge([first, third], ["a", "c"])
+
+
+def test_parquet_and_sql_have_the_table(raw: RawRun, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("duckdb")
+    from proton.viewer.cli.commands.sql import ask
+
+    run = Run(raw)
+    table = parquet.read_table(run.save(tmp_path / "a.parquet"))
+    assert table["start_ns"].to_pylist() == run.frame["start_ns"].tolist()
+    found = ask(run, "select scope, sum(dur_ns) as t from slices where kind = 'scope' group by all")
+    frame = run.frame[run.frame["kind"] == "scope"]
+    expected = frame.groupby("scope", observed=True)["dur_ns"].sum().to_dict()
+    assert dict(zip(found["scope"], found["t"], strict=True)) == expected
+    with pytest.raises(ProtonError, match="disabled"):
+        ask(run, f"select * from read_csv('{tmp_path}/a.csv')")
