@@ -39,7 +39,9 @@ class Frame:
 def flame(tables: Tables, where: Filter) -> Frame:
     """The graph of the chosen slices."""
     table = tables.stats(("kernel", "scope"), where=where)
-    names: dict[str, int] = {}
+    names: dict[str, int] = {}  # the first scope of each name, whose colour timelines give it
+    for number, scope in enumerate(tables.records.scopes):
+        names.setdefault(scope.name, number)
     root = Frame(tables.name, 0)
     for row in table.to_dict("records"):
         kernel = f"{row['kernel']} #{row['variant']}" if "variant" in row else str(row["kernel"])

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proton.base.text import printable
 from proton.viewer.pictures.cells import cells, most
 from proton.viewer.pictures.picture import (
     FAINT,
     FONT,
     HOST,
     LAUNCH,
+    LETTER,
     MARK,
     PROGRAM,
     Box,
@@ -33,6 +35,7 @@ HEAD, FOOT = 46, 8
 MOST_TRACKS = 60
 MOST_LEVELS = 16  # of a track
 MOST_LABELS = 1500  # on slices, the widest ones
+MOST_NAMES = 24  # of the legend
 NARROW = 3  # pixels: a name has no room in less than some of these
 FIXED = {
     Kind.HOST: HOST,
@@ -55,14 +58,40 @@ def draw(timeline: Timeline, width: int = WIDTH, tracks: int = MOST_TRACKS) -> P
     tops = HEAD + np.cumsum(heights * ROW + GAP) - (heights * ROW + GAP)
     bottom = int(HEAD + (heights * ROW + GAP).sum())
     left_out = len(timeline.tracks) - len(heights)
-    picture = Picture(width, bottom + FOOT + (FONT + FOOT if left_out else 0))
+    legend = _legend(timeline, width)
+    picture = Picture(width, bottom + FOOT + (FONT + FOOT) * (bool(left_out) + len(legend)))
     _write_head(picture, timeline)
     time_axis(picture, timeline.span, left=LEFT, top=HEAD - FONT - 8, bottom=bottom)
     _write_tracks(picture, timeline, tops)
     _Drawing(picture, timeline, tops, (width - LEFT) / (timeline.span[1] - timeline.span[0])).draw()
     if left_out:
         picture.write(4, bottom + FONT, f"and {left_out} more tracks", fill=FAINT)
+    y = bottom + FOOT + (FONT + FOOT) * bool(left_out)
+    for number, line in enumerate(legend):
+        for x, text, colour_ in line:
+            top = y + number * (FONT + FOOT)
+            picture.boxes.append(Box(x, top, FONT, FONT, colour_))
+            picture.write(x + FONT + 5, top + FONT - 1, text)
     return picture
+
+
+def _legend(timeline: Timeline, width: int) -> list[list[tuple[float, str, str]]]:
+    """Which colour is which scope, in lines: where each entry begins, its name and its colour."""
+    slices = timeline.slices
+    scopes = np.flatnonzero((slices.kind == Kind.SCOPE) | (slices.kind == Kind.EVENT))
+    names, inverse = np.unique(slices.name[scopes], return_inverse=True)
+    time = np.bincount(inverse.ravel(), (slices.end - slices.start)[scopes], names.size)
+    lines: list[list[tuple[float, str, str]]] = []
+    x = float(width)
+    for number in names[np.argsort(-time, kind="stable")[:MOST_NAMES]].tolist():
+        text = fitting(printable(timeline.names[number].text), width / 4)
+        size = FONT + 5 + LETTER * FONT * len(text) + 14
+        if x + size > width:
+            lines.append([])
+            x = 4.0
+        lines[-1].append((x, text, fill(Kind.SCOPE, number)))
+        x += size
+    return lines
 
 
 def _write_head(picture: Picture, timeline: Timeline) -> None:
