@@ -13,17 +13,16 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from proton.backends.nvidia.options import Instrumentation
+from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
-from proton.base.targets import MAX_WARPS
 from proton.language import profiling
 from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.described import kernel_model, machine_facts
@@ -31,7 +30,7 @@ from proton.runtime.grid import host_thread
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.profile import GPURecorder, GPURecording, ProfiledKernel, Timing
 from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
-from proton.trace import wire
+from proton.trace.instrumentation import SessionOptions
 from proton.trace.model import (
     FORKED,
     UNFINISHED,
@@ -42,12 +41,11 @@ from proton.trace.model import (
     Kernel,
     Launch,
     RawRun,
-    Strategy,
 )
+from proton.trace.profile import KernelProfile
+from proton.trace.scope_path import ScopePath
 
-PLACEMENTS = ("schedule", "program")
 SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
-MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
 _FLUSH = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
 )
@@ -79,37 +77,12 @@ os.register_at_fork(after_in_child=_after_fork)
 class Session:
     """Records launches and host scopes; `finish` gives the raw run."""
 
-    def __init__(
-        self,
-        name: str,
-        strategy: str = "circular",
-        capacity: int = 0,
-        placement: str = "schedule",
-        clock_bits: int = 32,
-        granularity: str = "warp",
-        buffer: str = "auto",
-        sample_warps: Sequence[int] = (),
-        sample_programs: int = 1,
-        every: int = 1,
-        compare_run_time: bool = False,
-    ) -> None:
-        self.name = name
-        self.instrumentation = _check_instrumentation(strategy, capacity, placement, every)
-        if clock_bits not in wire.CLOCK_BITS:
-            raise ProfileError(f"clock_bits must be one of {wire.CLOCK_BITS}, got {clock_bits!r}")
-        # What instrumented code for a GPU depends on.
-        self.key = Instrumentation(
-            strategy,
-            capacity,
-            placement,
-            clock_bits,
-            granularity,
-            buffer,
-            _check_warps(sample_warps),
-            _check_count("sample_programs", sample_programs),
-            every,
-        )
-        self.compare_run_time = compare_run_time
+    def __init__(self, options: SessionOptions) -> None:
+        self.name = options.name
+        # What instrumented code depends on, for a GPU and for the CPU.
+        self.instrumentation = options.instrumentation
+        self.on_cpu = self.instrumentation.on_cpu()
+        self.compare_run_time = options.compare_run_time
         self.turns: dict[int, int] = {}  # launches of each kernel so far, where times are compared
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
@@ -130,7 +103,7 @@ class Session:
         self.arena.take(1)
         device = cuda.device_in_use()
         if device is not None:
-            recorder = GPURecorder(self.key.clock_bits)
+            recorder = GPURecorder(self.instrumentation.clock_bits)
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 recorder.prepare(device)
                 self.gpu = recorder
@@ -139,10 +112,10 @@ class Session:
 
     def begin_launch(self, kernel: Any, grid: tuple[int, int, int]) -> Recording:
         """The buffer for a launch of an instrumented kernel."""
-        profile = kernel.metadata["profile"]
-        size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
+        profile = kernel.profile
+        size = grid[0] * grid[1] * grid[2] * profile.block.bytes
         with self.lock:
-            number = self._kernel_number(kernel, profile)
+            number = self._kernel_number(kernel, profile, self.on_cpu.noted())
             kept = self._begin() and size <= self.memory_left
             if kept:
                 self.memory_left -= size
@@ -150,11 +123,11 @@ class Session:
             else:
                 buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
             recording = Recording(
-                number, grid, profile["capacity"], buffer, self.host.path(), host_thread(), kept
+                number, grid, profile.capacity, buffer, self.host.path(), host_thread(), kept
             )
             self.running.begin(recording)
-        if profile["strategy"] == "flush":
-            recording.callback = self._flush_callback(recording, profile["block_bytes"])
+        if profile.strategy.moves:
+            recording.callback = self._flush_callback(recording, profile.block.bytes)
         recording.start = time.perf_counter_ns()
         return recording
 
@@ -218,11 +191,14 @@ class Session:
     ) -> ProfiledKernel:
         """What the launches of a kernel on a device have in common, at the first of them."""
         if self.gpu is None:
-            self.gpu = GPURecorder(self.key.clock_bits)
+            self.gpu = GPURecorder(self.instrumentation.clock_bits)
         self.gpu.prepare(device, stream)
-        profile = kernel.metadata["profile"]
-        number = self._kernel_number(kernel, profile, options)
-        found = self.profiled[kernel.key, device] = self.gpu.profiled(number, profile, device)
+        assert kernel.profile is not None
+        noted = self.instrumentation.noted() | options
+        number = self._kernel_number(kernel, kernel.profile, noted)
+        found = self.profiled[kernel.key, device] = self.gpu.profiled(
+            number, kernel.profile, device
+        )
         return found
 
     def _begin(self) -> bool:
@@ -296,17 +272,11 @@ class Session:
         return _FLUSH(keep)
 
     def _kernel_number(
-        self, kernel: Any, profile: dict[str, Any], options: dict[str, int] | None = None
+        self, kernel: CompiledKernel, profile: KernelProfile, noted: dict[str, Any]
     ) -> int:
         if kernel.key not in self.kernel_numbers:
             self.kernel_numbers[kernel.key] = len(self.kernels)
-            _, _, placement, every = self.instrumentation
-            known = {"placement": placement, "every": every, **(options or {})}
-            if options is not None and self.key.sample_warps:
-                known["sample_warps"] = list(self.key.sample_warps)
-            if options is not None and self.key.sample_programs > 1:
-                known["sample_programs"] = self.key.sample_programs
-            self.kernels.append(kernel_model(kernel, profile, known))
+            self.kernels.append(kernel_model(kernel, profile, noted))
         return self.kernel_numbers[kernel.key]
 
     def finish(self) -> RawRun:
@@ -359,37 +329,6 @@ def _compact(launch: Launch) -> Launch:
     return launch
 
 
-def _check_instrumentation(
-    strategy: str, capacity: Any, placement: str, every: Any
-) -> tuple[str, int, str, int]:
-    """What instrumented code for the CPU depends on."""
-    strategies = [s.value for s in Strategy]
-    if strategy not in strategies:
-        raise ProfileError(f"strategy must be one of {', '.join(strategies)}, got {strategy!r}")
-    if placement not in PLACEMENTS:
-        raise ProfileError(f"placement must be one of {', '.join(PLACEMENTS)}, got {placement!r}")
-    if not isinstance(capacity, int) or not 0 <= capacity <= wire.MAX_CAPACITY:
-        raise ProfileError(
-            f"capacity must lie in [0, {wire.MAX_CAPACITY}] records a program, got {capacity!r}"
-        )
-    return strategy, capacity, placement, _check_count("every", every)
-
-
-def _check_warps(warps: Any) -> tuple[int, ...]:
-    found = tuple(warps) if isinstance(warps, Sequence) else ("no sequence",)
-    if not all(type(warp) is int and 0 <= warp < MAX_WARPS for warp in found):
-        raise ProfileError(
-            f"sample_warps must be numbers of warps from 0 to {MAX_WARPS - 1}, got {warps!r}"
-        )
-    return tuple(sorted(set(found)))
-
-
-def _check_count(name: str, count: Any) -> int:
-    if type(count) is not int or not 1 <= count <= MAX_COUNT:
-        raise ProfileError(f"{name} must be an integer in [1, {MAX_COUNT}], got {count!r}")
-    return count
-
-
 @dataclass(frozen=True)
 class _OpenScope:
     """A host scope that has not ended; `kept` is whether it will be a slice."""
@@ -402,7 +341,7 @@ class _OpenScope:
 
 def _path(stack: list[_OpenScope], *names: str) -> str:
     """The path of what is inside these scopes."""
-    return "/".join([*(scope.name for scope in stack if scope.kept), *names])
+    return ScopePath.of([*(scope.name for scope in stack if scope.kept), *names])
 
 
 class _HostRecorder:
@@ -469,12 +408,12 @@ class _HostRecorder:
                 self._close(thread, stack, end)
 
 
-def start(name: str, **options: Any) -> Session:
+def start(options: SessionOptions) -> Session:
     """Starts the session; one at a time."""
     global _current
     if _current is not None and not _current.is_forked:
         raise ProfileError(f"session {_current.name!r} is running; finalize it first")
-    _current = Session(name, **options)
+    _current = Session(options)
     profiling.set_host_recorder(_current.host)
     return _current
 
