@@ -21,11 +21,13 @@ from proton.trace.instrumentation import SessionOptions, described_options
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-P, R = ParamSpec("P"), TypeVar("R")
 
-
-def _takes(options: Callable[P, SessionOptions]) -> Callable[[Callable[[SessionOptions], R]], Callable[P, R]]:
+def _takes(
+    options: Callable[P, SessionOptions],
+) -> Callable[[Callable[[SessionOptions], R]], Callable[P, R]]:
     """Gives a function of options the parameters of these options, and says what they mean."""
 
     def wrap(function: Callable[[SessionOptions], R]) -> Callable[P, R]:
@@ -63,7 +65,7 @@ start = _takes(SessionOptions)(_start)
 def say_what_is_lost() -> None:
     """At the end of a process: a session that runs still, whose records nobody will have."""
     open_ = session.current()
-    if open_ is not None and not open_.is_forked:
+    if open_ is not None and not open_.is_forked and not session.is_kept():
         print(
             f"proton: session {open_.name!r} was never ended: its {open_.begun} launches are lost; "
             "call proton.finalize(), and save the run that it gives",

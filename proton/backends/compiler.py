@@ -56,7 +56,8 @@ class CompiledKernel:
     """A kernel for one signature and set of options.
 
     `metadata` is what the launcher needs, and for every back end has `name`, `symbol`, `target`,
-    `signature` and `profile` (a KernelProfile as plain data, or None); `times` the milliseconds of each compile stage, empty after a cache hit.
+    `signature` and `profile` (a KernelProfile as plain data, or None); `times` the milliseconds of
+    each compile stage, empty after a cache hit.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """What a record becomes under each strategy: the classes of proton/trace/strategy.py, in code.
 
-Both lowerings hand a strategy the record at hand, whose methods emit what their target can do: count
-it, store it, move a full segment away.
+Both lowerings hand a strategy the record at hand, whose methods emit what their target can do:
+count it, store it, move a full segment away.
 """
 
 from typing import Any, ClassVar, Protocol

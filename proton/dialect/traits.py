@@ -7,6 +7,7 @@ to write memory and to be work that takes time until its definition says otherwi
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import ir
@@ -149,6 +150,49 @@ class Barrier(Trait):
 
 class Asynchronous(Trait):
     """Goes on after it was issued, until something waits for it."""
+
+
+class Concurrent(Trait):
+    """Its regions run at once, each by a group of warps of its own."""
+
+
+# Shared memory
+
+
+class AllocatesShared(Trait):
+    """Its result is shared memory of its own."""
+
+
+class PassesMemory(Trait):
+    """The shared memory that it gives is that of an operand, or a part of it."""
+
+    upstream = ("arith.select", "scf.yield", "scf.condition", "func.return")
+
+
+@dataclass(frozen=True)
+class SharedEffects:
+    """What an op does to the shared memory that its operands name, by their numbers; stands among
+    the traits of an op. Where it `lands_later`, what it writes is there when something that `waits`
+    has waited for its result, a token."""
+
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    lands_later: bool = False
+    waits: bool = False
+    _known: ClassVar[dict[str, "SharedEffects"]] = {}
+
+    def attach(self, name: str) -> None:
+        """What the bindings call for each op of ours that lists it."""
+        self._known[name] = self
+
+    @classmethod
+    def of(cls, op: Any) -> "SharedEffects":
+        """The effects of an op; one that nobody knows reads and writes all of its operands."""
+        found = cls._known.get(op.name)
+        if found is None:
+            everything = () if has(op, PassesMemory) else tuple(range(len(op.operands)))
+            found = cls(everything, everything)
+        return found
 
 
 # Layouts

@@ -46,7 +46,7 @@ class Option:
 
 def _option(default: T, help: str, check: Check, *, on_gpu: bool = False) -> T:
     option = Option(help, check, on_gpu=on_gpu)
-    return field(default=default, metadata={"option": option})  # type: ignore[no-any-return]
+    return field(default=default, metadata={"option": option})
 
 
 def _choice(default: T, help: str, choices: Iterable[T], *, on_gpu: bool = False) -> T:
@@ -174,7 +174,8 @@ class Instrumentation:
 
     def on_cpu(self) -> "Instrumentation":
         """The same, but for what means nothing on a CPU: what code for it depends on."""
-        defaults = {of.name: of.default for of in fields(Instrumentation) if option_of(of).on_gpu}
+        gpu = [of for of in fields(Instrumentation) if option_of(of).on_gpu]
+        defaults: dict[str, Any] = {of.name: of.default for of in gpu}
         return replace(self, **defaults)
 
     def noted(self) -> dict[str, object]:

@@ -5,7 +5,7 @@ one of the same name in proton/conversion/strategies.py, with the code that it b
 """
 
 import enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,9 +70,10 @@ class Strategy(enum.Enum):
     FLUSH = Flush
     COUNTING = Counting
 
+    _value_: str
     rules: type[Rules]
 
-    def __new__(cls, rules: type[Rules]) -> "Strategy":
+    def __new__(cls, rules: Any) -> "Strategy":
         member = object.__new__(cls)
         member._value_ = rules.name
         member.rules = rules

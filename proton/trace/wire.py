@@ -35,9 +35,9 @@ heap.
 Clocks of a record have 64 bits, or are the low 32 bits of a GPU's cycle counter; those of the
 header always have 64.
 
-Who writes or reads a buffer asks `RecordSchema` for the fields of a record, `Block` for the parts of
-a block, and the functions below for those of a heap. Changing anything that a file has changes `VERSION` and
-docs/buffer-format.md.
+Who writes or reads a buffer asks `RecordSchema` for the fields of a record, `Block` for the parts
+of a block, and the functions below for those of a heap. Changing anything that a file has changes
+`VERSION` and docs/buffer-format.md.
 """
 
 import enum
@@ -179,8 +179,9 @@ class RecordSchema:
 
     @property
     def stores(self) -> list[tuple[int, tuple[str, ...]]]:
-        """How a GPU writes a record: (offset, names of fields) of what is stored at once. Neighbours
-        of 32 bits share a store of up to 16 bytes, or 8 where not all records are aligned to 16."""
+        """How a GPU writes a record: (offset, names of fields) of what is stored at once.
+        Neighbours of 32 bits share a store of up to 16 bytes, or 8 where not all records are
+        aligned to 16."""
         width = RECORD_ALIGNMENT if self.bytes % RECORD_ALIGNMENT == 0 else WORD
         found: list[tuple[int, tuple[str, ...]]] = []
         narrow = False  # whether the last store is of fields of 32 bits

@@ -77,9 +77,9 @@ class Sparse:
     """What is written of the blocks of a large piece, given their heads.
 
     A block is a head (header and table) and the segments of its units, and the same parts of all
-    blocks lie as far apart as blocks do: what is written of one part is rows of one width. The result is
-    a buffer with room for as many records a unit as one of the units wrote, if that is less than
-    the capacity.
+    blocks lie as far apart as blocks do: what is written of one part is rows of one width. The
+    result is a buffer with room for as many records a unit as one of the units wrote, if that is
+    less than the capacity.
     """
 
     def __init__(self, heads: np.ndarray, block: wire.Block) -> None:
@@ -110,7 +110,7 @@ class Sparse:
         """The result, with the heads only; (blocks, bytes)."""
         found = np.zeros((len(self.heads), self.kept.bytes), np.uint8)
         found[:, : self.heads.shape[1]] = self.heads
-        begun = self.heads.any(axis=1)
+        begun = np.asarray(self.heads.any(axis=1))
         wire.set_header(found, begun, "capacity", self.kept.capacity)
         return found
 
