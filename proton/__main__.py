@@ -11,7 +11,7 @@ import inspect
 import os
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from types import TracebackType
@@ -80,13 +80,16 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def _choices(texts: Sequence[str]) -> Any:
+    return enum.Enum("Choice", [(text, text) for text in texts])
+
+
 def _parameter(of: "Field[Any]") -> inspect.Parameter:
     """The command's option for an option of a session."""
     kind: Any = of.type
     option, default, known = option_of(of), of.default, dict[str, Any]()
     if option.choices and kind is str:
-        choices = [(choice, choice) for choice in option.choices]
-        kind = enum.Enum("Choice", choices)  # type: ignore[misc]
+        kind = _choices(option.choices)
         default = kind(default)
     elif kind not in (int, bool):
         kind, default, known = str, "", {"parser": _numbers, "metavar": "N,N,..."}

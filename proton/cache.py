@@ -26,7 +26,7 @@ from proton.base.knobs import knobs
 
 _META, _META_HASH = "meta.json", "meta.sha256"
 # Of proton/trace, what code depends on; the rest only reads runs.
-_RECORDED = frozenset(
+RECORDED = frozenset(
     f"trace/{name}.py"
     for name in ("instrumentation", "model", "profile", "scope_path", "strategy", "wire")
 )
@@ -40,7 +40,7 @@ def compiler_version() -> str:
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         where = path.relative_to(root)
-        if where.parts[0] not in ("viewer", "tools", "trace") or where.as_posix() in _RECORDED:
+        if where.parts[0] not in ("viewer", "tools", "trace") or where.as_posix() in RECORDED:
             digest.update(path.relative_to(root).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -8,7 +8,7 @@ Clocks of 32 bits are the low halves of ticks whose high halves follow from the 
 the order of records (`_ticks`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -205,7 +205,8 @@ def _flatten(runs: _Runs, record_words: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gather(schema: RecordSchema, words: np.ndarray, index: np.ndarray) -> _Columns:
-    return _Columns(**schema.columns(words, index))
+    found = schema.columns(words, index)
+    return _Columns(**{of.name: found[of.name] for of in fields(_Columns)})
 
 
 def _ticks(

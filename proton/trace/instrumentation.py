@@ -59,7 +59,7 @@ def _choice(default: T, help: str, choices: Iterable[T], *, on_gpu: bool = False
         return value
 
     option = Option(help, check, known, on_gpu)
-    return field(default=default, metadata={"option": option})  # type: ignore[no-any-return]
+    return field(default=default, metadata={"option": option})
 
 
 def option_of(of: "Field[Any]") -> Option:
@@ -202,7 +202,7 @@ class Instrumentation:
         return bits
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SessionOptions(Instrumentation):
     """What a session is asked for: its name, how kernels are instrumented, and what is measured
     besides."""
