@@ -29,7 +29,7 @@ from proton.runtime.host_scopes import HostRecorder
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.profile import GPURecorder, GPURecording, ProfiledKernel, Timing
 from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
-from proton.trace.instrumentation import SessionOptions
+from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.join import join
 from proton.trace.model import (
     FORKED,
@@ -111,7 +111,7 @@ class Session:
         block_bytes = 0 if profile is None else profile.block.bytes
         size = grid[0] * grid[1] * grid[2] * block_bytes
         with self.lock:
-            number = self._kernel_number(kernel, self.on_cpu.noted())
+            number = self._kernel_number(kernel, self.on_cpu)
             kept = self._begin() and size <= self.memory_left
             if kept:
                 self.memory_left -= size
@@ -169,7 +169,7 @@ class Session:
         with self.lock:
             if not self._begin():
                 return
-            number = self._kernel_number(kernel, self.instrumentation.noted() | options)
+            number = self._kernel_number(kernel, self.instrumentation, options)
             nothing = np.zeros(0, np.uint8)
             launch = Recording(number, grid, 0, nothing, self.host.path(), host_thread())
             launch.start = start
@@ -214,7 +214,7 @@ class Session:
         self.gpu.prepare(device, stream)
         profile = kernel.profile
         assert profile is not None
-        number = self._kernel_number(kernel, self.instrumentation.noted() | options)
+        number = self._kernel_number(kernel, self.instrumentation, options)
         found = self.profiled[kernel.key, device] = self.gpu.profiled(number, profile, device)
         return found
 
@@ -288,10 +288,15 @@ class Session:
 
         return _FLUSH(keep)
 
-    def _kernel_number(self, kernel: CompiledKernel, noted: dict[str, object]) -> int:
+    def _kernel_number(
+        self,
+        kernel: CompiledKernel,
+        instrumentation: Instrumentation,
+        options: dict[str, int] | None = None,
+    ) -> int:
         if kernel.key not in self.kernel_numbers:
             self.kernel_numbers[kernel.key] = len(self.kernels)
-            self.kernels.append(kernel_model(kernel, noted))
+            self.kernels.append(kernel_model(kernel, instrumentation.noted() | (options or {})))
         return self.kernel_numbers[kernel.key]
 
     def finish(self) -> RawRun:
