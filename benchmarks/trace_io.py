@@ -27,9 +27,10 @@ from rich.console import Console
 from rich.table import Table
 
 from proton.trace import wire
+from proton.trace.decode import decode
 from proton.trace.model import Clock, GPUClock, Kernel, Launch, RawRun, Scope, Strategy
-from proton.viewer import Run, perfetto
-from proton.viewer.decode import decode
+from proton.viewer import Run
+from proton.viewer.export.perfetto import trace
 
 CAPACITY = 64
 REPEATS = 3
@@ -218,10 +219,10 @@ def written(run: Run, level: int | None) -> bytes:
     fresh = Run(run.raw)
     out = io.BytesIO()
     if level is None:
-        perfetto.write(fresh.raw, fresh.records, out)
+        trace.write(fresh, out, deflate=True, with_counters=False)
     else:
         with gzip.GzipFile("", "wb", level, out, mtime=0) as stream:
-            perfetto.write(fresh.raw, fresh.records, cast(BinaryIO, stream))
+            trace.write(fresh, cast(BinaryIO, stream), deflate=False, with_counters=False)
     return out.getvalue()
 
 

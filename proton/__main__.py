@@ -10,28 +10,24 @@ import importlib.util
 import os
 import runpy
 import sys
-import traceback
 from pathlib import Path
-from types import CodeType, TracebackType
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 import proton
-from proton import _profiling as proton_profiling
 from proton import _report
 from proton.base.errors import ProfileError, ProtonError
+from proton.base.knobs import knobs
+from proton.language.profiling import check_text
 from proton.runtime import session
 from proton.trace.model import RawRun, Strategy
 from proton.viewer.formats import check_packages, format_of
 
 FAILED, INTERRUPTED = 1, 130
 SUMMARY_SCOPES = 20
-OWN_SESSION = (
-    "python -m proton profiles the whole program already: "
-    "run the script with plain python, or take proton.start and proton.profile out of it"
-)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
@@ -169,8 +165,9 @@ def main(
         "compare_run_time": compare_run_time,
     }
     try:
-        proton.start(name or what.title, **options)
-    except ProfileError as error:
+        if not knobs.profile_disable:
+            session.start_program(check_text(name or what.title, "a session's name"), **options)
+    except (ProfileError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
     ending = Ending(target.absolute(), quiet)
     atexit.register(ending)  # before the program registers anything: what is first comes last
@@ -184,7 +181,6 @@ class Ending:
     def __init__(self, target: Path, quiet: bool) -> None:
         self.target, self.quiet = target, quiet
         self.process, self.session, self.status = os.getpid(), session.current(), 0
-        atexit.unregister(proton_profiling.say_what_is_lost)
 
     def __call__(self) -> None:
         if os.getpid() == self.process and not self._keep() and not self.status:
@@ -197,10 +193,7 @@ class Ending:
         if self.session is None:
             _say("PROTON_PROFILE_DISABLE is set: nothing was recorded")
             return True
-        if session.current() is not self.session:
-            _say(f"the program ended the recording itself (proton.finalize); {OWN_SESSION}")
-            return False
-        return _keep(session.finalize(), self.target, self.quiet)
+        return _keep(session.finalize_program(), self.target, self.quiet)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -237,8 +230,6 @@ def run(program: Program) -> int:
         return FAILED
     except BaseException as error:
         trace = _without_our_frames(error.__traceback__)
-        if isinstance(error, ProfileError) and _innermost(trace) is session.start.__code__:
-            error.add_note(f"hint: {OWN_SESSION}")
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         return INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
     return 0
@@ -254,12 +245,6 @@ def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
     return rest or trace
 
 
-def _innermost(trace: TracebackType | None) -> CodeType | None:
-    """The code that raised."""
-    codes = [frame.f_code for frame, _ in traceback.walk_tb(trace)]
-    return codes[-1] if codes else None
-
-
 def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
     """Saves and shows the run; whether that worked."""
     recorded = proton.Run(raw)
@@ -272,7 +257,7 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
         console = Console(stderr=True, highlight=False)
         _report.show(recorded, console, SUMMARY_SCOPES)
         if not recorded.kernels:
-            console.print("no kernel with a scope was launched")
+            console.print("no kernel was launched")
         console.print(f"wrote {target}", soft_wrap=True)
     return True
 

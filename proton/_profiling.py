@@ -79,7 +79,7 @@ def start(
 def say_what_is_lost() -> None:
     """At the end of a process: a session that runs still, whose records nobody will have."""
     open_ = session.current()
-    if open_ is not None and not open_.is_forked:
+    if open_ is not None and not open_.is_forked and not session.is_kept():
         print(
             f"proton: session {open_.name!r} was never ended: its {open_.begun} launches are lost; "
             "call proton.finalize(), and save the run that it gives",

@@ -6,9 +6,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from proton.viewer import Run
-from proton.viewer.labels import kernel_labels, variant_numbers
-from proton.viewer.terminal import markup, print_warnings
+from proton.viewer import Run, stats
+from proton.viewer.cli.terminal import markup, print_warnings
+from proton.viewer.tables.labels import kernel_labels, variant_numbers
 
 UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
 COLUMNS = ("count", "total", "mean", "p99", "max", "corrected")  # the median is in `stats`
@@ -31,6 +31,7 @@ def scopes(run: Run) -> pd.DataFrame:
     corrected = run.stats(KEYS, "corrected_ns").set_index(KEYS)["mean"]
     keys = pd.MultiIndex.from_frame(table[KEYS])
     table["corrected"] = corrected.reindex(keys).to_numpy()
+    table = pd.concat([table, _without_scopes(run, table)], ignore_index=True)
     numbers = variant_numbers(run.kernels)
     keys_of = [(kernel.name, number) for kernel, number in zip(run.kernels, numbers, strict=True)]
     order = {key: place for place, key in enumerate(keys_of)}
@@ -38,6 +39,16 @@ def scopes(run: Run) -> pd.DataFrame:
     labels = kernel_labels(run.kernels)
     table["kernel"] = [labels[place] for place in places]
     return table.iloc[np.argsort(places, kind="stable")].reset_index(drop=True)
+
+
+def _without_scopes(run: Run, scopes: pd.DataFrame) -> pd.DataFrame:
+    """A row a kernel that has launches and no slices: its launches."""
+    table = stats(run.frame, KEYS[:2], "dur_ns", kind="launch")
+    known = set(zip(scopes["kernel"], scopes["variant"], strict=True))
+    keys = zip(table["kernel"], table["variant"], strict=True)
+    alone = np.array([key not in known for key in keys], bool)
+    found = table[alone]
+    return found.assign(scope="launches", corrected=found["mean"])
 
 
 def show(run: Run, console: Console, limit: int = 0) -> None:

@@ -5,10 +5,12 @@ when something has to be compiled: a process that finds all of its kernels on di
 objects and starts.
 """
 
+import contextlib
 import functools
 import os
 import threading
 import time
+from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
@@ -16,6 +18,7 @@ from proton import cache
 from proton.backends.compiler import Asm, Compiler, Kernel, Options
 from proton.base.knobs import knobs
 from proton.base.symbols import END, mangled
+from proton.language import profiling
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 from proton.language.surroundings import describe
@@ -34,8 +37,19 @@ def compile_function(
     compiler: Compiler[Options, Kernel], fn: DeviceFunction, signature: Signature, options: Options
 ) -> Kernel:
     """The kernel of a back end's, from the disk cache if it is there. Needs no device."""
-    with compile_lock:
+    with compile_lock, _host_slice(fn):
         return _load_or_compile(compiler, fn, signature, options)
+
+
+@contextlib.contextmanager
+def _host_slice(fn: DeviceFunction) -> Iterator[None]:
+    """Shows the running session how long a compilation took."""
+    start = time.perf_counter_ns()
+    try:
+        yield
+    finally:
+        if profiling.host is not None:
+            profiling.host.add(f"compile {fn.__name__}", start, "compile")
 
 
 def _load_or_compile(

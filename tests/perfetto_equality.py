@@ -1,14 +1,14 @@
 """A run's Perfetto trace against its tables, by Perfetto's own trace processor."""
 
 import itertools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from proton.trace.model import Kernel, Launch
 from proton.trace.wire import Kind
 from proton.viewer import Run
-from proton.viewer.labels import gpu_name, program_name, sm_name, unit_name
+from proton.viewer.tables.labels import gpu_name, program_name, sm_name
 from tests.trace_processor import TraceProcessor
 
 SLICES = """
@@ -27,7 +27,9 @@ COUNTERS = """
     select p.name as unit, t.name as name, c.ts as ts, c.value as value
     from counter c join track t on c.track_id = t.id join track p on t.parent_id = p.id
 """
-ARGS = "select arg_set_id, key, int_value, real_value from args where key glob 'debug.*'"
+ARGS = """
+    select arg_set_id, key, int_value, real_value, string_value from args where key glob 'debug.*'
+"""
 
 
 def read_back(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -37,7 +39,8 @@ def read_back(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         slices = processor.query(SLICES)
         args: dict[int, dict[str, Any]] = {}
         for row in processor.query(ARGS):
-            value = row["real_value"] if row["int_value"] is None else row["int_value"]
+            values = (row[f"{kind}_value"] for kind in ("int", "real", "string"))
+            value = next(value for value in values if value is not None)
             args.setdefault(row["arg_set_id"], {})[row["key"].removeprefix("debug.")] = value
         tracks = {row["id"]: row for row in processor.query(TRACKS)}
         complaints = processor.complaints()
@@ -51,58 +54,73 @@ def read_back(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return slices, complaints
 
 
+def places(run: Run) -> dict[tuple[int, int], tuple[str, ...]]:
+    """The path of the place of each program, by launch and program."""
+    found = {}
+    for row in run.programs.to_dict("records"):
+        place: tuple[str, ...] = (f"thread {row['thread']}",)
+        if row["device"] >= 0:
+            gpu = gpu_name(run.raw, row["device"])
+            place = gpu, sm_name(row["sm"]), f"slot {row['slot']}"
+        found[row["launch"], row["program"]] = place
+    return found
+
+
+def unit_of(run: Run, row: dict[str, Any], unit: int) -> tuple[str, ...]:
+    """What the path of a unit has beyond its program's."""
+    kernel = run.kernels[run.raw.launches[row["launch"]].kernel]
+    if row["device"] < 0:
+        return ()
+    first, count = unit * kernel.unit_warps, kernel.unit_warps
+    return (f"warp {first}" if count == 1 else f"warps {first}-{first + count - 1}",)
+
+
+def numbers(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: row[name] for name in names if row[name] >= 0}
+
+
 def expected(run: Run) -> Iterator[tuple[Any, ...]]:
     """What the trace must hold, out of the run's tables."""
+    where, origin, clocks = places(run), run.raw.origin_ns, run.launches["clock"]
     for table, instant in ((run.frame, False), (run.marks, True)):
         for row in table.to_dict("records"):
-            args = {} if row["iteration"] < 0 else {"iteration": row["iteration"]}
-            args.update(row["payload"] or {})
-            if row["launch"] >= 0 and row["program"] >= 0:
-                launch = run.raw.launches[row["launch"]]
-                owner = run.kernels[launch.kernel]
-                track: tuple[str, ...] = f"thread {row['thread']}", unit_of(owner, launch, row)
-                if row["device"] >= 0:
-                    program = program_name(owner, launch, row["program"])
-                    sm = sm_name(row["sm"])
-                    unit = unit_name(owner, row["unit"])
-                    track = gpu_name(run.raw, row["device"]), sm, program, unit
-                category = "fused" if row.get("fused") else None
-            else:
-                track = (f"host thread {row['thread']}",)
-                if row["device"] >= 0:
-                    track = gpu_name(run.raw, row["device"]), "launches"
-                category = row["kind"]
-            if instant:
-                category = "mark"
+            args, category = dict(row["payload"] or {}), row.get("kind")
+            track: tuple[str, ...] = (f"host thread {row['thread']}",)
+            if row["program"] >= 0:
+                track = where[row["launch"], row["program"]] + unit_of(run, row, row["unit"])
+                timed = () if instant else ("cycles",)
+                own = numbers(row, "launch", "program", *timed)
+                own |= {"error_ns": math.ceil(row["error_ns"])} | numbers(row, "iteration")
+                args = own | args
+                category = "mark" if instant else "fused" if row["fused"] else None
+            elif row["launch"] >= 0 and clocks[row["launch"]] == "gpu":
+                track = (gpu_name(run.raw, row["device"]),)
             duration = 0 if instant else row["dur_ns"]
-            start = row["start_ns"] + run.raw.origin_ns
-            if category == "launch":
-                args = {}
-            yield track, start, duration, row["name"], category, tuple(args.items())
+            items = () if category == "launch" else tuple(args.items())
+            yield track, row["start_ns"] + origin, duration, row["name"], category, items
+
+
+def expected_programs(run: Run) -> Iterator[tuple[Any, ...]]:
+    """The slices of programs; one a unit on the CPU, where they lie around its records."""
+    where = places(run)
+    for row in run.programs.to_dict("records"):
+        launch = run.raw.launches[row["launch"]]
+        kernel = run.kernels[launch.kernel]
+        name = program_name(kernel, launch.grid, row["program"])
+        start = row["start_ns"] + run.raw.origin_ns
+        for _ in range(kernel.units if row["device"] < 0 else 1):
+            place = where[row["launch"], row["program"]]
+            yield place, start, row["dur_ns"], name, "program", ()
 
 
 def expected_events(run: Run) -> Iterator[tuple[Any, ...]]:
     """The slices of events that the trace must hold, out of the run's table."""
+    where = places(run)
     for row in run.events.to_dict("records"):
-        launch = run.raw.launches[row["launch"]]
-        owner = run.kernels[launch.kernel]
-        own = row | {"unit": row["start_unit"]}
-        track: tuple[str, ...] = (
-            f"thread {row['thread']}",
-            f"{unit_of(owner, launch, own)} events",
-        )
-        if row["device"] >= 0:
-            program = program_name(owner, launch, row["program"])
-            unit = f"{unit_name(owner, row['start_unit'])} events"
-            track = gpu_name(run.raw, row["device"]), sm_name(row["sm"]), program, unit
+        track = where[row["launch"], row["program"]] + unit_of(run, row, row["start_unit"])
+        track = (*track[:-1], f"{track[-1]} events")
         start = row["start_ns"] + run.raw.origin_ns
         yield track, start, row["dur_ns"], row["name"], "event", ()
-
-
-def unit_of(owner: Kernel, launch: Launch, row: dict[str, Any]) -> str:
-    """The track of a unit of the CPU's programs."""
-    program = program_name(owner, launch, row["program"])
-    return f"{program} unit {row['unit']}" if owner.units > 1 else program
 
 
 def found(slices: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
@@ -110,7 +128,7 @@ def found(slices: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     for row in slices:
         if row["category"] in ("run", "loss", "call", "edge"):
             continue
-        args = {} if row["category"] == "launch" else row["args"]
+        args = {} if row["category"] in ("launch", "program") else row["args"]
         yield (
             row["path"],
             row["ts"],
@@ -167,34 +185,54 @@ def check_edges(whole: Run, trace: Path, slices: list[dict[str, Any]]) -> None:
 
 
 def check_counters(whole: Run, trace: Path) -> None:
-    """A counter has each payload value from where its slice or mark begins."""
+    """A counter has each payload value from where its slice or mark begins, one track a place."""
     wanted = []
+    where = places(whole)
     for table, is_mark in ((whole.frame, False), (whole.marks, True)):
         for row in table[table["program"] >= 0].to_dict("records"):
             for field, value in (row["payload"] or {}).items():
                 name = row["name"] if is_mark and field == "value" else f"{row['name']}.{field}"
-                launch = whole.raw.launches[row["launch"]]
-                owner = whole.kernels[launch.kernel]
-                unit = unit_name(owner, row["unit"])
-                if row["device"] < 0:
-                    unit = unit_of(owner, launch, row)
+                place = where[row["launch"], row["program"]] + unit_of(whole, row, row["unit"])
                 start = row["start_ns"] + whole.raw.origin_ns
-                wanted.append((unit, name, start, float(value)))
+                wanted.append((place[-1], name, start, float(value)))
     with TraceProcessor(trace) as processor:
         rows = processor.query(COUNTERS)
     found_ = [(row["unit"], row["name"], row["ts"], row["value"]) for row in rows]
     assert sorted(map(repr, found_)) == sorted(map(repr, wanted))
 
 
+def check_flows(whole: Run, trace: Path) -> None:
+    """From a launch of the CPU to the first program of it on each thread, from a call to a GPU's
+    launch."""
+    origin, table = whole.raw.origin_ns, whole.launches
+    wanted = [
+        ("call", "launch", row["host_start_ns"] + origin, row["start_ns"] + origin)
+        for row in table[table["clock"] == "gpu"].to_dict("records")
+    ]
+    programs = whole.programs[whole.programs["device"] < 0]
+    for (launch, _), group in programs.groupby(["launch", "thread"]):
+        first = group["start_ns"].min() + origin
+        wanted.append(("launch", "program", whole.raw.launches[launch].host_start, first))
+    with TraceProcessor(trace) as processor:
+        flows = [row for row in processor.query(FLOWS) if row["source"] != "edge"]
+    # a flow leads from the earlier one; random programs may begin before their launch
+    found_ = [
+        {(row["source"], row["source_ts"]), (row["target"], row["target_ts"])} for row in flows
+    ]
+    pairs = [{(source, a), (target, b)} for source, target, a, b in wanted]
+    assert sorted(map(sorted, found_)) == sorted(map(sorted, pairs))
+
+
 def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     """Writes `trace`; it loads without complaint and holds exactly the tables' slices: tracks,
     names, starts, durations, nesting, payloads and losses."""
-    slices, complaints = read_back(whole.save(trace))
+    slices, complaints = read_back(whole.save(trace, counters=True))
     assert complaints == []
-    wanted = [*expected(whole), *expected_events(whole)]
+    wanted = [*expected(whole), *expected_programs(whole), *expected_events(whole)]
     assert sorted(found(slices), key=order) == sorted(wanted, key=order)
     check_edges(whole, trace, slices)
     check_counters(whole, trace)
+    check_flows(whole, trace)
     check_nesting(slices)
     lost = [row for row in slices if row["category"] == "loss"]
     assert sum(row["args"]["lost"] for row in lost) == whole.totals.lost
@@ -205,8 +243,8 @@ def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     calls = [(row["path"], row["ts"], row["dur"]) for row in slices if row["category"] == "call"]
     assert sorted(calls) == sorted(
         ((f"host thread {x.thread}",), x.host_start, x.host_end - x.host_start)
-        for x, device in zip(whole.raw.launches, whole.launches["device"], strict=True)
-        if device >= 0
+        for x, clock in zip(whole.raw.launches, whole.launches["clock"], strict=True)
+        if clock == "gpu"
     )
     launched = [row["args"] for row in slices if row["category"] == "launch"]
     assert sorted(a["written"] for a in launched) == sorted(whole.launches["written"])

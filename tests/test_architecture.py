@@ -2,10 +2,17 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from proton.trace.model import Clock, RawRun
+from proton.viewer import Run, export
+from proton.viewer.formats import formats
 
 ROOT = Path(__file__).parents[1]
 PROTON = ROOT / "proton"
@@ -23,7 +30,10 @@ FLOORS = (
     ("viewer", "tools", "kernels"),
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
-VIEWER_MAY_IMPORT = {"base", "trace", "viewer"}
+# What opens a run needs no compiler.
+READING = {"trace": {"base", "trace"}, "viewer": {"base", "trace", "viewer"}}
+# The rooms of the viewer, low ones first; `__main__` and the package's own names are above all.
+VIEWER_ROOMS = ("tables", "formats", "export", "run", "cli")
 FILES = sorted(PROTON.rglob("*.py"))
 
 
@@ -53,8 +63,8 @@ def imported_units(file: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def may_import(importer: str, imported: str) -> bool:
     """Whether one unit may import the other: downwards, or within its floor."""
-    if importer == "viewer":
-        return imported in VIEWER_MAY_IMPORT
+    if importer in READING:
+        return imported in READING[importer]
     return FLOOR[imported] <= FLOOR[importer]
 
 
@@ -81,6 +91,52 @@ def test_the_check_sees_an_import_that_points_up() -> None:
     assert not may_import("language", "frontend")
     assert may_import("frontend", "language")
     assert not may_import("viewer", "language")
+
+
+@pytest.mark.parametrize("room", VIEWER_ROOMS)
+def test_rooms_of_the_viewer_import_downwards(room: str) -> None:
+    above = VIEWER_ROOMS[VIEWER_ROOMS.index(room) + 1 :]
+    folder = PROTON / "viewer" / room
+    files = folder.rglob("*.py") if folder.is_dir() else [folder.with_suffix(".py")]
+    found = [
+        f"{file.relative_to(ROOT)}: {node.module}"
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module
+        if re.match(rf"proton\.viewer\.({'|'.join(above)})\b", node.module or "") and above
+    ]
+    assert not found
+
+
+def test_reading_and_viewing_load_no_compiler_and_no_driver() -> None:
+    code = (
+        "import sys, proton.viewer, proton.viewer.cli; from proton.viewer.formats import formats;"
+        "formats(); print(sorted({name.split('.')[0] for name in sys.modules} &"
+        " {'numba_cuda_mlir', '_mlir', 'llvmlite', 'cuda', 'perfetto', 'pandas'}),"
+        " [n for n in sys.modules if n.startswith(('proton.dialect', 'proton.runtime'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] []\n"
+
+
+def test_an_output_format_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that appears in the folder of the formats is a format, by name and by suffix."""
+    (tmp_path / "count.py").write_text(
+        "from proton.viewer.formats import Format\n"
+        "def write(tables, file, target):\n"
+        "    file.write(f'{len(tables.frame)} slices'.encode())\n"
+        "FORMAT = Format(name='count', suffixes=('.count',), about='a number', write=write)\n"
+    )
+    monkeypatch.setattr(export, "__path__", [*export.__path__, str(tmp_path)])
+    formats.cache_clear()
+    try:
+        clock = Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64))
+        run = Run(RawRun(name="r", origin_ns=1, origin_unix_ns=1, clock=clock))
+        assert run.save(tmp_path / "a.count").read_text() == "0 slices"
+        assert run.save(tmp_path / "a.txt", "count").read_text() == "0 slices"
+        assert {"perfetto", "chrome", "csv", "json", "proton", "count"} == set(formats())
+    finally:
+        formats.cache_clear()
 
 
 def test_the_check_sees_relative_imports() -> None:

@@ -1,32 +1,52 @@
-"""Where in shared memory each buffer lies: liveness, then first fit, callees before callers.
+"""Where in shared memory each buffer lies: liveness, interference, first fit, callees first.
 
-A buffer is what `ttg.local_alloc` makes (alive until its last use), the scratch memory of an op
-(alive at that op), or the memory of a called function (a *virtual* buffer, alive at the call).
-Buffers that are never alive together share bytes. First fit, largest first, is the greedy method
-of Gergov's "Algorithms for Compile-Time Memory Optimization" (SODA 1999).
+A buffer is what an op allocates (alive until the last use of what names it), the scratch memory of
+an op (alive at that op), or the memory of a called function (a *virtual* buffer, alive at the
+call).
+Two buffers *interfere* where both are alive at one time: in one stream of instructions where their
+stretches of it overlap, in two streams that run at once always. What does not interfere may share
+bytes. First fit, largest first, is the greedy method of Gergov's "Algorithms for Compile-Time
+Memory Optimization" (SODA 1999).
+
+`allocate-shared-memory` computes this once, and writes it into the IR; `allocation_of` reads it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.scratch import ALIGNMENT, scratch_bytes
-from proton.analysis.shared_alias import shared_aliases
+from proton.analysis.shared_alias import SharedAliases
+from proton.dialect.mlir import ir
+from proton.dialect.traits import Concurrent, SharedEffects, has
+from proton.dialect.ttg import OFFSET, SHARED
 from proton.dialect.walk import all_ops
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Bytes that an op needs from position `start` to position `end` of its function."""
+    """Bytes that an op needs from position `start` to position `end` of its function; `streams`
+    says, for each op with regions that run at once around it, outermost first, which region it is
+    in."""
 
     op: Any
     size: int
     start: int
     end: int
+    streams: tuple[tuple[Any, int], ...] = ()
 
-    def meets(self, other: "Buffer") -> bool:
+    def interferes(self, other: "Buffer") -> bool:
         """Whether both are alive at one time."""
-        return self.start <= other.end and other.start <= self.end
+        overlap = self.start <= other.end and other.start <= self.end
+        return overlap or self._is_beside(other)
+
+    def _is_beside(self, other: "Buffer") -> bool:
+        """Whether the two are in streams that run at once."""
+        return any(
+            mine[0] == theirs[0] and mine[1] != theirs[1]
+            for mine, theirs in zip(self.streams, other.streams, strict=False)
+        )
 
 
 @dataclass(frozen=True)
@@ -46,25 +66,58 @@ def allocate(graph: CallGraph) -> dict[str, Allocation]:
     return found
 
 
+def allocation_of(graph: CallGraph) -> dict[str, Allocation]:
+    """The allocation of every function by name, as the attributes of its ops say."""
+    found: dict[str, Allocation] = {}
+    for function in graph.callees_first():
+        offsets, sizes = {}, {}
+        for op in all_ops(function):
+            if OFFSET in op.attributes:
+                offsets[op] = int(op.attributes[OFFSET].value)
+                sizes[op] = _bytes_of(op, found)
+        size = ir.IntegerAttr(function.attributes[SHARED]).value
+        found[function_name(function)] = Allocation(int(size), offsets, sizes)
+    return found
+
+
+def _bytes_of(op: Any, callees: dict[str, Allocation]) -> int:
+    """What an op needs of its function's shared memory."""
+    return callees[callee_name(op)].size if op.name == "func.call" else scratch_bytes(op)
+
+
 def live_buffers(function: Any, callees: dict[str, Allocation]) -> list[Buffer]:
     """The buffers of a function and when they are alive: positions number its ops in pre-order."""
     ops = all_ops(function)
     position = {op: number for number, op in enumerate(ops)}
-    last = _last_positions(function, ops, position)
+    last = _last_positions(function, position)
     buffers = []
     for op in ops:
-        is_call = op.name == "func.call"
-        size = callees[callee_name(op)].size if is_call else scratch_bytes(op)
+        size = _bytes_of(op, callees)
         if size:
-            buffers.append(Buffer(op, size, position[op], last.get(op, position[op])))
+            end = last.get(op, position[op])
+            buffers.append(Buffer(op, size, position[op], end, _streams(op, function)))
     return buffers
 
 
-def _last_positions(function: Any, ops: list[Any], position: dict[Any, int]) -> dict[Any, int]:
-    """For each `ttg.local_alloc` the position of its last use.
+def _streams(op: Any, function: Any) -> tuple[tuple[Any, int], ...]:
+    """See `Buffer`."""
+    found: list[tuple[Any, int]] = []
+    inner, outer = op, op.parent
+    while outer is not None and inner != function:
+        if has(outer.operation, Concurrent):
+            regions = [list(region.blocks) for region in outer.operation.regions]
+            (number,) = [n for n, blocks in enumerate(regions) if inner.block in blocks]
+            found.insert(0, (outer.operation, number))
+        inner, outer = outer.operation, outer.operation.parent
+    return tuple(found)
+
+
+def _last_positions(function: Any, position: dict[Any, int]) -> dict[Any, int]:
+    """For each op that allocates the position of the last use of its memory, or of the token of a
+    copy that goes on.
 
     A use inside of a loop that the buffer was made before counts at the loop's end: the next
-    iteration comes back to it.
+    iteration comes back to it. So does one in a region that runs beside others.
     """
     ends: dict[Any, int] = {}
 
@@ -75,16 +128,28 @@ def _last_positions(function: Any, ops: list[Any], position: dict[Any, int]) -> 
         return ends[op]
 
     last: dict[Any, int] = {}
-    for value, allocations in shared_aliases(function).items():
-        for use in value.uses:
+
+    def use(users: Iterable[Any], allocations: set[Any]) -> None:
+        for user in users:
             for allocation in allocations:
-                at = position[use.owner.operation]
-                parent = use.owner.operation.parent
+                at, parent = position[user], user.parent
                 while parent is not None and parent != function:
                     if position[allocation] < position[parent] and parent.name != "scf.if":
                         at = max(at, end_of(parent))
                     parent = parent.parent
                 last[allocation] = max(last.get(allocation, 0), at)
+
+    aliases = SharedAliases(function)
+    for value, parts in aliases.memory.items():
+        use((u.owner.operation for u in value.uses), {part.op for part in parts})
+    for token, copies in aliases.copies.items():
+        written = {
+            part.op
+            for copy in copies
+            for number in SharedEffects.of(copy).writes
+            for part in aliases.memory.get(copy.operands[number], ())
+        }
+        use((u.owner.operation for u in token.uses), written)
     return last
 
 
@@ -95,7 +160,7 @@ def _place(buffers: list[Buffer]) -> Allocation:
         taken = sorted(
             (offsets[other.op], offsets[other.op] + other.size)
             for other in placed
-            if other.meets(buffer)
+            if other.interferes(buffer)
         )
         offset = 0
         for start, end in taken:

@@ -2,9 +2,13 @@
 
 A forward dataflow over each function: the bytes read and written since the last barrier. An op
 that touches bytes with a pending write, or writes bytes with a pending read, needs a barrier
-before it. Ops that exchange data have a barrier inside: they write, meet, and read. Callees come
-first; a caller sees what a callee touches before its first barrier, whether every way through it
-meets one, and what it leaves pending. Loops are followed until nothing changes.
+before it. Ops that exchange data have a barrier inside: they write, meet, and read. What a copy
+writes that goes on is *in flight*: a barrier does not wait for it, and where its token is waited
+for, it becomes a pending write of the threads that waited. Groups of warps that run at once meet
+before and behind, and each is looked at by itself: what they pass to each other they wait for by
+other means. Callees come first; a caller sees what a callee touches before its first barrier,
+whether every way through it meets one, and what it leaves pending. Loops are followed until nothing
+changes.
 """
 
 from dataclasses import dataclass, replace
@@ -13,9 +17,9 @@ from typing import Any
 from proton.analysis.allocation import Allocation
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
-from proton.analysis.shared_alias import Aliases, shared_aliases
-from proton.dialect.traits import Barrier, has
-from proton.dialect.ttg import MemDescType
+from proton.analysis.shared_alias import SharedAliases
+from proton.dialect.regions import If
+from proton.dialect.traits import AllocatesShared, Barrier, Concurrent, SharedEffects, has
 
 Interval = tuple[int, int]  # bytes [start, end) of the function's shared memory
 Intervals = frozenset[Interval]
@@ -24,17 +28,26 @@ _NONE: Intervals = frozenset()
 
 @dataclass(frozen=True)
 class State:
-    """What is pending at a point. `fresh`: some way from the function's entry met no barrier."""
+    """What is pending at a point. `fresh`: some way from the function's entry met no barrier.
+    `in_flight` are copies that may be under way: (op, its bytes)."""
 
     reads: Intervals = _NONE
     writes: Intervals = _NONE
     fresh: bool = False
+    in_flight: frozenset[tuple[Any, Interval]] = frozenset()
 
     def join(self, other: "State") -> "State":
         """What may be pending, whichever way was taken."""
         return State(
-            self.reads | other.reads, self.writes | other.writes, self.fresh or other.fresh
+            self.reads | other.reads,
+            self.writes | other.writes,
+            self.fresh or other.fresh,
+            self.in_flight | other.in_flight,
         )
+
+    def behind_a_barrier(self) -> "State":
+        """What is pending when all threads have met."""
+        return State(in_flight=self.in_flight)
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> li
     needed: list[Any] = []
     for function in graph.callees_first():
         name = function_name(function)
-        dataflow = _Dataflow(allocations[name], shared_aliases(function), summaries)
+        dataflow = _Dataflow(allocations[name], SharedAliases(function), summaries)
         end = dataflow.block(function.regions[0].blocks[0], State(fresh=True))
         summaries[name] = Summary(
             frozenset(dataflow.first_reads), frozenset(dataflow.first_writes), end
@@ -73,9 +86,12 @@ class _Dataflow(ForwardDataflow[State]):
     """The state through one function."""
 
     def __init__(
-        self, allocation: Allocation, aliases: Aliases, summaries: dict[str, Summary]
+        self, allocation: Allocation, aliases: SharedAliases, summaries: dict[str, Summary]
     ) -> None:
         self.allocation, self.aliases, self.summaries = allocation, aliases, summaries
+        # The ops that name shared memory, or a token: the others have no effect on it.
+        named = [*aliases.memory, *aliases.copies]
+        self.users = {use.owner.operation for value in named for use in value.uses}
         self.barriers: dict[Any, None] = {}
         self.first_reads: set[Interval] = set()
         self.first_writes: set[Interval] = set()
@@ -83,28 +99,58 @@ class _Dataflow(ForwardDataflow[State]):
     def join(self, left: State, right: State) -> State:
         return left.join(right)
 
+    def visit(self, op: Any, state: State) -> State:
+        if not has(op, Concurrent):
+            return super().visit(op, state)
+        ends = [self.block(block, State()) for block in If(op).blocks]
+        return State(in_flight=frozenset().union(*(end.in_flight for end in ends)))
+
     def transfer(self, op: Any, state: State) -> State:
         if op.name == "func.call":
             return self._call(op, state)
         if has(op, Barrier):
-            return State()
-        reads, writes = self._touched(op)
-        if not reads and not writes:
+            return state.behind_a_barrier()
+        if op in self.users:
+            state = self._named(op, state)
+        if op not in self.allocation.offsets:
             return state
-        state = self._meet(op, state, reads, writes)
-        if op.name == "ttg.local_alloc" or not writes:  # no barrier inside
-            return replace(state, reads=state.reads | reads, writes=state.writes | writes)
-        return State(reads=writes)  # written, met, and now being read
+        own = frozenset([self._interval(op)])
+        if has(op, AllocatesShared):  # which only one with an operand writes
+            return self._touch(op, state, _NONE, own) if len(op.operands) else state
+        state = self._meet(op, state, _NONE, own)
+        # Written, met, and now being read.
+        return replace(state.behind_a_barrier(), reads=own)
 
-    def _touched(self, op: Any) -> tuple[Intervals, Intervals]:
-        """(reads, writes) of an op's own: buffers among its operands, and its scratch memory."""
-        reads: set[Interval] = set()
-        if op.name.startswith("ttg."):
-            for operand in op.operands:
-                if isinstance(operand.type, MemDescType):
-                    reads |= {self._interval(made) for made in self.aliases[operand]}
-        writes = frozenset([self._interval(op)]) if op in self.allocation.offsets else _NONE
-        return frozenset(reads), writes
+    def _named(self, op: Any, state: State) -> State:
+        """The state behind an op's effects on the memory that its operands name."""
+        effects = SharedEffects.of(op)
+        reads, writes = self._bytes(op, effects.reads), self._bytes(op, effects.writes)
+        if effects.waits:
+            copies = {c for v in op.operands for c in self.aliases.copies.get(v, ())}
+            landed = frozenset(bytes_ for copy, bytes_ in state.in_flight if copy in copies)
+            state = replace(state, writes=state.writes | landed)
+        if effects.lands_later:
+            state = self._meet(op, state, reads, writes)
+            return replace(
+                state,
+                reads=state.reads | reads,
+                in_flight=state.in_flight | {(op, bytes_) for bytes_ in writes},
+            )
+        return self._touch(op, state, reads, writes)
+
+    def _touch(self, op: Any, state: State, reads: Intervals, writes: Intervals) -> State:
+        """The state behind an op that reads and writes, with no barrier inside."""
+        state = self._meet(op, state, reads, writes)
+        return replace(state, reads=state.reads | reads, writes=state.writes | writes)
+
+    def _bytes(self, op: Any, operands: tuple[int, ...]) -> Intervals:
+        """The bytes that operands of an op may name."""
+        return frozenset(
+            (start + part.start, start + part.start + part.size)
+            for number in operands
+            for part in self.aliases.memory.get(op.operands[number], ())
+            for start in [self.allocation.offsets[part.op]]
+        )
 
     def _interval(self, op: Any) -> Interval:
         start = self.allocation.offsets[op]
@@ -118,7 +164,7 @@ class _Dataflow(ForwardDataflow[State]):
             or _overlap(state.reads, writes)
         ):
             self.barriers[op] = None
-            return State()
+            return state.behind_a_barrier()
         if state.fresh:
             self.first_reads |= reads
             self.first_writes |= writes
@@ -134,5 +180,6 @@ class _Dataflow(ForwardDataflow[State]):
             _shifted(callee.end.reads, offset),
             _shifted(callee.end.writes, offset),
             state.fresh and callee.end.fresh,
+            state.in_flight,
         )
         return replace(state.join(end), fresh=end.fresh) if callee.end.fresh else end

@@ -9,6 +9,7 @@ from typing import Any
 
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import ir
+from proton.dialect.traits import AllocatesShared, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
 from proton.layout import LinearLayout
@@ -58,7 +59,7 @@ def has_copies(layout: LinearLayout) -> bool:
 
 
 def scratch_bytes(op: Any) -> int:
-    """The shared memory that an op needs for itself, or that it makes (`ttg.local_alloc`)."""
+    """The shared memory that an op needs for itself, or that it allocates."""
     match op.name:
         case "ttg.convert_layout":
             source, target = op.operands[0], op.results[0]
@@ -75,10 +76,13 @@ def scratch_bytes(op: Any) -> int:
             return _aligned(prod(shape_of(source)) * stored_bytes(element_of(source)))
         case "tt.atomic_rmw" | "tt.atomic_cas":
             return _atomic_bytes(op)
-        case "ttg.local_alloc":
-            _, element, layout = mem_desc_parts(op.results[0].type)
-            return _aligned((1 << layout.total_in_bits) * stored_bytes(element))
-    return 0
+    return desc_bytes(op.results[0].type) if has(op, AllocatesShared) else 0
+
+
+def desc_bytes(type_: Any) -> int:
+    """The bytes of a tensor in shared memory."""
+    _, element, layout = mem_desc_parts(type_)
+    return _aligned((1 << layout.total_in_bits) * stored_bytes(element))
 
 
 def _atomic_bytes(op: Any) -> int:

@@ -1,37 +1,58 @@
-"""Which allocations of shared memory a value may name.
+"""Which shared memory a value may name, and which copies a token may stand for.
 
-A `!ttg.memdesc` comes from a `ttg.local_alloc`; loops, branches and selections pass it on. The
-answer goes forward to a fixpoint, so a buffer that a loop rotates is known to be any of those it
-rotates with.
+Memory comes from ops that allocate it; loops, branches and selections pass it on, and an index
+takes a part of it. The answer goes forward to a fixpoint, so a buffer that a loop rotates is known
+to be any of those it rotates with. Tokens of copies go the same ways.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from proton.analysis.dataflow import ForwardDataflow
+from proton.analysis.scratch import desc_bytes
+from proton.dialect.mlir import ir
 from proton.dialect.regions import Branch
-from proton.dialect.ttg import MemDescType
-
-Aliases = dict[Any, frozenset[Any]]  # value -> the `ttg.local_alloc` ops it may name
-
-
-def shared_aliases(function: Any) -> Aliases:
-    """The allocations behind every value of type `!ttg.memdesc` in a function."""
-    found = _Dataflow()
-    found.block(function.regions[0].blocks[0], None)
-    return found.known
+from proton.dialect.traits import AllocatesShared, Asynchronous, PassesMemory, has
+from proton.dialect.ttg import is_mem_desc, mem_desc_parts
+from proton.dialect.ttg_memory import AsyncTokenType
+from proton.dialect.walk import defining_op
 
 
-class _Dataflow(ForwardDataflow[None]):
-    def __init__(self) -> None:
-        self.known: Aliases = {}
+@dataclass(frozen=True)
+class Part:
+    """Bytes of what an op allocated."""
+
+    op: Any
+    start: int
+    size: int
+
+
+@dataclass
+class SharedAliases(ForwardDataflow[None]):
+    """`memory[value]`: the parts of allocations that a value may name; `copies[token]`: the
+    asynchronous ops that a token may be of."""
+
+    function: Any
+    memory: dict[Any, frozenset[Part]] = field(default_factory=dict)
+    copies: dict[Any, frozenset[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.block(self.function.regions[0].blocks[0], None)
 
     def transfer(self, op: Any, state: None) -> None:
-        if op.name == "ttg.local_alloc":
-            self.known[op.results[0]] = frozenset([op])
-        elif op.name == "arith.select":
-            _, *chosen = op.operands
-            self._pass(chosen, [op.results[0]] * 2)
+        if has(op, AllocatesShared):
+            self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
+        elif has(op, Asynchronous):
+            self.copies[op.results[0]] = frozenset([op])
+        elif op.name == "ttg.memdesc_index":
+            self.memory[op.results[0]] = frozenset(
+                _indexed(part, op) for part in self.memory.get(op.operands[0], ())
+            )
+        elif has(op, PassesMemory) and op.results:
+            passed = [v for v in op.operands if v.type == op.results[0].type]
+            self._pass(passed, [op.results[0]] * len(passed))
 
     def flow(self, branch: Branch) -> bool:
         return self._pass(branch.passed, branch.received)
@@ -39,9 +60,27 @@ class _Dataflow(ForwardDataflow[None]):
     def _pass(self, sources: Sequence[Any], targets: Sequence[Any]) -> bool:
         is_new = False
         for source, target in zip(sources, targets, strict=True):
-            if isinstance(source.type, MemDescType):
-                known = self.known.get(target, frozenset())
-                both = known | self.known.get(source, frozenset())
-                if both != known:
-                    self.known[target], is_new = both, True
+            if is_mem_desc(source.type):
+                is_new |= _add(self.memory, source, target)
+            elif isinstance(source.type, AsyncTokenType):
+                is_new |= _add(self.copies, source, target)
         return is_new
+
+
+def _add(known: dict[Any, frozenset[Any]], source: Any, target: Any) -> bool:
+    before = known.get(target, frozenset())
+    known[target] = before | known.get(source, frozenset())
+    return known[target] != before
+
+
+def _indexed(part: Part, op: Any) -> Part:
+    """The part of a part: all of it, where the index is not known."""
+    index = defining_op(op.operands[1])
+    if index is None or index.name != "arith.constant":
+        return part
+    shape, _, _ = mem_desc_parts(op.operands[0].type)
+    size = desc_bytes(op.results[0].type)
+    number = int(ir.IntegerAttr(index.attributes["value"]).value)
+    if not 0 <= number < shape[0] or prod(shape) == 0 or part.size != shape[0] * size:
+        return part
+    return Part(part.op, part.start + number * size, size)

@@ -16,6 +16,7 @@ from proton.conversion.proton_to_proton_gpu import TABLE_ATTRIBUTE
 from proton.dialect.abi import Argument, add_argument
 from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import ir
+from proton.dialect.traits import Loop, has
 from proton.dialect.ttg import SHARED
 from proton.dialect.walk import kernel_functions, ops_named
 from proton.passes import Pass, register
@@ -28,7 +29,6 @@ GPU_CAPACITY = 64  # the same of a warp: there are many
 MOST_IN_SHARED = 256  # records of a warp that the compiler takes shared memory for
 LEAST_IN_SHARED = 16
 GLOBAL = 1  # address space of a GPU's memory
-_LOOPS = ("scf.for", "scf.while")
 RECORDS = ("proton_gpu.circular_record", "proton_gpu.flush_record", "proton_gpu.counting_record")
 
 
@@ -167,7 +167,7 @@ def profile_layout(function: Any) -> dict[str, Any] | None:
 def in_loop(op: Any) -> bool:
     """Whether an op is in a loop of its function."""
     while op is not None and op.name != "func.func":
-        if op.name in _LOOPS:
+        if has(op, Loop):
             return True
         op = op.parent.operation if op.parent is not None else None
     return False

@@ -19,6 +19,7 @@ from proton.dialect.diagnostics import element_of, is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
+from proton.dialect.ttg_memory import DotOp, LocalAllocOp
 from proton.dialect.walk import all_ops, before, replace, source_span
 from proton.layout import LinearLayout, shapes
 from proton.layout.named import shared_row_major, spread
@@ -157,7 +158,7 @@ def _dot(op: Any, num_warps: int) -> None:
     with before(op):
         # A thread reads some rows of a and some columns of b at each step: these lie together.
         sides = [
-            ttg.LocalAllocOp(
+            LocalAllocOp(
                 side,
                 ttg.mem_desc(
                     shape_of(side), element_of(side), shared_row_major(shape_of(side), order)
@@ -166,7 +167,7 @@ def _dot(op: Any, num_warps: int) -> None:
             for side, order in ((a, (0, 1)), (b, (1, 0)))
         ]
         start = convert(acc, layout)
-        product = ttg.DotOp(*sides, start, start.type).result
+        product = DotOp(*sides, start, start.type).result
         replace(op, [convert(product, layout_of(known))])
 
 

@@ -6,6 +6,7 @@ from the op into a region, from the end of a region into another one, or out of 
     scf.for     op -> body -> body ..., op or body -> after       init_args, yielded values
     scf.if      op -> then -> after, op -> else -> after          yielded values
     scf.while   op -> before -> after region -> before ..., before -> after
+    ttg.warp_specialize   as scf.if, but all regions run, at once
 
 `ForLoop`, `WhileLoop` and `If` name the parts, as MLIR's accessors do. Everything else about the
 order of operands of `scf` stays here. Values and blocks are looked up at each question: passes
@@ -159,7 +160,7 @@ class WhileLoop:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """An `scf.if`, or another op one of whose regions runs."""
+    """An `scf.if`, or another op each of whose regions runs once or not at all."""
 
     op: Any
 
@@ -191,6 +192,7 @@ _VIEWS: dict[str, type[ForLoop | WhileLoop | If]] = {
     "scf.while": WhileLoop,
     "scf.if": If,
     "scf.execute_region": If,
+    "ttg.warp_specialize": If,
 }
 
 

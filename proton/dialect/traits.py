@@ -7,6 +7,7 @@ to write memory and to be work that takes time until its definition says otherwi
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import ir
@@ -151,6 +152,49 @@ class Asynchronous(Trait):
     """Goes on after it was issued, until something waits for it."""
 
 
+class Concurrent(Trait):
+    """Its regions run at once, each by a group of warps of its own."""
+
+
+# Shared memory
+
+
+class AllocatesShared(Trait):
+    """Its result is shared memory of its own."""
+
+
+class PassesMemory(Trait):
+    """The shared memory that it gives is that of an operand, or a part of it."""
+
+    upstream = ("arith.select", "scf.yield", "scf.condition", "func.return")
+
+
+@dataclass(frozen=True)
+class SharedEffects:
+    """What an op does to the shared memory that its operands name, by their numbers; stands among
+    the traits of an op. Where it `lands_later`, what it writes is there when something that `waits`
+    has waited for its result, a token."""
+
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    lands_later: bool = False
+    waits: bool = False
+    _known: ClassVar[dict[str, "SharedEffects"]] = {}
+
+    def attach(self, name: str) -> None:
+        """What the bindings call for each op of ours that lists it."""
+        self._known[name] = self
+
+    @classmethod
+    def of(cls, op: Any) -> "SharedEffects":
+        """The effects of an op; one that nobody knows reads and writes all of its operands."""
+        found = cls._known.get(op.name)
+        if found is None:
+            everything = () if has(op, PassesMemory) else tuple(range(len(op.operands)))
+            found = cls(everything, everything)
+        return found
+
+
 # Layouts
 
 
@@ -237,6 +281,41 @@ class Condition(Trait):
     upstream = _ops("arith", "cmpi cmpf andi ori xori")
 
 
+class MovesBits(Trait):
+    """Does the same to bits as to the numbers that they are."""
+
+    upstream = (
+        *("arith.select", "builtin.unrealized_conversion_cast", "llvm.load", "llvm.store"),
+        *_ops("memref", "alloca cast collapse_shape expand_shape load prefetch"),
+        *_ops("memref", "reinterpret_cast store subview"),
+        *_ops("scf", "condition for if while yield"),
+    )
+
+
+class FloatArithmetic(Trait):
+    """Arithmetic of floats that is exact in a wider type, but for one rounding."""
+
+    upstream = _ops("arith", "addf subf mulf divf remf cmpf")
+
+
+class NoWrapFlags(Trait):
+    """May say that it does not overflow (nsw, nuw, inbounds), and is poison where it does."""
+
+    upstream = _ops("llvm", "add sub mul shl trunc getelementptr")
+
+
+class Widens(Trait):
+    """Gives each number in a wider type, or one as wide."""
+
+    upstream = _ops("arith", "extf extsi extui sitofp uitofp")
+
+
+class AddressArithmetic(Trait):
+    """Elementwise arithmetic that addresses are made of, of tensors or of threads' vectors."""
+
+    upstream = (*_ops("arith", "addi subi muli extsi extui"), *_ops("llvm", "add mul sub"))
+
+
 class TileIndex(Trait):
     """Says where elements are and not what they are: no instruction, or an index's."""
 
@@ -292,6 +371,21 @@ class NoInstruction(Trait):
         *View.upstream,
         *_ops("memref", "alloc alloca get_global"),
     )
+
+
+class FreeInThread(Trait):
+    """In the code of one thread of a GPU: becomes no instruction, or is part of a record."""
+
+    upstream = _ops(
+        "llvm",
+        "inline_asm mlir.constant bitcast insertelement extractelement extractvalue getelementptr",
+    )
+
+
+class Loop(Trait):
+    """Its regions run again and again."""
+
+    upstream = ("scf.for", "scf.while")
 
 
 class BufferWork(Assumed):

@@ -3,7 +3,7 @@
 A tensor's encoding is a linear layout, `#ttg.linear<register, lane, warp, block>`: the bases of
 each input dimension (proton/layout/linear.py teaches what they mean). Arithmetic and `tt` ops
 keep their meaning; operands and results of an elementwise op have one layout. `ttg` adds what
-moves data between layouts and into shared memory.
+moves data between layouts, and into shared memory and back (ttg_memory.py).
 """
 
 from typing import Any
@@ -11,11 +11,8 @@ from typing import Any
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import (
-    AnyLayout,
     Barrier,
     KeepsSign,
-    LayoutAnchor,
-    MakesData,
     MovesData,
     Pure,
     Speculatable,
@@ -51,7 +48,17 @@ class SharedAttr(TTG.Attribute, name="shared"):
 
 
 class MemDescType(TTG.Type, name="memdesc"):
-    """`!ttg.memdesc<[64, 32], f16, #ttg.shared<...>>`: a tensor in shared memory."""
+    """`!ttg.memdesc<[64, 32], f16, #ttg.shared<...>>`: a tensor in shared memory, which nothing
+    changes."""
+
+    sizes: Any
+    element: ir.TypeAttr
+    encoding: Any
+
+
+class MutableMemDescType(TTG.Type, name="mutable_memdesc"):
+    """`!ttg.mutable_memdesc<[2, 64, 32], f16, #ttg.shared<...>>`: memory that ops write, and that
+    may be taken apart (`ttg.memdesc_index`)."""
 
     sizes: Any
     element: ir.TypeAttr
@@ -120,17 +127,25 @@ def is_tensor(type_: Any) -> bool:
     return isinstance(type_, ir.RankedTensorType)
 
 
-def mem_desc(shape: tuple[int, ...], element: Any, layout: LinearLayout) -> Any:
+def is_mem_desc(type_: Any) -> bool:
+    """Whether a type is shared memory."""
+    return isinstance(type_, MemDescType | MutableMemDescType)
+
+
+def mem_desc(
+    shape: tuple[int, ...], element: Any, layout: LinearLayout, is_mutable: bool = False
+) -> Any:
     """The type of a tensor in shared memory; `layout` maps offsets (in elements) to indices."""
     i64 = ir.IntegerType.get_signless(64)
     sizes = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, size) for size in shape])
     encoding = SharedAttr.get(_bases_attr(layout.bases("offset")))
-    return MemDescType.get(sizes, ir.TypeAttr.get(element), encoding)
+    kind = MutableMemDescType if is_mutable else MemDescType
+    return kind.get(sizes, ir.TypeAttr.get(element), encoding)
 
 
 def mem_desc_parts(type_: Any) -> tuple[tuple[int, ...], Any, LinearLayout]:
-    """(shape, element type, layout) of a `!ttg.memdesc`."""
-    desc = MemDescType(type_)
+    """(shape, element type, layout) of a tensor in shared memory."""
+    desc = (MutableMemDescType if isinstance(type_, MutableMemDescType) else MemDescType)(type_)
     shape = _integers(desc.sizes)
     bases = _bases(SharedAttr(desc.encoding).offset)
     outs = {dim(axis): size for axis, size in enumerate(shape)}
@@ -156,42 +171,6 @@ class ConvertLayoutOp(
         if not is_tensor(op.src.type):
             return reject(op, f"operand must be a tensor, got {op.src.type}")
         return check_block(op, "result", op.result, shape_of(op.src), element_of(op.src))
-
-
-class LocalAllocOp(TTG.Operation, name="local_alloc", traits=[Pure, MovesData, AnyLayout]):
-    """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
-
-    src: Operand[Any]
-    result: Result[Any]
-
-    @staticmethod
-    def verify_invariants(op: "LocalAllocOp") -> bool:
-        if not isinstance(op.result.type, MemDescType):
-            return reject(op, f"result must be a !ttg.memdesc, got {op.result.type}")
-        shape, element, _ = mem_desc_parts(op.result.type)
-        return check_block(op, "operand", op.src, shape, element)
-
-
-class DotOp(TTG.Operation, name="dot", traits=[Pure, LayoutAnchor, MakesData]):
-    """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
-
-    a: Operand[Any]
-    b: Operand[Any]
-    acc: Operand[Any]
-    result: Result[Any]
-
-    @staticmethod
-    def verify_invariants(op: "DotOp") -> bool:
-        for side in (op.a, op.b):
-            if not isinstance(side.type, MemDescType):
-                return reject(op, f"operands lie in shared memory, got {side.type}")
-        shapes = [mem_desc_parts(side.type)[0] for side in (op.a, op.b)]
-        if any(len(shape) != 2 for shape in shapes):
-            return reject(op, f"operands must be matrices, got {shapes}")
-        (m, k), (k2, n) = shapes
-        if k != k2 or shape_of(op.acc) != (m, n):
-            return reject(op, f"shapes must fit, got {(m, k)}, {(k2, n)}, {shape_of(op.acc)}")
-        return op.acc.type == op.result.type or reject(op, "the result has acc's type")
 
 
 class BarrierOp(TTG.Operation, name="barrier", traits=[Writes, Barrier]):

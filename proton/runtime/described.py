@@ -24,7 +24,7 @@ def kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any]) 
         name=kernel.name,
         key=kernel.key,
         target=kernel.metadata["target"],
-        strategy=Strategy(profile["strategy"]),
+        strategy=Strategy(profile["strategy"]) if profile["strategy"] else None,
         scopes=tuple(scopes),
         emptied=tuple(profile["emptied"]),
         units=profile["units"],

@@ -14,7 +14,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,17 +27,18 @@ from proton.language import profiling
 from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.described import kernel_model, machine_facts
 from proton.runtime.grid import host_thread
+from proton.runtime.host_scopes import HostRecorder
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.profile import GPURecorder, GPURecording, ProfiledKernel, Timing
 from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
 from proton.trace import wire
+from proton.trace.join import join
 from proton.trace.model import (
     FORKED,
     UNFINISHED,
     Chunk,
     Clock,
     GPUClock,
-    HostSlice,
     Kernel,
     Launch,
     RawRun,
@@ -48,9 +48,19 @@ from proton.trace.model import (
 PLACEMENTS = ("schedule", "program")
 SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
 MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
-_FLUSH = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
-)
+# What a kernel without scopes leaves of a launch: nothing.
+NO_PROFILE: dict[str, Any] = {
+    "strategy": None,
+    "scopes": [],
+    "emptied": [],
+    "units": 1,
+    "unit_warps": 1,
+    "payload_slots": 0,
+    "clock_bits": 64,
+    "block_bytes": 0,
+    "capacity": 0,
+}
+_FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 _current: "Session | None" = None
 
@@ -119,7 +129,7 @@ class Session:
         self.profiled: dict[tuple[str, int], ProfiledKernel] = {}  # by kernel and GPU
         self.launches: list[Launch] = []
         self.dropped = 0
-        self.host = _HostRecorder()
+        self.host = HostRecorder()
         self.lock = threading.Lock()
         self.running = Running(self.lock)
         self.forked_counts = ForkedCounts()
@@ -138,8 +148,8 @@ class Session:
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
 
     def begin_launch(self, kernel: Any, grid: tuple[int, int, int]) -> Recording:
-        """The buffer for a launch of an instrumented kernel."""
-        profile = kernel.metadata["profile"]
+        """The buffer for a launch of a kernel; an empty one where that has no scopes."""
+        profile = kernel.metadata["profile"] or NO_PROFILE
         size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
         with self.lock:
             number = self._kernel_number(kernel, profile)
@@ -169,19 +179,42 @@ class Session:
             if not recording.kept:
                 self.dropped += 1
                 return
-            self.launches.append(
-                Launch(
-                    kernel=recording.kernel,
-                    grid=recording.grid,
-                    capacity=recording.capacity,
-                    host_start=recording.start,
-                    host_end=end,
-                    buffer=recording.buffer,
-                    chunks=recording.chunks,
-                    path=recording.path,
-                    thread=recording.thread,
-                )
+            self._keep(recording, end)
+
+    def _keep(self, recording: Recording, end: int, device: int = 0) -> None:
+        self.launches.append(
+            Launch(
+                kernel=recording.kernel,
+                grid=recording.grid,
+                capacity=recording.capacity,
+                host_start=recording.start,
+                host_end=end,
+                buffer=recording.buffer,
+                chunks=recording.chunks,
+                path=recording.path,
+                thread=recording.thread,
+                device=device,
             )
+        )
+
+    def plain_gpu_launch(
+        self,
+        kernel: GPUKernel,
+        grid: tuple[int, int, int],
+        device: int,
+        start: int,
+        options: dict[str, int],
+    ) -> None:
+        """Keeps the launch of a kernel without scopes, with the times of the call."""
+        end = time.perf_counter_ns()
+        with self.lock:
+            if not self._begin():
+                return
+            number = self._kernel_number(kernel, NO_PROFILE, options)
+            nothing = np.zeros(0, np.uint8)
+            launch = Recording(number, grid, 0, nothing, self.host.path(), host_thread())
+            launch.start = start
+            self._keep(launch, end, device)
 
     def begin_gpu_launch(
         self,
@@ -318,6 +351,7 @@ class Session:
         self.host.close_all()
         with self.lock:
             launches = [_compact(launch) for launch in self.launches]
+            launches.sort(key=lambda launch: launch.host_start)
             machine: dict[str, object] = machine_facts()
             forked = self.forked_counts.close()
             self.dropped += unfinished + forked
@@ -390,105 +424,88 @@ def _check_count(name: str, count: Any) -> int:
     return count
 
 
-@dataclass(frozen=True)
-class _OpenScope:
-    """A host scope that has not ended; `kept` is whether it will be a slice."""
+class _Program:
+    """What `python -m proton` records: all of a program, whose own sessions are parts of it.
 
-    name: str
-    start: int
-    payload: dict[str, Any]
-    kept: bool
+    While the program has a session of its own, there is no other; before and after there is one
+    with these options.
+    """
 
+    def __init__(self, name: str, options: dict[str, Any]) -> None:
+        self.name, self.options, self.process = name, options, os.getpid()
+        self.parts: list[RawRun] = []
+        self.session = _begin(name, options)
 
-def _path(stack: list[_OpenScope], *names: str) -> str:
-    """The path of what is inside these scopes."""
-    return "/".join([*(scope.name for scope in stack if scope.kept), *names])
-
-
-class _HostRecorder:
-    """Host scopes of a session: a stack for each thread."""
-
-    def __init__(self) -> None:
-        self.local = threading.local()  # an ident is used again when its thread has ended
-        self.slices: list[HostSlice] = []
-        self.stacks: list[tuple[int, list[_OpenScope]]] = []
-
-    def _stack(self) -> list[_OpenScope]:
-        if not hasattr(self.local, "stack"):
-            self.local.stack = []
-            self.stacks.append((host_thread(), self.local.stack))
-        stack: list[_OpenScope] = self.local.stack
-        return stack
-
-    def path(self) -> str:
-        """The scopes that are open on this thread."""
-        try:
-            stack = self.local.stack
-        except AttributeError:
-            stack = self._stack()
-        return _path(stack) if stack else ""
-
-    def enter(self, name: str, payload: dict[str, Any], when: bool) -> None:
-        self._stack().append(_OpenScope(name, time.perf_counter_ns(), dict(payload), when))
-
-    def exit(self, name: str) -> None:
-        end, stack = time.perf_counter_ns(), self._stack()
-        if not stack or stack[-1].name != name:
-            inner = repr(stack[-1].name) if stack else "none"
-            raise ProfileError(f"exit_scope({name!r}): the innermost open host scope is {inner}")
-        self._close(host_thread(), stack, end)
-
-    def mark(self, name: str, payload: dict[str, Any]) -> None:
-        now = time.perf_counter_ns()
-        path = _path(self._stack(), name)
-        self.slices.append(
-            HostSlice(
-                name=name, path=path, thread=host_thread(), start=now, end=now, payload=payload
-            )
-        )
-
-    def _close(self, thread: int, stack: list[_OpenScope], end: int) -> None:
-        path, scope = _path(stack), stack.pop()
-        if scope.kept:
-            self.slices.append(
-                HostSlice(
-                    name=scope.name,
-                    path=path,
-                    thread=thread,
-                    start=scope.start,
-                    end=end,
-                    payload=scope.payload,
-                )
-            )
-
-    def close_all(self) -> None:
-        """Ends the scopes that are still open when the session ends."""
-        end = time.perf_counter_ns()
-        for thread, stack in self.stacks:
-            while stack:
-                self._close(thread, stack, end)
+    def resume(self, part: RawRun) -> None:
+        """The program's own session has ended."""
+        self.parts.append(part)
+        self.session = _begin(self.name, self.options)
 
 
-def start(name: str, **options: Any) -> Session:
-    """Starts the session; one at a time."""
+_program: _Program | None = None
+
+
+def _begin(name: str, options: dict[str, Any]) -> Session:
     global _current
-    if _current is not None and not _current.is_forked:
-        raise ProfileError(f"session {_current.name!r} is running; finalize it first")
     _current = Session(name, **options)
     profiling.set_host_recorder(_current.host)
     return _current
 
 
+def _end(session: Session) -> RawRun:
+    global _current
+    _current = None
+    profiling.set_host_recorder(None)
+    return session.finish()
+
+
+def _between() -> _Program | None:
+    """The recorded program, while it has no session of its own."""
+    if _program is None or _program.process != os.getpid():
+        return None
+    return _program if _current is _program.session else None
+
+
+def start(name: str, **options: Any) -> Session:
+    """Starts the session; one at a time."""
+    program = _between()
+    if program is not None:
+        program.parts.append(_end(program.session))
+    elif _current is not None and not _current.is_forked:
+        raise ProfileError(f"session {_current.name!r} is running; finalize it first")
+    return _begin(name, options)
+
+
 def finalize() -> RawRun:
     """Ends the session and gives its raw run."""
-    global _current
-    if _current is None:
+    if _current is None or _between() is not None:
         raise ProfileError("no session is running; call proton.start first")
     if _current.is_forked:
         raise ProfileError(
             f"session {_current.name!r} is that of the process that forked this one, whose run "
             "counts the launches here; call proton.start for a session of its own"
         )
-    session, _current = _current, None
-    profiling.set_host_recorder(None)
-    return session.finish()
+    run = _end(_current)
+    if _program is not None and _program.process == os.getpid():
+        _program.resume(run)
+    return run
+
+
+def start_program(name: str, **options: Any) -> None:
+    """Starts to record this process to its end."""
+    global _program
+    _program = _Program(name, options)
+
+
+def finalize_program() -> RawRun:
+    """The run of all that the process did, its own sessions included."""
+    global _program
+    program, _program = _program, None
+    assert program is not None
+    last = [] if _current is None else [_end(_current)]
+    return join([*program.parts, *last])
+
+
+def is_kept() -> bool:
+    """Whether what runs now becomes part of a run without anybody's doing."""
+    return _program is not None

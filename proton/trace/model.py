@@ -1,12 +1,14 @@
 """What one profiled run left behind, before anyone decodes it: plain data, no IR, no pandas.
 
-The runtime fills these; `proton.viewer` turns them into tables and files.
+The runtime fills these; `proton.trace.records` decodes them, `proton.viewer` shows them.
 """
 
 import enum
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from proton.base.targets import is_on_gpu
 
 # Names in RawRun.machine: how many of the dropped launches were made by forked processes, or still
 # ran when the session ended.
@@ -48,12 +50,15 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A compiled, instrumented kernel: what is needed to read its records."""
+    """A compiled kernel: what is needed to read the records of its launches.
+
+    One without scopes has no strategy; its launches leave no buffer, only their times.
+    """
 
     name: str
     key: str  # the cache key of the compiled kernel
     target: str  # "cpu", "cuda:90"
-    strategy: Strategy
+    strategy: Strategy | None
     scopes: tuple[Scope, ...]
     emptied: tuple[str, ...] = ()  # paths of scopes in which optimisation left no work
     units: int = 1  # of a program: warps of a GPU's; 1 on the CPU
@@ -61,6 +66,16 @@ class Kernel:
     payload_slots: int = 0
     clock_bits: int = 64  # of the clocks in records: 32 or 64
     options: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def strategy_name(self) -> str:
+        """What a reader sees of the strategy."""
+        return "none" if self.strategy is None else self.strategy.value
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU runs the kernel's programs."""
+        return is_on_gpu(self.target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +114,8 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class HostSlice:
-    """A host scope: `time.perf_counter_ns()` at both ends, nesting by `path`."""
+    """A host scope: `time.perf_counter_ns()` at both ends, nesting by `path`; or, as `kind` says,
+    the compilation of a kernel."""
 
     name: str
     path: str
@@ -107,6 +123,7 @@ class HostSlice:
     start: int
     end: int
     payload: dict[str, int | float] = field(default_factory=dict)
+    kind: str = "host"  # or "compile"
 
 
 @dataclass(frozen=True, kw_only=True)

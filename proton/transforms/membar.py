@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.analysis.allocation import allocate
+from proton.analysis.allocation import allocation_of
 from proton.analysis.call_graph import call_graph
 from proton.analysis.membar import missing_barriers
 from proton.dialect.ttg import BarrierOp
@@ -16,14 +16,15 @@ from proton.passes import Pass, register
 class Membar(Pass):
     """`ttg.barrier` before every op that touches shared memory another thread may still use.
 
-    Barriers that the kernel's author wrote (`tt.debug_barrier`) become `ttg.barrier` as well.
+    It reads the attributes of `allocate-shared-memory`. Barriers that the kernel's author wrote
+    (`tt.debug_barrier`) become `ttg.barrier` as well.
     """
 
     name: ClassVar[str] = "membar"
 
     def run(self, module: Any) -> None:
         graph = call_graph(module)
-        for op in missing_barriers(graph, allocate(graph)):
+        for op in missing_barriers(graph, allocation_of(graph)):
             with before(op):
                 BarrierOp()
         for op in all_ops(module):

@@ -9,8 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import proton
+from proton import Run
 from proton.__main__ import app
 from proton.runtime import session
+from tests.perfetto_equality import assert_trace_equals_tables
 
 ROOT = Path(__file__).parents[2]
 LAUNCH = """
@@ -182,20 +184,79 @@ def test_the_exit_status_is_kept(tmp_path: Path, statement: str, status: int) ->
     assert launches(tmp_path / "work.proton") == 1
 
 
-@pytest.mark.parametrize("call", ["proton.start()", "proton.profile().__enter__()"])
-def test_a_script_with_a_session_of_its_own_is_told_so(tmp_path: Path, call: str) -> None:
-    done = python(tmp_path, "-m", "proton", script(tmp_path, f"import proton\n{call}"))
-    assert done.returncode == 1
-    assert "hint: python -m proton profiles the whole program already" in done.stderr
-    assert launches(tmp_path / "work.proton") == 1
+@pytest.mark.parametrize(
+    ("before", "after", "own"),
+    [
+        ("with proton.profile('mine', clock_bits=64) as run:", "", 1),
+        ("proton.start('mine')\nif 1:", "run = proton.finalize()", 1),
+        ("proton.start('mine')\nif 1:", "", None),  # left open: the end of the program ends it
+    ],
+)
+def test_sessions_of_a_script_are_parts_of_its_run(
+    tmp_path: Path, before: str, after: str, own: int | None
+) -> None:
+    says = "" if own is None else "assert len(run.launches) == 1, run\nassert run.name == 'mine'"
+    text = (
+        "import numpy as np, proton, proton.language as tl\n"
+        "@proton.jit\n"
+        "def fill(out, BLOCK: tl.constexpr):\n"
+        "    tl.store(out + tl.arange(0, BLOCK), 1)\n"
+        "out = np.zeros(64, np.int32)\n"
+        "fill[(1,)](out, BLOCK=32)\n"
+        f"{before}\n"
+        "    with proton.scope('step'):\n"
+        "        fill[(1,)](out, BLOCK=64)\n"
+        f"{after}\n{says}\n"
+        "with proton.scope('later'):\n"
+        "    fill[(1,)](out, BLOCK=32)\n"
+    )
+    (tmp_path / "own.py").write_text(text)
+    done = python(tmp_path, "-m", "proton", str(tmp_path / "own.py"))
+    assert done.returncode == 0, done.stderr
+    assert "lost;" not in done.stderr
+    whole = Run.load(tmp_path / "own.proton")
+    assert whole.name == "own"
+    assert whole.launches["scope"].tolist() == ["", "step", "later"]
+    assert whole.launches["variant"].tolist() == [1, 2, 1]
+    assert (whole.launches["dur_ns"] > 0).all()
+    host = whole.frame[whole.frame["kind"] == "host"]
+    assert set(host["name"]) == {"step", "later"}
+    compiled = whole.frame[whole.frame["kind"] == "compile"]
+    assert compiled["scope"].tolist()[:2] == ["compile fill", "step/compile fill"]
 
 
-def test_a_script_that_ends_the_recording_is_told_so(tmp_path: Path) -> None:
+def test_a_script_that_ends_no_session_of_its_own_fails_as_it_would_alone(tmp_path: Path) -> None:
     path = script(tmp_path, "import proton\nproton.finalize()")
     done = python(tmp_path, "-m", "proton", path)
     assert done.returncode == 1
-    assert "the program ended the recording itself" in done.stderr
-    assert not (tmp_path / "work.proton").exists()
+    assert "no session is running; call proton.start first" in done.stderr
+    assert launches(tmp_path / "work.proton") == 1
+
+
+def test_a_script_without_scopes_shows_its_kernels(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np, proton, proton.language as tl\n"
+        "@proton.jit\n"
+        "def fill(out, BLOCK: tl.constexpr):\n"
+        "    tl.store(out + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), 1)\n"
+        "out = np.zeros(1024, np.int32)\n"
+        "for block in (256, 512, 256):\n"
+        "    fill[(1024 // block,)](out, BLOCK=block)\n"
+    )
+    (tmp_path / "plain.py").write_text(text)
+    done = python(tmp_path, "-m", "proton", str(tmp_path / "plain.py"))
+    assert done.returncode == 0, done.stderr
+    assert "fill #1" in done.stderr
+    assert "3 launches, 10 programs, 0 slices" in done.stderr
+    whole = Run.load(tmp_path / "plain.proton")
+    assert whole.launches["grid"].tolist() == [(4, 1, 1), (2, 1, 1), (4, 1, 1)]
+    assert whole.launches["variant"].tolist() == [1, 2, 1]
+    options = [kernel.options["signature"] for kernel in whole.kernels]
+    assert [text.rsplit(", ", 1)[1] for text in options] == ["BLOCK=256", "BLOCK=512"]
+    kernels = whole.summary().kernels
+    counts = zip(kernels["variant"], kernels["count"], strict=True)
+    assert dict(counts) == {1: 2, 2: 1}
+    assert_trace_equals_tables(whole, tmp_path / "plain.pftrace")
 
 
 def test_a_disabled_profiler_only_runs_the_script(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What host scopes and sessions take comes back from every file; all else is refused at entry."""
 
 import csv
+import gzip
 import json
 import math
 from decimal import Decimal
@@ -46,7 +47,7 @@ def same(found: Any, wanted: int | float) -> bool:
 
 def annotations(path: Path) -> list[dict[str, Any]]:
     """Those of the host's slices, read as protobuf: SQL has no NaN."""
-    trace = pb.Trace.FromString(path.read_bytes())
+    trace = pb.Trace.FromString(gzip.decompress(path.read_bytes()))
     names = {e.iid: e.name for e in trace.packet[0].interned_data.debug_annotation_names}
     found = [
         {
@@ -85,7 +86,7 @@ def test_every_payload_that_is_accepted_comes_back(
     check(list(run.frame["payload"]))
     again = proton.Run.load(run.save(tmp_path / "a.proton"))
     check(list(again.frame["payload"]))
-    check(annotations(again.save(tmp_path / "a.pftrace")))
+    check(annotations(again.save(tmp_path / "a.pftrace.gz")))
     events = json.loads(again.save(tmp_path / "a.json").read_text())["traceEvents"]
     words = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
     check(

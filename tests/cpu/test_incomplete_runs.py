@@ -50,7 +50,7 @@ def read_everything(run: proton.Run, folder: Path) -> proton.Run:
     assert repr(run)
     for suffix in SUFFIXES:
         run.save(folder / f"run.{suffix}")
-    run.save(folder / "tables.json", proton.viewer.Format.JSON)
+    run.save(folder / "tables.json", "json")
     return proton.Run.load(folder / "run.proton")
 
 

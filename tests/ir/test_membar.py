@@ -10,6 +10,7 @@ import pytest
 from proton.analysis.allocation import Allocation, allocate
 from proton.analysis.call_graph import call_graph, function_name
 from proton.analysis.membar import missing_barriers
+from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.transforms.membar import Membar
@@ -138,6 +139,7 @@ def test_the_pass_puts_them_where_the_analysis_says(rng: np.random.Generator) ->
     for _ in range(20):
         with mlir_context():
             module = ir.Module.parse(Program(rng, 2).text)
+            AllocateSharedMemory().run(module)
             Membar().run(module)
             assert module.operation.verify()
             graph = call_graph(module)

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from synthetic import Record, Written, gpu_run, kernel, pack_launch, random_run, run
+from synthetic import ORIGIN_NS, Record, Written, gpu_run, kernel, pack_launch, random_run, run
 
 from proton.base.errors import ProtonError
-from proton.trace.model import RawRun
+from proton.trace.model import Kernel, Launch, RawRun
 from proton.viewer import Run, TraceFormatError
+from tests.perfetto_equality import read_back
 
 QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -89,6 +90,43 @@ def repacked(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_S
     return path
 
 
+@pytest.mark.parametrize("schema", [2, 3])
+def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
+    """They had no kind of a host slice."""
+    raw = random_run(6)
+    contents = members(Run(raw).save(tmp_path / "run.proton").read_bytes())
+    document = json.loads(contents["run.json"])
+    document["schema"] = schema
+    document["host"] = [entry[:6] for entry in document["host"]]
+    contents["run.json"] = json.dumps(document).encode()
+    assert plain(Run.load(repacked(tmp_path / "old.proton", contents)).raw) == plain(raw)
+
+
+def test_a_kernel_without_scopes_has_launches_that_leave_nothing(tmp_path: Path) -> None:
+    for target in ("cpu", "cuda:90"):
+        owner = Kernel(name="add", key="k", target=target, strategy=None, scopes=())
+        launch = Launch(
+            kernel=0,
+            grid=(5, 2, 1),
+            capacity=0,
+            host_start=ORIGIN_NS + 10,
+            host_end=ORIGIN_NS + 40,
+            buffer=np.zeros(0, np.uint8),
+        )
+        loaded = Run.load(Run(run([owner], [launch])).save(tmp_path / "run.proton"))
+        columns = ["start_ns", "dur_ns", "clock", "programs", "untouched", "lost", "strategy"]
+        assert loaded.launches[columns].values.tolist() == [[10, 30, "host", 10, 0, 0, "none"]]
+        assert loaded.summary().warnings == ()
+        slices, complaints = read_back(loaded.save(tmp_path / "run.pftrace"))
+        assert complaints == []
+        assert [(s["path"], s["dur"]) for s in slices if s["category"] == "launch"] == [
+            (("host thread 0",), 30)
+        ]
+        launch.buffer = np.zeros(64, np.uint8)
+        with pytest.raises(TraceFormatError, match="buffer must be 0 blocks"):
+            Run(loaded.raw.__class__(**{**vars(loaded.raw), "launches": [launch]})).records
+
+
 def refused(path: Path) -> str:
     with pytest.raises(TraceFormatError) as caught:
         Run.load(path)
@@ -136,7 +174,7 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         ("run.json", b"{", "not JSON"),
         ("run.json", b"[" * 100_000, "not JSON"),
         ("run.json", b"[]", "must be an object, got list"),
-        ("run.json", b'{"schema": 1}', "schema must be 2 or 3, got 1"),
+        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4, got 1"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )

@@ -20,8 +20,8 @@ from synthetic import (
 
 from proton.trace.model import RawRun
 from proton.viewer import Run
-from proton.viewer.chrome import microseconds
-from proton.viewer.labels import program_name, unit_name
+from proton.viewer.export.chrome import microseconds
+from tests.perfetto_equality import expected_programs, places, unit_of
 from tests.trace_processor import TraceProcessor
 
 
@@ -34,27 +34,30 @@ def test_slices_and_marks_come_back(tmp_path: Path, raw: RawRun) -> None:
     whole = Run(raw)
     text = whole.save(tmp_path / "run.json").read_text()
     events = json.loads(text, parse_float=Decimal)["traceEvents"]
-    calls = [e for e in events if e["ph"] == "X" and "cat" in e]
+    calls = [e for e in events if e["ph"] == "X" and e.get("cat") == "call"]
     assert len(calls) == (whole.launches["device"] >= 0).sum()
     slices = [e for e in events if e["ph"] == "X" and "cat" not in e]
     assert [(e["name"], nanoseconds(e["ts"]), nanoseconds(e["dur"])) for e in slices] == list(
         whole.frame[["name", "start_ns", "dur_ns"]].itertuples(index=False, name=None)
     )
     for event, payload in zip(slices, whole.frame["payload"], strict=True):
-        args = {key: value for key, value in event.get("args", {}).items() if key != "iteration"}
+        own = ("iteration", "launch", "grid", "target")
+        args = {key: value for key, value in event.get("args", {}).items() if key not in own}
         assert {key: float(value) for key, value in args.items()} == (payload or {})
     marks = [e for e in events if e["ph"] == "i"]
     assert [nanoseconds(e["ts"]) for e in marks] == whole.marks["start_ns"].tolist()
     threads = {(e["pid"], e["tid"]) for e in events if e.get("name") == "thread_name"}
-    assert {(e["pid"], e["tid"]) for e in slices + marks + calls} == threads
+    programs = [e for e in events if e.get("cat") == "program"]
+    assert {(e["pid"], e["tid"]) for e in slices + marks + calls + programs} == threads
 
 
 @pytest.mark.parametrize("raw", [random_run(33), gpu_run(33), gpu_run(34, mixed=True)])
-def test_each_slice_is_on_the_thread_of_its_program(tmp_path: Path, raw: RawRun) -> None:
+def test_each_slice_is_on_the_thread_of_its_place(tmp_path: Path, raw: RawRun) -> None:
     """As Perfetto's importer sees it, to which a tid is one thread, whatever its pid."""
     whole = Run(raw)
     path = whole.save(tmp_path / "run.json")
     with TraceProcessor(path) as processor:
+        assert processor.complaints() == []
         rows = processor.query(
             "select s.ts as ts, s.dur as dur, s.name as name, t.name as thread from slice s"
             " join thread_track tt on s.track_id = tt.id join thread t using (utid)"
@@ -62,17 +65,41 @@ def test_each_slice_is_on_the_thread_of_its_program(tmp_path: Path, raw: RawRun)
         )
     found = Counter((row["ts"], row["dur"], row["name"], row["thread"]) for row in rows)
     wanted = Counter()
+    where = places(whole)
     for row in whole.frame[whole.frame["dur_ns"] > 0].to_dict("records"):
         thread = f"host thread {row['thread']}"
         if row["program"] >= 0:
-            launch = raw.launches[row["launch"]]
-            owner = raw.kernels[launch.kernel]
-            unit = unit_name(owner, row["unit"])
-            thread = f"{program_name(owner, launch, row['program'])} {unit}".rstrip()
+            place = where[row["launch"], row["program"]] + unit_of(whole, row, row["unit"])
+            thread = " ".join(place[2:]) or place[0]
         elif row["device"] >= 0:
             thread = "launches"
         wanted[row["start_ns"], row["dur_ns"], row["name"], thread] += 1
-    assert found == wanted
+    for track, start, duration, name, _, _ in expected_programs(whole):
+        thread = " ".join(track[2:]) or track[0]
+        wanted[start - raw.origin_ns, duration, name, thread] += duration > 0
+    assert found == +wanted
+
+
+def test_no_two_places_share_a_thread_id(tmp_path: Path) -> None:
+    """Nor do slices of two kernels overlap on one without nesting."""
+    events = json.loads(
+        Run(gpu_run(35, mixed=True, crossing=True)).save(tmp_path / "run.json").read_text(),
+        parse_float=Decimal,
+    )["traceEvents"]
+    names = [e for e in events if e["name"] == "thread_name"]
+    tids = [e["tid"] for e in names]
+    assert len(tids) == len(set(tids))
+    threads: dict[int, list[tuple[Decimal, Decimal]]] = {}
+    for e in events:
+        if e["ph"] == "X":
+            threads.setdefault(e["tid"], []).append((e["ts"], -e["dur"]))
+    for slices in threads.values():
+        open_: list[Decimal] = []
+        for start, duration in sorted(slices):
+            while open_ and open_[-1] <= start:
+                open_.pop()
+            assert not open_ or start - duration <= open_[-1]
+            open_.append(start - duration)
 
 
 def test_a_gpu_has_a_process_an_sm_and_its_launches_are_called_by_the_host(tmp_path: Path) -> None:
@@ -82,9 +109,10 @@ def test_a_gpu_has_a_process_an_sm_and_its_launches_are_called_by_the_host(tmp_p
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     threads = {(names[e["pid"]], e["args"]["name"]) for e in events if e["name"] == "thread_name"}
     assert ("GPU 0 (NVIDIA H200)", "launches") in threads
-    assert ("GPU 0 (NVIDIA H200) SM 1", "attend (1, 0, 0) warps 6-7") in threads
-    assert ("GPU 0 (NVIDIA H200) SM 1", "reduce 1 warp 0") in threads
-    calls = [e for e in events if e["ph"] == "X" and "cat" in e]
+    assert ("GPU 0 (NVIDIA H200) SM 1", "slot 0") in threads
+    assert ("GPU 0 (NVIDIA H200) SM 1", "slot 0 warps 6-7") in threads
+    assert ("GPU 0 (NVIDIA H200) SM 1", "slot 0 warp 0") in threads
+    calls = [e for e in events if e["ph"] == "X" and e.get("cat") == "call"]
     assert {names[e["pid"]] for e in calls} == {"host"}
     starts = whole.launches["host_start_ns"].tolist()
     assert [nanoseconds(e["ts"]) for e in calls] == starts

@@ -145,3 +145,50 @@ def test_a_reader_that_leaves_early_sees_no_traceback(saved) -> None:
     assert done.stderr.read() == b""
     done.stderr.close()
     done.wait()
+
+
+def test_launches_lists_each_launch_with_its_variant_and_grid(viewer, saved) -> None:
+    whole = Run.load(saved)
+    status, out, _ = viewer("launches", saved, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert status == 0
+    assert [row["kernel"] for row in rows] == whole.launches["kernel"].tolist()
+    assert [row["grid"] for row in rows] == [str(grid) for grid in whole.launches["grid"]]
+    assert [int(row["dur_ns"]) for row in rows] == whole.launches["dur_ns"].tolist()
+    _, out, _ = viewer("launches", saved, "--kernel", "matmul", "--limit", "1")
+    assert "matmul" in out
+    assert "add" not in out
+
+
+def test_stats_takes_filters_and_shows_a_tree(viewer, saved) -> None:
+    whole = Run.load(saved)
+    status, out, _ = viewer("stats", saved, "-i", "matmul/", "--by", "payload.none,scope")
+    assert status == 0
+    assert "matmul" not in out
+    status, out, _ = viewer("stats", saved, "-i", "^matmul/", "-e", "slice 1", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert {row["kernel"] for row in rows} == {"matmul"}
+    assert not [row for row in rows if "slice 1" in row["scope"]]
+    _, out, _ = viewer("stats", saved, "--tree", "--format", "csv", "--metric", "dur_ns")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    kernels = whole.stats("kernel", "dur_ns").set_index("kernel")["total"].to_dict()
+    found = {row["scope"]: int(float(row["total"])) for row in rows if row["scope"] in kernels}
+    assert found == kernels
+    status, _, err = viewer("stats", saved, "-i", "(")
+    assert status == 2
+    assert "is no regular expression" in err
+
+
+def test_a_table_of_many_rows_has_all_of_them(viewer, saved) -> None:
+    status, out, _ = viewer("stats", saved, "--by", "launch,program,unit,iteration,scope")
+    count = len(Run.load(saved).stats(["launch", "program", "unit", "iteration", "scope"]))
+    assert status == 0
+    assert count > 200
+    assert len(out.splitlines()) == 1 + count
+    assert out.splitlines()[0].split()[:3] == ["launch", "program", "unit"]
+
+
+def test_the_viewer_is_a_module_too(saved) -> None:
+    command = [sys.executable, "-m", "proton.viewer", "summary", str(saved)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "test run" in done.stdout

@@ -23,9 +23,9 @@ from synthetic import (
     ticks,
 )
 
+from proton.trace.decode import Decoded, decode
 from proton.trace.model import Kernel, Launch, Strategy
 from proton.viewer import Run, TraceFormatError
-from proton.viewer.decode import Decoded, decode
 
 # One block: units 1, capacity 2, no payload, 5 records written into 2 slots.
 BLOCK = bytes.fromhex(

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from synthetic import random_run
 
-from proton.viewer import Format, Run, files
-from proton.viewer.files import replacing
+from proton.trace import files
+from proton.trace.files import replacing
+from proton.viewer import Run
 
 SUFFIXES = (".proton", ".pftrace", ".pftrace.gz", ".json", ".csv")
 
@@ -109,12 +110,12 @@ def test_a_block_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
 
 def test_devices_and_folders(tmp_path: Path) -> None:
     whole = Run(random_run(4))
-    assert whole.save("/dev/null", Format.CSV) == Path("/dev/null")
+    assert whole.save("/dev/null", "csv") == Path("/dev/null")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     (tmp_path / "loop.csv").symlink_to("loop.csv")
     for path in (tmp_path, tmp_path / "none" / "a.csv", tmp_path / "loop.csv"):
         with pytest.raises(OSError) as caught:
-            whole.save(path, Format.CSV)
+            whole.save(path, "csv")
         assert caught.value.filename == str(path)
     long = tmp_path / f"{'x' * 251}.csv"  # as long as a name may be
     assert whole.save(long).stat().st_size

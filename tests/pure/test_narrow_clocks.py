@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Record, Written, kernel, nested_records, pack_launch, run, scopes, ticks
 
+from proton.trace.decode import Decoded, decode
 from proton.trace.model import Kernel, Strategy
 from proton.viewer import Run, TraceFormatError
-from proton.viewer.decode import Decoded, decode
 
 WRAP = 1 << 32
 

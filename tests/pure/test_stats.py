@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,12 @@ from synthetic import (
 )
 
 from proton.base.errors import ProtonError
+from proton.trace import nesting
+from proton.trace.model import Scope
 from proton.viewer import Run, stats
+from proton.viewer.tables.stats import Filter
+from proton.viewer.tables.tree import tree
+from tests.trace_processor import TraceProcessor
 
 GROUPINGS = [
     ["scope"],
@@ -202,3 +208,114 @@ def test_an_unknown_metric_is_refused() -> None:
         stats(Run(random_run(1)).frame, ["scope"], "joy")
     with pytest.raises(ProtonError, match=r"got cycle; did you mean cycles\?"):
         stats(Run(random_run(1)).frame, ["scope"], "cycle")
+
+
+SCOPES_SQL = """
+    with scopes as (
+      select id, parent_id, name, dur, extract_arg(arg_set_id, 'debug.{by}') as key from slice
+      where extract_arg(arg_set_id, 'debug.cycles') is not null and category is not 'program'
+    ), own as (
+      select *,
+        dur - coalesce((select sum(i.dur) from scopes i where i.parent_id = s.id), 0) as self,
+        not exists (select 1 from ancestor_slice(s.id) a join scopes o on o.id = a.id
+                    where {same}) as outermost
+      from scopes s
+    )
+    select {column} as key, count() as count, sum(dur * outermost) as total, sum(self) as self,
+      min(dur) as min, max(dur) as max, avg(dur) as mean
+    from own where {column} is not null group by 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("by", "column", "same"),
+    [
+        ("name", "name", "o.name = s.name"),
+        ("launch", "key", "o.key = s.key"),
+        ("program", "key", "o.key = s.key"),
+        ("iteration", "key", "o.key = s.key"),
+        ("payload.value0", "key", "o.key = s.key"),
+    ],
+)
+@pytest.mark.parametrize("where", ["cpu", "gpu"])
+def test_numbers_are_those_of_sql_over_the_trace(
+    tmp_path: Path, where: str, by: str, column: str, same: str
+) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    whole = Run(random_run(seed) if where == "cpu" else gpu_run(seed))
+    with TraceProcessor(whole.save(tmp_path / "run.pftrace")) as processor:
+        name = by.removeprefix("payload.")
+        rows = processor.query(SCOPES_SQL.format(by=name, column=column, same=same))
+    wanted = {row.pop("key"): row for row in rows}
+    table = whole.stats(by, "dur_ns")
+    found = {row.pop(by): row for row in table.to_dict("records") if row[by] != -1}
+    assert found.keys() == wanted.keys()
+    for key, row in wanted.items():
+        for what in ("count", "total", "self", "min", "max"):
+            assert found[key][what] == row[what], (key, what)
+        assert found[key]["mean"] == pytest.approx(row["mean"])
+    assert table["share"].sum() == pytest.approx(100)
+
+
+def test_the_frame_and_the_records_have_the_same_statistics() -> None:
+    whole = Run(gpu_run(51, mixed=True, crossing=True))
+    payload = ["payload.value0"]
+    for by in (["kernel", "scope"], ["launch", "program"], ["warp", "iteration"], payload):
+        for metric in ("corrected_ns", "cycles"):
+            ours, theirs = whole.stats(by, metric), stats(whole.frame, by, metric)
+            keys = list(theirs.columns[: theirs.columns.get_loc("count")])
+            ours, theirs = (t.sort_values(keys, ignore_index=True) for t in (ours, theirs))
+            pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, check_categorical=False)
+
+
+def test_slices_are_filtered_by_path_and_time_and_groups_by_their_part() -> None:
+    whole = Run(random_run(52))
+    rows = whole.frame[whole.frame["kind"] == "scope"]
+    path = rows["kernel"].astype(str) + "/" + rows["scope"].astype(str)
+    middle = int(rows["start_ns"].median())
+    cases = [
+        (Filter(include="^add/.*slice 0$"), path.str.contains("^add/.*slice 0$")),
+        (Filter(exclude="add|slice 1"), ~path.str.contains("add|slice 1")),
+        (Filter(start_ns=middle), rows["start_ns"] >= middle),
+        (Filter(end_ns=middle), rows["start_ns"] < middle),
+        (Filter(include="nothing like it"), path == ""),
+    ]
+    for where, chosen in cases:
+        table = whole.stats("launch", "dur_ns", where=where)
+        counts = rows[chosen].groupby("launch").size().to_dict()
+        assert dict(zip(table["launch"], table["count"], strict=True)) == counts
+    everything = whole.stats("scope", "dur_ns")
+    part = everything["total"] / everything["self"].sum()
+    kept = whole.stats("scope", "dur_ns", where=Filter(threshold=part.median()))
+    assert kept["scope"].tolist() == everything["scope"][part >= part.median()].tolist()
+    with pytest.raises(ProtonError, match="is no regular expression"):
+        whole.stats(where=Filter(include="("))
+
+
+def test_a_tree_has_each_scope_below_the_one_around_it() -> None:
+    names = ("outer", "outer/a", "outer/a/deep", "alone/b")
+    table = tuple(Scope(name=path.rsplit("/", 1)[-1], path=path) for path in names)
+    records = [
+        Record(ticks(0), ticks(10), 2),
+        Record(ticks(0), ticks(30), 1),
+        Record(ticks(0), ticks(90), 0),
+        Record(ticks(100), ticks(105), 3),
+    ]
+    owner = kernel(table=table)
+    whole = Run(run([owner], [pack_launch(owner, (1, 1, 1), 8, [Written([records])])]))
+    found = tree(whole.stats(metric="dur_ns"), whole.stats("kernel", "dur_ns"))
+    assert found["scope"].tolist() == ["add", "  outer", "    a", "      deep", "  alone", "    b"]
+    assert found["total"].fillna(-1).tolist() == [95, 90, 30, 10, -1, 5]
+
+
+def test_nesting_is_the_same_a_few_tracks_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Run(random_run(53, crossing=True))
+    at_once = whole.stats(["kernel", "scope"])
+    assert whole.records.nesting.crossed.any()
+    monkeypatch.setattr(nesting, "AT_ONCE", 7)
+    again = Run(whole.raw)
+    for name in ("begin_at", "end_at", "crossed", "inside"):
+        column = getattr(again.records.nesting, name)
+        assert np.array_equal(column, getattr(whole.records.nesting, name))
+    pd.testing.assert_frame_equal(again.stats(["kernel", "scope"]), at_once)

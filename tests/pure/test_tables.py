@@ -20,11 +20,11 @@ from synthetic import (
     ticks,
 )
 
+from proton.trace.clock import fit
 from proton.trace.model import Clock
+from proton.trace.nesting import lanes, nest
 from proton.viewer import Run, TraceFormatError
-from proton.viewer.clock import fit
-from proton.viewer.nesting import lanes, nest
-from proton.viewer.tables import FRAME_COLUMNS
+from proton.viewer.tables.rows import FRAME_COLUMNS
 
 
 def test_the_line_goes_through_exact_pairs_at_any_size_of_tick() -> None:
@@ -79,7 +79,7 @@ def test_a_clock_that_is_none_is_refused(
 
 
 def inside(intervals: list[tuple[int, int, int]], i: int, j: int) -> bool:
-    """Whether interval j lies in i, by the rules that proton.viewer.nesting states."""
+    """Whether interval j lies in i, by the rules that proton.trace.nesting states."""
     (track, a, b), (other, c, d) = intervals[i], intervals[j]
     if track != other or i == j:
         return False

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from synthetic import Record, Written, kernel, pack_launch, random_run, run, scopes, ticks
 
+from proton.base.text import printable
 from proton.trace.model import HostSlice, RawRun, Scope
-from proton.viewer import Format, Run, TraceFormatError, cli
-from proton.viewer.stats import COLUMNS
-from proton.viewer.text import as_cells, cell, printable
+from proton.viewer import Run, TraceFormatError, cli
+from proton.viewer.tables.cells import as_cells, cell
+from proton.viewer.tables.stats import COLUMNS
 
 VIEWER = [sys.executable, "-m", "proton.viewer.cli"]
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\b\0\r\n\t\u202egnp.exe\u2066\u200b\u2028[red]"
@@ -315,7 +316,7 @@ def test_misspelled_options_name_the_right_one(tmp_path: Path) -> None:
 def test_files_for_other_tools_say_what_is_lost(tmp_path: Path) -> None:
     whole = Run(random_run(21))
     trace = json.loads(whole.save(tmp_path / "run.json").read_text())
-    tables = json.loads(whole.save(tmp_path / "tables.json", Format.JSON).read_text())
+    tables = json.loads(whole.save(tmp_path / "tables.json", "json").read_text())
     assert trace["otherData"]["warnings"] == tables["warnings"] == whole.loss_warnings() != []
 
 

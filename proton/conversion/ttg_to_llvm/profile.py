@@ -22,6 +22,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
 from proton.dialect.mlir import ir
+from proton.dialect.traits import Loop, has
 from proton.dialect.walk import functions, ops_named
 from proton.trace import wire
 
@@ -318,7 +319,7 @@ def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
                 op.attributes[STORES] = ir.UnitAttr.get()
             pending = False
         elif op.name.startswith("scf.") and len(op.regions):
-            is_loop = op.name in ("scf.for", "scf.while")
+            is_loop = has(op, Loop)
             before = pending or (is_loop and bool(ops_named(op, *recording)))
             ends = [_mark_stores(ctx, b, before) for region in op.regions for b in region.blocks]
             pending = any(ends) or (pending and (is_loop or len(ends) < 2))

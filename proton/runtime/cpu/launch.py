@@ -164,7 +164,7 @@ def _launch(
     given = [*[values[position] for position in variant.runtime], *grid]
     programs, function = grid[0] * grid[1] * grid[2], variant.function
     extras = variant.kernel.metadata["extras"]
-    if not extras:
+    if not extras and session is None:
         run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
     else:
         _launch_with_extras(variant, given, grid, session, bounds)
@@ -177,7 +177,7 @@ def _launch_with_extras(
     session: Any,
     bounds: BoundsTable | None,
 ) -> None:
-    """A launch of code with assertions, checks or records in it."""
+    """A launch within a session, or of code with assertions or checks in it."""
     metadata, function = variant.kernel.metadata, variant.function
     extras = metadata["extras"]
     status = ctypes.c_int64(0)
@@ -185,7 +185,7 @@ def _launch_with_extras(
     if bounds is not None:
         fixed["bounds"] = bounds.address
     recording = None
-    if metadata["profile"] is not None:
+    if session is not None:
         recording = session.begin_launch(variant.kernel, grid)
         fixed |= {"profile": recording.address, "flush": recording.flush_address}
 

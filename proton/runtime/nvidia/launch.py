@@ -13,6 +13,7 @@ a changed global) goes the long way, which finds the error or generates anew.
 """
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -201,8 +202,11 @@ def _launch_profiled(
         cuda.enter_primary_context(device)
         _thread.has_context = True
     kernel, recording = twin.variant.kernel, None
-    if kernel.metadata["profile"] is not None:
+    has_scopes, start = kernel.metadata["profile"] is not None, 0
+    if has_scopes:
         recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
+    else:
+        start = time.perf_counter_ns()
     timing = None
     if session.compare_run_time:
         timing = session.begin_timing(kernel, recording, device, stream)
@@ -221,6 +225,8 @@ def _launch_profiled(
             session.end_timing(timing, stream, launched is True)
         if recording is not None:
             session.end_gpu_launch(recording, launched)
+    if not has_scopes:
+        session.plain_gpu_launch(plain.kernel, sizes, device, start, twin.perturbation)
     return plain.kernel if recording is None else kernel
 
 

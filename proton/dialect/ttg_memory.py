@@ -1,0 +1,191 @@
+"""Ops of the `ttg` dialect on shared memory: tensors that lie there, copies that go on by
+themselves, and groups of warps that run at once.
+
+What an op does to the memory that its operands name stands with it (`SharedEffects`), operand by
+operand. A copy that goes on gives a token: what it writes is there when `ttg.async_wait` has waited
+for that. `ttg-to-llvm` lowers what `convert-triton-to-tritongpu` makes today: `ttg.local_alloc` and
+`ttg.dot`. The others are what pipelines are made of; the analyses know them.
+"""
+
+from typing import Any
+
+from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
+from proton.dialect.mlir import ext, ir
+from proton.dialect.traits import (
+    AllocatesShared,
+    AnyLayout,
+    Asynchronous,
+    Concurrent,
+    LayoutAnchor,
+    MakesData,
+    MovesData,
+    PassesMemory,
+    Pure,
+    SharedEffects,
+    Writes,
+)
+from proton.dialect.ttg import (
+    TTG,
+    MemDescType,
+    MutableMemDescType,
+    is_mem_desc,
+    is_tensor,
+    mem_desc_parts,
+)
+
+Operand, Result, Region = ext.Operand, ext.Result, ext.Region
+
+
+class AsyncTokenType(TTG.Type, name="async_token"):
+    """`!ttg.async_token`: copies that may be under way."""
+
+
+def _verify_tensor(op: Any, desc: Any, tensor: Any, what: str) -> bool:
+    """The tensor is what the memory holds."""
+    if not is_mem_desc(desc.type):
+        return reject(op, f"memory must be a !ttg.memdesc, got {desc.type}")
+    shape, element, _ = mem_desc_parts(desc.type)
+    return check_block(op, what, tensor, shape, element)
+
+
+def _verify_mutable(op: Any, desc: Any) -> bool:
+    return isinstance(desc.type, MutableMemDescType) or reject(
+        op, f"what is written must be a !ttg.mutable_memdesc, got {desc.type}"
+    )
+
+
+class LocalAllocOp(
+    TTG.Operation,
+    name="local_alloc",
+    traits=[Pure, MovesData, AnyLayout, AllocatesShared],
+):
+    """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "LocalAllocOp") -> bool:
+        if not isinstance(op.result.type, MemDescType):
+            return reject(op, f"result must be a !ttg.memdesc, got {op.result.type}")
+        shape, element, _ = mem_desc_parts(op.result.type)
+        return check_block(op, "operand", op.src, shape, element)
+
+
+class DotOp(
+    TTG.Operation,
+    name="dot",
+    traits=[Pure, LayoutAnchor, MakesData, SharedEffects(reads=(0, 1))],
+):
+    """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    acc: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "DotOp") -> bool:
+        for side in (op.a, op.b):
+            if not isinstance(side.type, MemDescType):
+                return reject(op, f"operands lie in shared memory, got {side.type}")
+        shapes = [mem_desc_parts(side.type)[0] for side in (op.a, op.b)]
+        if any(len(shape) != 2 for shape in shapes):
+            return reject(op, f"operands must be matrices, got {shapes}")
+        (m, k), (k2, n) = shapes
+        if k != k2 or shape_of(op.acc) != (m, n):
+            return reject(op, f"shapes must fit, got {(m, k)}, {(k2, n)}, {shape_of(op.acc)}")
+        return op.acc.type == op.result.type or reject(op, "the result has acc's type")
+
+
+class LocalReserveOp(TTG.Operation, name="local_reserve", traits=[Writes, AllocatesShared]):
+    """`ttg.local_reserve`: shared memory with nothing in it yet."""
+
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "LocalReserveOp") -> bool:
+        return _verify_mutable(op, op.result)
+
+
+class LocalLoadOp(
+    TTG.Operation, name="local_load", traits=[LayoutAnchor, MakesData, SharedEffects(reads=(0,))]
+):
+    """`ttg.local_load %desc`: the tensor that lies there."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "LocalLoadOp") -> bool:
+        return _verify_tensor(op, op.src, op.result, "result")
+
+
+class LocalStoreOp(TTG.Operation, name="local_store", traits=[Writes, SharedEffects(writes=(1,))]):
+    """`ttg.local_store %tensor, %desc`."""
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @staticmethod
+    def verify_invariants(op: "LocalStoreOp") -> bool:
+        return _verify_mutable(op, op.dst) and _verify_tensor(op, op.dst, op.src, "operand")
+
+
+class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMemory]):
+    """`ttg.memdesc_index %desc, %i`: the part at index %i of the first dimension."""
+
+    src: Operand[Any]
+    index: Operand[ir.IntegerType[32]]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "MemDescIndexOp") -> bool:
+        if not (_verify_mutable(op, op.src) and _verify_mutable(op, op.result)):
+            return False
+        (whole, element, _), (part, other, _) = map(
+            mem_desc_parts, (op.src.type, op.result.type)
+        )
+        return (whole[1:] == part and element == other) or reject(
+            op, f"the result must be one of the {whole[0]} parts, got {op.result.type}"
+        )
+
+
+class AsyncCopyOp(
+    TTG.Operation,
+    name="async_copy_global_to_local",
+    traits=[Writes, Asynchronous, SharedEffects(writes=(1,), lands_later=True)],
+):
+    """`ttg.async_copy_global_to_local %pointers, %desc`: begins a copy; gives its token."""
+
+    src: Operand[Any]
+    dst: Operand[Any]
+    token: Result[AsyncTokenType]
+
+    @staticmethod
+    def verify_invariants(op: "AsyncCopyOp") -> bool:
+        if not (is_tensor(op.src.type) and _verify_mutable(op, op.dst)):
+            return reject(op, f"the source must be a tensor of pointers, got {op.src.type}")
+        shape, element, _ = mem_desc_parts(op.dst.type)
+        pointee = getattr(element_of(op.src), "target", None)
+        return (shape_of(op.src) == shape and pointee == element) or reject(
+            op, f"{op.src.type} does not point to what {op.dst.type} holds"
+        )
+
+
+class AsyncWaitOp(TTG.Operation, name="async_wait", traits=[Writes, SharedEffects(waits=True)]):
+    """`ttg.async_wait %token`: what the token's copies write is there, for who waits."""
+
+    token: Operand[AsyncTokenType]
+
+
+class WarpSpecializeOp(TTG.Operation, name="warp_specialize", traits=[Writes, Concurrent]):
+    """`ttg.warp_specialize ({...}, {...})`: two groups of warps run a region each, at once; all
+    warps meet before and behind. A barrier in a region is of its warps."""
+
+    first: Region
+    second: Region
+
+
+class WarpReturnOp(TTG.Operation, name="warp_return", traits=[Pure, ir.IsTerminatorTrait]):
+    """`ttg.warp_return`: ends a region of `ttg.warp_specialize`."""

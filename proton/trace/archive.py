@@ -1,0 +1,244 @@
+"""The `.proton` file: a RawRun as a zip of plain npy columns and one run.json.
+
+docs/proton-file.md is its specification. Reading trusts nothing: sizes are checked before
+anything is allocated, and nothing in the file is ever executed.
+"""
+
+import io
+import json
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from proton.base.errors import ProtonError
+from proton.trace.archive_json import run_from_json, run_to_json
+from proton.trace.check import require
+from proton.trace.errors import TraceFormatError
+from proton.trace.model import Chunk, Clock, Launch, RawRun
+
+SCHEMA = 4
+# 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes
+READABLE = (2, 3, SCHEMA)
+RUN = "run.json"
+LAUNCH_FIELDS = (
+    "kernel",
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "capacity",
+    "host_start",
+    "host_end",
+    "thread",
+    "path",  # index into run.json's paths
+    "bytes",  # of its part of buffers.npy
+    "chunks",  # of its part of chunks.npy
+    "device",
+)
+CHUNK_FIELDS = ("program", "unit", "first", "bytes")  # bytes of its part of chunk_data.npy
+COLUMNS = {
+    "clock_ticks.npy": "<u8",
+    "clock_host_ns.npy": "<i8",
+    "launches.npy": "<i8",  # rows of LAUNCH_FIELDS, end to end
+    "chunks.npy": "<i8",  # rows of CHUNK_FIELDS, end to end
+    "buffers.npy": "|u1",
+    "chunk_data.npy": "|u1",
+}
+# A reader refuses more than this much content per byte of file, beyond the floor; a writer
+# stores what would compress better. Deflate alone reaches 1032.
+MAX_RATIO = 256
+RATIO_FLOOR = 64 << 20
+COMPRESSION_LEVEL = 1  # level 6 saves an eighth of a profile buffer in 4 times the time
+
+_NPY_MAGIC = b"\x93NUMPY\x01\x00"
+_NPY_HEADER = re.compile(
+    rb"\{'descr': '([<|][ui][18])', 'fortran_order': False, 'shape': \((\d{1,18}),\), \} *\n"
+)
+# What zipfile and zlib raise for bytes that are no zip, or one cut short or altered.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+
+
+def write(raw: RawRun, file: BinaryIO, where: str) -> None:
+    """Writes the run to a binary file; `where` is its name in errors."""
+    chunks = [chunk for launch in raw.launches for chunk in launch.chunks]
+    paths = sorted({launch.path for launch in raw.launches})
+    columns = {
+        "clock_ticks.npy": raw.clock.ticks,
+        "clock_host_ns.npy": raw.clock.host_ns,
+        "launches.npy": _rows([_launch_row(launch, paths) for launch in raw.launches]),
+        "chunks.npy": _rows([(c.program, c.unit, c.first, c.data.size) for c in chunks]),
+        "buffers.npy": _concatenate([launch.buffer for launch in raw.launches]),
+        "chunk_data.npy": _concatenate([chunk.data for chunk in chunks]),
+    }
+    document = _document(raw, paths, where)
+    with zipfile.ZipFile(file, "w") as archive:
+        _write(archive, RUN, document)
+        for name, dtype in COLUMNS.items():
+            data = io.BytesIO()
+            array = np.ascontiguousarray(columns[name], dtype)
+            np.lib.format.write_array(data, array, version=(1, 0), allow_pickle=False)
+            _write(archive, name, data.getbuffer())
+
+
+def _document(raw: RawRun, paths: Sequence[str], where: str) -> bytes:
+    """The run.json; raises ProtonError for a run that `load` would refuse."""
+    try:
+        document = json.dumps(run_to_json(raw, SCHEMA, paths), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ProtonError(f"{where}: options and machine must be JSON values: {error}") from error
+    run_from_json(json.loads(document), READABLE, f"{where}: the run cannot be saved")
+    return document
+
+
+def load(path: Path) -> RawRun:
+    """Reads a run back; raises TraceFormatError for a file that breaks the format."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise TraceFormatError(f"{path}: cannot be read: it is no regular file")
+        with zipfile.ZipFile(path) as archive:
+            _check_members(archive, path)
+            members = {name: archive.read(name) for name in (RUN, *COLUMNS)}
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise TraceFormatError(f"{path}: cannot be read: {error.strerror}") from error
+    except _ZIP_ERRORS as error:
+        raise TraceFormatError(f"{path}: not a whole .proton archive: {error}") from error
+    try:
+        document = json.loads(members[RUN])
+    except (ValueError, RecursionError) as error:
+        raise TraceFormatError(f"{path}, {RUN}: not JSON: {error}") from error
+    columns = {
+        name: _column(members[name], dtype, f"{path}, {name}") for name, dtype in COLUMNS.items()
+    }
+    run, paths, costs = run_from_json(document, READABLE, f"{path}, {RUN}")
+    run.clock = Clock(
+        ticks=columns["clock_ticks.npy"], host_ns=columns["clock_host_ns.npy"], **costs
+    )
+    run.launches = _launches(columns, paths, str(path))
+    return run
+
+
+def _write(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> None:
+    """Adds a member: deflated, or stored where deflating passes what a reader accepts."""
+    info = zipfile.ZipInfo(name)  # its fixed date keeps equal runs equal, byte by byte
+    packed = zlib.compress(data, COMPRESSION_LEVEL, wbits=-zlib.MAX_WBITS)
+    dense = len(data) <= MAX_RATIO * len(packed)
+    info.compress_type = zipfile.ZIP_DEFLATED if dense else zipfile.ZIP_STORED
+    archive.writestr(info, bytes(data), compresslevel=COMPRESSION_LEVEL)
+
+
+def _launch_row(launch: Launch, paths: Sequence[str]) -> tuple[int, ...]:
+    return (
+        launch.kernel,
+        *launch.grid,
+        launch.capacity,
+        launch.host_start,
+        launch.host_end,
+        launch.thread,
+        paths.index(launch.path),
+        launch.buffer.size,
+        len(launch.chunks),
+        launch.device,
+    )
+
+
+def _rows(rows: Sequence[tuple[int, ...]]) -> np.ndarray:
+    return np.array(rows, np.int64).ravel()
+
+
+def _concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([*parts, np.zeros(0, np.uint8)])
+
+
+def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
+    """Exactly the members there must be, and no more content than such a file can hold."""
+    infos = archive.infolist()
+    names = sorted(info.filename for info in infos)
+    wanted = sorted([RUN, *COLUMNS])
+    require(names == wanted, str(path), f"members must be {wanted}", names[: len(wanted) + 1])
+    for info in infos:
+        method = info.compress_type
+        plain = method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        where = f"{path}, {info.filename}"
+        require(plain, where, "must be stored or deflated", f"method {method}")
+    declared = sum(info.file_size for info in infos)
+    limit = RATIO_FLOOR + MAX_RATIO * path.stat().st_size
+    require(declared <= limit, str(path), f"content must be at most {limit} bytes", declared)
+
+
+def _column(data: bytes, dtype: str, where: str) -> np.ndarray:
+    """The array of a member: npy 1.0, one dimension, of the dtype that the format says."""
+    start = len(_NPY_MAGIC) + 2
+    require(data.startswith(_NPY_MAGIC), where, "must be npy version 1.0", data[:8])
+    end = start + int.from_bytes(data[start - 2 : start], "little")
+    header = _NPY_HEADER.fullmatch(data, start, end)
+    if header is None:
+        rule = f"header must say one dimension of {dtype}"
+        raise TraceFormatError(f"{where}: {rule}, got {data[start:end][:100]!r}")
+    kind, length = header[1].decode(), int(header[2])
+    require(kind == dtype, where, f"dtype must be {dtype}", kind)
+    size = length * np.dtype(dtype).itemsize
+    left = len(data) - end
+    require(left == size, where, f"must hold {length} items, {size} bytes", f"{left} bytes")
+    return np.frombuffer(data, dtype, offset=end)
+
+
+def _table(column: np.ndarray, fields: Sequence[str], where: str) -> list[dict[str, int]]:
+    """Rows of named integers."""
+    rule = f"must be rows of {len(fields)}"
+    require(column.size % len(fields) == 0, where, rule, f"{column.size} integers")
+    rows = column.reshape(-1, len(fields)).tolist()
+    return [dict(zip(fields, row, strict=True)) for row in rows]
+
+
+def _launches(columns: dict[str, np.ndarray], paths: Sequence[str], where: str) -> list[Launch]:
+    launch_rows = _table(columns["launches.npy"], LAUNCH_FIELDS, f"{where}, launches.npy")
+    chunk_rows = _table(columns["chunks.npy"], CHUNK_FIELDS, f"{where}, chunks.npy")
+    buffers = _cut(columns["buffers.npy"], [r["bytes"] for r in launch_rows], where)
+    data = _cut(columns["chunk_data.npy"], [r["bytes"] for r in chunk_rows], where)
+    chunks = [
+        Chunk(program=row["program"], unit=row["unit"], first=row["first"], data=part)
+        for row, part in zip(chunk_rows, data, strict=True)
+    ]
+    shares = _cut(np.arange(len(chunks)), [r["chunks"] for r in launch_rows], where)
+    launches = []
+    for number, row in enumerate(launch_rows):
+        here = f"{where}, launch {number}"
+        require(0 <= row["path"] < len(paths), here, f"path must be < {len(paths)}", row["path"])
+        launches.append(
+            Launch(
+                kernel=row["kernel"],
+                grid=(row["grid_x"], row["grid_y"], row["grid_z"]),
+                capacity=row["capacity"],
+                host_start=row["host_start"],
+                host_end=row["host_end"],
+                buffer=buffers[number],
+                chunks=[chunks[i] for i in shares[number]],
+                path=paths[row["path"]],
+                thread=row["thread"],
+                device=row["device"],
+            )
+        )
+    return launches
+
+
+def _cut(column: np.ndarray, sizes: Sequence[int], where: str) -> list[np.ndarray]:
+    """The column in consecutive parts of these sizes, which must use all of it."""
+    good = all(0 <= size <= column.size for size in sizes)
+    require(good, where, f"a part must be of 0 to {column.size} items", sizes[:8])
+    require(sum(sizes) == column.size, where, f"parts must sum to {column.size}", sum(sizes))
+    ends = np.cumsum(np.array(sizes, np.int64))
+    return [column[end - size : end] for end, size in zip(ends.tolist(), sizes, strict=True)]

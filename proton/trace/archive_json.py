@@ -1,0 +1,205 @@
+"""The run.json of a `.proton` file: everything of a RawRun that is not a column."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from proton.trace.check import require
+from proton.trace.model import (
+    Clock,
+    GPUClock,
+    HostSlice,
+    Kernel,
+    PayloadField,
+    RawRun,
+    Scope,
+    Strategy,
+)
+from proton.trace.schema import Fields, Json, integer, scalar, scalar_to_json, text, texts
+
+HOST_KINDS = ("host", "compile")
+CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
+
+
+def run_to_json(raw: RawRun, schema: int, paths: Sequence[str]) -> dict[str, Json]:
+    """The document; `paths` are the host-scope paths that launches refer to by index."""
+    return {
+        "schema": schema,
+        "name": raw.name,
+        "origin_ns": raw.origin_ns,
+        "origin_unix_ns": raw.origin_unix_ns,
+        "clock": {name: float(getattr(raw.clock, name)) for name in CLOCK_COSTS},
+        "gpus": [_gpu_to_json(gpu) for gpu in raw.gpus],
+        "dropped_launches": raw.dropped_launches,
+        "machine": raw.machine,
+        "paths": list(paths),
+        "kernels": [_kernel_to_json(kernel) for kernel in raw.kernels],
+        "host": [_host_to_json(slice_) for slice_ in raw.host],
+    }
+
+
+def run_from_json(
+    document: Json, schemas: Sequence[int], where: str
+) -> tuple[RawRun, tuple[str, ...], dict[str, float]]:
+    """The run without its clock pairs and launches, the paths, and the clock's costs."""
+    fields = Fields(document, where)
+    version = fields.integer("schema")
+    known = " or ".join(map(str, schemas))
+    require(version in schemas, where, f"schema must be {known}", version)
+    clock = Fields(fields.take("clock"), f"{where}, clock")
+    costs = {name: clock.number(name) for name in CLOCK_COSTS}
+    clock.done()
+    paths = texts(fields.items("paths"), f"{where}, paths")
+    run = RawRun(
+        name=fields.text("name"),
+        origin_ns=fields.integer("origin_ns"),
+        origin_unix_ns=fields.integer("origin_unix_ns"),
+        clock=Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64)),
+        gpus=[
+            _gpu_from_json(value, f"{where}, gpu {number}")
+            for number, value in enumerate(fields.items("gpus"))
+        ],
+        dropped_launches=fields.integer("dropped_launches"),
+        machine=fields.object("machine"),
+        kernels=[
+            _kernel_from_json(value, f"{where}, kernel {number}")
+            for number, value in enumerate(fields.items("kernels"))
+        ],
+        host=[
+            _host_from_json(value, f"{where}, host scope {number}")
+            for number, value in enumerate(fields.items("host"))
+        ],
+    )
+    fields.done()
+    return run, paths, costs
+
+
+def _gpu_to_json(gpu: GPUClock) -> dict[str, Json]:
+    return {
+        "device": gpu.device,
+        "name": gpu.name,
+        "timer_ns": gpu.timer_ns.tolist(),
+        "host_ns": gpu.host_ns.tolist(),
+        "error_ns": float(gpu.error_ns),
+        "slice_cost_cycles": float(gpu.slice_cost_cycles),
+        "edge_cost_cycles": float(gpu.edge_cost_cycles),
+    }
+
+
+def _gpu_from_json(value: Json, where: str) -> GPUClock:
+    fields = Fields(value, where)
+
+    def times(name: str) -> np.ndarray:
+        return np.array([integer(t, f"{where}, {name}") for t in fields.items(name)], np.int64)
+
+    gpu = GPUClock(
+        device=fields.integer("device"),
+        name=fields.text("name"),
+        timer_ns=times("timer_ns"),
+        host_ns=times("host_ns"),
+        error_ns=fields.number("error_ns"),
+        slice_cost_cycles=fields.number("slice_cost_cycles"),
+        edge_cost_cycles=fields.number("edge_cost_cycles"),
+    )
+    fields.done()
+    return gpu
+
+
+def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
+    return {
+        "name": kernel.name,
+        "key": kernel.key,
+        "target": kernel.target,
+        "strategy": kernel.strategy_name,
+        "scopes": [_scope_to_json(scope) for scope in kernel.scopes],
+        "emptied": list(kernel.emptied),
+        "units": kernel.units,
+        "payload_slots": kernel.payload_slots,
+        "unit_warps": kernel.unit_warps,
+        "clock_bits": kernel.clock_bits,
+        "options": kernel.options,
+    }
+
+
+def _kernel_from_json(value: Json, where: str) -> Kernel:
+    fields = Fields(value, where)
+    strategy = fields.text("strategy")
+    known = ["none", *(entry.value for entry in Strategy)]
+    require(strategy in known, where, f"strategy must be one of {known}", strategy)
+    kernel = Kernel(
+        name=fields.text("name"),
+        key=fields.text("key"),
+        target=fields.text("target"),
+        strategy=None if strategy == "none" else Strategy(strategy),
+        scopes=tuple(
+            _scope_from_json(scope, f"{where}, scope {number}")
+            for number, scope in enumerate(fields.items("scopes"))
+        ),
+        emptied=texts(fields.items("emptied"), f"{where}, emptied"),
+        units=fields.integer("units"),
+        payload_slots=fields.integer("payload_slots"),
+        unit_warps=fields.integer("unit_warps"),
+        clock_bits=fields.integer("clock_bits"),
+        options=fields.object("options"),
+    )
+    fields.done()
+    return kernel
+
+
+def _scope_to_json(scope: Scope) -> dict[str, Json]:
+    return {
+        "name": scope.name,
+        "path": scope.path,
+        "kind": scope.kind,
+        "fused": scope.fused,
+        "payload": [[field.name, field.kind] for field in scope.payload],
+        "file": scope.file,
+        "line": scope.line,
+    }
+
+
+def _scope_from_json(value: Json, where: str) -> Scope:
+    fields = Fields(value, where)
+    payload = []
+    for pair in fields.items("payload"):
+        good = isinstance(pair, list) and len(pair) == 2
+        require(good, where, "a payload field must be [name, kind]", pair)
+        payload.append(PayloadField(name=text(pair[0], where), kind=text(pair[1], where)))
+    scope = Scope(
+        name=fields.text("name"),
+        path=fields.text("path"),
+        kind=fields.text("kind"),
+        fused=fields.boolean("fused"),
+        payload=tuple(payload),
+        file=fields.text("file"),
+        line=fields.integer("line"),
+    )
+    fields.done()
+    return scope
+
+
+def _host_to_json(slice_: HostSlice) -> Json:
+    payload = {name: scalar_to_json(value) for name, value in slice_.payload.items()}
+    times = slice_.start, slice_.end
+    return [slice_.name, slice_.path, slice_.thread, *times, payload, slice_.kind]
+
+
+def _host_from_json(value: Json, where: str) -> HostSlice:
+    good = isinstance(value, list) and len(value) in (6, 7)
+    rule = "must be [name, path, thread, start, end, payload, kind]"
+    require(good, where, rule, type(value).__name__)
+    name, path, thread, start, end, payload, kind = [*value, HOST_KINDS[0]][:7]
+    require(kind in HOST_KINDS, where, f"kind must be one of {HOST_KINDS}", kind)
+    values = Fields(payload, f"{where}, payload").values
+    return HostSlice(
+        name=text(name, where),
+        path=text(path, where),
+        thread=integer(thread, where),
+        start=integer(start, where),
+        end=integer(end, where),
+        kind=kind,
+        payload={
+            text(key, f"{where}, payload"): scalar(entry, f"{where}, payload, {key!r}")
+            for key, entry in values.items()
+        },
+    )

@@ -1,0 +1,336 @@
+"""Turns the profile buffer of a launch into columns, for all programs and units at once.
+
+Records lie in *runs*: stretches of a ring, or of a flushed chunk, that are already in order. A
+segment that did not wrap is one run, a wrapped one is two (oldest slot to the end, then the
+beginning). Decoding is finding the runs, numbering the words they start at, and gathering.
+
+Clocks of 32 bits are the low halves of ticks whose high halves follow from the header and from
+the order of records (`_ticks`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton.trace.check import (
+    check_chunks,
+    check_headers,
+    check_launch,
+    check_records,
+    kind_fits,
+    scope_kinds,
+)
+from proton.trace.errors import TraceFormatError
+from proton.trace.model import Kernel, Launch, Strategy
+from proton.trace.wire import (
+    HEADER,
+    KIND_SHIFT,
+    MAX_SCOPE_ID,
+    State,
+    block_bytes,
+    record_bytes,
+    segments_offset,
+    table_offset,
+)
+
+WORD = 8
+EARLY = 1 << 16  # cycles by which the warps of a program begin apart, at most
+MAX_WRITTEN = 1 << 62  # a count beyond this cannot be summed in 64 bits, nor happen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoded:
+    """One launch in columns.
+
+    `state`, `hardware`, `thread`, the clocks and the timers have a row a program; `written` and
+    `kept` a row a track, where track = program * units + unit; the others a row a record, grouped
+    by track, oldest first.
+    """
+
+    state: np.ndarray
+    hardware: np.ndarray
+    thread: np.ndarray
+    clock_start: np.ndarray
+    clock_end: np.ndarray
+    timer_start: np.ndarray
+    timer_end: np.ndarray
+    written: np.ndarray
+    kept: np.ndarray
+    track: np.ndarray
+    scope: np.ndarray
+    kind: np.ndarray  # a wire Kind
+    iteration: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    payload: np.ndarray  # records x payload_slots, raw 8-byte values
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Runs:
+    """Stretches of records in order: the track of each, its first word, and its length."""
+
+    track: np.ndarray
+    word: np.ndarray
+    count: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Columns:
+    """The fixed part of gathered records; start and end are u32 where clocks have 32 bits."""
+
+    start: np.ndarray
+    end: np.ndarray
+    tag: np.ndarray
+    iteration: np.ndarray
+
+
+def decode(kernel: Kernel, launch: Launch, where: str = "launch") -> Decoded:
+    """The records of one launch; raises TraceFormatError for bytes that break the format.
+
+    The kernel must have passed `check_kernel`.
+    """
+    check_launch(kernel, launch, where)
+    buffer = _aligned(launch.buffer)
+    block = _block(kernel, launch)
+    programs = launch.buffer.size // block
+    header = np.ndarray((programs,), HEADER, buffer, strides=(block,))
+    check_headers(kernel, launch, header, where)
+    written = _written(kernel, buffer, programs, block, where)
+    finished = np.repeat(header["state"] == State.FINISHED, kernel.units)
+
+    words, chunk_runs = _with_chunks(kernel, launch, buffer, written, finished, where)
+    runs = _ring_runs(kernel, launch, np.where(finished, written, 0), chunk_runs)
+    track, index = _flatten(_merge(runs, chunk_runs), _record_words(kernel))
+    partial = header["state"] == State.STARTED
+    if partial.any() and launch.capacity:
+        rest = _salvage(kernel, launch, words, header, (track, index))
+        track, index = _by_track(np.append(track, rest[0]), np.append(index, rest[1]))
+
+    columns = _gather(kernel, words, index)
+    start, end = _ticks(columns, track, kernel.units, header)
+    kind = check_records(kernel, start, end, columns.tag, track, where)
+    kept = np.bincount(track, minlength=written.size)
+    slots = np.arange(kernel.payload_slots) + record_bytes(0, kernel.clock_bits) // WORD
+    return Decoded(
+        state=header["state"].astype(np.int8),
+        hardware=header["hardware"].astype(np.int64),
+        thread=header["thread"].astype(np.int64),
+        clock_start=header["clock_start"].astype(np.uint64),
+        clock_end=header["clock_end"].astype(np.uint64),
+        timer_start=header["timer_start"].astype(np.uint64),
+        timer_end=header["timer_end"].astype(np.uint64),
+        written=np.maximum(written, kept),  # a killed program may not have left its count
+        kept=kept,
+        track=track,
+        scope=(columns.tag & np.uint32(MAX_SCOPE_ID)).astype(np.int32),
+        kind=kind,
+        iteration=columns.iteration,
+        start=start,
+        end=end,
+        payload=words[index[:, None] + slots],
+    )
+
+
+def _aligned(buffer: np.ndarray) -> np.ndarray:
+    """The buffer itself, or a copy of it where its 8-byte words would straddle alignment."""
+    if buffer.flags.c_contiguous and buffer.ctypes.data % WORD == 0:
+        return buffer
+    return np.frombuffer(buffer.tobytes(), np.uint8)
+
+
+def _block(kernel: Kernel, launch: Launch) -> int:
+    return block_bytes(kernel.units, launch.capacity, kernel.payload_slots, kernel.clock_bits)
+
+
+def _record_words(kernel: Kernel) -> int:
+    return record_bytes(kernel.payload_slots, kernel.clock_bits) // WORD
+
+
+def _written(
+    kernel: Kernel, buffer: np.ndarray, programs: int, block: int, where: str
+) -> np.ndarray:
+    """Records written by each track, as int64."""
+    offset = min(table_offset(), buffer.size)  # an empty buffer has no table to point at
+    table = np.ndarray((programs, kernel.units), "<u8", buffer, offset, (block, WORD))
+    if table.size and table.max() > MAX_WRITTEN:
+        track = int(table.argmax())
+        raise TraceFormatError(
+            f"{where}, program {track // kernel.units}, unit {track % kernel.units}: "
+            f"records written must be at most {MAX_WRITTEN}, got {table.max()}"
+        )
+    return table.astype(np.int64).ravel()
+
+
+def _segment_words(kernel: Kernel, launch: Launch, track: np.ndarray) -> np.ndarray:
+    """The word at which the segment of each track begins."""
+    segment = launch.capacity * _record_words(kernel)
+    program, unit = np.divmod(track, kernel.units)
+    first = program * _block(kernel, launch) + segments_offset(kernel.units)
+    return first // WORD + unit * segment
+
+
+def _with_chunks(
+    kernel: Kernel,
+    launch: Launch,
+    buffer: np.ndarray,
+    written: np.ndarray,
+    finished: np.ndarray,
+    where: str,
+) -> tuple[np.ndarray, tuple[_Runs, np.ndarray]]:
+    """The words of the buffer and, behind them, of the chunks; the chunks' runs, and where each
+    track's chunks end (the number of the first record after them; 0 without chunks)."""
+    flushed = np.zeros(written.size, np.int64)
+    words = buffer.view("<u8")
+    if not launch.chunks:
+        none = np.zeros(0, np.int64)
+        return words, (_Runs(track=none, word=none, count=none), flushed)
+    track, first, count = check_chunks(kernel, launch, written, finished, where)
+    data = np.concatenate([chunk.data for chunk in launch.chunks])
+    word = words.size + (np.cumsum(count) - count) * _record_words(kernel)
+    order = np.lexsort((first, track))
+    np.maximum.at(flushed, track, first + count)
+    runs = _Runs(track=track[order], word=word[order], count=count[order])
+    return np.concatenate([words, data.view("<u8")]), (runs, flushed)
+
+
+def _ring_runs(
+    kernel: Kernel, launch: Launch, written: np.ndarray, chunks: tuple[_Runs, np.ndarray]
+) -> _Runs:
+    """The runs that are still in the segments."""
+    track = np.arange(written.size)
+    if kernel.strategy in (Strategy.COUNTING, None):
+        return _Runs(track=track[:0], word=track[:0], count=track[:0])
+    base = _segment_words(kernel, launch, track)
+    capacity = launch.capacity
+    if kernel.strategy is Strategy.FLUSH:
+        rest = written % capacity
+        whole = (rest == 0) & (written > 0) & (chunks[1] < written)
+        return _Runs(track=track, word=base, count=np.where(whole, capacity, rest))
+    wrapped = written > capacity
+    oldest = np.where(wrapped, written % capacity, 0)
+    tail = np.where(wrapped, capacity, written) - oldest
+    if not wrapped.any():
+        return _Runs(track=track, word=base, count=tail)
+    return _Runs(
+        track=np.repeat(track, 2),
+        word=np.stack([base + oldest * _record_words(kernel), base], axis=1).ravel(),
+        count=np.stack([tail, oldest], axis=1).ravel(),
+    )
+
+
+def _merge(ring: _Runs, chunks: tuple[_Runs, np.ndarray]) -> _Runs:
+    """All runs in order: a track's chunks are older than what is left in its segment."""
+    flushed = chunks[0]
+    if not flushed.track.size:
+        return ring
+    track = np.append(flushed.track, ring.track)
+    order = np.argsort(track, kind="stable")
+    word, count = np.append(flushed.word, ring.word), np.append(flushed.count, ring.count)
+    return _Runs(track=track[order], word=word[order], count=count[order])
+
+
+def _flatten(runs: _Runs, record_words: int) -> tuple[np.ndarray, np.ndarray]:
+    """The track and the first word of each record of the runs."""
+    total = int(runs.count.sum())
+    before = np.cumsum(runs.count) - runs.count
+    index = np.repeat(runs.word - before * record_words, runs.count)
+    index += np.arange(0, total * record_words, record_words)
+    return np.repeat(runs.track, runs.count), index
+
+
+def _gather(kernel: Kernel, words: np.ndarray, index: np.ndarray) -> _Columns:
+    if kernel.clock_bits == 64:
+        start, end, last = words[index], words[index + 1], words[index + 2]
+    else:
+        clocks, last = words[index], words[index + 1]
+        start, end = clocks.astype(np.uint32), (clocks >> np.uint64(32)).astype(np.uint32)
+    return _Columns(
+        start=start,
+        end=end,
+        tag=last.astype(np.uint32),  # the low half
+        iteration=(last >> np.uint64(32)).astype(np.uint32),
+    )
+
+
+def _ticks(
+    columns: _Columns, track: np.ndarray, units: int, header: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Start and end of each record in ticks of 64 bits; records are grouped by track, in order.
+
+    Where clocks have 32 bits: ends never fall in the order of writing, and the newest is not
+    after the program's own end. So going back from there, each end lies less than 2^32 ticks
+    before the next, and a start less than 2^32 before its end. A program that was killed has no
+    end to go back from: its clocks lie less than 2^32 after its start.
+    """
+    start, end = columns.start, columns.end
+    if end.dtype == np.uint64:
+        return start, end
+    if not track.size:
+        return start.astype(np.uint64), end.astype(np.uint64)
+    program = track // units
+    until = header["clock_end"][program]
+    newest = np.diff(track, append=-1) != 0
+    following = np.where(newest, until.astype(np.uint32), np.append(end[1:], end[:1]))
+    back = np.cumsum((following - end)[::-1], dtype=np.uint64)[::-1]
+    last = np.flatnonzero(newest)
+    beyond = np.append(back[last[:-1] + 1], np.uint64(0))  # what `back` counts of later tracks
+    ends = until - (back - np.repeat(beyond, np.diff(last, prepend=-1)))
+    starts = ends - (end - start)
+    killed = np.flatnonzero(header["state"][program] == State.STARTED)
+    if killed.size:
+        since = _begun(header, units)[program[killed]]
+        starts[killed], ends[killed] = _after(since, start[killed]), _after(since, end[killed])
+    return starts, ends
+
+
+def _begun(header: np.ndarray, units: int) -> np.ndarray:
+    """Ticks that no record of a program comes before. The first unit reads the clock at init, and
+    another may have begun a little earlier."""
+    since = header["clock_start"]
+    return since - np.minimum(since, np.uint64(EARLY if units > 1 else 0))
+
+
+def _after(since: np.ndarray, clock: np.ndarray) -> np.ndarray:
+    """The first ticks at or after `since` whose low half is `clock`; `clock` if it is whole."""
+    if clock.dtype == np.uint64:
+        return clock
+    return since + (clock - since.astype(np.uint32))
+
+
+def _by_track(track: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(track, kind="stable")
+    return track[order], index[order]
+
+
+def _salvage(
+    kernel: Kernel,
+    launch: Launch,
+    words: np.ndarray,
+    header: np.ndarray,
+    chunked: tuple[np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """What can be trusted in the segments of killed programs, oldest first by end.
+
+    Their counts may not have reached memory, so every slot is looked at, and taken when it holds
+    a well-formed record that began after the program did and is not in a chunk already. A clock
+    of 0 is one that was never stored.
+    """
+    since, partial = _begun(header, kernel.units), header["state"] == State.STARTED
+    track = np.flatnonzero(np.repeat(partial, kernel.units))
+    count = np.full(track.size, launch.capacity)
+    base = _segment_words(kernel, launch, track)
+    track, index = _flatten(_Runs(track=track, word=base, count=count), _record_words(kernel))
+    columns = _gather(kernel, words, index)
+    newest = np.zeros(partial.size * kernel.units, np.uint64)
+    flushed = _gather(kernel, words, chunked[1]).end
+    np.maximum.at(newest, chunked[0], _after(since[chunked[0] // kernel.units], flushed))
+    kinds = scope_kinds(kernel)
+    scope = columns.tag & np.uint32(MAX_SCOPE_ID)
+    known = scope < len(kernel.scopes)
+    known[known] = kind_fits(columns.tag[known] >> np.uint32(KIND_SHIFT), kinds[scope[known]])
+    begun = since[track // kernel.units]
+    start, end = _after(begun, columns.start), _after(begun, columns.end)
+    good = known & (columns.start > 0) & (columns.end > 0)
+    good &= (start >= begun) & (end >= start) & (end > newest[track])
+    order = np.lexsort((end[good], track[good]))
+    return track[good][order], index[good][order]

@@ -1,0 +1,54 @@
+"""What the commands of `proton-viewer` share: the application, arguments, and how tables print."""
+
+import enum
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from proton.base.text import printable
+from proton.viewer.cli import terminal
+from proton.viewer.run import Run
+from proton.viewer.tables.cells import as_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+app = typer.Typer(
+    name="proton-viewer",
+    help="Read what a profiled run recorded (a .proton file, from run.save('add.proton')).\n\n"
+    "Start with: proton-viewer summary add.proton",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A .proton file.")]
+
+
+class Shape(enum.Enum):
+    """How a table is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def warn(run: Run) -> None:
+    """Says on standard error what the numbers lack."""
+    for line in run.loss_warnings():
+        print(f"proton-viewer: warning: {printable(line)}", file=sys.stderr)
+
+
+def print_frame(table: "pd.DataFrame", shape: Shape, numbers: Sequence[str]) -> None:
+    """Prints a table; on a terminal the columns `numbers` are never folded."""
+    match shape:
+        case Shape.TABLE:
+            terminal.print_frame(terminal.stdout(), table, numbers)
+        case Shape.JSON:
+            text = table.to_json(orient="records", double_precision=15)
+            print(text.replace("\x7f", "\\u007f"))  # the one control character that it leaves
+        case Shape.CSV:
+            print(as_cells(table).to_csv(index=False), end="")

@@ -1,0 +1,38 @@
+"""`proton-viewer launches`."""
+
+from typing import Annotated
+
+import typer
+
+from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.run import Run
+
+SHOWN = ("kernel", "variant", "grid", "device", "scope", "start_ns", "dur_ns", "programs", "lost")
+NUMBERS = ("start_ns", "dur_ns", "programs", "lost")
+
+
+@app.command()
+def launches(
+    file: File,
+    kernel: Annotated[str, typer.Option(help="Only launches of the kernel of this name.")] = "",
+    limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 0,
+    format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+) -> None:
+    """List the launches in order: kernel, variant, grid, times in ns, programs and losses.
+
+    Times of a GPU are its own where its programs left them, else those of the host's call. json
+    and csv have all columns.
+
+    [bold]Examples[/bold]
+
+        proton-viewer launches add.proton --limit 20
+
+        proton-viewer launches add.proton --kernel add --format csv > launches.csv
+    """
+    run = Run.load(file)
+    table = run.launches.rename_axis("launch").reset_index()
+    table = table[table["kernel"] == kernel] if kernel else table
+    shown = ["launch", *SHOWN] if format is Shape.TABLE else list(table.columns)
+    table = table[shown].head(limit) if limit else table[shown]
+    print_frame(table.assign(grid=table["grid"].map(str)), format, NUMBERS)
+    warn(run)

@@ -1,0 +1,44 @@
+"""`proton-viewer list`."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from proton.trace.model import Kernel
+from proton.viewer.cli import terminal
+from proton.viewer.cli.app import File, app, warn
+from proton.viewer.run import Run
+from proton.viewer.tables.labels import SIGNATURE, kernel_labels
+
+COLUMNS = ("scope", "kind", "payload", "source")
+
+
+@app.command("list")
+def list_(file: File) -> None:
+    """List the kernels of a run, their scopes, and where each scope stands in the source.
+
+    [bold]Example[/bold]
+
+        proton-viewer list add.proton
+    """
+    run = Run.load(file)
+    launched = Counter(launch.kernel for launch in run.raw.launches)
+    console = terminal.stdout()
+    labels = kernel_labels(run.kernels)
+    for number, (kernel, label) in enumerate(zip(run.kernels, labels, strict=True)):
+        about = [kernel.target, kernel.strategy_name, f"launched {launched[number]} times"]
+        if label != kernel.name:
+            about.append(str(kernel.options.get(SIGNATURE, "")))
+        terminal.print_title(console, f"{label}: {', '.join(filter(None, about))}")
+        terminal.print_table(console, COLUMNS, _scope_rows(kernel))
+    warn(run)
+
+
+def _scope_rows(kernel: Kernel) -> Iterator[tuple[str, str, str, str]]:
+    """What `list` says of each scope."""
+    for scope in kernel.scopes:
+        kind = "fused slice" if scope.fused else scope.kind
+        payload = ", ".join(field.name for field in scope.payload)
+        source = f"{scope.file}:{scope.line}" if scope.file else ""
+        yield scope.path, kind, payload, source
+    for path in kernel.emptied:
+        yield path, "emptied", "", ""

@@ -1,0 +1,226 @@
+"""The run as Chrome trace-event JSON, for chrome://tracing and tools that read nothing newer.
+
+The format has two levels, processes and threads: the host and each SM is a process of the trace,
+and a place there (a host thread, a thread that ran programs, a slot of an SM, a warp in it) a
+thread. No two places share a thread id, for to some readers a tid is one thread whatever its pid.
+
+A slice is one complete event ("X") with microseconds to three decimals, which is exact; a program
+is one of the category "program" around its scopes. The host's part of a GPU's launch is an event of
+the category "call", and a flow leads from it to the launch. An event of a kernel is asynchronous:
+its start ("b") and its end ("e") are where they were recorded.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from proton.trace.nesting import lanes
+from proton.trace.records import NONE
+from proton.trace.wire import Kind
+from proton.viewer.formats import Format
+from proton.viewer.tables import Tables
+from proton.viewer.tables.labels import gpu_name, launch_facts, program_name, thread_name
+from proton.viewer.tables.places import Place, Places
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK_LINES = 4096
+HOST, LAUNCHES = "host", "launches"
+Thread = tuple[int, int]  # pid and tid
+
+
+def write(tables: Tables, file: BinaryIO, target: Path) -> None:
+    """Writes the trace, an event a line."""
+    raw, warnings = tables.raw, tables.loss_warnings()
+    about = {"name": raw.name, **raw.machine, **({"warnings": warnings} if warnings else {})}
+    header = {"displayTimeUnit": "ns", "otherData": about}
+    file.write(json.dumps(header).encode()[:-1] + b', "traceEvents": [\n')
+    writer = _Writer(tables)
+    lines: list[str] = []
+    first = True
+    for line in writer.events():
+        lines.append(line)
+        if len(lines) == BLOCK_LINES:
+            file.write((("" if first else ",\n") + ",\n".join(lines)).encode())
+            lines, first = [], False
+    lines += writer.names
+    if lines:
+        file.write((("" if first else ",\n") + ",\n".join(lines)).encode())
+    file.write(b"\n]}\n")
+
+
+class _Writer:
+    """Events as lines of JSON, and the names of the processes and threads they used."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables, self.raw, self.records = tables, tables.raw, tables.records
+        self.places = Places(tables.raw, tables.records, tables.residency)
+        self.names: list[str] = []
+        self._numbers = count(1)  # of processes and threads alike: 0 is nobody's in a trace
+        self._pids: dict[str, int] = {}
+        self._threads: dict[tuple[object, ...], Thread] = {}
+        self._quoted: dict[str, str] = {}
+
+    def events(self) -> Iterator[str]:
+        """All of them, the host's first."""
+        frame, kinds = self.tables.frame, self.records.kind
+        host = frame[frame["program"] == NONE]
+        slices = np.flatnonzero(kinds == Kind.SLICE)
+        marks = np.flatnonzero(kinds == Kind.MARK)
+        yield from self._host(host)
+        yield from self._programs()
+        yield from self._slices(frame[frame["program"] != NONE], slices)
+        yield from self._marks(self.tables.marks, marks)
+        yield from self._asynchronous(self.tables.events)
+
+    def _host(self, frame: "pd.DataFrame") -> Iterator[str]:
+        """Host scopes and launches."""
+        clocks = self.tables.launches["clock"].tolist()
+        more = _rows(frame, "launch", "thread", "device", "dur_ns")
+        for name, start, _, payload, launch, thread, device, duration in more:
+            place = self._host_thread(thread)
+            timed = launch != NONE and clocks[launch] == "gpu"
+            if timed:
+                gpu = gpu_name(self.raw, device)
+                place = self._thread((gpu,), gpu, LAUNCHES)
+            args = dict(payload or {})
+            if launch != NONE:
+                entry = self.raw.launches[launch]
+                args = {"launch": launch, **launch_facts(self.raw.kernels[entry.kernel], entry)}
+            yield f"{self._slice(name, place, start, duration)}{_args(NONE, args)}}}"
+            if timed:
+                yield from self._call(launch, name, place, start)
+
+    def _programs(self) -> Iterator[str]:
+        """A slice a program: on the CPU around the records of each of its units."""
+        found, places, tracks = self.places.residency, self.places, self.records.tracks
+        gpu = np.zeros(found.row.size + 1, bool)
+        gpu[places.programs] = gpu[-1] = True
+        units = np.flatnonzero(~gpu[places.program_of_unit])
+        rows = np.append(places.program_of_unit[units], places.programs)
+        on = np.append(places.of_unit[units], places.of_program)
+        first = found.first[rows]
+        columns = (on, found.start_ns[rows], found.end_ns[rows])
+        numbers = (tracks.launch[first], tracks.program[first])
+        for place, start, end, launch, program in zip(
+            *(column.tolist() for column in (*columns, *numbers)), strict=True
+        ):
+            entry = self.raw.launches[launch]
+            name = program_name(self.raw.kernels[entry.kernel], entry.grid, program)
+            head = self._slice(name, self._place(self.places.all[place]), start, end - start)
+            yield f'{head},"cat":"program","args":{{"launch":{launch}}}}}'
+
+    def _slices(self, frame: "pd.DataFrame", rows: np.ndarray) -> Iterator[str]:
+        """The slices of kernels; those that overlap without nesting are on threads of their own."""
+        records = self.records
+        lane = lanes(records.track, records.nesting)[rows].tolist()
+        units = self.places.of_unit[records.track[rows]].tolist()
+        more = zip(_rows(frame, "dur_ns"), units, lane, strict=True)
+        for (name, start, iteration, payload, duration), unit, number in more:
+            thread = self._place(self.places.all[unit], number)
+            yield f"{self._slice(name, thread, start, duration)}{_args(iteration, payload)}}}"
+
+    def _marks(self, marks: "pd.DataFrame", rows: np.ndarray) -> Iterator[str]:
+        units = self.places.of_unit[self.records.track[rows]].tolist()
+        for (name, start, iteration, payload), unit in zip(_rows(marks), units, strict=True):
+            pid, tid = self._place(self.places.all[unit])
+            head = f'{{"ph":"i","s":"t","name":{self._quote(name)},"pid":{pid},"tid":{tid}'
+            yield f'{head},"ts":{microseconds(start)}{_args(iteration, payload)}}}'
+
+    def _asynchronous(self, events: "pd.DataFrame") -> Iterator[str]:
+        """The starts and ends of events."""
+        found, track, place = self.records.events, self.records.track, self.places.of_unit
+        starts, ends = (place[track[edge]].tolist() for edge in (found.start, found.end))
+        columns = (events[name].tolist() for name in ("name", "start_ns", "dur_ns"))
+        rows = enumerate(zip(*columns, starts, ends, strict=True))
+        for number, (name, start, duration, first, last) in rows:
+            head = f'"cat":"event","id":{number},"name":{self._quote(name)}'
+            for phase, unit, now in (("b", first, start), ("e", last, start + duration)):
+                pid, tid = self._place(self.places.all[unit])
+                at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(now)}'
+                yield f'{{"ph":"{phase}",{head},{at}}}'
+
+    def _call(self, number: int, name: str, own: Thread, start: int) -> Iterator[str]:
+        """The host's part of a GPU's launch, and the flow from it to the GPU's."""
+        launch, origin = self.raw.launches[number], self.raw.origin_ns
+        called = microseconds(launch.host_start - origin)
+        duration = microseconds(launch.host_end - launch.host_start)
+        host_pid, host_tid = self._host_thread(launch.thread)
+        place = f'"pid":{host_pid},"tid":{host_tid},"ts":{called}'
+        yield f'{{"ph":"X","name":{self._quote(name)},"cat":"call",{place},"dur":{duration}}}'
+        flow = f'"name":"launch","cat":"call","id":{number}'
+        yield f'{{"ph":"s",{flow},{place}}}'
+        at = f'"pid":{own[0]},"tid":{own[1]},"ts":{microseconds(start)}'
+        yield f'{{"ph":"f","bp":"e",{flow},{at}}}'
+
+    def _slice(self, name: str, thread: Thread, start: int, duration: int) -> str:
+        """A complete event, but for its end."""
+        place = f'"pid":{thread[0]},"tid":{thread[1]}'
+        times = f'"ts":{microseconds(start)},"dur":{microseconds(duration)}'
+        return f'{{"ph":"X","name":{self._quote(name)},{place},{times}'
+
+    def _quote(self, name: str) -> str:
+        return self._quoted.setdefault(name, json.dumps(name))
+
+    def _host_thread(self, thread: int) -> Thread:
+        name = f"host {thread_name(thread)}"
+        return self._thread((HOST, name), HOST, name)
+
+    def _place(self, place: Place, lane: int = 0) -> Thread:
+        """The thread of a place: below its SM's process, or the host's."""
+        names = [name for name, _ in place.path]
+        if len(names) == 1:
+            return self._thread((place, lane), HOST, names[0])
+        return self._thread((place, lane), " ".join(names[:2]), " ".join(names[2:]))
+
+    def _thread(self, key: tuple[object, ...], process: str, name: str) -> Thread:
+        """The pid and tid of what has this key, both named on first use."""
+        if key not in self._threads:
+            if process not in self._pids:
+                self._pids[process] = next(self._numbers)
+                self.names.append(_name("process_name", self._pids[process], 0, process))
+            pid, tid = self._pids[process], next(self._numbers)
+            self.names.append(_name("thread_name", pid, tid, name))
+            self._threads[key] = pid, tid
+        return self._threads[key]
+
+
+def microseconds(ns: int) -> str:
+    """Whole nanoseconds as microseconds, exactly."""
+    sign = "-" if ns < 0 else ""
+    return f"{sign}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
+
+
+def _rows(table: "pd.DataFrame", *more: str) -> Iterator[tuple[Any, ...]]:
+    names = ("name", "start_ns", "iteration", "payload", *more)
+    return zip(*(table[name].tolist() for name in names), strict=True)
+
+
+def _args(iteration: int, payload: dict[str, Any] | None) -> str:
+    args: dict[str, Any] = {} if iteration == NONE else {"iteration": iteration}
+    args.update(payload or {})
+    # JSON has no word for a NaN or an infinity, so they are written as text
+    legal = {
+        key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in args.items()
+    }
+    return f',"args":{json.dumps(legal, allow_nan=False)}' if legal else ""
+
+
+def _name(kind: str, pid: int, tid: int, name: str) -> str:
+    event = {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
+    return json.dumps(event)
+
+
+FORMAT = Format(
+    name="chrome",
+    suffixes=(".json",),
+    about="Chrome's trace events, for older tools",
+    write=write,
+)

@@ -1,0 +1,78 @@
+"""The run as a Perfetto trace: packets of stream.py, tracks as tracks.py has them, and on those
+what batches.py makes of the tables.
+
+Times are the run's `perf_counter_ns`, so ts = origin_ns + start_ns; the
+run's instant says what the wall clock was then.
+"""
+
+import json
+from typing import BinaryIO
+
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+
+from proton.viewer.export.perfetto.batches import Batches, Interned
+from proton.viewer.export.perfetto.counters import counters
+from proton.viewer.export.perfetto.stream import Packer, Stream
+from proton.viewer.export.perfetto.tracks import SEQUENCE, TrackTree, packet_bytes
+from proton.viewer.tables import Tables
+
+
+def write(tables: Tables, file: BinaryIO, *, deflate: bool, with_counters: bool) -> None:
+    """Writes the trace to a binary file."""
+    tree, interned = TrackTree(tables), Interned()
+    batches = Batches(tables, tree, interned).all()
+    values = counters(tables.records, tree) if with_counters else None
+    run, category = interned.names.id(tables.name), interned.categories.id("run")
+    packer = Packer(file, deflate)
+    packer.write(_head(tables, interned))
+    packer.write(tree.descriptors())
+    stream = Stream(packer, tree, tables.raw.origin_ns)
+    for batch in batches:
+        stream.write(batch)
+    if values is not None:
+        stream.write_counters(values)
+    packer.write(_summary(tables, tree, stream.last, run, category))
+    packer.flush()
+
+
+def _head(tables: Tables, interned: Interned) -> bytes:
+    """The first packet: interned strings."""
+    packet = pb.TracePacket(
+        trusted_packet_sequence_id=SEQUENCE,
+        first_packet_on_sequence=True,
+        sequence_flags=pb.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+        | pb.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE,
+    )
+    data = packet.interned_data
+    for string, iid in interned.names.ids.items():
+        data.event_names.add(iid=iid, name=string)
+    for string, iid in interned.notes.ids.items():
+        data.debug_annotation_names.add(iid=iid, name=string)
+    for string, iid in interned.categories.ids.items():
+        data.event_categories.add(iid=iid, name=string)
+    for string, iid in interned.texts.ids.items():
+        data.debug_annotation_string_values.add(iid=iid, str=string.encode())
+    for (name, line), iid in interned.sources.ids.items():
+        data.source_locations.add(iid=iid, file_name=name, line_number=line)
+    return packet_bytes(packet)
+
+
+def _summary(tables: Tables, tree: TrackTree, last: int, name: int, category: int) -> bytes:
+    """One instant on the process's track that carries the run's metadata and totals."""
+    raw, totals = tables.raw, tables.totals
+    packet = pb.TracePacket(trusted_packet_sequence_id=SEQUENCE)
+    packet.timestamp = max([last, raw.origin_ns, *(launch.host_end for launch in raw.launches)])
+    event = packet.track_event
+    event.type = pb.TrackEvent.TYPE_INSTANT
+    event.track_uuid = tree.process
+    event.name_iid = name
+    event.category_iids.append(category)
+    for key in ("written", "kept", "lost"):
+        event.debug_annotations.add(name=f"records_{key}", int_value=getattr(totals, key))
+    event.debug_annotations.add(name="origin_ns", int_value=raw.origin_ns)
+    event.debug_annotations.add(name="origin_unix_ns", int_value=raw.origin_unix_ns)
+    event.debug_annotations.add(name="dropped_launches", int_value=raw.dropped_launches)
+    for key, value in raw.machine.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        event.debug_annotations.add(name=key, string_value=text)
+    return packet_bytes(packet)

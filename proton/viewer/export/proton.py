@@ -1,0 +1,16 @@
+"""The `.proton` file: everything, and the only format that is read again."""
+
+from pathlib import Path
+from typing import BinaryIO
+
+from proton.trace import archive
+from proton.viewer.formats import Format
+from proton.viewer.tables import Tables
+
+
+def write(tables: Tables, file: BinaryIO, target: Path) -> None:
+    """Writes the raw run."""
+    archive.write(tables.raw, file, str(target))
+
+
+FORMAT = Format(name="proton", suffixes=(".proton",), about="everything", write=write)

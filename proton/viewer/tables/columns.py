@@ -1,0 +1,178 @@
+"""Slices as columns of numbers: what statistics need of them, and no more memory than that.
+
+A *key* is a column to group by: a code for each slice, -1 where it has none, and what the codes
+stand for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from proton.trace.model import RawRun
+from proton.trace.records import Records
+from proton.trace.wire import Kind
+from proton.viewer.tables.labels import variant_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAYLOAD = "payload."
+METRICS = ("corrected_ns", "dur_ns", "cycles")
+
+
+@dataclass(frozen=True)
+class Key:
+    """One column to group by."""
+
+    codes: np.ndarray
+    values: Any  # an array or a categorical index
+
+    @staticmethod
+    def of(column: np.ndarray) -> Key:
+        """The key of a column of numbers."""
+        low = int(column.min(initial=0))
+        span = int(column.max(initial=0)) - low + 1
+        if column.dtype.kind == "i" and span <= 4 * column.size:  # counting beats sorting
+            seen = np.flatnonzero(np.bincount(column - low, minlength=span))
+            number = np.empty(span, np.int64)
+            number[seen] = np.arange(seen.size)
+            return Key(number[column - low], seen + low)
+        values, codes = np.unique(column, return_inverse=True)
+        return Key(codes.ravel(), values)
+
+    @staticmethod
+    def of_texts(strings: Sequence[str], codes: np.ndarray) -> Key:
+        """The key of a column of text, where several codes may stand for one."""
+        values = sorted(set(strings))
+        place = {text: number for number, text in enumerate(values)}
+        return Key(np.array([place[s] for s in strings], np.int64)[codes], np.array(values, object))
+
+
+class Columns:
+    """Slices in the order in which each track recorded them."""
+
+    def __init__(
+        self,
+        start: np.ndarray,
+        dur: np.ndarray,
+        track: np.ndarray,
+        metrics: dict[str, Callable[[], np.ndarray]],
+        key: Callable[[str], Key],
+    ) -> None:
+        self.start, self.dur, self.track = start, dur, track
+        self._metrics, self._key = metrics, key
+
+    def metric(self, name: str) -> np.ndarray:
+        """The values of a metric."""
+        return self._metrics[name]()
+
+    def key(self, name: str) -> Key:
+        """A column to group by."""
+        return self._key(name)
+
+    def matches(self, name: str, pattern: re.Pattern[str]) -> np.ndarray:
+        """The slices whose text in a column has the pattern in it."""
+        key = self.key(name)
+        good = np.array([bool(pattern.search(str(value))) for value in key.values], bool)
+        return good[key.codes]
+
+
+def of_frame(rows: pd.DataFrame) -> Columns:
+    """Those of a table of slices, such as `run.frame`."""
+    import pandas as pd
+
+    names = ["kind", "launch", "program", "unit", "thread"]  # slices of one nest in each other
+    track = rows.groupby(names, observed=True).ngroup().to_numpy()
+
+    def key(name: str) -> Key:
+        if name.startswith(PAYLOAD):
+            field = name.removeprefix(PAYLOAD)
+            column = [(payload or {}).get(field) for payload in rows["payload"]]
+        else:
+            column = rows[name]
+        codes, values = pd.factorize(pd.Series(column).to_numpy(), sort=True)
+        return Key(np.asarray(codes, np.int64), values)
+
+    def metric(name: str) -> Callable[[], np.ndarray]:
+        return lambda: rows[name].to_numpy()
+
+    times = rows["start_ns"].to_numpy(), rows["dur_ns"].to_numpy()
+    return Columns(*times, track, {name: metric(name) for name in METRICS}, key)
+
+
+def of_records(raw: RawRun, records: Records) -> Columns:
+    """Those of the scopes of kernels."""
+    rows = np.flatnonzero(records.kind == Kind.SLICE)
+    if rows.size == records.kind.size:
+        rows = slice(None)  # type: ignore[assignment] # a view, and no copy
+    track, start = records.track[rows], records.start_ns[rows]
+    dur = records.end_ns[rows] - start
+    metrics = {
+        "dur_ns": lambda: dur,
+        "corrected_ns": lambda: np.maximum(
+            np.rint(dur - records.overhead_ns[rows]).astype(np.int64), 0
+        ),
+        "cycles": lambda: (records.end_ticks[rows] - records.start_ticks[rows]).view(np.int64),
+    }
+    return Columns(start, dur, track, metrics, _RecordKeys(raw, records, rows, track).key)
+
+
+class _RecordKeys:
+    """The keys of slices of records."""
+
+    def __init__(self, raw: RawRun, records: Records, rows: Any, track: np.ndarray) -> None:
+        self.raw, self.records, self.rows, self.track = raw, records, rows, track
+
+    def key(self, name: str) -> Key:
+        """The key of a column of `run.frame`."""
+        records, kernels = self.records, self.raw.kernels
+        if name.startswith(PAYLOAD):
+            return self._payload(name.removeprefix(PAYLOAD))
+        if name in ("scope", "name"):
+            texts = [scope.path if name == "scope" else scope.name for scope in records.scopes]
+            return Key.of_texts(texts, records.scope[self.rows])
+        if name == "kind":
+            return Key(np.zeros(self.track.size, np.int64), np.array(["scope"], object))
+        if name == "iteration":
+            return Key.of(records.iteration[self.rows])
+        if name not in ("kernel", "variant"):
+            key = Key.of(getattr(records.tracks, name))
+            return Key(key.codes[self.track], key.values)
+        of_launch = np.array([launch.kernel for launch in self.raw.launches], np.int64)
+        kernel = of_launch[records.tracks.launch][self.track]
+        if name == "kernel":
+            return Key.of_texts([kernel_.name for kernel_ in kernels], kernel)
+        return Key.of(np.array(variant_numbers(kernels), np.int64)[kernel])
+
+    def _payload(self, field: str) -> Key:
+        """By the value of a payload field; slices without it have no code."""
+        scope, payload = self.records.scope[self.rows], self.records.payload[self.rows]
+        value = np.full(scope.size, np.nan)
+        has = np.zeros(scope.size, bool)
+        whole = np.zeros(scope.size, np.int64)
+        is_float = False
+        for number, entry in enumerate(self.records.scopes):
+            for slot, of in enumerate(entry.payload):
+                if of.name != field:
+                    continue
+                some = np.flatnonzero(scope == number)
+                bits = np.ascontiguousarray(payload[some, slot])
+                is_float |= of.kind == "float"
+                whole[some] = bits.view(np.int64)
+                value[some] = bits.view(np.float64) if of.kind == "float" else whole[some]
+                has[some] = True
+        found = Key.of((value if is_float else whole)[has])
+        codes = np.full(scope.size, -1)
+        codes[has] = found.codes
+        return Key(codes, found.values)
+
+
+def payload_names(raw: RawRun) -> list[str]:
+    """The columns of the payload, `payload.k`, of all scopes."""
+    fields = (field for k in raw.kernels for scope in k.scopes for field in scope.payload)
+    return sorted({f"{PAYLOAD}{field.name}" for field in fields})

@@ -1,0 +1,305 @@
+"""Durations of slices, grouped and described."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from proton.base.errors import ProtonError
+from proton.base.words import did_you_mean
+from proton.trace import nesting
+from proton.trace.nesting import Nesting, lanes, nest
+from proton.viewer.tables.columns import METRICS, PAYLOAD, Columns, Key, of_frame
+from proton.viewer.tables.rows import SCOPE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GROUPS = (
+    "scope",
+    "kernel",
+    "variant",
+    "program",
+    "thread",
+    "core",
+    "device",
+    "sm",
+    "warp",
+    "unit",
+    "launch",
+    "iteration",
+    "name",
+    "kind",
+)
+PERCENTILES = {"p1": 0.01, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+COLUMNS = ("count", "total", "self", "share", "mean", "std", "min", *PERCENTILES, "max")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """Which slices count, and which groups are shown.
+
+    `include` and `exclude` are regular expressions, looked for in `kernel/scope`; a slice must
+    begin from `start_ns` on and before `end_ns`. Groups whose total is below the part `threshold`
+    of all time are left out.
+    """
+
+    include: str = ""
+    exclude: str = ""
+    start_ns: int | None = None
+    end_ns: int | None = None
+    threshold: float = 0.0
+
+    def chosen(self, columns: Columns) -> np.ndarray | None:
+        """The slices that count; None for all."""
+        masks = []
+        for text, wanted in ((self.include, True), (self.exclude, False)):
+            if text:
+                masks.append(_in_path(columns, text) == wanted)
+        if self.start_ns is not None:
+            masks.append(columns.start >= self.start_ns)
+        if self.end_ns is not None:
+            masks.append(columns.start < self.end_ns)
+        return np.logical_and.reduce(masks) if masks else None
+
+
+def _in_path(columns: Columns, text: str) -> np.ndarray:
+    """The slices with the pattern in `kernel/scope`."""
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise ProtonError(f"{text!r} is no regular expression: {error}") from None
+    kernel, scope = columns.key("kernel"), columns.key("scope")
+    pair, inverse = np.unique(kernel.codes * len(scope.values) + scope.codes, return_inverse=True)
+    of = [divmod(number, len(scope.values)) for number in pair.tolist()]
+    found = [bool(pattern.search(f"{kernel.values[k]}/{scope.values[s]}")) for k, s in of]
+    return np.array(found, bool)[inverse.ravel()]
+
+
+def stats(
+    frame: pd.DataFrame,
+    by: str | Sequence[str] = ("kernel", "scope"),
+    metric: str = "corrected_ns",
+    kind: str | None = SCOPE,
+    where: Filter | None = None,
+) -> pd.DataFrame:
+    """Count, total, self, share, mean, std, min, percentiles and max of a metric, in ns or cycles,
+    one row a group.
+
+    No time is counted twice: `total` is that of the group's outermost slices, those that lie in no
+    other slice of the group; `self` that of all its slices, less what lies in slices inside them,
+    and `share` its part of the self time of all groups, in percent. The others are of each slice by
+    itself: percentiles interpolate linearly and std divides by n - 1, as numpy's and pandas'
+    defaults do (0 for one slice). `kind` picks the slices ("scope", "launch", "host" or "compile";
+    None for all, each kind in groups of its own). A group of a kernel that has several variants is
+    split by them. `payload.k` groups by the value k of the payload, of the slices that have one.
+    Rows come with the largest total first.
+    """
+    by = check_groups(by)
+    rows = frame if kind is None else frame[frame["kind"] == kind]
+    if metric == "cycles":
+        rows = rows[rows["cycles"] >= 0]  # the host's have none
+    if kind is None and "kind" not in by:
+        by.insert(0, "kind")
+    return describe(of_frame(rows), by, metric, where)
+
+
+def describe(
+    columns: Columns, by: Sequence[str], metric: str, where: Filter | None = None
+) -> pd.DataFrame:
+    """The same of columns."""
+    import pandas as pd
+
+    by, where = check_groups(by), where or Filter()
+    if metric not in METRICS:
+        known = ", ".join(METRICS)
+        raise ProtonError(
+            f"metric must be one of {known}, got {metric}{did_you_mean(metric, METRICS)}"
+        )
+    keys = {name: columns.key(name) for name in by}
+    if "kernel" in by and "variant" not in by:
+        variant = columns.key("variant")
+        if (np.asarray(variant.values) > 1).any():
+            at = by.index("kernel") + 1
+            by.insert(at, "variant")
+            keys["variant"] = variant
+    group, groups = _groups([keys[name] for name in by])
+    chosen = where.chosen(columns)
+    group = group if chosen is None else np.where(chosen, group, -1)
+    numbers = _describe(columns, group, len(groups[0]) if groups else 0, columns.metric(metric))
+    table = pd.DataFrame(
+        {
+            **{name: _labels(keys[name], codes) for name, codes in zip(by, groups, strict=True)},
+            **numbers,
+        }
+    )
+    everything = table["self"].sum()
+    table.insert(
+        table.columns.get_loc("mean"), "share", 100 * table["self"] / max(int(everything), 1)
+    )
+    table = table[(table["count"] > 0) & (table["total"] >= where.threshold * everything)]
+    return table.sort_values("total", ascending=False, kind="stable", ignore_index=True)
+
+
+def check_groups(by: str | Sequence[str]) -> list[str]:
+    """The columns to group by; raises ProtonError where one is none."""
+    names = [by] if isinstance(by, str) else list(by)
+    unknown = [n for n in names if n not in GROUPS and not str(n).startswith(PAYLOAD)]
+    if unknown or not names or len(set(names)) < len(names):
+        hint = "".join(did_you_mean(str(name), GROUPS) for name in unknown[:1])
+        given = ", ".join(map(str, names)) or "none"
+        known = f"{', '.join(GROUPS)} or {PAYLOAD}NAME"
+        raise ProtonError(f"by must be some of {known}, got {given}{hint}")
+    return names
+
+
+def _groups(keys: Sequence[Key]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The group of each slice, -1 for none; of each group the code in each key."""
+    there = np.logical_and.reduce([key.codes >= 0 for key in keys])
+    some = slice(None) if there.all() else np.flatnonzero(there)
+    group = np.full(there.size, -1)
+    part = np.zeros(int(there.sum()), np.int64)
+    codes: list[np.ndarray] = []
+    for key in keys:
+        base = max(len(key.values), 1)
+        pair = Key.of(part * base + key.codes[some])
+        before, own = np.divmod(pair.values, base)
+        codes, part = [*(column[before] for column in codes), own], pair.codes
+    group[some] = part
+    return group, codes
+
+
+def _labels(key: Key, codes: np.ndarray) -> pd.Categorical | np.ndarray:
+    """What the codes of groups stand for."""
+    import pandas as pd
+
+    if key.values.dtype.kind != "O":
+        return np.asarray(key.values)[codes]
+    return pd.Categorical.from_codes(codes, pd.Index(list(key.values), dtype="str"))
+
+
+def _describe(
+    columns: Columns, group: np.ndarray, count: int, values: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The statistics of each group."""
+    outer, own = _parts(columns, group, values)
+    some = np.flatnonzero(group >= 0)
+    order = some[np.lexsort((values[some], group[some]))]
+    size = np.bincount(group[some], minlength=count)
+    first = np.cumsum(size) - size
+    ordered = values[order]
+    there = np.maximum(size, 1)
+    sums, heads = _sums(ordered, size), np.minimum(first, max(ordered.size - 1, 0))
+    mean = sums / there
+    away = ordered - np.repeat(mean, size)
+    std = np.sqrt(_sums(away * away, size) / np.maximum(size - 1, 1))
+    ends = np.maximum(heads + size - 1, 0)
+    nothing = np.zeros(1, values.dtype) if not ordered.size else ordered
+    found = {
+        "count": size,
+        "total": _sums(outer[order], size),
+        "self": _sums(own[order], size),
+        "mean": mean,
+        "std": std,
+        "min": nothing[heads],
+    }
+    for name, part in PERCENTILES.items():
+        at = part * (size - 1).clip(0)
+        low = np.floor(at).astype(np.int64)
+        below, above = nothing[heads + low], nothing[np.minimum(heads + low + 1, ends)]
+        found[name] = below + (at - low) * (above - below)
+    return {**found, "max": nothing[ends]}
+
+
+def _sums(values: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The sum of each of consecutive parts of these sizes."""
+    before = np.concatenate([np.zeros(1, values.dtype), np.cumsum(values)])
+    ends = np.cumsum(size)
+    if values.dtype.kind == "i":
+        return before[ends] - before[ends - size]
+    found = np.zeros(size.size)
+    there = np.flatnonzero(size)
+    if there.size:
+        found[there] = np.add.reduceat(values, (ends - size)[there])
+    return found
+
+
+def _parts(
+    columns: Columns, group: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each slice's part of its group's total and self; some tracks at a time, as in `nest`."""
+    outer, own = np.empty_like(values), np.empty_like(values)
+    track, order = columns.track, None
+    if (np.diff(track) < 0).any():
+        order = np.argsort(track, kind="stable")
+        track = track[order]
+    cuts = np.flatnonzero(np.diff(track, prepend=-1))
+    starts = np.searchsorted(cuts, np.arange(0, track.size, nesting.AT_ONCE), side="right") - 1
+    edges = np.unique(np.append(cuts[starts], track.size)).tolist() if track.size else []
+    for first, last in itertools.pairwise(edges):
+        rows: Any = slice(first, last) if order is None else order[first:last]
+        times = columns.start[rows], columns.start[rows] + columns.dur[rows]
+        outer[rows], own[rows] = _parts_of(track[first:last], *times, group[rows], values[rows])
+    return outer, own
+
+
+def _parts_of(
+    track: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of slices that are grouped by track."""
+    walk, order = nest(track, start, end), np.arange(track.size)
+    if walk.crossed.any():  # what overlaps without nesting is apart
+        lane = lanes(track, walk)
+        track, walk, order = _nest(track * (lane.max() + 1) + lane, start, end)
+    depth, by_begin = _depths(walk)
+    if not depth.any():
+        return values, values
+    own = np.empty_like(values)
+    own[order] = _less_children(values[order], depth, by_begin)
+    same = np.empty(group.size, np.int64)
+    same[order] = track * (group.max() + 2) + group[order] + 1
+    return np.where(_is_outermost(Key.of(same).codes, start, end), values, 0), own
+
+
+def _nest(
+    track: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> tuple[np.ndarray, Nesting, np.ndarray]:
+    """The tracks, nested slices and places of rows in the order of their tracks."""
+    order = np.argsort(track, kind="stable")
+    track = track[order]
+    return track, nest(track, start[order], end[order]), order
+
+
+def _depths(walk: Nesting) -> tuple[np.ndarray, np.ndarray]:
+    """How many slices lie around each, in the order of their begins, and that order."""
+    by_begin = np.argsort(walk.begin_at)
+    return 2 * np.arange(by_begin.size) - walk.begin_at[by_begin], by_begin
+
+
+def _is_outermost(track: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The rows that lie in no other of their track."""
+    _, walk, order = _nest(track, start, end)
+    depth, by_begin = _depths(walk)
+    found = np.empty(track.size, bool)
+    found[order[by_begin]] = depth == 0
+    return found
+
+
+def _less_children(values: np.ndarray, depth: np.ndarray, by_begin: np.ndarray) -> np.ndarray:
+    """Each value less those of the slices right inside; never below 0.
+
+    In the order of begins the slice around one is the last before it that is one less deep.
+    """
+    inside = np.zeros(values.size, values.dtype)
+    outer = np.flatnonzero(depth == 0)
+    for level in range(1, int(depth.max()) + 1):
+        inner = np.flatnonzero(depth == level)
+        parents = by_begin[outer[np.searchsorted(outer, inner) - 1]]
+        np.add.at(inside, parents, values[by_begin[inner]])
+        outer = inner
+    return np.maximum(values - inside, 0)

@@ -1,0 +1,157 @@
+"""What to know first about a run: facts, the scopes that took the most time, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from proton.trace.wire import Kind, State
+from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
+from proton.viewer.tables.rows import LAUNCH
+from proton.viewer.tables.tables import Tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Of a GPU's kernel, in Kernel.options; those without instrumentation end in OFF.
+RESOURCES = ("registers", "spills", "shared", "blocks_per_sm", "run_ns")
+OFF = "_off"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a reader should know first: facts, a table of the scopes, and warnings.
+
+    A warning is one line about the run (losses, killed programs, emptied scopes, clocks), however
+    many programs it concerns.
+    """
+
+    facts: dict[str, str]
+    kernels: pd.DataFrame  # statistics of launches, by kernel and variant
+    scopes: pd.DataFrame
+    warnings: tuple[str, ...]
+
+
+def summary(run: Tables) -> Summary:
+    """What to know first about the run."""
+    t = run.totals
+    facts = {
+        "run": run.name,
+        "launches": str(t.launches),
+        "programs": str(t.programs),
+        "slices": str(t.slices),
+        "marks": str(t.marks),
+        **({"events": str(t.events)} if t.events else {}),
+        "records": f"{t.written} written, {t.kept} kept",
+        **_gpu_facts(run),
+        **_kernel_facts(run),
+        **{key: str(value) for key, value in run.raw.machine.items()},
+    }
+    kernels = run.stats(("kernel",), "dur_ns", LAUNCH)
+    return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
+
+
+def _gpu_facts(run: Tables) -> dict[str, str]:
+    """A line a GPU: what ran on it, and how well its clocks are known."""
+    gpu, tracks = run.records.gpu, run.records.tracks
+    facts: dict[str, str] = {}
+    if gpu is None:
+        return facts
+    began = run.records.programs.state[tracks.row] != State.UNTOUCHED
+    for device in gpu.hosts:
+        sms = tracks.sm[began & (tracks.device == device) & (tracks.sm >= 0)]
+        clocks = [
+            clock
+            for number, clock in gpu.launches.items()
+            if run.raw.launches[number].device == device
+        ]
+        rates = sorted(1 / clock.rate for clock in clocks if clock.measured)
+        speed = f", {rates[len(rates) // 2]:.2f} GHz" if rates else ""
+        error = max(clock.error_ns for clock in clocks)
+        facts[gpu_name(run.raw, device)] = (
+            f"{len(set(sms.tolist()))} SMs used{speed}; clocks of the SMs agree within "
+            f"{error:.0f} ns, the timer with the host within "
+            f"{gpu.host_error_ns(device):.0f} ns"
+        )
+    return facts
+
+
+def _kernel_facts(run: Tables) -> dict[str, str]:
+    """A line a kernel that has variants, or of which the compiler left its resources."""
+    facts: dict[str, str] = {}
+    for kernel, label in zip(run.kernels, kernel_labels(run.kernels), strict=True):
+        parts = []
+        for name in RESOURCES:
+            value, off = kernel.options.get(name), kernel.options.get(name + OFF)
+            if isinstance(value, int):
+                parts.append(f"{name} {value}" + ("" if off is None else f" ({off})"))
+        lines = [_sampling(kernel.options)]
+        if parts:
+            lines.insert(0, f"{', '.join(parts)} (in brackets: without instrumentation)")
+        if label != kernel.name:
+            lines.insert(0, str(kernel.options.get(SIGNATURE, "")))
+        line = "; ".join(filter(None, lines))
+        if line:
+            facts[f"kernel {label}"] = line
+    return facts
+
+
+def _warnings(run: Tables) -> list[str]:
+    lines = run.loss_warnings()
+    alone = run.records.kind[run.records.events.alone]
+    if alone.size:
+        ends = int((alone == Kind.EVENT_END).sum())
+        starts = alone.size - ends
+        lines.append(f"{starts} starts and {ends} ends of events have no other half")
+    lines += _clock_warnings(run)
+    labels = kernel_labels(run.kernels)
+    for kernel, label in zip(run.kernels, labels, strict=True):
+        fit, off = (kernel.options.get(f"blocks_per_sm{end}") for end in ("", OFF))
+        if isinstance(fit, int) and isinstance(off, int) and fit != off:
+            lines.append(f"{label}: {fit} programs fit on an SM, {off} without instrumentation")
+    emptied = [
+        f"{label}: {path}"
+        for kernel, label in zip(run.kernels, labels, strict=True)
+        for path in kernel.emptied
+    ]
+    if emptied:
+        lines.append(f"scopes that optimisation left without work: {', '.join(emptied)}")
+    return lines
+
+
+def _clock_warnings(run: Tables) -> list[str]:
+    """Where times are not to be trusted."""
+    records, lines = run.records, []
+    wrapped = records.programs.launch[records.programs.wrapped]
+    if wrapped.size:
+        lines.append(
+            f"{wrapped.size} programs of {_names_of(run, wrapped.tolist())} ran for 2^32 "
+            "cycles or more, which times from 32-bit clocks may miss: use 64-bit clocks"
+        )
+    launches = records.gpu.launches.items() if records.gpu is not None else ()
+    unknown = [number for number, clock in launches if not clock.measured]
+    if unknown:
+        lines.append(
+            f"{len(unknown)} launches of {_names_of(run, unknown)} were too short to tell the "
+            "rate of their clocks: error_ns is the length of the launch"
+        )
+    return lines
+
+
+def _names_of(run: Tables, launches: Sequence[int]) -> str:
+    """The kernels of these launches."""
+    names = (run.kernels[run.raw.launches[number].kernel].name for number in launches)
+    return ", ".join(dict.fromkeys(names))
+
+
+def _sampling(options: dict[str, Any]) -> str:
+    """What of a kernel was recorded, where that is not all."""
+    parts = [
+        f"one {what} of {options[name]}"
+        for name, what in (("sample_programs", "program"), ("every", "iteration"))
+        if isinstance(options.get(name), int) and options[name] > 1
+    ]
+    if options.get("sample_warps"):
+        parts.append(f"warps {', '.join(map(str, options['sample_warps']))}")
+    return f"only {', '.join(parts)}" if parts else ""

@@ -1,0 +1,156 @@
+"""The run as tables, built when first asked for, and then kept: what every output is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
+from proton.trace.records import Records, read
+from proton.trace.wire import Kind
+from proton.viewer.tables import rows
+from proton.viewer.tables.columns import of_records
+from proton.viewer.tables.places import Residency, residency
+from proton.viewer.tables.rows import SCOPE
+from proton.viewer.tables.stats import Filter, check_groups, describe, stats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """Sums over the whole run."""
+
+    launches: int
+    dropped_launches: int
+    programs: int
+    partial: int
+    slices: int
+    marks: int
+    events: int
+    written: int
+    kept: int
+    lost: int
+
+
+class Tables:
+    """The tables of a raw run."""
+
+    def __init__(self, raw: RawRun) -> None:
+        self.raw = raw
+
+    @property
+    def name(self) -> str:
+        return self.raw.name
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(self.raw.kernels)
+
+    @cached_property
+    def records(self) -> Records:
+        """All records as numpy columns, decoded."""
+        return read(self.raw)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row a slice: host scopes, launches, and the scopes of kernels.
+
+        -1 stands for none in `launch`, `program`, `core`, `device`, `sm`, `warp`, `unit` and
+        `iteration`.
+        """
+        return rows.frame(self.raw, self.records)
+
+    @cached_property
+    def marks(self) -> pd.DataFrame:
+        """One row a mark."""
+        return rows.marks(self.raw, self.records)
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """One row an event that started and ended; `unit` and `warp` are those of either edge."""
+        return rows.events(self.raw, self.records)
+
+    @cached_property
+    def losses(self) -> pd.DataFrame:
+        """One row a launch, program and unit that lost records; `totals.lost` is their sum."""
+        return rows.losses(self.raw, self.records)
+
+    @cached_property
+    def launches(self) -> pd.DataFrame:
+        """One row a launch."""
+        return rows.launches(self.raw, self.records)
+
+    @cached_property
+    def residency(self) -> Residency:
+        """When each program ran, and in which slot of its SM or thread."""
+        return residency(self.records)
+
+    @cached_property
+    def programs(self) -> pd.DataFrame:
+        """One row a program that began: where and when, and in which of the places that programs
+        had there at once (`slot`)."""
+        return rows.programs(self.raw, self.records, self.residency)
+
+    @cached_property
+    def emptied(self) -> pd.DataFrame:
+        """One row a scope in which optimisation left no work: kernel, variant, scope."""
+        return rows.emptied(self.raw)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Sums over the whole run."""
+        launches, records = self.launches, self.records
+        return Totals(
+            launches=len(launches),
+            dropped_launches=self.raw.dropped_launches,
+            programs=int(launches["programs"].sum()),
+            partial=int(launches["partial"].sum()),
+            slices=records.count(Kind.SLICE),
+            marks=records.count(Kind.MARK),
+            events=records.events.start.size,
+            written=int(launches["written"].sum()),
+            kept=int(launches["kept"].sum()),
+            lost=int(launches["lost"].sum()),
+        )
+
+    def stats(
+        self,
+        by: str | Sequence[str] = ("kernel", "scope"),
+        metric: str = "corrected_ns",
+        kind: str | None = SCOPE,
+        where: Filter | None = None,
+    ) -> pd.DataFrame:
+        """Statistics of slices; see `proton.viewer.stats`."""
+        if kind == SCOPE:
+            return describe(of_records(self.raw, self.records), check_groups(by), metric, where)
+        frame = self.frame if kind is None else rows.host_frame(self.raw, self.records)
+        return stats(frame, by, metric, kind, where)
+
+    def loss_warnings(self) -> list[str]:
+        """What of the run is missing, a line each; every number that is shown is to be read with
+        them."""
+        t, lines = self.totals, []
+        if t.lost:
+            where = f"in {len(self.losses)} of {self.records.tracks.kept.size} program units"
+            lines.append(f"{t.lost} of {t.written} records lost, {where}")
+        if t.partial:
+            lines.append(f"{t.partial} of {t.programs} programs did not finish")
+        untouched = int(self.launches["untouched"].sum())
+        if untouched:
+            lines.append(f"{untouched} of {t.programs} programs never began")
+        return lines + self._dropped_launches()
+
+    def _dropped_launches(self) -> list[str]:
+        """A line for each reason why launches left no records."""
+        known = (self.raw.machine.get(name) for name in (FORKED, UNFINISHED))
+        forked, unfinished = (n if isinstance(n, int) else 0 for n in known)
+        reasons = {
+            "they did not fit": self.totals.dropped_launches - forked - unfinished,
+            "they were made by forked processes": forked,
+            "they still ran when the session ended": unfinished,
+        }
+        return [f"{n} launches left no records: {why}" for why, n in reasons.items() if n > 0]
