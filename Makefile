@@ -21,7 +21,7 @@ BENCHMARKS ?= compile_time profiling trace_io
 .PHONY: bench bless clean demo format help lint lock setup test test-fast test-gpu
 
 help: ## what the targets do
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
 
 demo: $(STAMP) ## run a kernel, profile it, and write a trace
 	@$(BIN)/python -m proton.demo
