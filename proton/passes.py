@@ -117,8 +117,8 @@ class Pipeline:
 
     def _failure(self, step: Pass, module: Any, before: str | None, error: Exception) -> str:
         where = "set PROTON_REPRODUCER_TO to keep the input of the failing pass"
-        if before is not None:
-            folder = Path(knobs.reproducer_to)
+        folder = knobs.reproducer_to
+        if before is not None and folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
                 "w", dir=folder, prefix=f"{self.label}.", suffix=".mlir", delete=False
