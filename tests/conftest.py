@@ -25,7 +25,9 @@ def pytest_unconfigure() -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Under `pytest -n`, all tests of a file run in one process, and all that need the GPU in
-    one."""
+    one; `--dist worksteal` and the like have their way."""
+    if config.getoption("dist") != "load":
+        return None
     from xdist.scheduler import LoadFileScheduling
 
     class OneProcessForTheGPU(LoadFileScheduling):
