@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 # Before proton is imported by any test: kernels of a test run, or of one of its processes, never
 # meet those of another.
 _CACHE = tempfile.mkdtemp(prefix="proton-tests-")
 os.environ["PROTON_CACHE_DIR"] = _CACHE
+
+
+# No test depends on how long something takes; other processes may have the machine.
+settings.register_profile("proton", deadline=None)
+settings.load_profile("proton")
 
 
 def pytest_unconfigure() -> None:
