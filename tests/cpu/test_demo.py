@@ -89,7 +89,7 @@ def test_all_options_of_a_session_can_be_given(tmp_path: Path) -> None:
     text = (
         "from proton.runtime import session\n"
         "found = session.current()\n"
-        "print(found.key, found.compare_run_time)"
+        "print(found.instrumentation, found.compare_run_time)"
     )
     done = python(tmp_path, "-m", "proton", *options.split(), script(tmp_path, text))
     assert (done.returncode, done.stderr) == (0, "")
@@ -111,7 +111,7 @@ def test_all_options_of_a_session_can_be_given(tmp_path: Path) -> None:
     [
         ("--sample-warps 0;4", "numbers of warps are written as 0,4"),
         ("--sample-warps 99", "sample_warps must be numbers of warps from 0 to 31"),
-        ("--granularity lane", "granularity must be one of warp, warp_2"),
+        ("--granularity lane", "'lane' is not one of 'warp', 'warp_2'"),
         ("--buffer shared --strategy flush", "has no buffer in shared memory"),
         ("--clock-bits 48", "clock_bits must be one of"),
     ],
