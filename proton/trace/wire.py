@@ -88,6 +88,7 @@ HEADER = np.dtype(
         ("clock_bits", "<u4"),  # of the clocks in records: 32 or 64
     ]
 )
+COUNT_BYTES = 8  # of an entry of the table
 HEADER_BYTES = 128  # padded to two cache lines; a block starts on a line of its own
 BLOCK_ALIGNMENT = 64
 NO_HARDWARE_ID = 0xFFFFFFFF
@@ -245,7 +246,7 @@ class Block:
     @property
     def segments(self) -> int:
         """Offset of the first segment: a GPU stores 16 bytes at once, aligned."""
-        return aligned(HEADER_BYTES + 8 * self.units, RECORD_ALIGNMENT)
+        return aligned(HEADER_BYTES + COUNT_BYTES * self.units, RECORD_ALIGNMENT)
 
     @property
     def segment_bytes(self) -> int:
@@ -276,7 +277,7 @@ class Block:
         """Records written, (programs, units), a view."""
         stride, offset = self.bytes, min(self.table, buffer.size)  # an empty buffer has none
         shape = buffer.size // stride, self.units
-        return np.ndarray(shape, "<u8", buffer, offset, (stride, 8))
+        return np.ndarray(shape, "<u8", buffer, offset, (stride, COUNT_BYTES))
 
 
 def header_column(heads: np.ndarray, field: str) -> np.ndarray:
@@ -293,7 +294,8 @@ def set_header(heads: np.ndarray, rows: np.ndarray, field: str, value: int) -> N
 
 def table_columns(heads: np.ndarray, units: int) -> np.ndarray:
     """The tables of rows of bytes that begin as blocks do, (rows, units); a copy."""
-    return np.ascontiguousarray(heads[:, HEADER_BYTES : HEADER_BYTES + 8 * units]).view("<u8")
+    end = HEADER_BYTES + COUNT_BYTES * units
+    return np.ascontiguousarray(heads[:, HEADER_BYTES:end]).view("<u8")
 
 
 HEAP_HEAD = np.dtype([("taken", "<u4"), ("room", "<u4"), ("padding", "<u8")])

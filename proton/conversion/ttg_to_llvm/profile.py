@@ -159,7 +159,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Any, state: Any) ->
     unit_number = v.binary("llvm.lshr", ctx.thread, v.i32(threads.bit_length() - 1))
     number = _wide(unit_number)
     place = v.binary("llvm.mul", number, v.constant(segment_bytes, i64))
-    entry = v.binary("llvm.mul", number, v.constant(8, i64))
+    entry = v.binary("llvm.mul", number, v.constant(wire.COUNT_BYTES, i64))
     lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
     ring = None
     if profile.ring is not None:
