@@ -12,18 +12,36 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 -
 	--extra test --extra dev --quiet
 # Arguments for pytest: make test PYTEST='-k promotion'
 PYTEST ?=
+# Processes that run tests: one a core, or a number
+JOBS ?= auto
 
-.PHONY: demo test lint bless lock setup clean help
+# Those that need neither a GPU nor torch: make bench BENCHMARKS=cpu_kernels
+BENCHMARKS ?= compile_time profiling trace_io
+
+.PHONY: bench bless clean demo format help lint lock setup test test-fast test-gpu
 
 help: ## what the targets do
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
 
 demo: $(STAMP) ## run a kernel, profile it, and write a trace
 	@$(BIN)/python -m proton.demo
 
 test: lint ## check style and types, then run every test
 	@echo "==> pytest"
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest -n $(JOBS) $(PYTEST)
+
+test-fast: $(STAMP) ## run tests that compile no kernel: seconds
+	@$(BIN)/python -m pytest -n $(JOBS) tests/pure tests/test_architecture.py $(PYTEST)
+
+test-gpu: $(STAMP) ## run the tests that need an NVIDIA GPU (and torch: pip install torch)
+	@$(BIN)/python -m pytest tests/gpu $(PYTEST)
+
+bench: $(STAMP) ## measure kernels, launches, compilation and profiling on the CPU
+	@for name in $(BENCHMARKS); do echo "==> $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+format: $(STAMP) ## put imports and layout in order
+	@$(BIN)/ruff check --select I --fix --quiet .
+	@$(BIN)/ruff format .
 
 lint: $(STAMP) ## check style and types
 	@echo "==> ruff"

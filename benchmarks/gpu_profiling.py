@@ -314,7 +314,7 @@ def in_turns(x_ptr: torch.Tensor, out: torch.Tensor, programs: int) -> Launch:
 
 
 def host_table() -> Table:
-    """us a launch on the host without and with records, by grid, stream and strategy; medians of 9
+    """us a launch on the host without and with records, by grid, stream and strategy; medians of 5
     rounds, and of what each round adds."""
     table = Table("grid", "stream", "strategy", "off, us", "profiled", "added", title="host")
     x = torch.rand(4096 * 256, device="cuda")
@@ -341,8 +341,7 @@ def host_table() -> Table:
 
     for programs, stream, strategy in itertools.product((132, 4096), (None, own), STRATEGIES):
         with torch.cuda.stream(stream):
-            off_and_on(programs, strategy)
-            rounds = np.array([off_and_on(programs, strategy) for _ in range(9)])
+            rounds = np.array([off_and_on(programs, strategy) for _ in range(5)])
         where = "default" if stream is None else "its own"
         off, on = np.median(rounds, axis=0)
         added = np.median(rounds[:, 1] - rounds[:, 0])

@@ -42,21 +42,20 @@ def synthetic(slices: int, iterations: bool) -> RawRun:
     programs = slices // CAPACITY
     scopes = (Scope(name="inner", path="outer/inner"), Scope(name="outer", path="outer"))
     kernel = Kernel(name="bench", key="", target="cpu", strategy=Strategy.CIRCULAR, scopes=scopes)
-    block = wire.block_bytes(1, CAPACITY, 0)
+    layout = wire.Block(1, CAPACITY, wire.RecordSchema())
+    block = layout.bytes
     buffer = np.zeros(programs * block, np.uint8)
-    header = np.ndarray((programs,), wire.HEADER, buffer, strides=(block,))
+    header = layout.headers(buffer)
     header["magic"], header["version"] = wire.MAGIC, wire.VERSION
     header["state"] = wire.State.FINISHED
     header["program_x"] = np.arange(programs)
     header["units"], header["capacity"] = 1, CAPACITY
     header["clock_bits"] = 64
     header["thread"] = np.arange(programs) % 4
-    table = np.ndarray((programs,), "<u8", buffer, wire.table_offset(), (block,))
-    table[:] = CAPACITY
-    size = wire.record_bytes(0)
+    layout.tables(buffer)[:] = CAPACITY
+    size = layout.schema.bytes
     shape, strides = (programs, CAPACITY // 2, 2), (block, 2 * size, size)
-    offset = wire.segments_offset(1)
-    record = np.ndarray(shape, wire.record_dtype(0), buffer, offset, strides)
+    record = np.ndarray(shape, layout.schema.dtype, buffer, layout.segments, strides)
     random = np.random.default_rng(1)
     gap = random.integers(50, 2000, (programs, CAPACITY // 2, 4)).astype(np.uint64)
     edges = np.cumsum(gap.reshape(programs, -1), axis=1).reshape(gap.shape)
@@ -102,7 +101,8 @@ def of_gpus(gpus: int, slices: int) -> RawRun:
         units=warps,
         clock_bits=32,
     )
-    block = wire.block_bytes(warps, capacity, 0, 32)
+    layout = wire.Block(warps, capacity, wire.RecordSchema(0, 32))
+    block = layout.bytes
     timer, random = 1_800_000_000_000_000_000, np.random.default_rng(1)
     launches = []
     for number in range(-(-slices // (programs * warps * capacity))):
@@ -110,7 +110,7 @@ def of_gpus(gpus: int, slices: int) -> RawRun:
         gap = random.integers(20, 2000, (programs, warps, capacity)).astype(np.uint64)
         begin = (1 << 40) + number * 2_000_000
         end = begin + np.cumsum(gap, axis=2)
-        header = np.ndarray((programs,), wire.HEADER, buffer, strides=(block,))
+        header = layout.headers(buffer)
         header["magic"], header["version"] = wire.MAGIC, wire.VERSION
         header["state"] = wire.State.FINISHED
         header["program_x"] = header["hardware"] = np.arange(programs)
@@ -118,11 +118,10 @@ def of_gpus(gpus: int, slices: int) -> RawRun:
         header["clock_start"], header["clock_end"] = begin, end.max(axis=(1, 2))
         for edge in ("start", "end"):
             header[f"timer_{edge}"] = timer + header[f"clock_{edge}"] // 2 // 32 * 32
-        table = np.ndarray((programs, warps), "<u8", buffer, wire.table_offset(), (block, 8))
-        table[:] = capacity
-        size, first = wire.record_bytes(0, 32), wire.segments_offset(warps)
+        layout.tables(buffer)[:] = capacity
+        size, first = layout.schema.bytes, layout.segments
         strides = (block, capacity * size, size)
-        record = np.ndarray(end.shape, wire.record_dtype(0, 32), buffer, first, strides)
+        record = np.ndarray(end.shape, layout.schema.dtype, buffer, first, strides)
         record["start"], record["end"] = (end - gap).astype("<u4"), end.astype("<u4")
         record["tag"], record["iteration"] = np.arange(capacity) % 2, np.arange(capacity) // 2
         launches.append(
@@ -241,9 +240,7 @@ def main() -> None:
     launch, kernel = plain.raw.launches[0], plain.raw.kernels[0]
     seconds = best(lambda: decode(kernel, launch))
     table.add_row("decode, records", f"{slices / seconds / 1e6:.1f}", "", "")
-    stride = wire.block_bytes(1, CAPACITY, 0)
-    shape = (slices // CAPACITY,)
-    counts = np.ndarray(shape, "<u8", launch.buffer, wire.table_offset(), (stride,))
+    counts = kernel.block(CAPACITY).tables(launch.buffer)
     counts += 40
     seconds = best(lambda: decode(kernel, launch))
     table.add_row("decode, wrapped rings", f"{slices / seconds / 1e6:.1f}", "", "")

@@ -7,9 +7,12 @@ The run ends when the program has: after its last thread that is no daemon, and 
 import atexit
 import enum
 import importlib.util
+import inspect
 import os
 import runpy
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import Field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any
@@ -23,20 +26,14 @@ from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
 from proton.language.profiling import check_text
 from proton.runtime import session
-from proton.trace.model import RawRun, Strategy
+from proton.trace.instrumentation import SessionOptions, option_of
+from proton.trace.model import RawRun
 from proton.viewer.formats import check_packages, format_of
 
 FAILED, INTERRUPTED = 1, 130
 SUMMARY_SCOPES = 20
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-
-
-class Placement(enum.Enum):
-    """Where records go; see proton.start."""
-
-    SCHEDULE = "schedule"
-    PROGRAM = "program"
 
 
 class Program:
@@ -75,9 +72,48 @@ class Program:
         runpy.run_path(self.name, run_name="__main__")
 
 
+def _numbers(text: str) -> tuple[int, ...]:
+    """`0,4` as numbers."""
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if not all(part.isdecimal() for part in parts):
+        raise typer.BadParameter(f"numbers of warps are written as 0,4, got {text!r}")
+    return tuple(map(int, parts))
+
+
+def _choices(texts: Sequence[str]) -> Any:
+    return enum.Enum("Choice", [(text, text) for text in texts])
+
+
+def _parameter(of: "Field[Any]") -> inspect.Parameter:
+    """The command's option for an option of a session."""
+    kind: Any = of.type
+    option, default, known = option_of(of), of.default, dict[str, Any]()
+    if option.choices and kind is str:
+        kind = _choices(option.choices)
+        default = kind(default)
+    elif kind not in (int, bool):
+        kind, default, known = str, "", {"parser": _numbers, "metavar": "N,N,..."}
+    name = "--" + of.name.replace("_", "-")
+    help_ = f"GPU: {option.help}" if option.on_gpu else option.help
+    annotation = Annotated[kind, typer.Option(name, help=help_, **known)]
+    place = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(of.name, place, default=default, annotation=annotation)
+
+
+def _with_session_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of a session, but for the name, in place of its `**options`."""
+    own = inspect.signature(command)
+    *parameters, _ = own.parameters.values()
+    parameters += [_parameter(of) for of in fields(SessionOptions) if of.name != "name"]
+    command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": None}
+    return command
+
+
 @app.command(
     context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]}
 )
+@_with_session_options
 def main(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The program.")],
     arguments: Annotated[
@@ -94,47 +130,8 @@ def main(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Of the run; by default SCRIPT's.")] = None,
-    strategy: Annotated[
-        Strategy,
-        typer.Option(
-            help="When a program made more records than fit: keep the newest (circular), "
-            "move them to host memory (flush), or only count (counting)."
-        ),
-    ] = Strategy.CIRCULAR,
-    capacity: Annotated[
-        int, typer.Option(min=0, help="Records a program; 0 lets the compiler choose.")
-    ] = 0,
-    placement: Annotated[
-        Placement,
-        typer.Option(
-            help="schedule: when the work of a scope ran. program: records stay where they are "
-            "written, which keeps the work of scopes apart at a price."
-        ),
-    ] = Placement.SCHEDULE,
-    every: Annotated[
-        int, typer.Option(min=1, help="Of what is recorded in loops, one iteration of so many.")
-    ] = 1,
-    granularity: Annotated[
-        str, typer.Option(help="GPU: the unit that records, warp, warp_2, ..., warp_group, cta.")
-    ] = "warp",
-    clock_bits: Annotated[int, typer.Option(help="GPU: of the clocks in records, 32 or 64.")] = 32,
-    buffer: Annotated[
-        str, typer.Option(help="GPU: where rings lie in the kernel, auto, shared or global.")
-    ] = "auto",
-    sample_warps: Annotated[
-        str, typer.Option(metavar="N,N,...", help="GPU: the warps that record; all if none.")
-    ] = "",
-    sample_programs: Annotated[
-        int, typer.Option(min=1, help="GPU: one program of so many records.")
-    ] = 1,
-    compare_run_time: Annotated[
-        bool,
-        typer.Option(
-            "--compare-run-time",
-            help="GPU: each second launch without records, for the run time of both kinds.",
-        ),
-    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
+    **options: Any,
 ) -> None:
     """Run a Python program, unmodified, and profile the kernels it launches.
 
@@ -152,21 +149,11 @@ def main(
     what = Program(script, arguments or [], module)
     target = (output or Path(f"{what.stem}.proton")).absolute()  # the program may change its folder
     _check(what, target)
-    options: dict[str, Any] = {
-        "strategy": strategy.value,
-        "capacity": capacity,
-        "placement": placement.value,
-        "every": every,
-        "granularity": granularity,
-        "clock_bits": clock_bits,
-        "buffer": buffer,
-        "sample_warps": _numbers(sample_warps),
-        "sample_programs": sample_programs,
-        "compare_run_time": compare_run_time,
-    }
     try:
         if not knobs.profile_disable:
-            session.start_program(check_text(name or what.title, "a session's name"), **options)
+            title = check_text(name or what.title, "a session's name")
+            given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}
+            session.start_program(SessionOptions(title, **given))
     except (ProfileError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
     ending = Ending(target.absolute(), quiet)
@@ -194,16 +181,6 @@ class Ending:
             _say("PROTON_PROFILE_DISABLE is set: nothing was recorded")
             return True
         return _keep(session.finalize_program(), self.target, self.quiet)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """`0,4` as numbers."""
-    parts = [part.strip() for part in text.split(",")] if text else []
-    if not all(part.isdecimal() for part in parts):
-        raise typer.BadParameter(
-            f"numbers of warps are written as 0,4, got {text!r}", param_hint="'--sample-warps'"
-        )
-    return tuple(map(int, parts))
 
 
 def _check(program: Program, target: Path) -> None:

@@ -2,13 +2,14 @@
 
 import atexit
 import contextlib
+import functools
 import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, ParamSpec
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -17,68 +18,49 @@ from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.language.profiling import check_text
 from proton.runtime import session
+from proton.trace.instrumentation import SessionOptions, described_options
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def start(
-    name: str = "proton",
-    *,
-    strategy: str = "circular",
-    capacity: int = 0,
-    placement: str = "schedule",
-    clock_bits: int = 32,
-    granularity: str = "warp",
-    buffer: str = "auto",
-    sample_warps: Sequence[int] = (),
-    sample_programs: int = 1,
-    every: int = 1,
-    compare_run_time: bool = False,
-) -> None:
+def _takes(
+    options: Callable[P, SessionOptions],
+) -> Callable[[Callable[[SessionOptions], R]], Callable[P, R]]:
+    """Gives a function of options the parameters of these options, and says what they mean."""
+
+    def wrap(function: Callable[[SessionOptions], R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return function(options(*args, **kwargs))
+
+        own, given = inspect.signature(function), inspect.signature(options)
+        call.__signature__ = given.replace(return_annotation=own.return_annotation)  # type: ignore[attr-defined]
+        call.__doc__ = f"{inspect.getdoc(function)}\n\nOptions:\n\n{described_options()}\n"
+        return call
+
+    return wrap
+
+
+def _start(options: SessionOptions) -> None:
     """Starts recording: every launch from here on is instrumented, if it has scopes.
 
-    `strategy` says what happens when a program has made `capacity` records: "circular" keeps
-    the newest, "flush" moves them to host memory and loses none, "counting" only counts.
-    `capacity` 0 lets the compiler choose. `placement` "schedule" shows when the work ran;
-    "program" keeps records where they are written, and keeps the work of scopes apart at a
-    price. With `every` n, only iterations 0, n, 2n, ... are kept of what is recorded in a loop: the
-    innermost one around a scope or a mark, where it counts. Others are kept always.
-
-    On a GPU the unit that records is a warp, or by `granularity` the first of "warp_2", "warp_4",
-    "warp_8", "warp_group" (4 warps), "warp_group_2", "warp_group_4" or "cta"; `capacity` is that
-    of a unit, rounded up to a power of two; and records have `clock_bits` of the SM's cycle
-    counter: 32, which are unambiguous for kernels of up to 2^32 cycles (two seconds), or 64. The
-    rings of strategy "circular" lie in `buffer` "shared" or "global" memory while the kernel runs;
-    with "auto" in shared memory where a kernel has scopes in loops and that leaves as many programs
-    on an SM as there were. Of the warps of a program those in `sample_warps` record (none named:
-    all; it is an error where a kernel has none of them), and of the programs each
-    `sample_programs`-th. With `compare_run_time` each second launch
-    of a kernel runs as it would without profiling, and the run says the median time of both kinds
-    (`run_ns` and `run_ns_off` in `run.kernels[...].options`).
-    Raises ProfileError when a session is running, and for a name that is no text.
+    Raises ProfileError when a session is running, for a name that is no text, and for an option
+    whose value is out of its range.
     """
     try:
-        name = check_text(name, "a session's name")
+        name = check_text(options.name, "a session's name")
     except ValueError as error:
         raise ProfileError(str(error)) from None
     if not knobs.profile_disable:
         atexit.unregister(say_what_is_lost)
         atexit.register(say_what_is_lost)
-        session.start(
-            name,
-            strategy=strategy,
-            capacity=capacity,
-            placement=placement,
-            clock_bits=clock_bits,
-            granularity=granularity,
-            buffer=buffer,
-            sample_warps=sample_warps,
-            sample_programs=sample_programs,
-            every=every,
-            compare_run_time=compare_run_time,
-        )
+        session.start(replace(options, name=name))
+
+
+start = _takes(SessionOptions)(_start)
 
 
 def say_what_is_lost() -> None:
@@ -131,26 +113,10 @@ class Recording(Run):
         return markup.text(self) if self._raw is None else super()._repr_html_()
 
 
-Recorded = AbstractContextManager[Recording]
-
-
-def _options_of(
-    other: Callable[P, object],
-) -> Callable[[Callable[..., Recorded]], Callable[P, Recorded]]:
-    """Gives a function the parameters of another one, for editors, type checkers and `help`."""
-
-    def named(function: Callable[..., Recorded]) -> Callable[P, Recorded]:
-        found = inspect.signature(other)
-        function.__signature__ = found.replace(return_annotation=Recorded)  # type: ignore[attr-defined]
-        return function
-
-    return named
-
-
-@_options_of(start)
+@_takes(SessionOptions)
 @contextlib.contextmanager
-def profile(*args: Any, **options: Any) -> Iterator[Recording]:
-    """Records a block; `start` says what the options are. A process that is forked inside and
+def profile(options: SessionOptions) -> Iterator[Recording]:
+    """Records a block, as `start` and `finalize` do around it. A process that is forked inside and
     leaves the block, too, has no run.
 
     >>> with proton.profile("add") as run:
@@ -158,7 +124,7 @@ def profile(*args: Any, **options: Any) -> Iterator[Recording]:
     >>> run.frame
     """
     recording, process = Recording(), os.getpid()
-    start(*args, **options)
+    _start(options)
     try:
         yield recording
     finally:

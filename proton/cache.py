@@ -25,6 +25,11 @@ from typing import Any
 from proton.base.knobs import knobs
 
 _META, _META_HASH = "meta.json", "meta.sha256"
+# Of proton/trace, what code depends on; the rest only reads runs.
+RECORDED = frozenset(
+    f"trace/{name}.py"
+    for name in ("instrumentation", "model", "profile", "scope_path", "strategy", "wire")
+)
 _MOST_META = 1 << 26  # bytes: an assertion's message or a scope's name is all that grows
 
 
@@ -34,10 +39,10 @@ def compiler_version() -> str:
     root = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in ("viewer", "tools", "trace"):
+        where = path.relative_to(root)
+        if where.parts[0] not in ("viewer", "tools", "trace") or where.as_posix() in RECORDED:
             digest.update(path.relative_to(root).as_posix().encode())
             digest.update(path.read_bytes())
-    digest.update((root / "trace" / "wire.py").read_bytes())
     return digest.hexdigest()
 
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from proton.base.errors import LocatedError, PassError
 from proton.base.knobs import knobs
 from proton.dialect.mlir import PassManager, ir
+from proton.dialect.text import module_text
 
 
 class Pass(ABC):
@@ -104,7 +105,7 @@ class Pipeline:
     def _run_one(self, step: Pass, module: Any) -> None:
         # Printing is cheap next to losing the input of a failing pass, but it is not free:
         # the text is taken only where somebody asked for reproducers.
-        before = str(module) if knobs.reproducer_to is not None else None
+        before = module_text(module) if knobs.reproducer_to is not None else None
         try:
             step.run(module)
             if knobs.verify_each:
@@ -116,8 +117,8 @@ class Pipeline:
 
     def _failure(self, step: Pass, module: Any, before: str | None, error: Exception) -> str:
         where = "set PROTON_REPRODUCER_TO to keep the input of the failing pass"
-        if before is not None:
-            folder = Path(knobs.reproducer_to)
+        folder = knobs.reproducer_to
+        if before is not None and folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
                 "w", dir=folder, prefix=f"{self.label}.", suffix=".mlir", delete=False
@@ -136,7 +137,7 @@ class Pipeline:
         if knobs.dump_to is not None:
             path = Path(knobs.dump_to) / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(module.operation.get_asm(enable_debug_info=True))
+            path.write_text(module_text(module, with_locations=True))
         return module
 
     def print_timings(self) -> None:

@@ -1,22 +1,47 @@
-"""What all tests share: a cache of their own, and random numbers whose seed a failure shows."""
+"""What all tests share: a cache of their own, random numbers whose seed a failure shows, and how
+`pytest -n` spreads files over processes."""
 
 import os
 import secrets
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
-# Before proton is imported by any test: kernels of a test run never meet those of another.
+# Before proton is imported by any test: kernels of a test run, or of one of its processes, never
+# meet those of another.
 _CACHE = tempfile.mkdtemp(prefix="proton-tests-")
 os.environ["PROTON_CACHE_DIR"] = _CACHE
+
+
+# No test depends on how long something takes; other processes may have the machine.
+settings.register_profile("proton", deadline=None)
+settings.load_profile("proton")
 
 
 def pytest_unconfigure() -> None:
     """Removes the session's cache."""
     shutil.rmtree(_CACHE, ignore_errors=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Under `pytest -n`, all tests of a file run in one process, and all that need the GPU in
+    one; `--dist worksteal` and the like have their way."""
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneProcessForTheGPU(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "gpu" if file.startswith("tests/gpu/") else file
+
+    return OneProcessForTheGPU(config, log)
 
 
 @pytest.fixture(scope="session")

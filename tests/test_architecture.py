@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from proton.cache import RECORDED
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run, export
 from proton.viewer.formats import formats
@@ -134,7 +135,8 @@ def test_an_output_format_is_one_file(tmp_path: Path, monkeypatch: pytest.Monkey
         run = Run(RawRun(name="r", origin_ns=1, origin_unix_ns=1, clock=clock))
         assert run.save(tmp_path / "a.count").read_text() == "0 slices"
         assert run.save(tmp_path / "a.txt", "count").read_text() == "0 slices"
-        assert {"perfetto", "chrome", "csv", "json", "proton", "html", "count"} <= set(formats())
+        names = "chrome count csv html json parquet perfetto png proton speedscope svg"
+        assert " ".join(sorted(formats())) == names
     finally:
         formats.cache_clear()
 
@@ -176,6 +178,20 @@ def test_only_the_knobs_read_the_environment() -> None:
         if any(uses(tree, name) for name in names)
     }
     assert readers == {"proton/base/knobs.py"}
+
+
+def test_the_cache_knows_what_code_depends_on() -> None:
+    """Of `proton/trace` the compiler imports what is in the cache's key, and what that imports."""
+    below = FLOOR["backends"]
+    compiling = [f for f in FILES if FLOOR.get(unit(f) or "", below + 1) <= below]
+    compiling = [f for f in compiling if unit(f) != "trace"] + [PROTON / f for f in RECORDED]
+    found = {
+        node.module.replace(".", "/").removeprefix("proton/") + ".py"
+        for file in compiling
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("proton.trace.")
+    }
+    assert found | {"trace/wire.py"} == RECORDED
 
 
 def test_only_one_file_names_the_mlir_wheel() -> None:

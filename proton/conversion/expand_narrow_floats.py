@@ -14,13 +14,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import arith, ir
+from proton.dialect.traits import FloatArithmetic, has
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
 
-_ARITHMETIC = frozenset(
-    f"arith.{name}"
-    for name in "addf subf mulf divf remf cmpf".split()
-)
 # op -> (the predicate for which it takes the left operand, what it takes of a NaN on the right)
 _EXTREMA = {
     "arith.maxnumf": (arith.CmpFPredicate.OGT, "left"),
@@ -58,7 +55,7 @@ def _rule(op: Any) -> Callable[[Any], Any] | None:
         return lambda op: _truncate(op.operands[0], result)
     if op.name == "math.fma" and isinstance(source, ir.FloatType) and source.width == 16:
         return lambda op: _compute_in(f64, op)
-    if source == bf16 and op.name in _ARITHMETIC:
+    if source == bf16 and has(op, FloatArithmetic):
         return lambda op: _compute_in(ir.F32Type.get(), op)
     if source == bf16 and op.name in _EXTREMA:
         return _extremum

@@ -10,11 +10,11 @@ and the host function that takes full segments (`proton.dialect.abi`).
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.conversion.allocate_profile import BLOCK_BYTES_ATTRIBUTE
 from proton.dialect.abi import Argument, added_arguments
 from proton.dialect.emit import call_c, constant, loop
 from proton.dialect.memory import element_pointer, pointer_type
 from proton.dialect.mlir import arith, func, ir
+from proton.dialect.profile import profile_of
 from proton.dialect.walk import kernel_functions
 from proton.passes import Pass, register
 from proton.transforms.stack_buffers import ALIGNMENT, SCRATCH_ATTRIBUTE
@@ -106,8 +106,9 @@ def _emit_loop(
     with loop(first, last, constant(1, i64)) as program:
         values |= _program_ids(program, grid_x, grid_y)
         if Argument.PROFILE in values:
-            block_bytes = function.attributes[BLOCK_BYTES_ATTRIBUTE].value
-            offset = arith.MulIOp(program, constant(block_bytes, i64)).result
+            profile = profile_of(function)
+            assert profile is not None
+            offset = arith.MulIOp(program, constant(profile.block.bytes, i64)).result
             i8 = ir.IntegerType.get_signless(8)
             values[Argument.PROFILE] = element_pointer(values[Argument.PROFILE], offset, i8)
         operands = [*user, *(values[kind] for kind in added)]

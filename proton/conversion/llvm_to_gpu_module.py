@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.targets import WARP_SIZE
-from proton.conversion.allocate_profile import PROFILE_ATTRIBUTE
 from proton.dialect.mlir import ir
+from proton.dialect.profile import PROFILE_ATTRIBUTE
 from proton.dialect.ttg import num_warps
 from proton.passes import Pass, register
 

@@ -9,14 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.conversion.allocate_profile import RECORDS, in_loop, profile_layout
+from proton.conversion.allocate_profile import in_loop
+from proton.conversion.strategies import CODE
 from proton.dialect.abi import Argument, argument
 from proton.dialect.emit import constant, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
 from proton.dialect.mlir import arith, ir, llvm
+from proton.dialect.profile import profile_of
+from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.walk import all_ops, before, kernel_functions, ops_named
 from proton.passes import Pass, register
 from proton.trace import wire
+from proton.trace.profile import KernelProfile
 
 
 @register
@@ -28,9 +32,9 @@ class ProtonGPUToLLVM(Pass):
 
     def run(self, module: Any) -> None:
         for function in kernel_functions(module):
-            layout = profile_layout(function)
-            if layout is not None:
-                lowering = _Lowering(function, layout)
+            profile = profile_of(function)
+            if profile is not None:
+                lowering = _Lowering(function, profile)
                 for op in all_ops(function):
                     if op.name in lowering.rules:
                         with before(op):
@@ -49,12 +53,10 @@ def _store(value: Any, base: Any, offset: int) -> None:
 class _Lowering:
     """The rules for one kernel."""
 
-    def __init__(self, function: Any, layout: dict[str, Any]) -> None:
-        self.function, self.layout = function, layout
+    def __init__(self, function: Any, profile: KernelProfile) -> None:
+        self.function, self.layout = function, profile.block
         self.block = argument(function, Argument.PROFILE)
-        self.capacity = layout["capacity"]
-        self.record_bytes = wire.record_bytes(layout["payload_slots"])
-        self.segment = wire.segments_offset(1)
+        self.capacity, self.schema = profile.capacity, profile.schema
         records = ops_named(function, *RECORDS)
         self.may_wrap = len(records) > self.capacity or any(map(in_loop, records))
         self.count: Any = None  # address of the number of records so far
@@ -62,9 +64,7 @@ class _Lowering:
             "proton_gpu.init": self._init,
             "proton_gpu.finalize": self._finalize,
             "proton_gpu.read_counter": self._read_counter,
-            "proton_gpu.circular_record": lambda op: _under_condition(op, self._circular),
-            "proton_gpu.flush_record": lambda op: _under_condition(op, self._flush),
-            "proton_gpu.counting_record": lambda op: _under_condition(op, self._counting),
+            **dict.fromkeys(RECORDS, self._record),
         }
 
     def _header(self, name: str, value: Any) -> None:
@@ -85,8 +85,8 @@ class _Lowering:
             "state": wire.State.STARTED,
             "units": 1,
             "capacity": self.capacity,
-            "payload_slots": self.layout["payload_slots"],
-            "clock_bits": 64,
+            "payload_slots": self.schema.payload_slots,
+            "clock_bits": self.schema.clock_bits,
         }
         for name, value in constants.items():
             width = wire.HEADER[name].itemsize * 8
@@ -104,59 +104,72 @@ class _Lowering:
         op.results[0].replace_all_uses_with(self.block)
 
     def _finalize(self, op: Any) -> None:
-        _store(llvm.LoadOp(_i(64), self.count).result, self.block, wire.table_offset())
+        _store(llvm.LoadOp(_i(64), self.count).result, self.block, self.layout.table)
         self._header("clock_end", _read_clock())
         self._header("state", constant(int(wire.State.FINISHED), _i(16)))
 
     def _read_counter(self, op: Any) -> None:
         op.results[0].replace_all_uses_with(_read_clock())
 
-    def _next(self) -> tuple[Any, Any]:
-        """(number of this record, of the next one); the count is stored."""
-        number = llvm.LoadOp(_i(64), self.count).result
-        following = arith.AddIOp(number, constant(1, _i(64))).result
-        llvm.StoreOp(following, self.count)
-        return number, following
+    def _record(self, op: Any) -> None:
+        """What keeps a record, where the record's condition is true."""
 
-    def _counting(self, op: Any) -> None:
-        self._next()
+        def keep() -> list[Any]:
+            CODE[op.name].on_cpu(_Record(self, op))
+            return []
 
-    def _circular(self, op: Any) -> None:
-        number, _ = self._next()
-        self._write(op, number)
+        if op.opview.when is None:
+            keep()
+        else:
+            emit_if(op.opview.when, [], keep, list)
 
-    def _write(self, op: Any, number: Any) -> None:
-        view = op.opview
-        slot = number
-        if self.may_wrap:
-            slot = arith.RemUIOp(number, constant(self.capacity, _i(64))).result
-        offset = arith.MulIOp(slot, constant(self.record_bytes, _i(64))).result
-        place = element_pointer(byte_pointer(self.block, self.segment), offset, _i(8))
-        _store(view.start, place, wire.record_offset("start"))
-        _store(view.end, place, wire.record_offset("end"))
+
+class _Record:
+    """A record while it is lowered."""
+
+    def __init__(self, of: _Lowering, op: Any) -> None:
+        self.of, self.op = of, op
+        self.following: Any = None  # the number of the next record
+
+    def count(self) -> Any:
+        """The number of this record; that of the next one is stored."""
+        number = llvm.LoadOp(_i(64), self.of.count).result
+        self.following = arith.AddIOp(number, constant(1, _i(64))).result
+        llvm.StoreOp(self.following, self.of.count)
+        return number
+
+    def store(self, number: Any) -> None:
+        """Writes the record into its slot."""
+        of, view, slot = self.of, self.op.opview, number
+        if of.may_wrap:
+            slot = arith.RemUIOp(number, constant(of.capacity, _i(64))).result
+        offset = arith.MulIOp(slot, constant(of.schema.bytes, _i(64))).result
+        place = element_pointer(byte_pointer(of.block, of.layout.segments), offset, _i(8))
         tag = wire.tag(wire.Kind(view.kind.value), view.scope_id.value)
-        _store(constant(_signed(tag, 32), _i(32)), place, wire.record_offset("tag"))
-        _store(view.iteration, place, wire.record_offset("iteration"))
-        for position, value in enumerate(view.payload):
-            _store(value, place, wire.record_offset("payload") + 8 * position)
+        values = {"start": view.start, "end": view.end, "iteration": view.iteration}
+        values |= {wire.payload_field(slot): value for slot, value in enumerate(view.payload)}
+        for name, offset in of.schema.offsets.items():
+            if name == "tag":
+                _store(constant(_signed(tag, 32), _i(32)), place, offset)
+            elif name in values:
+                _store(values[name], place, offset)
 
-    def _flush(self, op: Any) -> None:
-        """Writes, and hands the segment over when this record was its last."""
-        number, following = self._next()
-        self._write(op, number)
-        size = constant(self.capacity, _i(64))
-        used = arith.RemUIOp(following, size).result
+    def hand_over(self) -> None:
+        """Hands the segment over when this record was its last."""
+        size = constant(self.of.capacity, _i(64))
+        used = arith.RemUIOp(self.following, size).result
         full = arith.CmpIOp(arith.CmpIPredicate.eq, used, constant(0, _i(64))).result
-        emit_if(full, [], lambda: self._call_host(arith.SubIOp(following, size).result), list)
+        emit_if(full, [], lambda: self._call_host(arith.SubIOp(self.following, size).result), list)
 
     def _call_host(self, first: Any) -> list[Any]:
         """flush(block, number of the first record, segment, bytes)"""
+        of = self.of
         operands = [
-            argument(self.function, Argument.FLUSH),
-            self.block,
+            argument(of.function, Argument.FLUSH),
+            of.block,
             first,
-            byte_pointer(self.block, self.segment),
-            constant(self.capacity * self.record_bytes, _i(64)),
+            byte_pointer(of.block, of.layout.segments),
+            constant(of.layout.segment_bytes, _i(64)),
         ]
         ir.Operation.create(
             "llvm.call",
@@ -167,19 +180,6 @@ class _Lowering:
             },
         )
         return []
-
-
-def _under_condition(op: Any, emit: Callable[[Any], None]) -> None:
-    """What writes a record, where the record's condition is true."""
-
-    def write() -> list[Any]:
-        emit(op)
-        return []
-
-    if op.opview.when is None:
-        emit(op)
-    else:
-        emit_if(op.opview.when, [], write, list)
 
 
 def _signed(value: int, bits: int) -> int:

@@ -4,76 +4,30 @@ A scope's start only reads the clock; at its end one op writes the record with b
 with nothing between them are one read: adjacent scopes share it, nested ones too. The pass adds
 `proton_gpu.init` at entry and `proton_gpu.finalize` before the return, also where optimisation has
 left no record of what was written, and leaves a kernel without annotations as it is. The scope
-table goes onto the kernel as JSON (`TABLE_ATTRIBUTE`).
+table goes onto the kernel (proton/dialect/profile.py).
 """
 
 import functools
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from proton.base.errors import CompilationError, SourceSpan
+from proton.base.errors import CompilationError
 from proton.dialect import proton_gpu as pg
 from proton.dialect.mlir import arith, ir
+from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
 from proton.dialect.regions import end_of
 from proton.dialect.traits import NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
 from proton.passes import Pass, register
+from proton.trace.model import PayloadField, Scope
+from proton.trace.profile import ScopeTable
+from proton.trace.scope_path import ScopePath
+from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
 from proton.transforms.number_iterations import iteration_number, iteration_of, payload_of
 from proton.transforms.place_records import SCOPES_ATTRIBUTE
-
-TABLE_ATTRIBUTE = "proton.table"
-
-
-class Strategy:
-    """Template of a strategy: which op writes a record. Subclasses name it."""
-
-    name: ClassVar[str]
-
-    def record(self, segment: Any, edge: "_Edge") -> None:
-        """Emits the op that keeps one record."""
-        raise NotImplementedError
-
-
-class Circular(Strategy):
-    """The newest records stay."""
-
-    name = "circular"
-    op: ClassVar[type] = pg.CircularRecordOp
-
-    def record(self, segment: Any, edge: "_Edge") -> None:
-        self.op(
-            segment,
-            edge.start,
-            edge.end,
-            edge.iteration(),
-            edge.payload,
-            _i32_attr(edge.scope_id),
-            _i32_attr(edge.kind),
-            when=edge.when,
-        )
-
-
-class Flush(Circular):
-    """A full segment moves to the host; nothing is lost."""
-
-    name = "flush"
-    op = pg.FlushRecordOp
-
-
-class Counting(Strategy):
-    """Records are only counted."""
-
-    name = "counting"
-
-    def record(self, segment: Any, edge: "_Edge") -> None:
-        pg.CountingRecordOp(segment, _i32_attr(edge.scope_id), _i32_attr(edge.kind), when=edge.when)
-
-
-STRATEGIES: dict[str, Strategy] = {s.name: s for s in (Circular(), Flush(), Counting())}
 
 
 @dataclass
@@ -104,7 +58,7 @@ class ProtonToProtonGPU(Pass):
     every: int = 1
 
     def run(self, module: Any) -> None:
-        strategy = STRATEGIES[self.strategy]
+        strategy = Strategy(self.strategy)
         kernels = kernel_functions(module)
         others = [function for function in functions(module) if function not in kernels]
         called = [function for function in others if _has_records(function)]
@@ -129,9 +83,8 @@ def _instrument(
         instrumenter = _Instrumenter(function, strategy, table, every)
         instrumenter.run()
         seen |= instrumenter.seen
-    emptied = [path for path in wanted if path not in seen]
-    found = {"scopes": table.entries, "emptied": emptied}
-    kernel.attributes[TABLE_ATTRIBUTE] = ir.StringAttr.get(json.dumps(found))
+    emptied = tuple(path for path in wanted if path not in seen)
+    set_table(kernel, ScopeTable(scopes=tuple(table.entries), emptied=emptied))
 
 
 @dataclass
@@ -146,44 +99,37 @@ class _Open:
 class _Table:
     """The scope table being built: one entry for each distinct path, kind and payload."""
 
-    entries: list[dict[str, Any]] = field(default_factory=list)
-    ids: dict[str, int] = field(default_factory=dict)
+    entries: list[Scope] = field(default_factory=list)
+    ids: dict[Scope, int] = field(default_factory=dict)  # of entries without their places
 
     def add(self, op: Any, kind: Kind) -> int:
         """The id of a record's scope."""
         is_mark = kind is Kind.MARK
-        path = op.attributes["mark" if is_mark else "scope"].value
-        fields = [[name, type_] for name, type_, _ in payload_of(op)]
-        if len(fields) > MAX_PAYLOAD_SLOTS:
+        path = ScopePath(op.attributes["mark" if is_mark else "scope"].value)
+        payload = tuple(PayloadField(name=n, kind=k) for n, k, _ in payload_of(op))
+        if len(payload) > MAX_PAYLOAD_SLOTS:
             raise CompilationError(
                 f"a record holds at most {MAX_PAYLOAD_SLOTS} payload values, and {path} has "
-                f"{len(fields)}",
+                f"{len(payload)}",
                 source_span(op.location),
                 "drop some, or use several scopes",
             )
-        members = op.attributes.get("members", ())
-        span = source_span(op.location)
-        entry = {
-            "name": path.rpartition("/")[2],
-            "path": path,
-            "kind": "mark" if is_mark else "slice",
-            "fused": len(members) > 1,
-            "payload": fields,
-        }
-        return self._id(entry, span)
+        is_fused = len(op.attributes.get("members", ())) > 1
+        what = "mark" if is_mark else "slice"
+        scope = Scope(name=path.name, path=path, kind=what, fused=is_fused, payload=payload)
+        return self._id(scope, op)
 
     def add_event(self, op: Any) -> int:
         """The id of an event: its starts and ends have one, wherever they are."""
         name = op.attributes["event"].value
-        entry = {"name": name, "path": name, "kind": "event", "fused": False, "payload": []}
-        return self._id(entry, source_span(op.location))
+        return self._id(Scope(name=name, path=name, kind="event"), op)
 
-    def _id(self, entry: dict[str, Any], span: SourceSpan) -> int:
-        key = json.dumps(entry)
-        if key not in self.ids:
-            self.ids[key] = len(self.entries)
-            self.entries.append(entry | {"file": span.file, "line": span.line})
-        return self.ids[key]
+    def _id(self, scope: Scope, op: Any) -> int:
+        if scope not in self.ids:
+            self.ids[scope] = len(self.entries)
+            span = source_span(op.location)
+            self.entries.append(replace(scope, file=span.file, line=span.line))
+        return self.ids[scope]
 
 
 class _Instrumenter:
@@ -257,15 +203,22 @@ class _Instrumenter:
         if iteration is not None and self.every > 1:
             sampled = _is_multiple(number(), self.every)
             when = sampled if when is None else arith.AndIOp(when, sampled).result
-        edge = _Edge(start, end, number, payload, scope_id, kind, when)
-        self.strategy.record(self.segment, edge)
+        self._keep(_Edge(start, end, number, payload, scope_id, kind, when))
 
     def _event(self, op: Any, now: Any, iteration: Callable[[], Any] | None) -> None:
         is_start = op.attributes["phase"].value == "start"
         kind = Kind.EVENT_START if is_start else Kind.EVENT_END
         number = functools.cache(iteration or _no_iteration)
         scope_id = self.table.add_event(op)
-        self.strategy.record(self.segment, _Edge(now, now, number, [], scope_id, kind, None))
+        self._keep(_Edge(now, now, number, [], scope_id, kind, None))
+
+    def _keep(self, edge: _Edge) -> None:
+        """Emits the strategy's op; one that only counts has no use for what is in the record."""
+        values = []
+        if self.strategy.stores:
+            values = [edge.start, edge.end, edge.iteration(), edge.payload]
+        numbers = _i32_attr(edge.scope_id), _i32_attr(edge.kind)
+        pg.RECORD_OPS[self.strategy](self.segment, *values, *numbers, when=edge.when)
 
     def _unpaired(self, op: Any) -> None:
         raise CompilationError(

@@ -10,15 +10,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import ir
+from proton.dialect.traits import FreeInThread, has
 from proton.passes import Pass, register
 
 SIZE = 150  # instructions of an unrolled loop: twice of what LLVM allows for NVPTX
 MOST = 8  # turns
-# What records and pins are made of, or becomes no instruction.
-_NOTHING = frozenset(
-    "llvm.inline_asm llvm.mlir.constant llvm.bitcast llvm.insertelement llvm.extractelement "
-    "llvm.extractvalue llvm.getelementptr".split()
-)
 
 
 @register
@@ -69,7 +65,7 @@ def _is_work(op: Any) -> bool:
     if op.name in ("llvm.load", "llvm.store"):
         address = op.operands[op.name == "llvm.store"]
         return address.type != ir.Type.parse("!llvm.ptr")  # a variable becomes a register
-    return op.name not in _NOTHING
+    return not has(op, FreeInThread)
 
 
 def _records(op: Any) -> bool:

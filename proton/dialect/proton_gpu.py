@@ -9,6 +9,7 @@ from typing import Any
 from proton.dialect.diagnostics import reject
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import Records
+from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_SCOPE_ID
 
 Operand, Result = ext.Operand, ext.Result
@@ -65,47 +66,45 @@ def _verify_record(op: Any) -> bool:
     )
 
 
-class CircularRecordOp(ProtonGPU.Operation, name="circular_record", traits=[Records]):
-    """Writes one record into the ring: the oldest goes when the segment is full.
+def _storing_op(strategy: Strategy) -> Any:
+    class StoringOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
+        """Writes one record where the strategy keeps it.
 
-    `kind` is a wire kind, `iteration` an i32, `payload` i64 values (the bits of a float). Where
-    `when` is false there is no record, and none is counted.
-    """
+        `kind` is a wire kind, `iteration` an i32, `payload` i64 values (the bits of a float). Where
+        `when` is false there is no record, and none is counted.
+        """
 
-    segment: Operand[SegmentType]
-    start: Operand[ir.IntegerType[64]]
-    end: Operand[ir.IntegerType[64]]
-    iteration: Operand[ir.IntegerType[32]]
-    payload: Sequence[Operand[ir.IntegerType[64]]]
-    scope_id: ir.IntegerAttr
-    kind: ir.IntegerAttr
-    when: Operand[ir.IntegerType[1]] | None = None
+        segment: Operand[SegmentType]
+        start: Operand[ir.IntegerType[64]]
+        end: Operand[ir.IntegerType[64]]
+        iteration: Operand[ir.IntegerType[32]]
+        payload: Sequence[Operand[ir.IntegerType[64]]]
+        scope_id: ir.IntegerAttr
+        kind: ir.IntegerAttr
+        when: Operand[ir.IntegerType[1]] | None = None
 
-    verify_invariants = staticmethod(_verify_record)
+        verify_invariants = staticmethod(_verify_record)
 
-
-class FlushRecordOp(ProtonGPU.Operation, name="flush_record", traits=[Records]):
-    """Writes one record; hands a full segment to the host and starts it again. Operands are those
-    of a circular record."""
-
-    segment: Operand[SegmentType]
-    start: Operand[ir.IntegerType[64]]
-    end: Operand[ir.IntegerType[64]]
-    iteration: Operand[ir.IntegerType[32]]
-    payload: Sequence[Operand[ir.IntegerType[64]]]
-    scope_id: ir.IntegerAttr
-    kind: ir.IntegerAttr
-    when: Operand[ir.IntegerType[1]] | None = None
-
-    verify_invariants = staticmethod(_verify_record)
+    return StoringOp
 
 
-class CountingRecordOp(ProtonGPU.Operation, name="counting_record", traits=[Records]):
-    """Counts one record, where `when` is true, and stores nothing."""
+def _counting_op(strategy: Strategy) -> Any:
+    class CountingOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
+        """Counts one record, where `when` is true, and stores nothing."""
 
-    segment: Operand[SegmentType]
-    scope_id: ir.IntegerAttr
-    kind: ir.IntegerAttr
-    when: Operand[ir.IntegerType[1]] | None = None
+        segment: Operand[SegmentType]
+        scope_id: ir.IntegerAttr
+        kind: ir.IntegerAttr
+        when: Operand[ir.IntegerType[1]] | None = None
 
-    verify_invariants = staticmethod(_verify_record)
+        verify_invariants = staticmethod(_verify_record)
+
+    return CountingOp
+
+
+# The op that keeps one record under each strategy, and what these ops are called.
+RECORD_OPS: dict[Strategy, Any] = {
+    strategy: _storing_op(strategy) if strategy.stores else _counting_op(strategy)
+    for strategy in Strategy
+}
+RECORDS = tuple(f"proton_gpu.{strategy.value}_record" for strategy in Strategy)

@@ -281,6 +281,41 @@ class Condition(Trait):
     upstream = _ops("arith", "cmpi cmpf andi ori xori")
 
 
+class MovesBits(Trait):
+    """Does the same to bits as to the numbers that they are."""
+
+    upstream = (
+        *("arith.select", "builtin.unrealized_conversion_cast", "llvm.load", "llvm.store"),
+        *_ops("memref", "alloca cast collapse_shape expand_shape load prefetch"),
+        *_ops("memref", "reinterpret_cast store subview"),
+        *_ops("scf", "condition for if while yield"),
+    )
+
+
+class FloatArithmetic(Trait):
+    """Arithmetic of floats that is exact in a wider type, but for one rounding."""
+
+    upstream = _ops("arith", "addf subf mulf divf remf cmpf")
+
+
+class NoWrapFlags(Trait):
+    """May say that it does not overflow (nsw, nuw, inbounds), and is poison where it does."""
+
+    upstream = _ops("llvm", "add sub mul shl trunc getelementptr")
+
+
+class Widens(Trait):
+    """Gives each number in a wider type, or one as wide."""
+
+    upstream = _ops("arith", "extf extsi extui sitofp uitofp")
+
+
+class AddressArithmetic(Trait):
+    """Elementwise arithmetic that addresses are made of, of tensors or of threads' vectors."""
+
+    upstream = (*_ops("arith", "addi subi muli extsi extui"), *_ops("llvm", "add mul sub"))
+
+
 class TileIndex(Trait):
     """Says where elements are and not what they are: no instruction, or an index's."""
 
@@ -336,6 +371,21 @@ class NoInstruction(Trait):
         *View.upstream,
         *_ops("memref", "alloc alloca get_global"),
     )
+
+
+class FreeInThread(Trait):
+    """In the code of one thread of a GPU: becomes no instruction, or is part of a record."""
+
+    upstream = _ops(
+        "llvm",
+        "inline_asm mlir.constant bitcast insertelement extractelement extractvalue getelementptr",
+    )
+
+
+class Loop(Trait):
+    """Its regions run again and again."""
+
+    upstream = ("scf.for", "scf.while")
 
 
 class BufferWork(Assumed):

@@ -1,9 +1,9 @@
 """The `tt` dialect: Triton's tile IR. Ops on scalars and on `tensor<...>` of static shape.
 
 Arithmetic is upstream `arith` and `math` on tensors; `tt` adds what those lack: programs,
-pointers, memory, shape changes and products (tt_collective.py: reductions, scans, what else
-works along an axis). Every op that has no memory effect is declared pure, so upstream CSE, LICM
-and DCE work on it.
+pointers, shape changes and products (tt_memory.py: accesses to memory; tt_collective.py:
+reductions, scans, what else works along an axis). Every op that has no memory effect is declared
+pure, so upstream CSE, LICM and DCE work on it.
 """
 
 import math
@@ -22,14 +22,12 @@ from proton.dialect.diagnostics import (
 )
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import (
-    Accesses,
     AnyLayout,
     Barrier,
     Cheap,
     CopiedIndex,
     Elementwise,
     KeepsSign,
-    LayoutAnchor,
     MakesData,
     NonNegative,
     PassesPointers,
@@ -44,16 +42,11 @@ from proton.dialect.traits import (
 )
 
 Operand, Result, Region = ext.Operand, ext.Result, ext.Region
-RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "or", "xor", "xchg")
-MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
-MEMORY_SCOPES = ("cta", "gpu", "sys")
-CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 ROUNDINGS = ("rtne", "rtz")
 SPECIAL_REGISTERS = {"globaltimer": 64, "smid": 32}  # name -> bits
 MAX_PRINTED = 8  # values of one print
 MAX_EXTERN = 4  # operands of an external function
-EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 
 
 class TT(ext.Dialect, name="tt"):
@@ -181,106 +174,6 @@ class AddPtrOp(
             return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
         return check_type(op, "result", op.result, op.ptr.type) and check_shape(
             op, "offset", op.offset, shape_of(op.ptr)
-        )
-
-
-def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
-    """Each of the values (None: not there) is what the pointers point to."""
-    if not is_pointer_like(op.ptr.type):
-        return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
-    shape, element = shape_of(op.ptr), pointee_of(op.ptr)
-    i1 = ir.IntegerType.get_signless(1)
-    return all(
-        check_block(op, what, value, shape, element)
-        for what, value in values.items()
-        if value is not None
-    ) and (mask is None or check_block(op, "mask", mask, shape, i1))
-
-
-def _verify_caching(op: Any) -> bool:
-    return check_choice(op, "cache", op.cache, CACHE_MODIFIERS) and check_choice(
-        op, "evict", op.evict, EVICTION_POLICIES
-    )
-
-
-def _verify_ordering(op: Any) -> bool:
-    return check_choice(op, "sem", op.sem, MEMORY_SEMANTICS) and check_choice(
-        op, "scope", op.scope, MEMORY_SCOPES
-    )
-
-
-class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
-    """`tt.load %ptr, %mask?, %other?`: values in memory; `other` where the mask is false."""
-
-    ptr: Operand[Any]
-    cache: ir.StringAttr
-    evict: ir.StringAttr
-    volatile: ir.IntegerAttr
-    result: Result[Any]
-    mask: Operand[Any] | None = None
-    other: Operand[Any] | None = None
-
-    @staticmethod
-    def verify_invariants(op: "LoadOp") -> bool:
-        return _verify_caching(op) and _verify_access(
-            op, op.mask, result=op.result, other=op.other
-        )
-
-
-class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
-    """`tt.store %ptr, %value, %mask?`: writes where the mask is true."""
-
-    ptr: Operand[Any]
-    value: Operand[Any]
-    cache: ir.StringAttr
-    evict: ir.StringAttr
-    mask: Operand[Any] | None = None
-
-    @staticmethod
-    def verify_invariants(op: "StoreOp") -> bool:
-        return _verify_caching(op) and _verify_access(op, op.mask, value=op.value)
-
-
-class AtomicRMWOp(
-    TT.Operation, name="atomic_rmw",
-    traits=[Writes, Accesses, LayoutAnchor, MakesData],
-):
-    """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
-
-    ptr: Operand[Any]
-    value: Operand[Any]
-    rmw_op: ir.StringAttr
-    sem: ir.StringAttr
-    scope: ir.StringAttr
-    result: Result[Any]
-    mask: Operand[Any] | None = None
-
-    @staticmethod
-    def verify_invariants(op: "AtomicRMWOp") -> bool:
-        return (
-            check_choice(op, "rmw_op", op.rmw_op, RMW_OPS)
-            and _verify_ordering(op)
-            and _verify_access(op, op.mask, value=op.value, result=op.result)
-        )
-
-
-class AtomicCASOp(
-    TT.Operation, name="atomic_cas",
-    traits=[Writes, Accesses, LayoutAnchor, MakesData],
-):
-    """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
-
-    ptr: Operand[Any]
-    cmp: Operand[Any]
-    value: Operand[Any]
-    sem: ir.StringAttr
-    scope: ir.StringAttr
-    result: Result[Any]
-
-    @staticmethod
-    def verify_invariants(op: "AtomicCASOp") -> bool:
-        return _verify_ordering(op) and _verify_access(
-            op, cmp=op.cmp, value=op.value, result=op.result
         )
 
 

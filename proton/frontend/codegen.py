@@ -38,6 +38,7 @@ from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 from proton.language.value import tensor
+from proton.trace.scope_path import ScopePath
 
 # What to write in the place of a statement that is not supported.
 _INSTEAD = {
@@ -111,7 +112,7 @@ class Generator:
         plain = self._plain_location()
         if not self.scopes:
             return plain
-        return ir.Location.name(proton_dialect.SCOPE_PREFIX + "/".join(self.scopes), plain)
+        return ir.Location.name(proton_dialect.SCOPE_PREFIX + ScopePath.of(self.scopes), plain)
 
     @contextlib.contextmanager
     def at(self, node: ast.AST) -> Iterator[None]:
@@ -351,7 +352,7 @@ class Generator:
         self.scopes.append(name)
         with self.location():
             values, attributes = self._payload(payload)
-            path, condition = string_attr("/".join(self.scopes)), self._when(name, when)
+            path, condition = string_attr(ScopePath.of(self.scopes)), self._when(name, when)
             proton_dialect.RecordOp(values, path, string_attr("start"), *attributes, when=condition)
         return name
 
@@ -365,7 +366,7 @@ class Generator:
                 "scopes close in the reverse order of their opening, in the same block",
             )
         with self.location():
-            path = string_attr("/".join(self.scopes))
+            path = string_attr(ScopePath.of(self.scopes))
             values, attributes = self._payload({})
             proton_dialect.RecordOp(values, path, string_attr("end"), *attributes)
         self.scopes.pop()
@@ -374,7 +375,7 @@ class Generator:
         """An instant, with a scalar if given."""
         name = self._scope_name(name)
         values, attributes = self._payload({} if value is None else {"value": value})
-        path = string_attr("/".join([*self.scopes, name]))
+        path = string_attr(ScopePath.of([*self.scopes, name]))
         proton_dialect.MarkOp(values, path, *attributes, when=self._when(name, when))
 
     def allocate_event(self, name: Any) -> profiling.Event:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect import tt
+from proton.dialect import tt_memory
 from proton.dialect.mlir import ir
 from proton.frontend.builder import (
     broadcast_shape,
@@ -56,7 +56,7 @@ def _cache(value: Any, choices: tuple[str, ...]) -> Any:
 
 def _eviction(value: Any) -> Any:
     hint = "leave it out: eviction changes the speed only, and nothing on the CPU"
-    return _choice(value or "", tt.EVICTION_POLICIES, "eviction_policy", hint)
+    return _choice(value or "", tt_memory.EVICTION_POLICIES, "eviction_policy", hint)
 
 
 def _mask(pointer: tensor, mask: Any, what: str) -> tensor | None:
@@ -95,7 +95,7 @@ def load(
     type_ = ty.with_scalar(pointer.type, memory)
     if other is not None:
         other = broadcast_to(cast(other, memory), pointer.shape)
-    op = tt.LoadOp(
+    op = tt_memory.LoadOp(
         pointer.handle,
         _cache(cache_modifier, _LOAD_CACHE),
         _eviction(eviction_policy),
@@ -122,7 +122,7 @@ def store(
     element = pointer.dtype.element_ty
     value = _stored(pointer, value, element, "tl.store")
     mask = _mask(pointer, mask, "tl.store")
-    tt.StoreOp(
+    tt_memory.StoreOp(
         pointer.handle,
         value.handle,
         _cache(cache_modifier, _STORE_CACHE),
@@ -145,12 +145,12 @@ def _stored(pointer: tensor, value: Any, element: ty.dtype, what: str) -> tensor
 
 def _sem(value: Any) -> Any:
     hint = 'leave it out for "acq_rel", the strongest'
-    return _choice(value or "acq_rel", tt.MEMORY_SEMANTICS, "sem", hint)
+    return _choice(value or "acq_rel", tt_memory.MEMORY_SEMANTICS, "sem", hint)
 
 
 def _scope(value: Any) -> Any:
     hint = 'leave it out for "gpu", all programs of a launch'
-    return _choice(value or "gpu", tt.MEMORY_SCOPES, "scope", hint)
+    return _choice(value or "gpu", tt_memory.MEMORY_SCOPES, "scope", hint)
 
 
 def _rmw(
@@ -169,7 +169,7 @@ def _rmw(
         kind = floats
     elif element.is_int_unsigned() and name in ("max", "min"):
         kind = f"u{name}"
-    op = tt.AtomicRMWOp(
+    op = tt_memory.AtomicRMWOp(
         pointer.handle,
         value.handle,
         string_attr(kind),
@@ -220,7 +220,7 @@ def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = 
     _check_atomic_element(element, what, True)
     expected = broadcast_to(cast(cmp, element), pointer.shape)
     value = broadcast_to(cast(val, element), pointer.shape)
-    op = tt.AtomicCASOp(
+    op = tt_memory.AtomicCASOp(
         pointer.handle, expected.handle, value.handle, _sem(sem), _scope(scope), to_ir(value.type)
     )
     return wrap(op, value.type)

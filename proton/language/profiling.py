@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from proton.trace.scope_path import FUSED, SEPARATOR, is_name
+
 MIN_INT, MAX_INT = -(1 << 63), (1 << 63) - 1  # of a payload value
 
 
@@ -41,8 +43,9 @@ def check_text(text: Any, what: str) -> str:
 
 def check_name(name: Any, what: str = "a scope's name") -> str:
     """The scope's name; raises ValueError where it cannot be one."""
-    if not isinstance(name, str) or not name or "/" in name or " + " in name:
-        raise ValueError(f"{what} is a non-empty str without '/' or ' + ', got {name!r}")
+    if not isinstance(name, str) or not is_name(name):
+        rule = f"{what} is a non-empty str without {SEPARATOR!r} or {FUSED!r}"
+        raise ValueError(f"{rule}, got {name!r}")
     return check_text(name, what)
 
 

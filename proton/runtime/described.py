@@ -1,37 +1,35 @@
 """What a run says of its kernels and its machine."""
 
 import platform
+from dataclasses import replace
 from typing import Any
 
-from proton.trace.model import Kernel, PayloadField, Scope, Strategy
+from proton.backends.compiler import CompiledKernel
+from proton.trace.model import Kernel
 
 
-def kernel_model(kernel: Any, profile: dict[str, Any], options: dict[str, Any]) -> Kernel:
-    """A compiled, instrumented kernel as the run keeps it."""
-    scopes = [
-        Scope(
-            name=entry["name"],
-            path=entry["path"],
-            kind=entry["kind"],
-            fused=entry["fused"],
-            payload=tuple(PayloadField(name=n, kind=k) for n, k in entry["payload"]),
-            file=entry["file"],
-            line=entry["line"],
-        )
-        for entry in profile["scopes"]
-    ]
-    return Kernel(
+def kernel_model(kernel: CompiledKernel, noted: dict[str, Any]) -> Kernel:
+    """A compiled kernel as the run keeps it; `noted` is what else is said of it."""
+    profile = kernel.profile
+    model = Kernel(
         name=kernel.name,
         key=kernel.key,
         target=kernel.metadata["target"],
-        strategy=Strategy(profile["strategy"]) if profile["strategy"] else None,
-        scopes=tuple(scopes),
-        emptied=tuple(profile["emptied"]),
-        units=profile["units"],
-        unit_warps=profile["unit_warps"],
-        payload_slots=profile["payload_slots"],
-        clock_bits=profile["clock_bits"],
-        options={"signature": kernel.metadata.get("signature", ""), **options},
+        strategy=None,
+        scopes=(),
+        options={"signature": kernel.metadata.get("signature", ""), **noted},
+    )
+    if profile is None:
+        return model
+    return replace(
+        model,
+        strategy=profile.strategy,
+        scopes=profile.table.scopes,
+        emptied=profile.table.emptied,
+        units=profile.units,
+        unit_warps=profile.unit_warps,
+        payload_slots=profile.schema.payload_slots,
+        clock_bits=profile.schema.clock_bits,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from proton.base.errors import ProfileError
 from proton.runtime.grid import host_thread
 from proton.trace.model import HostSlice
+from proton.trace.scope_path import ScopePath
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class _OpenScope:
 
 def _path(stack: list[_OpenScope], *names: str) -> str:
     """The path of what is inside these scopes."""
-    return "/".join([*(scope.name for scope in stack if scope.kept), *names])
+    return ScopePath.of([*(scope.name for scope in stack if scope.kept), *names])
 
 
 class HostRecorder:

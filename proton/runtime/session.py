@@ -13,16 +13,14 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from proton.backends.nvidia.options import Instrumentation
+from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
-from proton.base.targets import MAX_WARPS
 from proton.language import profiling
 from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.described import kernel_model, machine_facts
@@ -31,7 +29,7 @@ from proton.runtime.host_scopes import HostRecorder
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.profile import GPURecorder, GPURecording, ProfiledKernel, Timing
 from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
-from proton.trace import wire
+from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.join import join
 from proton.trace.model import (
     FORKED,
@@ -42,24 +40,9 @@ from proton.trace.model import (
     Kernel,
     Launch,
     RawRun,
-    Strategy,
 )
 
-PLACEMENTS = ("schedule", "program")
 SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
-MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
-# What a kernel without scopes leaves of a launch: nothing.
-NO_PROFILE: dict[str, Any] = {
-    "strategy": None,
-    "scopes": [],
-    "emptied": [],
-    "units": 1,
-    "unit_warps": 1,
-    "payload_slots": 0,
-    "clock_bits": 64,
-    "block_bytes": 0,
-    "capacity": 0,
-}
 _FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 
 _current: "Session | None" = None
@@ -89,37 +72,12 @@ os.register_at_fork(after_in_child=_after_fork)
 class Session:
     """Records launches and host scopes; `finish` gives the raw run."""
 
-    def __init__(
-        self,
-        name: str,
-        strategy: str = "circular",
-        capacity: int = 0,
-        placement: str = "schedule",
-        clock_bits: int = 32,
-        granularity: str = "warp",
-        buffer: str = "auto",
-        sample_warps: Sequence[int] = (),
-        sample_programs: int = 1,
-        every: int = 1,
-        compare_run_time: bool = False,
-    ) -> None:
-        self.name = name
-        self.instrumentation = _check_instrumentation(strategy, capacity, placement, every)
-        if clock_bits not in wire.CLOCK_BITS:
-            raise ProfileError(f"clock_bits must be one of {wire.CLOCK_BITS}, got {clock_bits!r}")
-        # What instrumented code for a GPU depends on.
-        self.key = Instrumentation(
-            strategy,
-            capacity,
-            placement,
-            clock_bits,
-            granularity,
-            buffer,
-            _check_warps(sample_warps),
-            _check_count("sample_programs", sample_programs),
-            every,
-        )
-        self.compare_run_time = compare_run_time
+    def __init__(self, options: SessionOptions) -> None:
+        self.name = options.name
+        # What instrumented code depends on, for a GPU and for the CPU.
+        self.instrumentation = options.instrumentation
+        self.on_cpu = self.instrumentation.on_cpu()
+        self.compare_run_time = options.compare_run_time
         self.turns: dict[int, int] = {}  # launches of each kernel so far, where times are compared
         self.gpu: GPURecorder | None = None
         self.arena = Arena()
@@ -140,31 +98,32 @@ class Session:
         self.arena.take(1)
         device = cuda.device_in_use()
         if device is not None:
-            recorder = GPURecorder(self.key.clock_bits)
+            recorder = GPURecorder(self.instrumentation.clock_bits)
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 recorder.prepare(device)
                 self.gpu = recorder
         self.pairs = [clock_pair()]
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
 
-    def begin_launch(self, kernel: Any, grid: tuple[int, int, int]) -> Recording:
+    def begin_launch(self, kernel: CompiledKernel, grid: tuple[int, int, int]) -> Recording:
         """The buffer for a launch of a kernel; an empty one where that has no scopes."""
-        profile = kernel.metadata["profile"] or NO_PROFILE
-        size = grid[0] * grid[1] * grid[2] * profile["block_bytes"]
+        profile = kernel.profile
+        block_bytes = 0 if profile is None else profile.block.bytes
+        size = grid[0] * grid[1] * grid[2] * block_bytes
         with self.lock:
-            number = self._kernel_number(kernel, profile)
+            number = self._kernel_number(kernel, self.on_cpu)
             kept = self._begin() and size <= self.memory_left
             if kept:
                 self.memory_left -= size
                 buffer = self.arena.take(size)
             else:
                 buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
-            recording = Recording(
-                number, grid, profile["capacity"], buffer, self.host.path(), host_thread(), kept
-            )
+            capacity = 0 if profile is None else profile.capacity
+            path, thread = self.host.path(), host_thread()
+            recording = Recording(number, grid, capacity, buffer, path, thread, kept)
             self.running.begin(recording)
-        if profile["strategy"] == "flush":
-            recording.callback = self._flush_callback(recording, profile["block_bytes"])
+        if profile is not None and profile.strategy.moves:
+            recording.callback = self._flush_callback(recording, block_bytes)
         recording.start = time.perf_counter_ns()
         return recording
 
@@ -210,7 +169,7 @@ class Session:
         with self.lock:
             if not self._begin():
                 return
-            number = self._kernel_number(kernel, NO_PROFILE, options)
+            number = self._kernel_number(kernel, self.instrumentation, options)
             nothing = np.zeros(0, np.uint8)
             launch = Recording(number, grid, 0, nothing, self.host.path(), host_thread())
             launch.start = start
@@ -251,10 +210,11 @@ class Session:
     ) -> ProfiledKernel:
         """What the launches of a kernel on a device have in common, at the first of them."""
         if self.gpu is None:
-            self.gpu = GPURecorder(self.key.clock_bits)
+            self.gpu = GPURecorder(self.instrumentation.clock_bits)
         self.gpu.prepare(device, stream)
-        profile = kernel.metadata["profile"]
-        number = self._kernel_number(kernel, profile, options)
+        profile = kernel.profile
+        assert profile is not None
+        number = self._kernel_number(kernel, self.instrumentation, options)
         found = self.profiled[kernel.key, device] = self.gpu.profiled(number, profile, device)
         return found
 
@@ -329,17 +289,14 @@ class Session:
         return _FLUSH(keep)
 
     def _kernel_number(
-        self, kernel: Any, profile: dict[str, Any], options: dict[str, int] | None = None
+        self,
+        kernel: CompiledKernel,
+        instrumentation: Instrumentation,
+        options: dict[str, int] | None = None,
     ) -> int:
         if kernel.key not in self.kernel_numbers:
             self.kernel_numbers[kernel.key] = len(self.kernels)
-            _, _, placement, every = self.instrumentation
-            known = {"placement": placement, "every": every, **(options or {})}
-            if options is not None and self.key.sample_warps:
-                known["sample_warps"] = list(self.key.sample_warps)
-            if options is not None and self.key.sample_programs > 1:
-                known["sample_programs"] = self.key.sample_programs
-            self.kernels.append(kernel_model(kernel, profile, known))
+            self.kernels.append(kernel_model(kernel, instrumentation.noted() | (options or {})))
         return self.kernel_numbers[kernel.key]
 
     def finish(self) -> RawRun:
@@ -393,37 +350,6 @@ def _compact(launch: Launch) -> Launch:
     return launch
 
 
-def _check_instrumentation(
-    strategy: str, capacity: Any, placement: str, every: Any
-) -> tuple[str, int, str, int]:
-    """What instrumented code for the CPU depends on."""
-    strategies = [s.value for s in Strategy]
-    if strategy not in strategies:
-        raise ProfileError(f"strategy must be one of {', '.join(strategies)}, got {strategy!r}")
-    if placement not in PLACEMENTS:
-        raise ProfileError(f"placement must be one of {', '.join(PLACEMENTS)}, got {placement!r}")
-    if not isinstance(capacity, int) or not 0 <= capacity <= wire.MAX_CAPACITY:
-        raise ProfileError(
-            f"capacity must lie in [0, {wire.MAX_CAPACITY}] records a program, got {capacity!r}"
-        )
-    return strategy, capacity, placement, _check_count("every", every)
-
-
-def _check_warps(warps: Any) -> tuple[int, ...]:
-    found = tuple(warps) if isinstance(warps, Sequence) else ("no sequence",)
-    if not all(type(warp) is int and 0 <= warp < MAX_WARPS for warp in found):
-        raise ProfileError(
-            f"sample_warps must be numbers of warps from 0 to {MAX_WARPS - 1}, got {warps!r}"
-        )
-    return tuple(sorted(set(found)))
-
-
-def _check_count(name: str, count: Any) -> int:
-    if type(count) is not int or not 1 <= count <= MAX_COUNT:
-        raise ProfileError(f"{name} must be an integer in [1, {MAX_COUNT}], got {count!r}")
-    return count
-
-
 class _Program:
     """What `python -m proton` records: all of a program, whose own sessions are parts of it.
 
@@ -431,23 +357,23 @@ class _Program:
     with these options.
     """
 
-    def __init__(self, name: str, options: dict[str, Any]) -> None:
-        self.name, self.options, self.process = name, options, os.getpid()
+    def __init__(self, options: SessionOptions) -> None:
+        self.options, self.process = options, os.getpid()
         self.parts: list[RawRun] = []
-        self.session = _begin(name, options)
+        self.session = _begin(options)
 
     def resume(self, part: RawRun) -> None:
         """The program's own session has ended."""
         self.parts.append(part)
-        self.session = _begin(self.name, self.options)
+        self.session = _begin(self.options)
 
 
 _program: _Program | None = None
 
 
-def _begin(name: str, options: dict[str, Any]) -> Session:
+def _begin(options: SessionOptions) -> Session:
     global _current
-    _current = Session(name, **options)
+    _current = Session(options)
     profiling.set_host_recorder(_current.host)
     return _current
 
@@ -466,14 +392,14 @@ def _between() -> _Program | None:
     return _program if _current is _program.session else None
 
 
-def start(name: str, **options: Any) -> Session:
+def start(options: SessionOptions) -> Session:
     """Starts the session; one at a time."""
     program = _between()
     if program is not None:
         program.parts.append(_end(program.session))
     elif _current is not None and not _current.is_forked:
         raise ProfileError(f"session {_current.name!r} is running; finalize it first")
-    return _begin(name, options)
+    return _begin(options)
 
 
 def finalize() -> RawRun:
@@ -491,10 +417,10 @@ def finalize() -> RawRun:
     return run
 
 
-def start_program(name: str, **options: Any) -> None:
+def start_program(options: SessionOptions) -> None:
     """Starts to record this process to its end."""
     global _program
-    _program = _Program(name, options)
+    _program = _Program(options)
 
 
 def finalize_program() -> RawRun:

@@ -15,6 +15,7 @@ from proton.trace.model import (
     Scope,
     Strategy,
 )
+from proton.trace.profile import scope_to_plain
 from proton.trace.schema import Fields, Json, integer, scalar, scalar_to_json, text, texts
 
 HOST_KINDS = ("host", "compile")
@@ -111,7 +112,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
         "key": kernel.key,
         "target": kernel.target,
         "strategy": kernel.strategy_name,
-        "scopes": [_scope_to_json(scope) for scope in kernel.scopes],
+        "scopes": [scope_to_plain(scope) for scope in kernel.scopes],
         "emptied": list(kernel.emptied),
         "units": kernel.units,
         "payload_slots": kernel.payload_slots,
@@ -144,18 +145,6 @@ def _kernel_from_json(value: Json, where: str) -> Kernel:
     )
     fields.done()
     return kernel
-
-
-def _scope_to_json(scope: Scope) -> dict[str, Json]:
-    return {
-        "name": scope.name,
-        "path": scope.path,
-        "kind": scope.kind,
-        "fused": scope.fused,
-        "payload": [[field.name, field.kind] for field in scope.payload],
-        "file": scope.file,
-        "line": scope.line,
-    }
 
 
 def _scope_from_json(value: Json, where: str) -> Scope:

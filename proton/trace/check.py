@@ -3,7 +3,7 @@
 import numpy as np
 
 from proton.trace.errors import TraceFormatError
-from proton.trace.model import Kernel, Launch, Strategy
+from proton.trace.model import Kernel, Launch
 from proton.trace.wire import (
     CLOCK_BITS,
     KIND_SHIFT,
@@ -15,8 +15,6 @@ from proton.trace.wire import (
     VERSION,
     Kind,
     State,
-    block_bytes,
-    record_bytes,
 )
 
 MAX_GRID = (1 << 31) - 1  # CUDA's largest grid dimension
@@ -60,7 +58,7 @@ def check_launch(kernel: Kernel, launch: Launch, where: str) -> None:
     require(sane, where, f"grid must be sizes in [0, {MAX_GRID}]", grid)
     check_device(launch.device, where)
     capacity = launch.capacity
-    if kernel.strategy in (Strategy.COUNTING, None):
+    if kernel.strategy is None or not kernel.strategy.stores:
         require(capacity == 0, where, "capacity must be 0 where no record is stored", capacity)
     else:
         rule = f"capacity must lie in [1, {MAX_CAPACITY}]"
@@ -70,7 +68,7 @@ def check_launch(kernel: Kernel, launch: Launch, where: str) -> None:
     buffer = launch.buffer
     flat = buffer.dtype == np.uint8 and buffer.ndim == 1
     require(flat, where, "buffer must be a row of uint8", f"{buffer.ndim}-d {buffer.dtype}")
-    block = block_bytes(kernel.units, capacity, kernel.payload_slots, kernel.clock_bits)
+    block = kernel.block(capacity).bytes
     programs = 0 if kernel.strategy is None else grid[0] * grid[1] * grid[2]
     rule = f"buffer must be {programs} blocks of {block} bytes"
     require(buffer.size == programs * block, where, rule, f"{buffer.size} bytes")
@@ -121,9 +119,9 @@ def check_chunks(
     kernel: Kernel, launch: Launch, written: np.ndarray, finished: np.ndarray, where: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Track, first record and number of records of each chunk, none overlapping another."""
-    size = record_bytes(kernel.payload_slots, kernel.clock_bits)
+    size = kernel.schema.bytes
     programs = written.size // kernel.units
-    flushing = kernel.strategy is Strategy.FLUSH
+    flushing = kernel.strategy is not None and kernel.strategy.moves
     require(flushing, where, "only the flush strategy leaves chunks", kernel.strategy_name)
     for number, chunk in enumerate(launch.chunks):
         here = f"{where}, chunk {number}"

@@ -8,7 +8,7 @@ Clocks of 32 bits are the low halves of ticks whose high halves follow from the 
 the order of records (`_ticks`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -21,19 +21,16 @@ from proton.trace.check import (
     scope_kinds,
 )
 from proton.trace.errors import TraceFormatError
-from proton.trace.model import Kernel, Launch, Strategy
+from proton.trace.model import Kernel, Launch
 from proton.trace.wire import (
-    HEADER,
     KIND_SHIFT,
     MAX_SCOPE_ID,
+    WORD,
+    Block,
+    RecordSchema,
     State,
-    block_bytes,
-    record_bytes,
-    segments_offset,
-    table_offset,
 )
 
-WORD = 8
 EARLY = 1 << 16  # cycles by which the warps of a program begin apart, at most
 MAX_WRITTEN = 1 << 62  # a count beyond this cannot be summed in 64 bits, nor happen
 
@@ -91,26 +88,24 @@ def decode(kernel: Kernel, launch: Launch, where: str = "launch") -> Decoded:
     """
     check_launch(kernel, launch, where)
     buffer = _aligned(launch.buffer)
-    block = _block(kernel, launch)
-    programs = launch.buffer.size // block
-    header = np.ndarray((programs,), HEADER, buffer, strides=(block,))
+    block = kernel.block(launch.capacity)
+    header = block.headers(buffer)
     check_headers(kernel, launch, header, where)
-    written = _written(kernel, buffer, programs, block, where)
+    written = _written(block, buffer, where)
     finished = np.repeat(header["state"] == State.FINISHED, kernel.units)
 
     words, chunk_runs = _with_chunks(kernel, launch, buffer, written, finished, where)
-    runs = _ring_runs(kernel, launch, np.where(finished, written, 0), chunk_runs)
-    track, index = _flatten(_merge(runs, chunk_runs), _record_words(kernel))
+    runs = _ring_runs(kernel, block, np.where(finished, written, 0), chunk_runs[1])
+    track, index = _flatten(_merge(runs, chunk_runs[0]), block.schema.words)
     partial = header["state"] == State.STARTED
     if partial.any() and launch.capacity:
-        rest = _salvage(kernel, launch, words, header, (track, index))
+        rest = _salvage(kernel, block, words, header, (track, index))
         track, index = _by_track(np.append(track, rest[0]), np.append(index, rest[1]))
 
-    columns = _gather(kernel, words, index)
+    columns = _gather(block.schema, words, index)
     start, end = _ticks(columns, track, kernel.units, header)
     kind = check_records(kernel, start, end, columns.tag, track, where)
     kept = np.bincount(track, minlength=written.size)
-    slots = np.arange(kernel.payload_slots) + record_bytes(0, kernel.clock_bits) // WORD
     return Decoded(
         state=header["state"].astype(np.int8),
         hardware=header["hardware"].astype(np.int64),
@@ -127,7 +122,7 @@ def decode(kernel: Kernel, launch: Launch, where: str = "launch") -> Decoded:
         iteration=columns.iteration,
         start=start,
         end=end,
-        payload=words[index[:, None] + slots],
+        payload=block.schema.payload(words, index),
     )
 
 
@@ -138,35 +133,16 @@ def _aligned(buffer: np.ndarray) -> np.ndarray:
     return np.frombuffer(buffer.tobytes(), np.uint8)
 
 
-def _block(kernel: Kernel, launch: Launch) -> int:
-    return block_bytes(kernel.units, launch.capacity, kernel.payload_slots, kernel.clock_bits)
-
-
-def _record_words(kernel: Kernel) -> int:
-    return record_bytes(kernel.payload_slots, kernel.clock_bits) // WORD
-
-
-def _written(
-    kernel: Kernel, buffer: np.ndarray, programs: int, block: int, where: str
-) -> np.ndarray:
+def _written(block: Block, buffer: np.ndarray, where: str) -> np.ndarray:
     """Records written by each track, as int64."""
-    offset = min(table_offset(), buffer.size)  # an empty buffer has no table to point at
-    table = np.ndarray((programs, kernel.units), "<u8", buffer, offset, (block, WORD))
+    table = block.tables(buffer)
     if table.size and table.max() > MAX_WRITTEN:
         track = int(table.argmax())
         raise TraceFormatError(
-            f"{where}, program {track // kernel.units}, unit {track % kernel.units}: "
+            f"{where}, program {track // block.units}, unit {track % block.units}: "
             f"records written must be at most {MAX_WRITTEN}, got {table.max()}"
         )
     return table.astype(np.int64).ravel()
-
-
-def _segment_words(kernel: Kernel, launch: Launch, track: np.ndarray) -> np.ndarray:
-    """The word at which the segment of each track begins."""
-    segment = launch.capacity * _record_words(kernel)
-    program, unit = np.divmod(track, kernel.units)
-    first = program * _block(kernel, launch) + segments_offset(kernel.units)
-    return first // WORD + unit * segment
 
 
 def _with_chunks(
@@ -186,41 +162,31 @@ def _with_chunks(
         return words, (_Runs(track=none, word=none, count=none), flushed)
     track, first, count = check_chunks(kernel, launch, written, finished, where)
     data = np.concatenate([chunk.data for chunk in launch.chunks])
-    word = words.size + (np.cumsum(count) - count) * _record_words(kernel)
+    word = words.size + (np.cumsum(count) - count) * kernel.schema.words
     order = np.lexsort((first, track))
     np.maximum.at(flushed, track, first + count)
     runs = _Runs(track=track[order], word=word[order], count=count[order])
     return np.concatenate([words, data.view("<u8")]), (runs, flushed)
 
 
-def _ring_runs(
-    kernel: Kernel, launch: Launch, written: np.ndarray, chunks: tuple[_Runs, np.ndarray]
-) -> _Runs:
-    """The runs that are still in the segments."""
+def _ring_runs(kernel: Kernel, block: Block, written: np.ndarray, moved: np.ndarray) -> _Runs:
+    """The runs that are still in the segments; `moved` is where each track's chunks end."""
     track = np.arange(written.size)
-    if kernel.strategy in (Strategy.COUNTING, None):
+    if kernel.strategy is None or not kernel.strategy.stores:
         return _Runs(track=track[:0], word=track[:0], count=track[:0])
-    base = _segment_words(kernel, launch, track)
-    capacity = launch.capacity
-    if kernel.strategy is Strategy.FLUSH:
-        rest = written % capacity
-        whole = (rest == 0) & (written > 0) & (chunks[1] < written)
-        return _Runs(track=track, word=base, count=np.where(whole, capacity, rest))
-    wrapped = written > capacity
-    oldest = np.where(wrapped, written % capacity, 0)
-    tail = np.where(wrapped, capacity, written) - oldest
-    if not wrapped.any():
-        return _Runs(track=track, word=base, count=tail)
+    base = block.segment_words(track)
+    stretches = kernel.strategy.rules.stretches(written, block.capacity, moved)
+    words = [base + first * block.schema.words for first, _ in stretches]
+    counts = [count for _, count in stretches]
     return _Runs(
-        track=np.repeat(track, 2),
-        word=np.stack([base + oldest * _record_words(kernel), base], axis=1).ravel(),
-        count=np.stack([tail, oldest], axis=1).ravel(),
+        track=np.repeat(track, len(stretches)),
+        word=np.stack(words, axis=1).ravel(),
+        count=np.stack(counts, axis=1).ravel(),
     )
 
 
-def _merge(ring: _Runs, chunks: tuple[_Runs, np.ndarray]) -> _Runs:
+def _merge(ring: _Runs, flushed: _Runs) -> _Runs:
     """All runs in order: a track's chunks are older than what is left in its segment."""
-    flushed = chunks[0]
     if not flushed.track.size:
         return ring
     track = np.append(flushed.track, ring.track)
@@ -238,18 +204,9 @@ def _flatten(runs: _Runs, record_words: int) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(runs.track, runs.count), index
 
 
-def _gather(kernel: Kernel, words: np.ndarray, index: np.ndarray) -> _Columns:
-    if kernel.clock_bits == 64:
-        start, end, last = words[index], words[index + 1], words[index + 2]
-    else:
-        clocks, last = words[index], words[index + 1]
-        start, end = clocks.astype(np.uint32), (clocks >> np.uint64(32)).astype(np.uint32)
-    return _Columns(
-        start=start,
-        end=end,
-        tag=last.astype(np.uint32),  # the low half
-        iteration=(last >> np.uint64(32)).astype(np.uint32),
-    )
+def _gather(schema: RecordSchema, words: np.ndarray, index: np.ndarray) -> _Columns:
+    found = schema.columns(words, index)
+    return _Columns(**{of.name: found[of.name] for of in fields(_Columns)})
 
 
 def _ticks(
@@ -304,7 +261,7 @@ def _by_track(track: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _salvage(
     kernel: Kernel,
-    launch: Launch,
+    block: Block,
     words: np.ndarray,
     header: np.ndarray,
     chunked: tuple[np.ndarray, np.ndarray],
@@ -317,12 +274,12 @@ def _salvage(
     """
     since, partial = _begun(header, kernel.units), header["state"] == State.STARTED
     track = np.flatnonzero(np.repeat(partial, kernel.units))
-    count = np.full(track.size, launch.capacity)
-    base = _segment_words(kernel, launch, track)
-    track, index = _flatten(_Runs(track=track, word=base, count=count), _record_words(kernel))
-    columns = _gather(kernel, words, index)
+    count = np.full(track.size, block.capacity)
+    base = block.segment_words(track)
+    track, index = _flatten(_Runs(track=track, word=base, count=count), block.schema.words)
+    columns = _gather(block.schema, words, index)
     newest = np.zeros(partial.size * kernel.units, np.uint64)
-    flushed = _gather(kernel, words, chunked[1]).end
+    flushed = _gather(block.schema, words, chunked[1]).end
     np.maximum.at(newest, chunked[0], _after(since[chunked[0] // kernel.units], flushed))
     kinds = scope_kinds(kernel)
     scope = columns.tag & np.uint32(MAX_SCOPE_ID)

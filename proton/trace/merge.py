@@ -14,7 +14,6 @@ from proton.trace.errors import TraceFormatError
 from proton.trace.join import join
 from proton.trace.model import Clock, GPUClock, Launch, RawRun
 from proton.trace.records import read
-from proton.trace.wire import HEADER, block_bytes
 
 # Two wall clocks less their monotonic ones, read in one boot, differ by how far the wall clock was
 # set in between; in different boots by days.
@@ -104,8 +103,7 @@ def _with_threads(run: RawRun, launch: Launch, first: int) -> np.ndarray:
     if kernel.strategy is None or kernel.on_gpu or not first:
         return launch.buffer
     buffer = launch.buffer.copy()
-    block = block_bytes(kernel.units, launch.capacity, kernel.payload_slots, kernel.clock_bits)
-    header = np.ndarray((buffer.size // block,), HEADER, buffer, strides=(block,))
+    header = kernel.block(launch.capacity).headers(buffer)
     began = header["magic"] != 0
     header["thread"][began] += first
     return buffer

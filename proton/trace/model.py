@@ -3,24 +3,17 @@
 The runtime fills these; `proton.trace.records` decodes them, `proton.viewer` shows them.
 """
 
-import enum
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from proton.base.targets import is_on_gpu
+from proton.trace.strategy import Strategy as Strategy
+from proton.trace.wire import Block, RecordSchema
 
 # Names in RawRun.machine: how many of the dropped launches were made by forked processes, or still
 # ran when the session ended.
 FORKED, UNFINISHED = "launches in forked processes", "launches that ran on"
-
-
-class Strategy(enum.Enum):
-    """What happens when a segment is full."""
-
-    CIRCULAR = "circular"  # the newest records stay
-    FLUSH = "flush"  # the full segment moves to host memory; nothing is lost
-    COUNTING = "counting"  # nothing is stored, records are only counted (a dry run)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +28,8 @@ class PayloadField:
 class Scope:
     """One entry of a kernel's scope table; a record's tag holds its index.
 
-    `path` joins the enclosing scopes' names and its own with "/". A fused scope carries the
-    names of the scopes whose work one pass of the code does, joined by " + ", in order.
+    `path` is a `ScopePath`'s text. A fused scope carries the names of the scopes whose work one
+    pass of the code does, in order.
     """
 
     name: str
@@ -66,6 +59,15 @@ class Kernel:
     payload_slots: int = 0
     clock_bits: int = 64  # of the clocks in records: 32 or 64
     options: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> RecordSchema:
+        """Of its records."""
+        return RecordSchema(self.payload_slots, self.clock_bits)
+
+    def block(self, capacity: int) -> Block:
+        """The layout of a program's block in a launch with this capacity."""
+        return Block(self.units, capacity, self.schema)
 
     @property
     def strategy_name(self) -> str:

@@ -11,7 +11,7 @@ from proton.trace.clock import MAX_NS, ClockLine, check_clock, fit
 from proton.trace.decode import Decoded, decode
 from proton.trace.events import Pairs, pair
 from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
-from proton.trace.model import RawRun, Scope, Strategy
+from proton.trace.model import RawRun, Scope
 from proton.trace.nesting import Nesting, nest
 from proton.trace.wire import NO_HARDWARE_ID, NO_ITERATION, Kind, State
 
@@ -251,7 +251,7 @@ def _tracks(raw: RawRun, decoded: Sequence[Decoded], programs: np.ndarray) -> Tr
     numbers = [np.arange(d.written.size) for d in decoded]
     written = _join([d.written for d in decoded], np.int64)
     kept = _join([d.kept for d in decoded], np.int64)
-    storing = [kernel.strategy is not Strategy.COUNTING for kernel in kernels]
+    storing = [kernel.strategy is None or kernel.strategy.stores for kernel in kernels]
     sizes = [d.written.size for d in decoded]
 
     def per_track(columns: list[np.ndarray], dtype: type) -> np.ndarray:

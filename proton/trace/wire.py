@@ -6,7 +6,7 @@ with linear id p (x fastest, then y, then z). All integers are little-endian. On
     header     HEADER_BYTES, `HEADER`
     table      units x u64: records written by each unit, never wrapped, so losses are exact
     segments   from the next multiple of 16 bytes: units x capacity records of
-               `record_bytes(payload_slots, clock_bits)`
+               `RecordSchema.bytes`
 
 A record is written once, when its slice ends; marks and the edges of events are instants. Record
 number k of a unit (k counts from 0) lies in slot k mod capacity, so after a wrap the segment holds
@@ -35,11 +35,15 @@ heap.
 Clocks of a record have 64 bits, or are the low 32 bits of a GPU's cycle counter; those of the
 header always have 64.
 
-Changing anything that a file has changes `VERSION` and docs/buffer-format.md.
+Who writes or reads a buffer asks `RecordSchema` for the fields of a record, `Block` for the parts
+of a block, and the functions below for those of a heap. Changing anything that a file has changes
+`VERSION` and docs/buffer-format.md.
 """
 
 import enum
-import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -84,6 +88,7 @@ HEADER = np.dtype(
         ("clock_bits", "<u4"),  # of the clocks in records: 32 or 64
     ]
 )
+COUNT_BYTES = 8  # of an entry of the table
 HEADER_BYTES = 128  # padded to two cache lines; a block starts on a line of its own
 BLOCK_ALIGNMENT = 64
 NO_HARDWARE_ID = 0xFFFFFFFF
@@ -107,25 +112,106 @@ def tag(kind: Kind, scope_id: int) -> int:
     return kind << KIND_SHIFT | scope_id
 
 
-def record_bytes(payload_slots: int, clock_bits: int = 64) -> int:
-    """Bytes of one record: the two clocks, tag and iteration, then the payload."""
-    return record_dtype(payload_slots, clock_bits).itemsize
+@dataclass(frozen=True)
+class Field:
+    """One value of a record, `bits` wide: 32 or 64."""
+
+    name: str
+    bits: int
 
 
-@functools.cache
-def record_dtype(payload_slots: int, clock_bits: int = 64) -> np.dtype:
-    """The numpy dtype of one record; `payload` holds raw 8-byte values as u64, each an i64 or f64
-    as the scope table of the kernel says."""
-    clock = f"<u{clock_bits // 8}"
-    return np.dtype(
-        [
-            ("start", clock),
-            ("end", clock),
-            ("tag", "<u4"),
-            ("iteration", "<u4"),
-            ("payload", "<u8", (payload_slots,)),
-        ]
-    )
+PAYLOAD = "payload"  # the name of the payload in dtypes
+WORD = 8  # bytes of what a record is gathered by
+
+
+def payload_field(slot: int) -> str:
+    """The name of one payload value."""
+    return f"{PAYLOAD}{slot}"
+
+
+@dataclass(frozen=True)
+class RecordSchema:
+    """The fields of a record, in order: what is recorded at both edges of a slice, which slice it
+    is, then the payload, raw 8-byte values, each an i64 or f64 as the scope table says.
+
+    A counter other than the clock is one more entry of `fields`; layout, lowerings and decoder
+    follow from these.
+    """
+
+    payload_slots: int = 0
+    clock_bits: int = 64
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """What a record has in front of its payload."""
+        clock = self.clock_bits
+        return Field("start", clock), Field("end", clock), Field("tag", 32), Field("iteration", 32)
+
+    @cached_property
+    def all_fields(self) -> tuple[Field, ...]:
+        """The fields, then each value of the payload."""
+        payload = (Field(payload_field(slot), 64) for slot in range(self.payload_slots))
+        return *self.fields, *payload
+
+    @cached_property
+    def offsets(self) -> dict[str, int]:
+        """Where each field begins, bytes."""
+        found, end = {}, 0
+        for field in self.all_fields:
+            found[field.name] = end
+            end += field.bits // 8
+        return found
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        """One record for numpy, its payload an array of u64."""
+        fixed = [(field.name, f"<u{field.bits // 8}") for field in self.fields]
+        return np.dtype([*fixed, (PAYLOAD, "<u8", (self.payload_slots,))])
+
+    @property
+    def bytes(self) -> int:
+        """Of one record."""
+        return sum(field.bits for field in self.all_fields) // 8
+
+    @property
+    def words(self) -> int:
+        """Of one record, 8 bytes each."""
+        return self.bytes // WORD
+
+    @property
+    def stores(self) -> list[tuple[int, tuple[str, ...]]]:
+        """How a GPU writes a record: (offset, names of fields) of what is stored at once.
+        Neighbours of 32 bits share a store of up to 16 bytes, or 8 where not all records are
+        aligned to 16."""
+        width = RECORD_ALIGNMENT if self.bytes % RECORD_ALIGNMENT == 0 else WORD
+        found: list[tuple[int, tuple[str, ...]]] = []
+        narrow = False  # whether the last store is of fields of 32 bits
+        for field in self.all_fields:
+            offset = self.offsets[field.name]
+            if field.bits == 32 and narrow and offset % width:
+                found[-1] = found[-1][0], (*found[-1][1], field.name)
+            else:
+                found.append((offset, (field.name,)))
+            narrow = field.bits == 32
+        return found
+
+    def columns(self, words: np.ndarray, index: np.ndarray) -> dict[str, np.ndarray]:
+        """The fields of the records that begin at these words of a buffer; the payload as rows."""
+        found, gathered = {}, dict[int, np.ndarray]()
+        for field in self.fields:
+            word, shift = divmod(self.offsets[field.name], WORD)
+            if word not in gathered:
+                gathered[word] = words[index + word] if word else words[index]
+            value = gathered[word]
+            if field.bits == 32:
+                value = (value >> np.uint64(8 * shift) if shift else value).astype(np.uint32)
+            found[field.name] = value
+        return found
+
+    def payload(self, words: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """The payload of these records, raw; (records, slots)."""
+        first = self.words - self.payload_slots
+        return np.asarray(words[index[:, None] + np.arange(first, self.words)])
 
 
 def offset_of(dtype: np.dtype, field: str) -> int:
@@ -134,9 +220,9 @@ def offset_of(dtype: np.dtype, field: str) -> int:
     return dtype.fields[field][1]
 
 
-def record_offset(field: str, clock_bits: int = 64) -> int:
-    """Offset of a field in a record."""
-    return offset_of(record_dtype(0, clock_bits), field)
+def aligned(size: int, alignment: int) -> int:
+    """The least multiple of an alignment that is not below a size."""
+    return -(-size // alignment) * alignment
 
 
 def header_offset(field: str) -> int:
@@ -144,14 +230,72 @@ def header_offset(field: str) -> int:
     return offset_of(HEADER, field)
 
 
-def table_offset() -> int:
-    """Offset of the table in a block."""
-    return HEADER_BYTES
+@dataclass(frozen=True)
+class Block:
+    """One program's block: its header, the table, and a segment of `capacity` records a unit."""
+
+    units: int
+    capacity: int
+    schema: RecordSchema
+
+    @property
+    def table(self) -> int:
+        """Offset of the table."""
+        return HEADER_BYTES
+
+    @property
+    def segments(self) -> int:
+        """Offset of the first segment: a GPU stores 16 bytes at once, aligned."""
+        return aligned(HEADER_BYTES + COUNT_BYTES * self.units, RECORD_ALIGNMENT)
+
+    @property
+    def segment_bytes(self) -> int:
+        """Of one unit's segment."""
+        return self.capacity * self.schema.bytes
+
+    @property
+    def bytes(self) -> int:
+        """Of the block, padded to BLOCK_ALIGNMENT."""
+        return aligned(self.segments + self.units * self.segment_bytes, BLOCK_ALIGNMENT)
+
+    def segment(self, unit: int) -> int:
+        """Offset of a unit's segment."""
+        return self.segments + unit * self.segment_bytes
+
+    def segment_words(self, track: np.ndarray) -> np.ndarray:
+        """The word of a buffer at which the segment of each track begins; track number t is unit
+        t mod units of program t / units."""
+        program, unit = np.divmod(track, self.units)
+        return (program * self.bytes + self.segments) // WORD + unit * self.segment_bytes // WORD
+
+    def headers(self, buffer: np.ndarray) -> np.ndarray:
+        """The headers in a buffer of whole blocks, a view."""
+        stride = self.bytes
+        return np.ndarray((buffer.size // stride,), HEADER, buffer, strides=(stride,))
+
+    def tables(self, buffer: np.ndarray) -> np.ndarray:
+        """Records written, (programs, units), a view."""
+        stride, offset = self.bytes, min(self.table, buffer.size)  # an empty buffer has none
+        shape = buffer.size // stride, self.units
+        return np.ndarray(shape, "<u8", buffer, offset, (stride, COUNT_BYTES))
 
 
-def segments_offset(units: int) -> int:
-    """Offset of the first segment in a block: a GPU stores 16 bytes at once, aligned."""
-    return -(-(HEADER_BYTES + 8 * units) // RECORD_ALIGNMENT) * RECORD_ALIGNMENT
+def header_column(heads: np.ndarray, field: str) -> np.ndarray:
+    """A header field of rows of bytes that begin as blocks do; a copy."""
+    dtype, place = HEADER[field], header_offset(field)
+    return np.ascontiguousarray(heads[:, place : place + dtype.itemsize]).view(dtype)[:, 0]
+
+
+def set_header(heads: np.ndarray, rows: np.ndarray, field: str, value: int) -> None:
+    """Writes a header field of some rows of bytes that begin as blocks do."""
+    dtype, place = HEADER[field], header_offset(field)
+    heads[rows, place : place + dtype.itemsize] = np.array([value], dtype).view(np.uint8)
+
+
+def table_columns(heads: np.ndarray, units: int) -> np.ndarray:
+    """The tables of rows of bytes that begin as blocks do, (rows, units); a copy."""
+    end = HEADER_BYTES + COUNT_BYTES * units
+    return np.ascontiguousarray(heads[:, HEADER_BYTES:end]).view("<u8")
 
 
 HEAP_HEAD = np.dtype([("taken", "<u4"), ("room", "<u4"), ("padding", "<u8")])
@@ -165,20 +309,56 @@ CHUNK_HEAD = np.dtype(
         ("padding", "<u8"),
     ]
 )
+HEAP_HEAD_BYTES, CHUNK_HEAD_BYTES = HEAP_HEAD.itemsize, CHUNK_HEAD.itemsize
 
 
-def aligned(size: int, alignment: int) -> int:
-    """The least multiple of an alignment that is not below a size."""
-    return -(-size // alignment) * alignment
+def chunk_bytes(block: Block) -> int:
+    """Bytes of one chunk of a heap, for segments of such blocks, padded to RECORD_ALIGNMENT."""
+    return aligned(CHUNK_HEAD_BYTES + block.segment_bytes, RECORD_ALIGNMENT)
 
 
-def chunk_bytes(capacity: int, payload_slots: int, clock_bits: int) -> int:
-    """Bytes of one chunk of a heap, padded to RECORD_ALIGNMENT."""
-    end = CHUNK_HEAD.itemsize + capacity * record_bytes(payload_slots, clock_bits)
-    return aligned(end, RECORD_ALIGNMENT)
+def heap_bytes(size: int) -> int:
+    """Bytes of a heap with its head, with room for `size` bytes of chunks."""
+    return HEAP_HEAD_BYTES + aligned(size, RECORD_ALIGNMENT)
 
 
-def block_bytes(units: int, capacity: int, payload_slots: int, clock_bits: int = 64) -> int:
-    """Bytes of one program's block, padded to BLOCK_ALIGNMENT."""
-    end = segments_offset(units) + units * capacity * record_bytes(payload_slots, clock_bits)
-    return aligned(end, BLOCK_ALIGNMENT)
+def heap_room(size: int) -> int:
+    """What the head of a heap of so many bytes says of its room."""
+    return (size - HEAP_HEAD_BYTES) // RECORD_ALIGNMENT
+
+
+def heap_room_offset() -> int:
+    """Where the head of a heap says its room, a u32."""
+    return offset_of(HEAP_HEAD, "room")
+
+
+def taken_bytes(head: np.ndarray) -> int:
+    """Bytes of chunks that units asked a heap for, by its head; more than there are, maybe."""
+    return int(head[:HEAP_HEAD_BYTES].view(HEAP_HEAD)["taken"][0]) * RECORD_ALIGNMENT
+
+
+def used_bytes(head: np.ndarray, size: int) -> int:
+    """Bytes of a heap of so many bytes that are in use, its head among them."""
+    return min(size, HEAP_HEAD_BYTES + taken_bytes(head))
+
+
+def chunks(heap: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The chunks in a heap's bytes, head included, in runs of one size: their heads, of
+    `CHUNK_HEAD`, and their records, (chunks, bytes)."""
+    room = int(heap[:HEAP_HEAD_BYTES].view(HEAP_HEAD)["room"][0])
+    end = used_bytes(heap, HEAP_HEAD_BYTES + RECORD_ALIGNMENT * room)
+    place = HEAP_HEAD_BYTES
+    while place + CHUNK_HEAD_BYTES <= end:
+        size = int(_chunk_heads(heap, place, 1, CHUNK_HEAD_BYTES)["size"][0])
+        if not size or place + size > end:
+            break  # nobody got this one: there was less room than it needs
+        heads = _chunk_heads(heap, place, (end - place) // size, size)
+        others = np.flatnonzero(heads["size"] != size)
+        count = int(others[0]) if others.size else len(heads)
+        rows = heap[place : place + count * size].reshape(count, size)
+        yield heads[:count], rows[:, CHUNK_HEAD_BYTES:]
+        place += count * size
+
+
+def _chunk_heads(heap: np.ndarray, place: int, count: int, stride: int) -> np.ndarray:
+    return np.ndarray((count,), CHUNK_HEAD, heap, place, (stride,))

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 from proton.analysis.axis_info import (
     AxisInfos,
-    element_bytes,
     elements,
     order_of,
     vector_elements,
 )
+from proton.analysis.axis_rules import element_bytes
 from proton.base.targets import WARP_SIZE
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.layouts import convert, retype_result

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import ir
-from proton.dialect.walk import ops_named, replace
+from proton.dialect.traits import NoWrapFlags, has
+from proton.dialect.walk import all_ops, replace
 from proton.passes import Pass, register
-
-_FLAGGED = ("llvm.add", "llvm.sub", "llvm.mul", "llvm.shl", "llvm.trunc", "llvm.getelementptr")
 
 
 @register
@@ -24,8 +23,9 @@ class DropNoWrapFlags(Pass):
     name: ClassVar[str] = "drop-no-wrap-flags"
 
     def run(self, module: Any) -> None:
-        for op in ops_named(module, *_FLAGGED):
-            _recreate(op)
+        for op in all_ops(module):
+            if has(op, NoWrapFlags):
+                _recreate(op)
 
 
 def _recreate(op: Any) -> None:

@@ -18,12 +18,11 @@ from typing import Any, ClassVar
 
 from proton.dialect.memory import put_together, taken_apart
 from proton.dialect.mlir import func, ir
-from proton.dialect.traits import Recomputed, has
+from proton.dialect.traits import Loop, Recomputed, has
 from proton.dialect.walk import all_ops, defining_op, kernel_functions
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a segment, at least; the loop vectoriser is quadratic in them
-_LOOP_OPS = frozenset({"scf.for", "scf.while"})
 _ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
 _PLACE = "proton.place"  # on ops while their block is cut: where they are in it
 
@@ -50,7 +49,7 @@ class OutlineSegments(Pass):
 
 def _count_loops(op: Any) -> int:
     operation = op.operation
-    return sum(o.name in _LOOP_OPS for o in (operation, *all_ops(operation)))
+    return sum(has(o, Loop) for o in (operation, *all_ops(operation)))
 
 
 def _is_passed(type_: Any) -> bool:

@@ -28,11 +28,14 @@ from proton.dialect.proton import RECORDS, SCOPE_PREFIX, RecordOp
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, defining_op, functions, ops_named, source_span
 from proton.passes import Pass, register
+from proton.trace.scope_path import ScopePath, fused
 from proton.transforms.number_iterations import ITERATION_FIELD, iteration_of
 
 SCOPES_ATTRIBUTE = "proton.scopes"  # on a function: all scope paths, in source order
 LINES_ATTRIBUTE = "proton.scope_lines"  # on a function: [file, line] of each, where it is opened
 PINNED_ATTRIBUTE = "proton.pinned"  # on a function: nothing moves across records
+
+Paths = frozenset[ScopePath]
 
 
 @register
@@ -119,11 +122,11 @@ def _locations(function: Any) -> list[Any]:
     return [ir.Location.file(file.value, line.value, 0) for file, line in pairs]
 
 
-def scope_paths(location: Any) -> frozenset[str]:
+def scope_paths(location: Any) -> Paths:
     """The scope paths in a location."""
     if isinstance(location, ir.NameLoc):
         if location.name_str.startswith(SCOPE_PREFIX):
-            return frozenset({location.name_str[len(SCOPE_PREFIX) :]})
+            return frozenset({ScopePath(location.name_str[len(SCOPE_PREFIX) :])})
         return scope_paths(location.child_loc)
     if isinstance(location, ir.FusedLoc):
         return frozenset().union(*(scope_paths(inner) for inner in location.locations))
@@ -142,21 +145,21 @@ class _Item:
     """
 
     op: Any
-    paths: frozenset[str]
+    paths: Paths
     glue: bool
-    entered: frozenset[str]
+    entered: Paths
 
     def relative(self) -> "_Item":
         """The item inside the run of its (one) first component."""
         rest, entered = (
-            frozenset(path.partition("/")[2] for path in paths) - {""}
+            frozenset(path.rest for path in paths) - {""}
             for paths in (self.paths, self.entered)
         )
         return _Item(self.op, rest, self.glue, entered)
 
 
-def _first_components(paths: frozenset[str]) -> frozenset[str]:
-    return frozenset(path.partition("/")[0] for path in paths)
+def _first_components(paths: Paths) -> frozenset[str]:
+    return frozenset(path.first for path in paths)
 
 
 def _is_glue(op: Any) -> bool:
@@ -182,9 +185,9 @@ def _does_work(op: Any) -> bool:
     return bool(op.regions) and any(_does_work(inner) for inner in all_ops(op))
 
 
-def work_paths(op: Any) -> frozenset[str]:
+def work_paths(op: Any) -> Paths:
     """The scopes whose work an op does: its payload's, and those of memory it reads in place."""
-    paths = frozenset[str]()
+    paths = frozenset[ScopePath]()
     if op.name.startswith("linalg."):
         body = [inner.operation for inner in op.regions[0].blocks[0].operations]
         paths = paths.union(*(scope_paths(inner.location) for inner in body))
@@ -192,7 +195,7 @@ def work_paths(op: Any) -> frozenset[str]:
     return paths or scope_paths(op.location)
 
 
-def _view_paths(value: Any) -> frozenset[str]:
+def _view_paths(value: Any) -> Paths:
     """The scopes of a view of the caller's memory; none for a local buffer."""
     op = defining_op(value)
     if op is None or not (has(op, traits.View) or (op.name == "scf.if" and _is_glue(op))):
@@ -242,7 +245,7 @@ class TileWork:
         return False
 
     @staticmethod
-    def paths(op: Any) -> frozenset[str]:
+    def paths(op: Any) -> Paths:
         return scope_paths(op.location)
 
 
@@ -270,7 +273,7 @@ class _Placer:
     def place_block(self, block: Any, context: str) -> None:
         """Places records in a block whose surroundings belong to the scope path `context`."""
         items, nested = [], []
-        entered: set[str] = set()
+        entered: set[ScopePath] = set()
         for op in block.operations:
             op = op.operation
             if op in self.entries:
@@ -294,20 +297,19 @@ class _Placer:
         for components, run in _runs(items):
             if len(components) == 1:
                 (component,) = components
-                path = f"{prefix}/{component}" if prefix else component
+                path = ScopePath.of((prefix, component))
                 # The outer scope first: what is placed later stands closer to the work.
                 self._bracket(run, path, [path])
                 self._place_runs([item.relative() for item in run], path)
             else:
                 paths = frozenset().union(*(item.paths for item in run))
                 absolute = sorted(
-                    (f"{prefix}/{path}" if prefix else path for path in paths),
+                    (path.inside(prefix) for path in paths),
                     key=lambda path: (self.order.get(path, len(self.order)), path),
                 )
-                name = " + ".join(dict.fromkeys(path.rpartition("/")[2] for path in absolute))
-                self._bracket(run, f"{prefix}/{name}" if prefix else name, absolute)
+                self._bracket(run, fused(absolute).inside(prefix), absolute)
 
-    def _bracket(self, run: list[_Item], path: str, members: list[str]) -> None:
+    def _bracket(self, run: list[_Item], path: ScopePath, members: list[ScopePath]) -> None:
         """Records right before a run's first op and right after its last."""
         first, last = run[0].op, run[-1].op
         payload, names, kinds = self._payload(first, members)
@@ -323,7 +325,7 @@ class _Placer:
             when = self._condition(last, members)
             RecordOp([], scope, ir.StringAttr.get("end"), empty, empty, when=when)
 
-    def _payload(self, op: Any, members: list[str]) -> tuple[list[Any], Any, Any]:
+    def _payload(self, op: Any, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
         """The payload that the members' carriers hold, where those come before `op`."""
         payload: dict[str, tuple[Any, Any]] = {}  # name -> (value, kind)
         for member in members:
@@ -338,13 +340,13 @@ class _Placer:
                     payload.setdefault(text, (value, kind))
                     continue
                 if text in payload and payload[text][0] != value:  # of two fused scopes
-                    text = f"{member.rpartition('/')[2]}.{text}"
+                    text = f"{member.name}.{text}"
                 payload[text] = value, kind
         names = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in payload])
         kinds = ir.ArrayAttr.get([kind for _, kind in payload.values()])
         return [value for value, _ in payload.values()], names, kinds
 
-    def _condition(self, op: Any, members: list[str]) -> Any:
+    def _condition(self, op: Any, members: list[ScopePath]) -> Any:
         """Where a run of these members that ends at `op` is kept: an i1, emitted here; None for
         everywhere. A member entered several times since its last run is kept for each of them."""
         conditions: list[Any] = []
@@ -375,22 +377,18 @@ def _is_start(record: Any) -> bool:
     return bool(record.attributes["phase"].value == "start")
 
 
-def _conditional(records: list[Any]) -> frozenset[str]:
+def _conditional(records: list[Any]) -> Paths:
     """The scopes of which some record has a condition."""
     return frozenset(_scope_of(op) for op in records if op.opview.when is not None)
 
 
-def _scope_of(record: Any) -> str:
-    path: str = record.attributes["scope"].value
-    return path
+def _scope_of(record: Any) -> ScopePath:
+    return ScopePath(record.attributes["scope"].value)
 
 
-def _below(paths: frozenset[str], context: str) -> frozenset[str]:
+def _below(paths: Paths, context: str) -> Paths:
     """Paths relative to the enclosing scope; those that are not inside it stay as they are."""
-    if not context:
-        return paths
-    relative = {p[len(context) + 1 :] if (p + "/").startswith(context + "/") else p for p in paths}
-    return frozenset(relative) - {""}
+    return frozenset(path.below(context) for path in paths) - {""} if context else paths
 
 
 def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of
-from proton.dialect.traits import MovesData, has
+from proton.dialect.traits import MovesData, Widens, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops
 from proton.passes import Pass, register
-
-_WIDENING = ("arith.extf", "arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp")
 
 
 @register
@@ -35,7 +33,7 @@ class Reorder(Pass):
 def _sinks(op: Any) -> bool:
     if has(op, MovesData):
         return True
-    if op.name not in _WIDENING or not is_tensor(op.results[0].type):
+    if not has(op, Widens) or not is_tensor(op.results[0].type):
         return False
     return bool(element_of(op.results[0]).width > element_of(op.operands[0]).width)
 

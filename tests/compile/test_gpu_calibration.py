@@ -52,8 +52,8 @@ class Device:
         (_, _), (turns, _), (block, _) = arguments
         is_nested = self.launches >= gpu_calibration.REPEATS
         self.launches += 1
-        dtype = wire.record_dtype(0, self.clock_bits)
-        place = block + wire.segments_offset(WARPS)
+        layout = wire.Block(WARPS, CAPACITY, wire.RecordSchema(0, self.clock_bits))
+        dtype, place = layout.schema.dtype, block + layout.segments
         records = cuda.host_bytes(place, CAPACITY * dtype.itemsize).view(dtype)
         took = np.full(CAPACITY, INNER, np.uint64)
         took[turns % CAPACITY if is_nested else 0] = NESTED if is_nested else PLAIN

@@ -12,7 +12,6 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.backends.nvidia.options import Instrumentation
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import CompilationError, ProfileError
 from proton.base.targets import GPUTarget
@@ -22,6 +21,7 @@ from proton.runtime.nvidia.arguments import stand_in
 from proton.runtime.nvidia.backend import BACKEND
 from proton.runtime.nvidia.launch import GPULauncher
 from proton.trace import wire
+from proton.trace.instrumentation import Instrumentation
 from tests.cpu.harness import kernels_of
 
 HOPPER = GPUTarget("cuda", 90)
@@ -211,7 +211,8 @@ def test_the_table_of_scopes_and_the_sizes_of_a_block() -> None:
     assert [name for name, _ in paths["outer/turn"]["payload"]] == ["i", "first"]
     assert (profile["units"], profile["clock_bits"], profile["payload_slots"]) == (8, 32, 2)
     assert profile["capacity"] == 64
-    assert profile["block_bytes"] == wire.block_bytes(8, 64, 2, 32)
+    assert kernel.profile is not None
+    assert kernel.profile.block.bytes == wire.Block(8, 64, wire.RecordSchema(2, 32)).bytes
 
 
 @pytest.mark.parametrize("given_, expected", [(1, 1), (5, 8), (64, 64), (1000, 1024)])
@@ -363,7 +364,7 @@ def ending_together(x_ptr, n):
 )
 def test_each_record_of_one_reading_is_stored(strategy: str, memory: str, others: int) -> None:
     """Slices and marks that end together share a reading of the clock, and nothing else."""
-    options = Instrumentation(strategy, placement="program")
+    options = Instrumentation(strategy=strategy, placement="program")
     kernel = compiled(ending_together, tl.float32, 5, instrumentation=options)
     # The payload of inner, outer, turn, end and very end; turn's twice, in the next turn and behind
     # the loop. LLVM has made no copies yet.

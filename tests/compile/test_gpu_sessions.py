@@ -29,12 +29,14 @@ from proton.runtime.nvidia.buffers import Piece, Ring
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair
 from proton.runtime.nvidia.heaps import Heaps
 from proton.trace import wire
-from proton.trace.wire import block_bytes
+from proton.trace.model import Strategy
+from proton.trace.profile import KernelProfile
 from tests.compile.fake_cuda import STREAM, FakeDriver
 from tests.pure import synthetic
 
 TIMER = 1_790_000_000_000_000_000
 SMS, WARPS, CAPACITY = 3, 4, 128  # as many records as shared memory has room for
+BLOCK = wire.Block(WARPS, CAPACITY, wire.RecordSchema(0, 32))
 KEEP, COUNT = 1, 2
 OWN = 0xBEEF  # the streams of the profiler: the numbers behind this
 STEP = 1 << 20  # by which a ring grows here
@@ -282,6 +284,7 @@ def written(grid: tuple[int, int, int], turns: int) -> np.ndarray:
 
 
 FLUSH_CAPACITY = 8
+FLUSH_BLOCK = wire.Block(WARPS, FLUSH_CAPACITY, wire.RecordSchema(0, 32))
 CHUNK_BYTES = 32 + 16 * FLUSH_CAPACITY
 
 
@@ -484,7 +487,7 @@ def test_an_empty_grid_launches_nothing(driver: ProfilingDriver) -> None:
 def test_memory_is_bounded(driver: ProfilingDriver) -> None:
     rounds, _ = kernels()
     x = driver.array("float32")
-    size = block_bytes(WARPS, CAPACITY, 0, 32) * 2
+    size = BLOCK.bytes * 2
     with proton.knobs.scope(profile_memory=2 * size + size // 2), proton.profile("run") as run:
         for _ in range(5):
             rounds[2,](x, 5)
@@ -548,7 +551,7 @@ def test_a_ring_grows_where_nothing_can_be_fetched(driver: ProfilingDriver) -> N
     """As far as the session's memory goes, or the device's."""
     rounds, _ = kernels()
     x = driver.array("float32")
-    size = 7 * block_bytes(WARPS, CAPACITY, 0, 32)
+    size = 7 * BLOCK.bytes
     for limit in ("session", "device"):
         driver.arrived.clear()
         driver.scarce = 3 * STEP if limit == "device" else 1 << 40
@@ -564,14 +567,7 @@ def test_a_ring_grows_where_nothing_can_be_fetched(driver: ProfilingDriver) -> N
         assert not driver.arenas
 
 
-PROFILE = {
-    "block_bytes": block_bytes(WARPS, CAPACITY, 0, 32),
-    "units": WARPS,
-    "payload_slots": 0,
-    "clock_bits": 32,
-    "capacity": CAPACITY,
-    "strategy": "circular",
-}
+PROFILE = KernelProfile(strategy=Strategy.CIRCULAR, block=BLOCK)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 100, CAPACITY, CAPACITY + 1])
@@ -596,7 +592,7 @@ def test_of_a_large_piece_what_was_written_is_fetched(driver: ProfilingDriver, t
     assert np.array_equal(*(table[columns].to_numpy() for table in tables))
     assert len(sparse.frame[sparse.frame.kind == "scope"]) == 5 * 40 * WARPS * min(turns, CAPACITY)
     assert plain.totals.lost == sparse.totals.lost == 5 * 40 * WARPS * max(0, turns - CAPACITY)
-    head, records = wire.segments_offset(WARPS), 16 * WARPS * min(turns, CAPACITY)
+    head, records = BLOCK.segments, 16 * WARPS * min(turns, CAPACITY)
     assert sent[1] == 5 * 40 * (head + records)
     kept = [sum(launch.buffer.size for launch in run.raw.launches) for run in runs]
     assert kept[1] <= kept[0]
@@ -606,11 +602,11 @@ def test_of_a_large_piece_what_was_written_is_fetched(driver: ProfilingDriver, t
 
 def test_a_killed_program_is_fetched_whole(driver: ProfilingDriver) -> None:
     """Its table may lack what it wrote."""
-    blocks = np.zeros((3, PROFILE["block_bytes"]), np.uint8)
-    blocks.reshape(-1)[: 3 * PROFILE["block_bytes"]] = written((3, 1, 1), 2)
+    blocks = np.zeros((3, BLOCK.bytes), np.uint8)
+    blocks.reshape(-1)[: 3 * BLOCK.bytes] = written((3, 1, 1), 2)
     place = wire.header_offset("state")
     blocks[1, place] = wire.State.STARTED
-    blocks[1, wire.table_offset() : wire.table_offset() + 8 * WARPS] = 0
+    blocks[1, BLOCK.table : BLOCK.table + 8 * WARPS] = 0
     ring: Ring[Piece] = Ring(0, driver, STEP)
     assert ring.grow()
     piece = Piece(blocks.size, PROFILE, 0)
@@ -687,7 +683,7 @@ def test_a_capture_takes_no_more_memory_than_is_left(driver: ProfilingDriver) ->
     """It needs room for its buffer and one replay."""
     rounds, _ = kernels()
     x = driver.array("float32")
-    size = block_bytes(WARPS, CAPACITY, 0, 32)
+    size = BLOCK.bytes
     driver.in_use = 0
     need = gpu_graph.HEAD_BYTES + 2 * size
     for memory, arenas in ((need - 1, 0), (need, 1)):
@@ -818,7 +814,7 @@ def test_replays_of_a_graph_are_kept_apart(driver: ProfilingDriver, replays: int
     """Also where its log has room for three only."""
     rounds, _ = kernels()
     x = driver.array("float32")
-    size = block_bytes(WARPS, CAPACITY, 0, 32) * 2
+    size = BLOCK.bytes * 2
     driver.in_use = 0
     with proton.knobs.scope(profile_memory=5 * size - 1), proton.profile("run") as run:
         driver.capturing = True
@@ -962,7 +958,7 @@ def test_heaps_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
     assert run.totals.lost == 0
     assert run.totals.slices == 40 * WARPS * 100
     sent = sum(event[2] for event in driver.events if event[0] == "copy")
-    blocks = 40 * block_bytes(WARPS, FLUSH_CAPACITY, 0, 32)
+    blocks = 40 * FLUSH_BLOCK.bytes
     assert sent <= blocks + 40 * (chunks * CHUNK_BYTES + 4 * 16)
 
 
@@ -1033,7 +1029,7 @@ def test_what_a_heap_had_no_room_for_is_counted(
 def test_a_launch_whose_chunks_find_no_memory_is_dropped(driver: ProfilingDriver) -> None:
     rounds, _ = kernels()
     x, driver.turns, driver.flush = driver.array("float32"), 80, True
-    blocks = block_bytes(WARPS, FLUSH_CAPACITY, 0, 32)
+    blocks = FLUSH_BLOCK.bytes
     chunks = 10 * WARPS * CHUNK_BYTES
     for memory, launches in ((blocks + chunks, 1), (blocks + chunks - 1, 0)):
         with proton.knobs.scope(profile_memory=memory):

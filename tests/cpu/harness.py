@@ -43,34 +43,47 @@ def kernels_of(source: str) -> Any:
     return module
 
 
-def elementwise(expression: str, inputs: int) -> Any:
-    """The kernel out[i] = expression, of the inputs a, b, c (pointers a_ptr, b_ptr, c_ptr)."""
+def elementwise(expressions: tuple[str, ...], inputs: int) -> Any:
+    """The kernel out_i[...] = expression i, of the inputs a, b, c (pointers a_ptr, b_ptr, c_ptr).
+
+    It has one function to compile where a kernel an expression has many.
+    """
     names = "abc"[:inputs]
+    pointers = [f"{x}_ptr, " for x in names] + [f"out_{i}, " for i in range(len(expressions))]
     loads = "".join(f"    {x} = tl.load({x}_ptr + offs, mask=mask)\n" for x in names)
+    stores = "".join(
+        f"    tl.store(out_{i} + offs, {expression}, mask=mask)\n"
+        for i, expression in enumerate(expressions)
+    )
     source = (
         "@proton.jit\n"
-        f"def kernel({''.join(f'{x}_ptr, ' for x in names)}out_ptr, n, BLOCK: tl.constexpr):\n"
+        f"def kernel({''.join(pointers)}n, BLOCK: tl.constexpr):\n"
         "    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
         "    mask = offs < n\n"
-        f"{loads}"
-        f"    tl.store(out_ptr + offs, {expression}, mask=mask)\n"
+        f"{loads}{stores}"
     )
     return kernels_of(source).kernel
 
 
+def apply_all(
+    expressions: dict[str, str], *inputs: tuple[np.ndarray, str], block: int = 256
+) -> dict[str, np.ndarray]:
+    """The expressions of (array, dtype) inputs, each with the dtype of its result, as computed by
+    one kernel."""
+    size = inputs[0][0].size
+    results = {e: np.zeros(size, storage(out)) for e, out in expressions.items()}
+    kernel = elementwise(tuple(expressions), len(inputs))
+    pointers = [pointer(array, dtype) for array, dtype in inputs]
+    pointers += [pointer(results[e], out) for e, out in expressions.items()]
+    kernel[(proton.cdiv(size, block),)](*pointers, size, BLOCK=block)
+    return results
+
+
 def apply(
-    expression: str,
-    *inputs: tuple[np.ndarray, str],
-    out: str,
-    block: int = 256,
+    expression: str, *inputs: tuple[np.ndarray, str], out: str, block: int = 256
 ) -> np.ndarray:
     """The expression of (array, dtype) inputs, as computed by a kernel; `out` is its dtype."""
-    size = inputs[0][0].size
-    result = np.zeros(size, storage(out))
-    kernel = elementwise(expression, len(inputs))
-    pointers = [pointer(array, dtype) for array, dtype in inputs]
-    kernel[(proton.cdiv(size, block),)](*pointers, pointer(result, out), size, BLOCK=block)
-    return result
+    return apply_all({expression: out}, *inputs, block=block)[expression]
 
 
 # Dtypes

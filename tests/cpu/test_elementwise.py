@@ -1,6 +1,7 @@
 """Operators and elementwise functions, bit for bit against numpy."""
 
 import fractions
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from tests.cpu.harness import (
     UNSIGNED,
     WIDE_FLOATS,
     apply,
+    apply_all,
     assert_number,
     assert_same,
     decode,
@@ -29,6 +31,7 @@ from tests.cpu.harness import (
     storage,
     truncated_division,
 )
+from tests.tables import check_rows
 
 SIZE = 777  # four blocks of 256, the last one partial
 
@@ -49,14 +52,25 @@ def check_binary(
     assert_same(got, encode(np.asarray(want), out), out, [decode(a, dtype), decode(b, dtype)])
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize(
-    "symbol, function", [("+", np.add), ("-", np.subtract), ("*", np.multiply)]
-)
-def test_arithmetic(
-    rng: np.random.Generator, symbol: str, function: Callable[..., Any], dtype: str
+def check_operators(
+    rng: np.random.Generator, functions: dict[str, Callable[..., Any]], dtype: str, out: str
 ) -> None:
-    check_binary(rng, f"a {symbol} b", function, dtype, dtype)
+    """Each `a symbol b` of one kernel against its function."""
+    a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
+    left, right = decode(a, dtype), decode(b, dtype)
+    got = apply_all({f"a {symbol} b": out for symbol in functions}, (a, dtype), (b, dtype))
+
+    def check(symbol: str) -> None:
+        want = encode(np.asarray(functions[symbol](left, right)), out)
+        assert_same(got[f"a {symbol} b"], want, out, [left, right])
+
+    check_rows(check, [(symbol,) for symbol in functions])
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_arithmetic(rng: np.random.Generator, dtype: str) -> None:
+    functions = {"+": np.add, "-": np.subtract, "*": np.multiply}
+    check_operators(rng, functions, dtype, dtype)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -114,29 +128,14 @@ def test_float_remainder(rng: np.random.Generator, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
-@pytest.mark.parametrize(
-    "symbol, function", [("&", operator.and_), ("|", operator.or_), ("^", operator.xor)]
-)
-def test_bitwise(
-    rng: np.random.Generator, symbol: str, function: Callable[..., Any], dtype: str
-) -> None:
-    check_binary(rng, f"a {symbol} b", function, dtype, dtype)
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("symbol, function", [("<<", np.left_shift), (">>", np.right_shift)])
-def test_shifts(
-    rng: np.random.Generator, symbol: str, function: Callable[..., Any], dtype: str
-) -> None:
-    a = sample(rng, dtype, SIZE)
-    amount = rng.integers(0, np.iinfo(dtype).bits, SIZE).astype(dtype)
-    got = apply(f"a {symbol} b", (a, dtype), (amount, dtype), out=dtype)
-    assert_same(got, function(a, amount), dtype, [a, amount])
+def test_bitwise(rng: np.random.Generator, dtype: str) -> None:
+    functions = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
+    check_operators(rng, functions, dtype, dtype)
 
 
 @pytest.mark.parametrize("right", INTEGERS)
 @pytest.mark.parametrize("left", INTEGERS)
-def test_shifts_of_two_types(rng: np.random.Generator, left: str, right: str) -> None:
+def test_shifts(rng: np.random.Generator, left: str, right: str) -> None:
     # The left side is converted to the common type, and its own sign says what comes in. 64 bits
     # hold what any left side is shifted to the right to.
     out = promote_integers(getattr(tl, left), getattr(tl, right)).name
@@ -144,18 +143,17 @@ def test_shifts_of_two_types(rng: np.random.Generator, left: str, right: str) ->
     amount = rng.integers(0, np.iinfo(out).bits, SIZE).astype(right)
     wide = a.astype("int64" if left in SIGNED else "uint64")
     want = wide >> np.minimum(amount, 63).astype(wide.dtype)
-    got = apply("a >> b", (a, left), (amount, right), out=out)
-    assert_same(got, want.astype(out), out, [a, amount])
-    got = apply("a << b", (a, left), (amount, right), out=out)
-    assert_same(got, np.left_shift(a.astype(out), amount.astype(out)), out, [a, amount])
+    got = apply_all({"a >> b": out, "a << b": out}, (a, left), (amount, right))
+    assert_same(got["a >> b"], want.astype(out), out, [a, amount])
+    want = np.left_shift(a.astype(out), amount.astype(out))
+    assert_same(got["a << b"], want, out, [a, amount])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("symbol", ["==", "!=", "<", "<=", ">", ">="])
-def test_comparisons(rng: np.random.Generator, symbol: str, dtype: str) -> None:
-    functions = {"==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal"}
-    functions |= {">": "greater", ">=": "greater_equal"}
-    check_binary(rng, f"a {symbol} b", getattr(np, functions[symbol]), dtype, "bool")
+def test_comparisons(rng: np.random.Generator, dtype: str) -> None:
+    functions = {"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal}
+    functions |= {">": np.greater, ">=": np.greater_equal}
+    check_operators(rng, functions, dtype, "bool")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -166,39 +164,47 @@ def test_where(rng: np.random.Generator, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("mode", ["", ', propagate_nan="ALL"'])
-@pytest.mark.parametrize("name", ["maximum", "minimum"])
-def test_extrema(rng: np.random.Generator, name: str, mode: str, dtype: str) -> None:
+def test_extrema(rng: np.random.Generator, dtype: str) -> None:
+    functions = {
+        "tl.maximum(a, b)": np.fmax,
+        "tl.minimum(a, b)": np.fmin,
+        'tl.maximum(a, b, propagate_nan="ALL")': np.maximum,
+        'tl.minimum(a, b, propagate_nan="ALL")': np.minimum,
+    }
     a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
-    got = apply(f"tl.{name}(a, b{mode})", (a, dtype), (b, dtype), out=dtype)
-    function = getattr(np, name if mode else {"maximum": "fmax", "minimum": "fmin"}[name])
-    want = encode(function(decode(a, dtype), decode(b, dtype)), dtype)
-    assert_number(got, want, dtype)
+    got = apply_all(dict.fromkeys(functions, dtype), (a, dtype), (b, dtype))
+
+    def check(expression: str) -> None:
+        want = functions[expression](decode(a, dtype), decode(b, dtype))
+        assert_number(got[expression], encode(want, dtype), dtype)
+
+    check_rows(check, [(expression,) for expression in functions])
 
 
-@pytest.mark.parametrize("place", range(3))
-@pytest.mark.parametrize("change, function", [("-", np.negative), ("~", np.invert)])
-@pytest.mark.parametrize("inner", ["maximum", "minimum"])
-@pytest.mark.parametrize("outer", ["maximum", "minimum"])
+EXTREMA = ("maximum", "minimum")
+CHANGES = {"-": np.negative, "~": np.invert}
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_extrema_of_three(
-    rng: np.random.Generator,
-    dtype: str,
-    outer: str,
-    inner: str,
-    change: str,
-    function: Callable[..., Any],
-    place: int,
-) -> None:
+def test_extrema_of_three(rng: np.random.Generator, dtype: str) -> None:
     """One instruction on some chips, for which some assemblers have dropped the sign."""
+    rows = list(itertools.product(EXTREMA, EXTREMA, CHANGES, range(3)))
     values = [sample(rng, dtype, SIZE) for _ in range(3)]
-    names = ["a", "b", "c"]
-    names[place] = f"({change}{names[place]})"
-    expression = f"tl.{outer}(tl.{inner}({names[0]}, {names[1]}), {names[2]})"
-    got = apply(expression, *((value, dtype) for value in values), out=dtype)
-    values[place] = function(values[place])
-    a, b, c = values
-    assert_same(got, getattr(np, outer)(getattr(np, inner)(a, b), c), dtype, values)
+
+    def expression(outer: str, inner: str, change: str, place: int) -> str:
+        names = ["a", "b", "c"]
+        names[place] = f"({change}{names[place]})"
+        return f"tl.{outer}(tl.{inner}({names[0]}, {names[1]}), {names[2]})"
+
+    expressions = {expression(*row): dtype for row in rows}
+    got = apply_all(expressions, *((value, dtype) for value in values))
+
+    def check(outer: str, inner: str, change: str, place: int) -> None:
+        a, b, c = (CHANGES[change](v) if i == place else v for i, v in enumerate(values))
+        want = getattr(np, outer)(getattr(np, inner)(a, b), c)
+        assert_same(got[expression(outer, inner, change, place)], want, dtype, values)
+
+    check_rows(check, rows)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -264,8 +270,9 @@ def test_negation(rng: np.random.Generator, dtype: str) -> None:
 def test_absolute_value(rng: np.random.Generator, dtype: str) -> None:
     a = sample(rng, dtype, SIZE)
     want = encode(np.abs(decode(a, dtype)), dtype)
-    assert_same(apply("tl.abs(a)", (a, dtype), out=dtype), want, dtype)
-    assert_same(apply("abs(a)", (a, dtype), out=dtype), want, dtype)
+    got = apply_all({"tl.abs(a)": dtype, "abs(a)": dtype}, (a, dtype))
+    assert_same(got["tl.abs(a)"], want, dtype)
+    assert_same(got["abs(a)"], want, dtype)
 
 
 @pytest.mark.parametrize("dtype", ["uint32", "uint64", "int32", "int64"])

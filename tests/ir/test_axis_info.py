@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proton.analysis.axis_info import AxisInfo, AxisInfos, element_bytes, vector_elements
+from proton.analysis.axis_info import AxisInfos, vector_elements
+from proton.analysis.axis_rules import AxisInfo, element_bytes
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.dialect.tt import is_pointer_like

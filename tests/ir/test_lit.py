@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proton.dialect import proton, proton_gpu, tt, tt_collective, ttg, tts
+from tests.ir import tool_server
 
 FOLDER = Path(__file__).parent / "lit"
 FILES = sorted(str(file.relative_to(FOLDER)) for file in FOLDER.rglob("*.mlir"))
@@ -20,8 +22,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("lit")
     report = folder / "report.json"
     command = [sys.executable, "-c", "from lit.main import main; main()", "-q"]  # has no -m
-    command += [f"--output={report}", "--param", f"exec_root={folder}", str(FOLDER)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory(prefix="lit-") as short:  # a socket's name has 107 letters
+        server = Path(short) / "tools"
+        parameters = {"exec_root": folder, "server": server}
+        command += [f"--output={report}", *(f"-D{k}={v}" for k, v in parameters.items())]
+        with tool_server.running(server):
+            done = subprocess.run([*command, str(FOLDER)], capture_output=True, text=True)
     if not report.exists():
         pytest.fail(f"lit did not run:\n{done.stdout}{done.stderr}")
     tests = json.loads(report.read_text())["tests"]

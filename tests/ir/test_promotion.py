@@ -14,6 +14,7 @@ from proton.base.errors import CompilationError
 from proton.dialect.context import mlir_context
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
+from tests.tables import check_rows
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -171,43 +172,55 @@ PAIRS = list(itertools.product(TYPES, TYPES))
 @pytest.mark.parametrize(
     "kernel", [add, multiply, maximum, where, add_blocks], ids=lambda k: k.__name__
 )
-@pytest.mark.parametrize("a, b", PAIRS)
-def test_two_tensors_meet(kernel: DeviceFunction, a: str, b: str) -> None:
-    assert result_of(kernel, [a, b]) == meet(a, b)
+def test_two_tensors_meet(kernel: DeviceFunction) -> None:
+    def check(a: str, b: str) -> None:
+        assert result_of(kernel, [a, b]) == meet(a, b)
+
+    check_rows(check, PAIRS)
 
 
-@pytest.mark.parametrize("a, b", PAIRS)
-def test_a_comparison_is_int1(a: str, b: str) -> None:
-    assert result_of(less, [a, b]) == "int1"
+def test_a_comparison_is_int1() -> None:
+    def check(a: str, b: str) -> None:
+        assert result_of(less, [a, b]) == "int1"
+
+    check_rows(check, PAIRS)
 
 
 @pytest.mark.parametrize("kernel", [bitwise_and, shift], ids=lambda k: k.__name__)
-@pytest.mark.parametrize("a, b", list(itertools.product(INTEGERS, INTEGERS)))
-def test_bitwise_ops_take_integers(kernel: DeviceFunction, a: str, b: str) -> None:
-    assert result_of(kernel, [a, b]) == meet_integers(a, b)
+def test_bitwise_ops_take_integers(kernel: DeviceFunction) -> None:
+    def check(a: str, b: str) -> None:
+        assert result_of(kernel, [a, b]) == meet_integers(a, b)
+
+    check_rows(check, itertools.product(INTEGERS, INTEGERS))
 
 
-@pytest.mark.parametrize("a, b", list(itertools.product(SIGNED, FLOATS)))
-def test_bitwise_ops_refuse_floats(a: str, b: str) -> None:
-    with pytest.raises(CompilationError, match="& is not defined on"):
-        result_of(bitwise_and, [a, b])
+def test_bitwise_ops_refuse_floats() -> None:
+    def check(a: str, b: str) -> None:
+        with pytest.raises(CompilationError, match="& is not defined on"):
+            result_of(bitwise_and, [a, b])
+
+    check_rows(check, itertools.product(SIGNED, FLOATS))
 
 
 # Division
 
 
-@pytest.mark.parametrize("a, b", list(itertools.product((*SIGNED, *FLOATS), repeat=2)))
-def test_true_division_gives_floating_point(a: str, b: str) -> None:
-    both_integers = a in SIGNED and b in SIGNED
-    expected = "float32" if both_integers else meet(a, b, division=True)
-    assert result_of(divide, [a, b]) == expected
+def test_true_division_gives_floating_point() -> None:
+    def check(a: str, b: str) -> None:
+        both_integers = a in SIGNED and b in SIGNED
+        expected = "float32" if both_integers else meet(a, b, division=True)
+        assert result_of(divide, [a, b]) == expected
+
+    check_rows(check, itertools.product((*SIGNED, *FLOATS), repeat=2))
 
 
 @pytest.mark.parametrize("kernel", [floor_divide, modulo], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("kind", [SIGNED, UNSIGNED], ids=["signed", "unsigned"])
 def test_integer_division_stays_integer(kernel: DeviceFunction, kind: tuple[str, ...]) -> None:
-    for a, b in itertools.product(kind, kind):
+    def check(a: str, b: str) -> None:
         assert result_of(kernel, [a, b]) == meet_integers(a, b)
+
+    check_rows(check, itertools.product(kind, kind))
 
 
 @pytest.mark.parametrize("kernel", [floor_divide, modulo], ids=lambda k: k.__name__)
@@ -217,9 +230,11 @@ def test_integer_division_does_not_mix_signs(kernel: DeviceFunction, a: str, b: 
         result_of(kernel, [a, b])
 
 
-@pytest.mark.parametrize("a, b", list(itertools.product(FLOATS, FLOATS)))
-def test_the_remainder_of_halves_is_fp32(a: str, b: str) -> None:
-    assert result_of(modulo, [a, b]) == meet(a, b, division=True)
+def test_the_remainder_of_halves_is_fp32() -> None:
+    def check(a: str, b: str) -> None:
+        assert result_of(modulo, [a, b]) == meet(a, b, division=True)
+
+    check_rows(check, itertools.product(FLOATS, FLOATS))
 
 
 @pytest.mark.parametrize("type_", FLOATS)
@@ -232,15 +247,15 @@ def test_floor_division_is_for_integers(type_: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", [number_right, number_left], ids=lambda k: k.__name__)
-@pytest.mark.parametrize("type_", TYPES)
-@pytest.mark.parametrize("number", [True, 3, 2.5], ids=["bool", "int", "float"])
-def test_a_number_of_no_higher_kind_takes_the_type(
-    kernel: DeviceFunction, type_: str, number: Any
-) -> None:
+def test_a_number_of_no_higher_kind_takes_the_type(kernel: DeviceFunction) -> None:
     kinds = {"int1": 0} | dict.fromkeys(INTEGERS, 1) | dict.fromkeys(FLOATS, 2)
-    own = {bool: ("int1", 0), int: ("int32", 1), float: ("float32", 2)}[type(number)]
-    expected = type_ if own[1] <= kinds[type_] else meet(own[0], type_)
-    assert result_of(kernel, [type_], NUMBER=number) == expected
+
+    def check(type_: str, number: Any) -> None:
+        own = {bool: ("int1", 0), int: ("int32", 1), float: ("float32", 2)}[type(number)]
+        expected = type_ if own[1] <= kinds[type_] else meet(own[0], type_)
+        assert result_of(kernel, [type_], NUMBER=number) == expected
+
+    check_rows(check, itertools.product(TYPES, (True, 3, 2.5)))
 
 
 @pytest.mark.parametrize(
@@ -301,9 +316,11 @@ FP8 = ("float8e5", "float8e4nv")
 
 
 @pytest.mark.parametrize("kernel", [add, multiply, maximum, divide], ids=lambda k: k.__name__)
-@pytest.mark.parametrize("a, b", list(itertools.product(FP8, FP8)))
-def test_arithmetic_on_fp8_is_done_in_fp16(kernel: DeviceFunction, a: str, b: str) -> None:
-    assert result_of(kernel, [a, b]) == "float16"
+def test_arithmetic_on_fp8_is_done_in_fp16(kernel: DeviceFunction) -> None:
+    def check(a: str, b: str) -> None:
+        assert result_of(kernel, [a, b]) == "float16"
+
+    check_rows(check, itertools.product(FP8, FP8))
 
 
 @pytest.mark.parametrize("type_", FP8)
@@ -328,12 +345,14 @@ def test_fp8_meets_wider_floats(a: str, b: str, met: str) -> None:
     assert result_of(add, [b, a]) == met
 
 
-@pytest.mark.parametrize("a", FP8)
-@pytest.mark.parametrize("b", ["int1", *INTEGERS])
-def test_fp8_does_not_meet_integers(a: str, b: str) -> None:
-    for kernel, types in ((add, [a, b]), (divide, [b, a]), (less, [a, b]), (where, [a, b])):
+@pytest.mark.parametrize("kernel", [add, divide, less, where], ids=lambda k: k.__name__)
+def test_fp8_does_not_meet_integers(kernel: DeviceFunction) -> None:
+    def check(*types: str) -> None:
         with pytest.raises(CompilationError, match="fp8 cannot be mixed with integers"):
-            result_of(kernel, types)
+            result_of(kernel, list(types))
+
+    integers = ("int1", *INTEGERS)
+    check_rows(check, [*itertools.product(FP8, integers), *itertools.product(integers, FP8)])
 
 
 @pytest.mark.parametrize("type_", FP8)

@@ -2,20 +2,7 @@
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Instrumentation:
-    """How a kernel is instrumented: part of its compile options.
-
-    `capacity` is in records per program; 0 lets the compiler choose. `placement` is "schedule"
-    (records bracket the work where it ended up) or "program" (where they were written). Of the
-    scopes in a loop each `every`-th iteration is kept.
-    """
-
-    strategy: str = "circular"
-    capacity: int = 0
-    placement: str = "schedule"
-    every: int = 1
+from proton.trace.instrumentation import Instrumentation
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@
     llvm    everything in the llvm dialect                 llvm
 """
 
-from proton.backends.cpu.options import Instrumentation
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.bf16_to_bits import BF16ToBits
 from proton.conversion.expand_float8 import ExpandFloat8
@@ -22,6 +21,7 @@ from proton.conversion.triton_arith_to_linalg import TritonArithToLinalg
 from proton.conversion.triton_pointers_to_llvm import TritonPointersToLLVM
 from proton.conversion.triton_to_structured import TritonToStructured
 from proton.passes import Pass, Upstream
+from proton.trace.instrumentation import Instrumentation
 from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations

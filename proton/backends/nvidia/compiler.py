@@ -10,8 +10,8 @@ from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
 from proton.base.symbols import mangled
 from proton.base.targets import GPUTarget
-from proton.conversion.allocate_profile import profile_layout
 from proton.dialect.context import mlir_context
+from proton.dialect.profile import profile_of
 from proton.dialect.ttg import SHARED
 from proton.dialect.walk import all_ops
 from proton.frontend import Signature, build_module
@@ -36,7 +36,7 @@ def compile_kernel(
         module = stages.run("ttgir", module, passes)
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]
-        profile = profile_layout(kernel)
+        profile = profile_of(kernel)
         shared = int(kernel.attributes[SHARED].value)
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
@@ -54,7 +54,7 @@ def compile_kernel(
         "shared": shared,
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,
-        "profile": profile,
+        "profile": profile and profile.to_plain(),
         "signature": f"{signature}, num_warps={options.num_warps}",
     }
     files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}

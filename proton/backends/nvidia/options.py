@@ -3,69 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from proton.base.errors import CompilationError, ProfileError
+from proton.base.errors import CompilationError
 from proton.base.targets import MAX_REGISTERS, MAX_WARPS, GPUTarget
-
-# Warps of a unit that records: of which the first does. 0 is a whole program.
-GRANULARITIES = {
-    "warp": 1,
-    "warp_2": 2,
-    "warp_4": 4,
-    "warp_8": 8,
-    "warp_group": 4,
-    "warp_group_2": 8,
-    "warp_group_4": 16,
-    "cta": 0,
-}
-BUFFERS = ("auto", "shared", "global")
-
-
-@dataclass(frozen=True)
-class Instrumentation:
-    """How a kernel is instrumented.
-
-    `capacity` is in records of a warp; 0 lets the compiler choose. `placement` is "schedule"
-    (records bracket the work where it ended up) or "program" (where they were written).
-    `clock_bits` is the width of the clocks in records. `granularity` names the unit that records.
-    `buffer` says where the rings of strategy circular lie while the kernel runs: in "shared" or
-    "global" memory, or in shared memory where that costs no residency ("auto"). Of the warps of a
-    program those in `sample_warps` record (none named: all), of the programs each
-    `sample_programs`-th, and of the scopes in a loop each `every`-th iteration. Raises
-    ProfileError for a granularity or a buffer that there is not.
-    """
-
-    strategy: str = "circular"
-    capacity: int = 0
-    placement: str = "schedule"
-    clock_bits: int = 32
-    granularity: str = "warp"
-    buffer: str = "auto"
-    sample_warps: tuple[int, ...] = ()
-    sample_programs: int = 1
-    every: int = 1
-
-    def __post_init__(self) -> None:
-        for name, known in (("buffer", BUFFERS), ("granularity", GRANULARITIES)):
-            if (value := getattr(self, name)) not in known:
-                raise ProfileError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-        if self.buffer == "shared" and self.strategy != "circular":
-            raise ProfileError(
-                f'strategy {self.strategy!r} has no buffer in shared memory; use "auto"'
-            )
-
-    def unit_warps(self, num_warps: int) -> int:
-        """The warps of a unit, in a program of so many."""
-        return min(num_warps, GRANULARITIES[self.granularity] or num_warps)
-
-    def sampled_units(self, num_warps: int) -> int:
-        """A bit for each unit that records; 0 where none of the warps named is there."""
-        units, size = num_warps // self.unit_warps(num_warps), self.unit_warps(num_warps)
-        if not self.sample_warps:
-            return (1 << units) - 1
-        bits = 0
-        for warp in self.sample_warps:
-            bits |= 1 << warp // size if warp < num_warps else 0
-        return bits
+from proton.trace.instrumentation import Instrumentation
 
 
 @dataclass(frozen=True)

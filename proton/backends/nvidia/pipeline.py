@@ -7,7 +7,7 @@ ptx     by LLVM's NVPTX, in the MLIR wheel             (ptx.py)
 cubin   by ptxas                                       (cubin.py)
 """
 
-from proton.backends.nvidia.options import GPUOptions, Instrumentation
+from proton.backends.nvidia.options import GPUOptions
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
@@ -16,6 +16,7 @@ from proton.conversion.tt_to_ttg import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
+from proton.trace.instrumentation import Instrumentation
 from proton.transforms.coalesce import Coalesce
 from proton.transforms.combine_select_if import CombineSelectIf
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd

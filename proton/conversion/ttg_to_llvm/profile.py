@@ -15,15 +15,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.base.targets import WARP_SIZE
-from proton.conversion.allocate_profile import RECORDS, profile_layout
+from proton.conversion.strategies import CODE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
 from proton.dialect.mlir import ir
+from proton.dialect.profile import profile_of
+from proton.dialect.proton_gpu import RECORDS
+from proton.dialect.traits import Loop, has
 from proton.dialect.walk import functions, ops_named
 from proton.trace import wire
+from proton.trace.profile import KernelProfile
 
 COMMENT = "// proton"  # on every instruction that records
 NO_SCOPE = -1  # the tag of a record of nothing
@@ -34,7 +38,7 @@ STORES = "proton.stores"  # on an op where a record may be pending: it is stored
 class _Unit:
     """What the records of a function know: made by `proton_gpu.init`."""
 
-    layout: dict[str, Any]
+    profile: KernelProfile
     block: Any  # address of the program's block
     segment: Any  # address of this unit's ring in the block
     ring: Any  # address of this unit's ring in shared memory; None where it has none
@@ -51,16 +55,8 @@ class _Unit:
     is_writer: Any  # whether this lane writes
 
     @property
-    def capacity(self) -> int:
-        return int(self.layout["capacity"])
-
-    @property
-    def clock_bits(self) -> int:
-        return int(self.layout["clock_bits"])
-
-    @property
-    def record_bytes(self) -> int:
-        return wire.record_bytes(self.layout["payload_slots"], self.clock_bits)
+    def schema(self) -> wire.RecordSchema:
+        return self.profile.schema
 
 
 @dataclass
@@ -71,8 +67,8 @@ class _Pending:
     """
 
     offset: Any  # in the ring or chunk
-    values: list[Any]  # start, end, tag, iteration, payload
-    types: list[Any]
+    values: dict[str, Any]  # by field of the record
+    types: dict[str, Any]
 
 
 def _unit(ctx: Lowering) -> _Unit:
@@ -103,79 +99,77 @@ def _program() -> Any:
 
 @lowers("proton_gpu.init")
 def _init(ctx: Lowering, site: Site) -> list[Any]:
-    layout = _layout(ctx)
-    types = _variable_types(layout)
+    profile = _profile(ctx)
+    types = _variable_types(profile)
     struct = ir.TypeAttr.get(v.struct(types))
     state = v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=struct)
     buffer = argument(ctx.function, Argument.PROFILE)
-    unit = _attached(ctx, layout, buffer, state)
-    nothing = [v.constant(0, type_) for type_ in unit.pending.types]
-    nothing[2] = v.i32(NO_SCOPE)
-    firsts = [v.i32(0), v.i32(0), *nothing, unit.segment]
-    variables = [unit.count, unit.pending.offset, *unit.pending.values, unit.chunk]
+    unit = _attached(ctx, profile, buffer, state)
+    pending = unit.pending
+    nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
+    nothing["tag"] = v.i32(NO_SCOPE)
+    firsts = [v.i32(0), v.i32(0), *nothing.values(), unit.segment]
+    variables = [unit.count, pending.offset, *pending.values.values(), unit.chunk]
     if unit.heap is not None:
         firsts += [argument(ctx.function, kind) for kind in (Argument.HEAP, Argument.LAUNCH)]
         variables += [unit.heap, unit.launch]
     for variable, first in zip(variables, firsts, strict=True):
         v.store(variable, first, 4)
-    if layout["strategy"] != "counting":
+    if profile.strategy.stores:
         _mark_stores(ctx, ctx.function.regions[0].blocks[0], False)
-    v.when(first_thread(ctx), lambda: _begin(unit.block, layout))
+    v.when(first_thread(ctx), lambda: _begin(unit.block, profile.block))
     return [unit.block]
 
 
 @lowers("proton_gpu.attach")
 def _attach(ctx: Lowering, site: Site) -> list[Any]:
     """In a function that is called: a record of the caller may be pending."""
-    layout = _layout(ctx)
-    unit = _attached(ctx, layout, *ctx.mapped["state"])
-    if layout["strategy"] != "counting":
+    profile = _profile(ctx)
+    unit = _attached(ctx, profile, *ctx.mapped["state"])
+    if profile.strategy.stores:
         _mark_stores(ctx, ctx.function.regions[0].blocks[0], True)
     return [unit.block]
 
 
-def _layout(ctx: Lowering) -> dict[str, Any]:
-    """The layout of the function, or of the kernel that calls it."""
-    candidates = (profile_layout(f) for f in (ctx.function, *functions(ctx.module)))
-    return next(layout for layout in candidates if layout is not None)
+def _profile(ctx: Lowering) -> KernelProfile:
+    """The profile of the function, or of the kernel that calls it."""
+    candidates = (profile_of(f) for f in (ctx.function, *functions(ctx.module)))
+    return next(profile for profile in candidates if profile is not None)
 
 
-def _record_types(layout: dict[str, Any]) -> list[Any]:
-    """Of start, end, tag, iteration, payload."""
-    clock, payload = v.integer(layout["clock_bits"]), v.integer(64)
-    return [clock, clock, v.integer(32), v.integer(32), *[payload] * layout["payload_slots"]]
+def _record_types(schema: wire.RecordSchema) -> dict[str, Any]:
+    return {field.name: v.integer(field.bits) for field in schema.all_fields}
 
 
-def _variable_types(layout: dict[str, Any]) -> list[Any]:
+def _variable_types(profile: KernelProfile) -> list[Any]:
     """Of the number of records, the pending record's offset and values, the chunk's address; under
     strategy flush of the heap's address and the number of the launch."""
-    heap = [v.pointer(v.GLOBAL), v.integer(32)] if layout["strategy"] == "flush" else []
-    return [v.integer(32), v.integer(32), *_record_types(layout), v.pointer(v.GLOBAL), *heap]
+    heap = [v.pointer(v.GLOBAL), v.integer(32)] if profile.strategy.moves else []
+    record = _record_types(profile.schema).values()
+    return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *heap]
 
 
-def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) -> _Unit:
+def _attached(ctx: Lowering, profile: KernelProfile, buffer: Any, state: Any) -> _Unit:
     """What the records of a function know, given the buffer and the kernel's variables."""
-    segment_bytes = layout["capacity"] * wire.record_bytes(
-        layout["payload_slots"], layout["clock_bits"]
-    )
-    i64 = v.integer(64)
-    program, stride = _program(), v.constant(layout["block_bytes"], i64)
+    layout = profile.block
+    segment_bytes, i64 = layout.segment_bytes, v.integer(64)
+    program, stride = _program(), v.constant(layout.bytes, i64)
     block = _byte(buffer, v.binary("llvm.mul", program, stride))
-    threads = WARP_SIZE * layout["unit_warps"]
+    threads = WARP_SIZE * profile.unit_warps
     unit_number = v.binary("llvm.lshr", ctx.thread, v.i32(threads.bit_length() - 1))
     number = _wide(unit_number)
     place = v.binary("llvm.mul", number, v.constant(segment_bytes, i64))
-    entry = v.binary("llvm.mul", number, v.constant(8, i64))
+    entry = v.binary("llvm.mul", number, v.constant(wire.COUNT_BYTES, i64))
     lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
     ring = None
-    if layout["ring"] is not None:
+    if profile.ring is not None:
         offset = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
-        ring = _byte(_byte(ctx.program_shared(), v.i32(layout["ring"])), offset)
-    is_sampled = _is_sampled(layout, unit_number, program)
+        ring = _byte(_byte(ctx.program_shared(), v.i32(profile.ring)), offset)
+    is_sampled = _is_sampled(profile, unit_number, program)
     is_writer = v.compare("eq", lane, v.i32(0))
     if is_sampled is not None:
         is_writer = v.binary("llvm.and", is_writer, is_sampled)
-    types = _variable_types(layout)
+    types = _variable_types(profile)
     struct = ir.TypeAttr.get(v.struct(types))
     variables = [
         v.create(
@@ -187,22 +181,24 @@ def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) ->
         )
         for number_ in range(len(types))
     ]
-    heap, launch = variables[-2:] if layout["strategy"] == "flush" else (None, None)
+    heap, launch = variables[-2:] if profile.strategy.moves else (None, None)
     count, offset, *values, chunk = variables if heap is None else variables[:-2]
+    record = _record_types(profile.schema)
+    pending = _Pending(offset, dict(zip(record, values, strict=True)), record)
     ctx.mapped["state"] = buffer, state
     unit = ctx.mapped["profile"] = _Unit(
-        layout=layout,
+        profile=profile,
         block=block,
-        segment=_byte(_byte(block, wire.segments_offset(layout["units"])), place),
+        segment=_byte(_byte(block, layout.segments), place),
         ring=ring,
         chunk=chunk,
         heap=heap,
         launch=launch,
         program=program,
         number=number,
-        table=_byte(_byte(block, wire.table_offset()), entry),
+        table=_byte(_byte(block, layout.table), entry),
         count=count,
-        pending=_Pending(offset, values, _record_types(layout)),
+        pending=pending,
         lane=lane,
         is_sampled=is_sampled,
         is_writer=is_writer,
@@ -210,31 +206,30 @@ def _attached(ctx: Lowering, layout: dict[str, Any], buffer: Any, state: Any) ->
     return unit
 
 
-def _is_sampled(layout: dict[str, Any], unit: Any, program: Any) -> Any:
+def _is_sampled(profile: KernelProfile, unit: Any, program: Any) -> Any:
     """Whether a unit (i32) of a program (i64) records; None where each does."""
     found = None
-    if layout["sampled_units"] != (1 << layout["units"]) - 1:
-        bits = v.constant(_signed(layout["sampled_units"]), v.integer(32))
+    if profile.sampled_units not in (0, (1 << profile.units) - 1):
+        bits = v.constant(_signed(profile.sampled_units), v.integer(32))
         bit = v.binary("llvm.and", v.binary("llvm.lshr", bits, unit), v.i32(1))
         found = v.compare("ne", bit, v.i32(0))
-    if layout["sample_programs"] > 1:
-        every = v.constant(layout["sample_programs"], v.integer(64))
+    if profile.sample_programs > 1:
+        every = v.constant(profile.sample_programs, v.integer(64))
         left = v.binary("llvm.urem", program, every)
         is_one = v.compare("eq", left, v.constant(0, v.integer(64)))
         found = is_one if found is None else v.binary("llvm.and", found, is_one)
     return found
 
 
-def _begin(block: Any, layout: dict[str, Any]) -> None:
+def _begin(block: Any, layout: wire.Block) -> None:
     """The header, in as few stores as its fields allow; its magic comes last: a block that has it
     has a whole header."""
     place = [nvidia.program_id(axis) for axis in range(3)]
     sm = nvidia.multiprocessor(COMMENT)
     timer, clock = nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
     version_and_state = v.i32(wire.VERSION | int(wire.State.STARTED) << 16)
-    units, capacity, slots, bits = (
-        v.i32(layout[name]) for name in ("units", "capacity", "payload_slots", "clock_bits")
-    )
+    units, capacity = v.i32(layout.units), v.i32(layout.capacity)
+    slots, bits = v.i32(layout.schema.payload_slots), v.i32(layout.schema.clock_bits)
     _store_fields(block, "program_z", [place[2], sm, v.i32(0), units])
     _store_fields(block, "capacity", [capacity, slots])
     _store_fields(block, "clock_bits", [bits])
@@ -275,9 +270,9 @@ def _finalize(ctx: Lowering, site: Site) -> list[Any]:
 def _copy_ring(unit: _Unit, number: Any) -> None:
     """What the ring holds goes to the unit's segment: the unit's first warp copies it, 16 bytes a
     lane."""
-    records = v.create("llvm.intr.umin", number.type, number, v.i32(unit.capacity))
-    size = v.binary("llvm.mul", records, v.i32(unit.record_bytes))
-    if unit.layout["unit_warps"] > 1:
+    records = v.create("llvm.intr.umin", number.type, number, v.i32(unit.profile.capacity))
+    size = v.binary("llvm.mul", records, v.i32(unit.schema.bytes))
+    if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         size = v.select(in_first, size, v.i32(0))
     if unit.is_sampled is not None:
@@ -297,7 +292,7 @@ def _copy_ring(unit: _Unit, number: Any) -> None:
 @lowers("proton_gpu.read_counter")
 def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
     unit = _unit(ctx)
-    now = nvidia.clock(unit.clock_bits, COMMENT)
+    now = nvidia.clock(unit.schema.clock_bits, COMMENT)
     if STORES in site.op.attributes:
         _store_pending(unit)
     return [now]
@@ -318,74 +313,81 @@ def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
                 op.attributes[STORES] = ir.UnitAttr.get()
             pending = False
         elif op.name.startswith("scf.") and len(op.regions):
-            is_loop = op.name in ("scf.for", "scf.while")
+            is_loop = has(op, Loop)
             before = pending or (is_loop and bool(ops_named(op, *recording)))
             ends = [_mark_stores(ctx, b, before) for region in op.regions for b in region.blocks]
             pending = any(ends) or (pending and (is_loop or len(ends) < 2))
     return pending
 
 
-def _next(unit: _Unit, when: Any) -> Any:
-    """The number of this record, i32; the next one is stored, if there is a record."""
-    number = v.load(unit.count, v.integer(32), 4)
-    one = v.i32(1) if when is None else v.create("llvm.zext", v.integer(32), when)
-    v.store(unit.count, v.add(number, one), 4)
-    return number
-
-
-def _slot(unit: _Unit, number: Any) -> Any:
-    return v.binary("llvm.and", number, v.i32(unit.capacity - 1))
-
-
-def _condition(site: Site) -> Any:
-    """The condition of a record, its last operand; None where it is always kept."""
-    return None if site.op.opview.when is None else site.operands[-1]
-
-
-@lowers("proton_gpu.counting_record")
-def _counting(ctx: Lowering, site: Site) -> list[Any]:
-    _next(_unit(ctx), _condition(site))
-    return []
-
-
-@lowers("proton_gpu.circular_record")
-def _circular(ctx: Lowering, site: Site) -> list[Any]:
+@lowers(*RECORDS)
+def _record(ctx: Lowering, site: Site) -> list[Any]:
     unit = _unit(ctx)
     if STORES in site.op.attributes:
         _store_pending(unit)
-    _pend(unit, site, _slot(unit, _next(unit, _condition(site))))
+    CODE[site.op.name].on_gpu(_Record(unit, site))
     return []
 
 
-@lowers("proton_gpu.flush_record")
-def _flush(ctx: Lowering, site: Site) -> list[Any]:
-    """The first record of each `capacity` takes a chunk of the heap for all of them."""
-    unit, when = _unit(ctx), _condition(site)
-    if STORES in site.op.attributes:
-        _store_pending(unit)
-    record = _next(unit, when)
-    slot = _slot(unit, record)
-    is_first = v.compare("eq", slot, v.i32(0))
-    begins = v.binary("llvm.and", is_first, unit.is_writer)
-    if when is not None:
-        begins = v.binary("llvm.and", begins, when)
-    v.when(begins, lambda: _take_chunk(unit, record))
-    _pend(unit, site, slot)
-    return []
+class _Record:
+    """A record while it is lowered."""
+
+    def __init__(self, unit: _Unit, site: Site) -> None:
+        self.unit, self.site = unit, site
+        # The last operand is the condition; None where the record is always kept.
+        self.when = None if site.op.opview.when is None else site.operands[-1]
+
+    def count(self) -> Any:
+        """The number of this record, i32; the next one is stored, if there is a record."""
+        number = v.load(self.unit.count, v.integer(32), 4)
+        one = v.i32(1) if self.when is None else v.create("llvm.zext", v.integer(32), self.when)
+        v.store(self.unit.count, v.add(number, one), 4)
+        return number
+
+    def slot(self, number: Any) -> Any:
+        """Its place among `capacity`, which is a power of two."""
+        return v.binary("llvm.and", number, v.i32(self.unit.profile.capacity - 1))
+
+    def take_chunk(self, number: Any, slot: Any) -> None:
+        """The first record of each `capacity` takes a chunk of the heap for all of them."""
+        is_first = v.compare("eq", slot, v.i32(0))
+        begins = v.binary("llvm.and", is_first, self.unit.is_writer)
+        if self.when is not None:
+            begins = v.binary("llvm.and", begins, self.when)
+        v.when(begins, lambda: _take_chunk(self.unit, number))
+
+    def keep(self, slot: Any) -> None:
+        """Keeps the record for a slot until it is stored. Where its condition does not hold, the
+        one before stays pending, and is stored once more."""
+        pending, site = self.unit.pending, self.site
+        tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
+        operands = site.operands if self.when is None else site.operands[:-1]
+        _, start, end, iteration, *payload = operands
+        offset = v.binary("llvm.mul", slot, v.i32(self.unit.schema.bytes))
+        values = {"start": start, "end": end, "tag": v.i32(_signed(tag)), "iteration": iteration}
+        values |= {wire.payload_field(slot): value for slot, value in enumerate(payload)}
+        self._set(pending.offset, offset)
+        for name, variable in pending.values.items():
+            if name in values:
+                self._set(variable, values[name])
+
+    def _set(self, variable: Any, value: Any) -> None:
+        if self.when is not None:
+            value = v.select(self.when, value, v.load(variable, value.type, 4))
+        v.store(variable, value, 4)
 
 
 def _take_chunk(unit: _Unit, record: Any) -> None:
     """A chunk of the heap, with its head; the unit's own segment where there is no room left."""
-    layout = unit.layout
     heap = v.load(unit.heap, v.pointer(v.GLOBAL), 8)
-    size = wire.chunk_bytes(unit.capacity, layout["payload_slots"], unit.clock_bits)
+    size = wire.chunk_bytes(unit.profile.block)
     words = size // wire.RECORD_ALIGNMENT
     taken = nvidia.fetch_add(heap, words, COMMENT)
-    place = _byte(heap, wire.offset_of(wire.HEAP_HEAD, "room"))
+    place = _byte(heap, wire.heap_room_offset())
     (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
     fits = v.compare("ule", v.add(taken, v.i32(words)), room)
     offset = v.binary("llvm.mul", _wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
-    chunk = _byte(_byte(heap, wire.HEAP_HEAD.itemsize), offset)
+    chunk = _byte(_byte(heap, wire.HEAP_HEAD_BYTES), offset)
     of = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
     launch = v.load(unit.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
@@ -393,25 +395,8 @@ def _take_chunk(unit: _Unit, record: Any) -> None:
         nvidia.store(place, pair, predicate=fits, note=COMMENT)
     first = _byte(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
     nvidia.store(first, [_wide(record)], predicate=fits, note=COMMENT)
-    records = _byte(chunk, wire.CHUNK_HEAD.itemsize)
+    records = _byte(chunk, wire.CHUNK_HEAD_BYTES)
     v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
-
-
-def _pend(unit: _Unit, site: Site, slot: Any) -> None:
-    """Keeps a record for a slot until it is stored. Where its condition does not hold, the one
-    before stays pending, and is stored once more."""
-    pending, when = unit.pending, _condition(site)
-    tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
-    operands = site.operands if when is None else site.operands[:-1]
-    _, start, end, iteration, *payload = operands
-    offset = v.binary("llvm.mul", slot, v.i32(unit.record_bytes))
-    values = [offset, start, end, v.i32(_signed(tag)), iteration, *payload]
-    variables = [pending.offset, *pending.values]
-    for variable, value in zip(variables, values, strict=False):
-        kept = value
-        if when is not None:
-            kept = v.select(when, value, v.load(variable, value.type, 4))
-        v.store(variable, kept, 4)
 
 
 def _store_pending(unit: _Unit) -> None:
@@ -424,29 +409,17 @@ def _store_pending(unit: _Unit) -> None:
         place = _byte(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), _wide(offset))
     else:
         place = _byte(unit.segment, _wide(offset))
-    start, end, tag, iteration, *payload = [
-        v.load(variable, type_, 4)
-        for variable, type_ in zip(pending.values, pending.types, strict=True)
-    ]
-    if unit.clock_bits == 32 and unit.record_bytes % wire.RECORD_ALIGNMENT == 0:
-        _write(unit, place, [start, end, tag, iteration])
-    elif unit.clock_bits == 32:
-        _write(unit, place, [start, end])
-        _write(unit, _byte(place, 8), [tag, iteration])
-    else:
-        _write(unit, place, [start])
-        _write(unit, _byte(place, 8), [end])
-        _write(unit, _byte(place, 16), [tag, iteration])
-    first = wire.record_offset("payload", unit.clock_bits)
-    for position, value in enumerate(payload):
-        _write(unit, _byte(place, first + 8 * position), [value])
+    values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
+    space = "shared" if unit.ring is not None else "global"
+    for start, names in unit.schema.stores:
+        nvidia.store(
+            _byte(place, start) if start else place,
+            [values[name] for name in names],
+            space=space,
+            predicate=unit.is_writer,
+            note=COMMENT,
+        )
 
 
 def _signed(number: int) -> int:
     return number - (1 << 32) if number >> 31 else number
-
-
-def _write(unit: _Unit, place: Any, values: list[Any]) -> None:
-    """Stores a part of a record."""
-    space = "shared" if unit.ring is not None else "global"
-    nvidia.store(place, values, space=space, predicate=unit.is_writer, note=COMMENT)

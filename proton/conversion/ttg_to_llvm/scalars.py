@@ -10,12 +10,8 @@ from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.mlir import ir
+from proton.dialect.traits import AddressArithmetic, has
 from proton.dialect.walk import defining_op
-
-# Elementwise ops that addresses are made of.
-_ELEMENTWISE = frozenset(
-    "arith.addi arith.subi arith.muli arith.extsi arith.extui llvm.add llvm.mul llvm.sub".split()
-)
 
 
 class Scalars:
@@ -46,7 +42,7 @@ class Scalars:
             base, offset = (self.element(operand, index) for operand in op.operands)
             type_ = ir.TypeAttr(op.attributes["elem_type"]).value
             return v.offset_pointer(base, offset, type_)
-        if op.name in _ELEMENTWISE:
+        if has(op, AddressArithmetic):
             operands = [self.element(operand, index) for operand in op.operands]
             attributes = {name: op.attributes[name] for name in op.attributes}
             return v.create(op.name, v.element(value), *operands, **attributes)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from proton.backends.cpu import llvm
-from proton.backends.cpu.options import CPUOptions, Instrumentation
+from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.base.errors import ProfileError
 from proton.compiler import compile_function
@@ -23,6 +23,7 @@ from proton.language import types as ty
 from proton.language.signature import Signature
 from proton.language.standard import calibration
 from proton.trace import wire
+from proton.trace.instrumentation import Instrumentation
 
 ITERATIONS = 2000
 REPEATS = 15
@@ -95,8 +96,8 @@ def clock_pair() -> ClockPair:
 
 def _compiled(instrumented: bool) -> CPUKernel:
     signature = Signature({"out_ptr": ty.pi32_t, "n": ty.int32})
-    instrumentation = Instrumentation("circular", _CAPACITY, "program") if instrumented else None
-    options = CPUOptions(instrumentation=instrumentation)
+    records = Instrumentation(capacity=_CAPACITY, placement="program").on_cpu()
+    options = CPUOptions(instrumentation=records if instrumented else None)
     return compile_function(CPU, calibration, signature, options)
 
 
@@ -116,18 +117,19 @@ def calibrate() -> Calibration:
     """Measured once a process: the median of some repetitions."""
     ns_per_tick = _ns_per_tick()
     plain, instrumented = _compiled(False), _compiled(True)
-    profile = instrumented.metadata["profile"]
+    assert instrumented.profile is not None
+    block = instrumented.profile.block
     out = np.zeros(1, np.int32)
-    buffer = np.zeros(profile["block_bytes"] + wire.BLOCK_ALIGNMENT, np.uint8)
+    buffer = np.zeros(block.bytes + wire.BLOCK_ALIGNMENT, np.uint8)
     base = buffer.ctypes.data + (-buffer.ctypes.data % wire.BLOCK_ALIGNMENT)
     extras = {"profile": base, "thread": 0}
     costs, lengths = [], []
     for _ in range(REPEATS):
         without = _time(plain, out, {})
         costs.append((_time(instrumented, out, extras) - without) / ITERATIONS)
-        start = base - buffer.ctypes.data + wire.segments_offset(1)
-        records = buffer[start : start + _CAPACITY * wire.record_bytes(0)]
-        lengths.append(_mean_length(records.view(wire.record_dtype(0))) * ns_per_tick)
+        start = base - buffer.ctypes.data + block.segments
+        records = buffer[start : start + block.segment_bytes].view(block.schema.dtype)
+        lengths.append(_mean_length(records) * ns_per_tick)
     return Calibration(
         max(0.0, float(np.median(costs)) * ns_per_tick), max(0.0, float(np.median(lengths)))
     )

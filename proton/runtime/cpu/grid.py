@@ -49,7 +49,7 @@ def thread_count(programs: int) -> int:
     """Threads that run so many programs: PROTON_NUM_THREADS, else the cores this process may use;
     no more than there are programs."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    asked = knobs.num_threads
+    asked: object = knobs.num_threads  # an override may be anything
     if asked is None:
         return min(cores, programs)
     if not isinstance(asked, int) or asked < 1:

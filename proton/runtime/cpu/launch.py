@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
-from proton.backends.cpu.options import CPUOptions, Instrumentation
+from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
@@ -55,7 +55,7 @@ class CPULauncher(Launcher):
             keys.append(key)
             given.append(found)
         session = sessions.current()
-        suffix = self.kernel.is_debug(), session and session.instrumentation, knobs.check_bounds
+        suffix = self.kernel.is_debug(), session and session.on_cpu, knobs.check_bounds
         variant = self._variants.get((*keys, True, *suffix))
         if variant is None:
             home = self.kernel.home(values)
@@ -102,9 +102,7 @@ class CPULauncher(Launcher):
             CPU,
             self.kernel,  # type: ignore[arg-type]
             signature,
-            CPUOptions(
-                disjoint, debug, instrumentation and Instrumentation(*instrumentation), check_bounds
-            ),
+            CPUOptions(disjoint, debug, instrumentation, check_bounds),
         )
         self.kernel.watch_globals(links)
         runtime = [names.index(name) for name in signature.types]

@@ -19,13 +19,15 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from proton.runtime.nvidia import cuda
 from proton.trace import wire
+from proton.trace.profile import KernelProfile
 
 STEP_BYTES = 128 << 20  # by which a ring grows
 STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which pieces are fetched
@@ -55,7 +57,7 @@ class Piece:
 
     __slots__ = ("arrived", "event", "is_free", "profile", "size", "start", "stream")
 
-    def __init__(self, size: int, profile: dict[str, Any], stream: int) -> None:
+    def __init__(self, size: int, profile: KernelProfile, stream: int) -> None:
         """`size` bytes, a multiple of the alignment of blocks."""
         self.size, self.profile, self.stream = size, profile, stream
         self.start = self.event = 0
@@ -65,7 +67,7 @@ class Piece:
     @property
     def is_sparse(self) -> bool:
         """Whether only what was written of it is fetched."""
-        return self.size >= SPARSE_BYTES and self.profile["strategy"] == "circular"
+        return self.size >= SPARSE_BYTES and self.profile.strategy.is_ring
 
 
 Taken = TypeVar("Taken", bound=Piece)
@@ -75,51 +77,41 @@ class Sparse:
     """What is written of the blocks of a large piece, given their heads.
 
     A block is a head (header and table) and the segments of its units, and the same parts of all
-    blocks lie `block_bytes` apart: what is written of one part is rows of one width. The result is
-    a buffer with room for as many records a unit as one of the units wrote, if that is less than
-    the capacity.
+    blocks lie as far apart as blocks do: what is written of one part is rows of one width. The
+    result is a buffer with room for as many records a unit as one of the units wrote, if that is
+    less than the capacity.
     """
 
-    def __init__(self, heads: np.ndarray, profile: dict[str, Any]) -> None:
-        self.heads, self.units = heads, profile["units"]  # (blocks, bytes)
-        self.slots, self.clock_bits = profile["payload_slots"], profile["clock_bits"]
-        self.capacity = profile["capacity"]
-        self.record = wire.record_bytes(self.slots, self.clock_bits)
-        self.head = heads.shape[1]
-        table = wire.table_offset()
-        written = np.ascontiguousarray(heads[:, table : table + 8 * self.units]).view("<u8")
-        place = wire.header_offset("state")
-        state = np.ascontiguousarray(heads[:, place : place + 2]).view("<u2")
-        self.most = np.minimum(written.max(axis=0), self.capacity).astype(np.int64)
-        if (state == wire.State.STARTED).any():  # killed: its table may lack what it wrote
-            self.most[:] = self.capacity
+    def __init__(self, heads: np.ndarray, block: wire.Block) -> None:
+        self.heads, self.block = heads, block  # (blocks, bytes)
+        written = wire.table_columns(heads, block.units)
+        self.most = np.minimum(written.max(axis=0), block.capacity).astype(np.int64)
+        # One that was killed may lack in its table what it wrote.
+        if (wire.header_column(heads, "state") == wire.State.STARTED).any():
+            self.most[:] = block.capacity
+
+    @cached_property
+    def kept(self) -> wire.Block:
+        """The layout of the result."""
+        most = int(self.most.max(initial=0))
+        capacity = min(self.block.capacity, 1 << max(0, most - 1).bit_length())
+        return replace(self.block, capacity=capacity)
 
     def parts(self) -> list[tuple[int, int, int]]:
         """(offset in a block, offset in a block of the result, bytes) of what else was written."""
+        size = self.block.schema.bytes
         return [
-            (
-                self.head + unit * self.capacity * self.record,
-                self.head + unit * self.kept_capacity * self.record,
-                int(most) * self.record,
-            )
+            (self.block.segment(unit), self.kept.segment(unit), int(most) * size)
             for unit, most in enumerate(self.most)
             if most
         ]
 
-    @property
-    def kept_capacity(self) -> int:
-        """Records of a segment of the result."""
-        most = int(self.most.max(initial=0))
-        return int(min(self.capacity, 1 << max(0, most - 1).bit_length()))
-
     def blocks(self) -> np.ndarray:
         """The result, with the heads only; (blocks, bytes)."""
-        size = wire.block_bytes(self.units, self.kept_capacity, self.slots, self.clock_bits)
-        found = np.zeros((len(self.heads), size), np.uint8)
-        found[:, : self.head] = self.heads
-        begun = self.heads.any(axis=1)
-        place = wire.header_offset("capacity")
-        found[begun, place : place + 4] = np.array([self.kept_capacity], "<u4").view(np.uint8)
+        found = np.zeros((len(self.heads), self.kept.bytes), np.uint8)
+        found[:, : self.heads.shape[1]] = self.heads
+        begun = np.asarray(self.heads.any(axis=1))
+        wire.set_header(found, begun, "capacity", self.kept.capacity)
         return found
 
 
@@ -351,15 +343,15 @@ class Ring(Generic[Taken]):
         for piece in run:
             first = piece.start - run[0].start
             blocks = data[first : first + piece.size]
-            piece.arrived = Arrived(blocks, piece.profile["capacity"])
+            piece.arrived = Arrived(blocks, piece.profile.capacity)
 
     def _fetch_written(self, run: list[Taken]) -> None:
         """Of launches of one kernel: the heads of all blocks first."""
-        profile = run[0].profile
-        counts = [piece.size // profile["block_bytes"] for piece in run]
-        heads = np.empty((sum(counts), wire.segments_offset(profile["units"])), np.uint8)
+        block = run[0].profile.block
+        counts = [piece.size // block.bytes for piece in run]
+        heads = np.empty((sum(counts), block.segments), np.uint8)
         self._copy_rows(heads, run, 0)
-        sparse = Sparse(heads, profile)
+        sparse = Sparse(heads, block)
         blocks = sparse.blocks()
         for source, target, width in sparse.parts():
             self._copy_rows(blocks[:, target : target + width], run, source)
@@ -367,7 +359,7 @@ class Ring(Generic[Taken]):
         ends = np.cumsum(counts).tolist()
         for piece, count, end in zip(run, counts, ends, strict=True):
             own = blocks[end - count : end].reshape(-1)
-            piece.arrived = Arrived(own, sparse.kept_capacity)
+            piece.arrived = Arrived(own, sparse.kept.capacity)
             self.spared_bytes += piece.size - own.size
 
     def _clear(self, run: list[Taken]) -> None:
@@ -384,7 +376,7 @@ class Ring(Generic[Taken]):
 
     def _copy_rows(self, rows: np.ndarray, run: list[Taken], offset: int) -> None:
         """Copies the bytes at an offset of each block."""
-        width, stride = rows.shape[1], run[0].profile["block_bytes"]
+        width, stride = rows.shape[1], run[0].profile.block.bytes
         count = max(1, STAGING_BYTES // width)
         for first in range(0, len(rows), count):
             some = rows[first : first + count]

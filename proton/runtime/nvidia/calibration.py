@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from proton.backends.nvidia.cubin import Assembler
-from proton.backends.nvidia.options import GPUOptions, Instrumentation
+from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.errors import ProfileError
 from proton.compiler import compile_function
@@ -22,7 +22,7 @@ from proton.language import types as ty
 from proton.language.signature import Signature
 from proton.language.standard import gpu_calibration
 from proton.runtime.nvidia import cuda
-from proton.trace import wire
+from proton.trace.instrumentation import Instrumentation
 
 PAIR_TRIES = 30
 PATIENCE_NS = 1_000_000_000  # until a kernel of one thread is given up
@@ -111,7 +111,7 @@ def _compiled(device: int, clock_bits: int, inner: bool) -> GPUKernel:
     signature = Signature(
         {"out_ptr": ty.pointer_type(ty.float32), "n": ty.int32}, {"INNER": inner}
     )
-    instrumentation = Instrumentation("circular", _CAPACITY, "schedule", clock_bits)
+    instrumentation = Instrumentation(capacity=_CAPACITY, clock_bits=clock_bits)
     options = GPUOptions(cuda.target_of(device), instrumentation=instrumentation)
     return compile_function(NVIDIA, gpu_calibration, signature, options)
 
@@ -128,14 +128,14 @@ def calibrate(device: int, clock_bits: int) -> GPUCalibration:
 def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
     """(cycles of the outer slice, mean cycles of the inner ones)"""
     kernel = _compiled(device, clock_bits, inner)
-    profile = kernel.metadata["profile"]
+    assert kernel.profile is not None
+    block = kernel.profile.block
     function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
-    stream, size = cuda.new_stream(), profile["block_bytes"]
+    stream, size = cuda.new_stream(), block.bytes
     queue = cuda.Queue()
     memory = cuda.allocate_device(size + 4 * _THREADS)
     host = cuda.allocate_host(size)
-    dtype = wire.record_dtype(0, clock_bits)
-    segment = wire.segments_offset(profile["units"])
+    first = slice(block.segments, block.segments + block.segment_bytes)  # the first unit's
     outers, inners = [], []
     for _ in range(REPEATS):
         arguments: list[tuple[int, Any]] = [
@@ -146,11 +146,10 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
         cuda.launch_once(function, 1, _THREADS, stream, arguments, kernel.shared)
         queue.copy_to_host(host, memory, size, stream)
         cuda.synchronize(device)
-        data = cuda.host_bytes(host, size)[segment:]
-        records = data[: _CAPACITY * dtype.itemsize].view(dtype)
+        records = cuda.host_bytes(host, size)[first].view(block.schema.dtype)
         elapsed = records["end"] - records["start"]  # also where the clock began anew between them
         written = ITERATIONS + 1 if inner else 1
-        outer = (written - 1) % profile["capacity"]
+        outer = (written - 1) % block.capacity
         outers.append(float(elapsed[outer]))
         if inner:
             inners.append(float(np.median(np.delete(elapsed, outer))))

@@ -14,12 +14,12 @@ is expected. A kernel that is new is expected to fill half a heap with FIRST_LAU
 import threading
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from proton.runtime.nvidia import cuda
 from proton.trace import wire
+from proton.trace.profile import KernelProfile
 
 MOST_HEAPS = 4  # of a device; where all are retired, the last one goes on until it is full
 FIRST_LAUNCHES = 16  # of a new kernel, before somebody looks what they took
@@ -34,48 +34,22 @@ class TakenChunks:
     data: np.ndarray  # their records, (chunks, bytes)
 
 
-def heap_bytes(profile: dict[str, Any], size: int) -> int:
+def heap_bytes(profile: KernelProfile, size: int) -> int:
     """Bytes of a heap with its head, for launches of a kernel with this profile, where `size` bytes
     of chunks were asked for; 0 where it takes none."""
-    if profile["strategy"] != "flush":
+    if not profile.strategy.moves:
         return 0
-    size = max(size, _chunk_bytes(profile))
-    return wire.HEAP_HEAD.itemsize + wire.aligned(size, wire.RECORD_ALIGNMENT)
-
-
-def _chunk_bytes(profile: dict[str, Any]) -> int:
-    return wire.chunk_bytes(profile["capacity"], profile["payload_slots"], profile["clock_bits"])
-
-
-def room(size: int) -> int:
-    """What the head of a heap of so many bytes says of its room."""
-    return (size - wire.HEAP_HEAD.itemsize) // wire.RECORD_ALIGNMENT
+    return wire.heap_bytes(max(size, wire.chunk_bytes(profile.block)))
 
 
 def chunks_of(heap: np.ndarray) -> dict[int, list[TakenChunks]]:
     """The chunks in a heap's bytes, head included, by the number of their launch."""
-    taken, limit = heap[: wire.HEAP_HEAD.itemsize].view(wire.HEAP_HEAD)[0].item()[:2]
-    end = wire.HEAP_HEAD.itemsize + wire.RECORD_ALIGNMENT * min(taken, limit)
     found: dict[int, list[TakenChunks]] = {}
-    place = wire.HEAP_HEAD.itemsize
-    while place + wire.CHUNK_HEAD.itemsize <= end:
-        size = int(_heads(heap, place, 1, wire.CHUNK_HEAD.itemsize)["size"][0])
-        if not size or place + size > end:
-            break  # nobody got this one: there was less room than it needs
-        heads = _heads(heap, place, (end - place) // size, size)
-        alike = np.flatnonzero(heads["size"] != size)
-        count = int(alike[0]) if alike.size else len(heads)
-        rows = heap[place : place + count * size].reshape(count, size)
-        for launch in np.unique(heads["launch"][:count]).tolist():
-            of = heads["launch"][:count] == launch
-            data = rows[of][:, wire.CHUNK_HEAD.itemsize :]
-            found.setdefault(launch, []).append(TakenChunks(heads[:count][of], data))
-        place += count * size
+    for heads, records in wire.chunks(heap):
+        for launch in np.unique(heads["launch"]).tolist():
+            of = heads["launch"] == launch
+            found.setdefault(launch, []).append(TakenChunks(heads[of], records[of]))
     return found
-
-
-def _heads(heap: np.ndarray, place: int, count: int, stride: int) -> np.ndarray:
-    return np.ndarray((count,), wire.CHUNK_HEAD, heap, place, (stride,))
 
 
 @dataclass(slots=True)
@@ -176,14 +150,14 @@ class Heaps:
                     return
                 self.current = Heap(address, size)
                 self.count += 1
-                cuda.write_word(self._room_of(self.current), room(size))
+                cuda.write_word(self._room_of(self.current), wire.heap_room(size))
         if old is not None and old is not self.current:
             old.is_retired = True
             self.retired.append(old)
 
     @staticmethod
     def _room_of(heap: Heap) -> int:
-        return heap.address + wire.offset_of(wire.HEAP_HEAD, "room")
+        return heap.address + wire.heap_room_offset()
 
     def done(self, heap: Heap) -> None:
         """A launch has ended, or will never be."""
@@ -197,10 +171,10 @@ class Heaps:
         have, if nobody writes there any more: no more than `memory_left` bytes in all."""
         current = self.current
         if current is not None and not current.is_retired:
-            taken = int(self._fetch(current, wire.HEAP_HEAD.itemsize).view("<u4")[0])
-            current.is_retired = 2 * taken > room(current.size)
+            taken = wire.taken_bytes(self._fetch(current, wire.HEAP_HEAD_BYTES))
+            current.is_retired = 2 * taken > current.size - wire.HEAP_HEAD_BYTES
             with self.lock:
-                self._learn(current, taken * wire.RECORD_ALIGNMENT)
+                self._learn(current, taken)
         with self.lock:
             current = self.current
             if current is not None and current.is_retired and not current.users:
@@ -226,9 +200,8 @@ class Heaps:
         return cuda.host_bytes(self.host, size)
 
     def _empty(self, heap: Heap, memory_left: int) -> None:
-        head = wire.HEAP_HEAD.itemsize
-        taken = int(self._fetch(heap, head).view("<u4")[0])
-        used = head + wire.RECORD_ALIGNMENT * min(taken, room(heap.size))
+        head = wire.HEAP_HEAD_BYTES
+        used = wire.used_bytes(self._fetch(heap, head), heap.size)
         with self.lock:
             self._learn(heap, used - head)
         data = self._fetch(heap, used)
@@ -239,7 +212,7 @@ class Heaps:
             for launch, chunks in chunks_of(data).items():
                 self.chunks.setdefault(launch, []).extend(chunks)
         self.queue.clear(heap.address, used, self.stream)
-        self.queue.set_word(self._room_of(heap), room(heap.size), self.stream)
+        self.queue.set_word(self._room_of(heap), wire.heap_room(heap.size), self.stream)
         self.queue.synchronize(self.stream)
 
     def finish(self, memory_left: int) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proton.backends.nvidia.options import GPUOptions, Instrumentation
+from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
@@ -37,14 +37,15 @@ from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
 from proton.runtime.nvidia.short import OPTIONS, checked_grid, generated, known_options
 from proton.runtime.nvidia.variant import Twin, Variant, variant_launch
+from proton.trace.instrumentation import Instrumentation
 
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
 MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of residency
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before
-# What an instrumented kernel takes besides: addresses of the profile buffer and, if the strategy is
-# flush, of a heap, and the number of the launch.
+# What an instrumented kernel takes besides: addresses of the profile buffer and, if full segments
+# move away, of a heap, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
 
 
@@ -73,10 +74,10 @@ class GPULauncher(Launcher):
         session = sessions.current()
         stream = cuda.current_stream(device)
         if session is not None:
-            if session.key not in variant.twins:
+            if session.instrumentation not in variant.twins:
                 self._instrument(session, variant, device, described, options)
             if all(sizes):
-                twin = variant.twins[session.key]
+                twin = variant.twins[session.instrumentation]
                 return _launch_profiled(variant, twin, session, device, stream, sizes, passed)
         elif all(sizes):
             variant.launch(*sizes, stream, *passed)
@@ -96,18 +97,18 @@ class GPULauncher(Launcher):
         hardly spills, it gets those.
         """
         with compile_lock:
-            variant = self._variant(device, described, options, session.key)
+            variant = self._variant(device, described, options, session.instrumentation)
             found = _perturbation(variant, plain)
             most = _most_registers(plain.kernel, found["blocks_per_sm_off"])
             if found["blocks_per_sm"] < found["blocks_per_sm_off"] and most < variant.kernel.n_regs:
                 fewer = options | {"maxnreg": most}
-                other = self._variant(device, described, fewer, session.key)
+                other = self._variant(device, described, fewer, session.instrumentation)
                 instead = _perturbation(other, plain)
                 spills = instead["spills"] - instead["spills_off"]
                 is_resident = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
                 if is_resident and spills <= MOST_SPILLS:
                     variant, found = other, instead
-        plain.twins[session.key] = Twin(session.key, variant, found)
+        plain.twins[session.instrumentation] = Twin(session.instrumentation, variant, found)
 
     def compile(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
@@ -169,8 +170,8 @@ class GPULauncher(Launcher):
             self.kernel.watch_globals()
             function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
             types = [d.argument.type for d in described]
-            if kernel.metadata["profile"] is not None:
-                types += _PROFILE_TYPES[kernel.metadata["profile"]["strategy"] == "flush"]
+            if kernel.profile is not None:
+                types += _PROFILE_TYPES[kernel.profile.strategy.moves]
             launch = variant_launch(kernel, function, device, types)
             variant = Variant(kernel, launch, function)
             self._loaded[key] = variant
@@ -202,7 +203,7 @@ def _launch_profiled(
         cuda.enter_primary_context(device)
         _thread.has_context = True
     kernel, recording = twin.variant.kernel, None
-    has_scopes, start = kernel.metadata["profile"] is not None, 0
+    has_scopes, start = kernel.profile is not None, 0
     if has_scopes:
         recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
     else:

@@ -9,7 +9,6 @@ graph are in graph.py.
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,9 +19,10 @@ from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.buffers import LASTING_STREAMS, STEP_BYTES, Arrived, Piece, Ring
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch, capture
-from proton.runtime.nvidia.heaps import Heap, Heaps, TakenChunks, chunks_of, heap_bytes, room
+from proton.runtime.nvidia.heaps import Heap, Heaps, TakenChunks, chunks_of, heap_bytes
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
+from proton.trace.profile import KernelProfile
 
 MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
 FIRST_SHARE = 64  # a ring begins with at most one part of so many of the device's memory
@@ -78,7 +78,7 @@ class GPURecording(Piece):
             thread=self.thread,
             device=self.kernel.device.device,
         )
-        _take_chunks(launch, self.profile, chunks)
+        _take_chunks(launch, self.profile.block, chunks)
         return launch
 
 
@@ -126,9 +126,9 @@ class ProfiledKernel:
 
     number: int  # in the run
     device: _Device
-    profile: dict[str, Any]  # the layout of a block
+    profile: KernelProfile
     block_bytes: int
-    heap_bytes: int  # 0 but under strategy flush
+    heap_bytes: int  # 0 where the kernel takes no heap
 
 
 @dataclass(frozen=True)
@@ -180,12 +180,10 @@ class GPURecorder:
             )
         self.devices[device] = _Device(device, self.clock_bits, self.queue)
 
-    def profiled(self, number: int, profile: dict[str, Any], device: int) -> ProfiledKernel:
+    def profiled(self, number: int, profile: KernelProfile, device: int) -> ProfiledKernel:
         """An instrumented kernel, the `number` of the run, on a device that is prepared."""
         heap = heap_bytes(profile, self.flush_memory)
-        return ProfiledKernel(
-            number, self.devices[device], profile, profile["block_bytes"], heap
-        )
+        return ProfiledKernel(number, self.devices[device], profile, profile.block.bytes, heap)
 
     def begin(
         self,
@@ -216,8 +214,8 @@ class GPURecorder:
             return False
         recording.captured, recording.address, recording.taken = found, found.buffer, found.bytes
         if kernel.heap_bytes:
-            place = found.buffer + size + wire.offset_of(wire.HEAP_HEAD, "room")
-            self.queue.set_word(place, room(kernel.heap_bytes), stream)
+            place = found.buffer + size + wire.heap_room_offset()
+            self.queue.set_word(place, wire.heap_room(kernel.heap_bytes), stream)
         return True
 
     def _place(self, recording: GPURecording, memory_left: int) -> bool:
@@ -351,18 +349,17 @@ class GPURecorder:
             count, buffers = recording.captured.replays()
         self.lost += count - len(buffers)
         behind = int(clock.host_ns[0] - clock.timer_ns[0])
-        timer = wire.header_offset("timer_start")
         launches = []
         for data in buffers:
-            began = int(data[timer : timer + 8].view("<i8")[0])
-            blocks = Arrived(data[: recording.size], recording.profile["capacity"])
+            began = int(wire.header_column(data[None], "timer_start")[0])
+            blocks = Arrived(data[: recording.size], recording.profile.capacity)
             heap = data[recording.size :]
             chunks = chunks_of(heap).get(recording.number, []) if heap.size else []
             launches.append(recording.launch(blocks, chunks, began + behind))
         return launches
 
 
-def _take_chunks(launch: Launch, profile: dict[str, Any], taken: list[TakenChunks]) -> None:
+def _take_chunks(launch: Launch, block: wire.Block, taken: list[TakenChunks]) -> None:
     """Gives a launch its chunks, as the flush strategy leaves them: those that are full. What a
     chunk that is not full holds is what is left in the unit's segment."""
     if not taken:
@@ -370,9 +367,8 @@ def _take_chunks(launch: Launch, profile: dict[str, Any], taken: list[TakenChunk
     launch.buffer = launch.buffer.copy()  # it may lie in a buffer with others
     programs = max(1, launch.grid[0] * launch.grid[1] * launch.grid[2])
     blocks = launch.buffer.reshape(programs, -1)
-    units, capacity, table = profile["units"], profile["capacity"], wire.table_offset()
-    record = wire.record_bytes(profile["payload_slots"], profile["clock_bits"])
-    written = np.ascontiguousarray(blocks[:, table : table + 8 * units]).view("<u8")
+    capacity, record = block.capacity, block.schema.bytes
+    written = wire.table_columns(blocks, block.units)
     for chunks in taken:
         heads = chunks.heads
         counts = written[heads["program"], heads["unit"]] - heads["first"]
@@ -384,7 +380,7 @@ def _take_chunks(launch: Launch, profile: dict[str, Any], taken: list[TakenChunk
             if count == capacity:
                 launch.chunks.append(Chunk(program=program, unit=unit, first=first, data=records))
             elif count > 0:
-                segment = wire.segments_offset(units) + unit * capacity * record
+                segment = block.segment(unit)
                 blocks[program, segment : segment + records.size] = records
 
 

@@ -84,8 +84,8 @@ def launch($grid, {parameters}*$rest, {options}**$unknown):
     $session = $sessions._current
     if $session is not None:
         $twin = $variant.twin
-        if $twin is None or $twin.key is not $session.key:
-            $twin = $variant.find_twin($session.key)
+        if $twin is None or $twin.key is not $session.instrumentation:
+            $twin = $variant.find_twin($session.instrumentation)
             if $twin is None:
                 return $long_way($grid, {bound}, $rest, $unknown)
         $place = $device, $stream($device), ($x, $y, $z)

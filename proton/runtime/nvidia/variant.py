@@ -9,11 +9,11 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proton.backends.nvidia.options import Instrumentation
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import LaunchError
 from proton.base.targets import WARP_SIZE
 from proton.runtime.nvidia import cuda
+from proton.trace.instrumentation import Instrumentation
 
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 _CONFIG = "IIIIIIIxxxxQQIxxxx"  # CUlaunchConfig: grid, block, shared bytes, stream, no attributes
@@ -44,7 +44,7 @@ class Variant:
     twin: "Twin | None" = None  # the last of them that was launched
 
     def find_twin(self, key: Instrumentation) -> "Twin | None":
-        """The twin for a session's key, whose comparison takes its time: once a session."""
+        """The twin for a session's options, whose comparison takes its time: once a session."""
         found = self.twins.get(key)
         if found is not None:
             found.key, self.twin = key, found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from proton.trace.scope_path import ScopePath
 from proton.viewer.pictures.picture import FONT, LAUNCH, Box, Picture, colour, duration
 from proton.viewer.pictures.text import Line, bar, beginning, fitted
 from proton.viewer.tables import Tables
@@ -46,7 +47,7 @@ def flame(tables: Tables, where: Filter) -> Frame:
     for row in table.to_dict("records"):
         kernel = f"{row['kernel']} #{row['variant']}" if "variant" in row else str(row["kernel"])
         node = root.inner.setdefault(kernel, Frame(kernel, -1))
-        for name in str(row["scope"]).split("/"):
+        for name in ScopePath(row["scope"]).parts:
             number = names.setdefault(name, len(names))
             node = node.inner.setdefault(name, Frame(name, number))
         node.own, node.count = int(row["self"]), int(row["count"])

@@ -16,6 +16,7 @@ from typing import Any
 
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
+from proton.trace.scope_path import ScopePath
 from proton.viewer.tables.tables import Tables
 
 TIME, COUNT, BYTES = "time (ns)", "count", "bytes"
@@ -48,7 +49,7 @@ def of_run(tables: Tables) -> Node:
     for row in table.to_dict("records"):
         kernel = f"{row['kernel']} #{row['variant']}" if "variant" in row else str(row["kernel"])
         node = root
-        for name in (kernel, *str(row["scope"]).split("/")):
+        for name in (kernel, *ScopePath(row["scope"]).parts):
             found = next((inner for inner in node.inner if inner.name == name), None)
             if found is None:
                 found = Node(name)

@@ -10,6 +10,7 @@ import numpy as np
 
 from proton.trace.model import PayloadField, RawRun, Scope
 from proton.trace.records import NONE, Records, count_states, launch_devices
+from proton.trace.scope_path import ScopePath
 from proton.trace.wire import Kind, State
 from proton.viewer.tables.labels import variant_numbers
 from proton.viewer.tables.places import Residency
@@ -47,11 +48,6 @@ MARK_COLUMNS = tuple(
     for name in FRAME_COLUMNS
     if name not in ("kind", "dur_ns", "corrected_ns", "cycles", "fused")
 )
-
-
-def join_path(*parts: str) -> str:
-    """Scope names joined as paths are."""
-    return "/".join(part for part in parts if part)
 
 
 def frame(raw: RawRun, records: Records) -> pd.DataFrame:
@@ -361,7 +357,7 @@ def _host_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
 def _launch_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Text]:
     rows = len(raw.launches)
     names = [raw.kernels[launch.kernel].name for launch in raw.launches]
-    paths = [join_path(x.path, name) for x, name in zip(raw.launches, names, strict=True)]
+    paths = [ScopePath.of((x.path, name)) for x, name in zip(raw.launches, names, strict=True)]
     start, duration = launch_times(raw, records)
     error = np.zeros(rows)
     if records.gpu is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from proton.trace.scope_path import ScopePath
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -30,7 +32,7 @@ def tree(scopes: pd.DataFrame, kernels: pd.DataFrame) -> pd.DataFrame:
     for number, row in enumerate(both.to_dict("records")):
         path = [f"{row['kernel']} #{row['variant']}" if variants else str(row["kernel"])]
         if number >= len(kernels):
-            path += str(row["scope"]).split("/")
+            path += ScopePath(row["scope"]).parts
         node = root
         for name in path:
             node = node.inner.setdefault(name, _Node())

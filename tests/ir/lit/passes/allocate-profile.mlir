@@ -7,53 +7,41 @@
 // RUN: proton-opt --pipeline='allocate-profile{units=4 clock-bits=32 arch=86 buffer=auto}' %s | filecheck %s --check-prefix=AMPERE
 // RUN: proton-opt --pipeline='allocate-profile{strategy=flush capacity=4}' %s | filecheck %s --check-prefix=FLUSH
 
-// A block is a header of 128 bytes, 8 for the count, and 24 + 8 * slots for each record, in
-// whole cache lines of 64 bytes. One record without payload: 8 is padded to 16: 128 + 16 + 24 = 168 -> 192.
+// As many records as the kernel makes, or what was asked for.
 
 // CHECK-LABEL: func.func @one_record(
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32) attributes {proton.abi = ["program_x", "profile", "thread"]
-// CHECK-SAME: proton.block_bytes = 192 : i64
-// CHECK-SAME: \22strategy\22: \22circular\22, \22capacity\22: 1, \22payload_slots\22: 0, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
-
-// 16 * 24 + 144 = 528 -> 576
+// CHECK-SAME: proton.profile = {capacity = 1 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
 
 // SIXTEEN-LABEL: func.func @one_record(
-// SIXTEEN-SAME: proton.block_bytes = 576 : i64
-// SIXTEEN-SAME: \22capacity\22: 16, \22payload_slots\22: 0, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 576}"
-
-// 144 -> 192
+// SIXTEEN-SAME: proton.profile = {capacity = 16 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
 
 // COUNTING-LABEL: func.func @one_record(
 // COUNTING-SAME: proton.abi = ["program_x", "profile", "thread"]
-// COUNTING-SAME: proton.block_bytes = 192 : i64
-// COUNTING-SAME: \22strategy\22: \22counting\22, \22capacity\22: 0, \22payload_slots\22: 0, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
+// COUNTING-SAME: proton.profile = {capacity = 0 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "counting", unit_warps = 1 : i64, units = 1 : i64}
 
-// 4 * 24 + 144 = 240 -> 256, and the host's function is an argument
-
-// With four warps of a GPU 128 + 4 * 8 + 4 warps of 8 records (5, rounded up) of 16 bytes = 672 -> 704
+// A warp of a GPU has 8 records (5, rounded up).
 
 // GPU-LABEL: func.func @one_record(
 // GPU-SAME: !llvm.ptr<1>) attributes {proton.abi = ["program_x", "profile"]
-// GPU-SAME: proton.block_bytes = 704 : i64
-// GPU-SAME: \22capacity\22: 8, \22payload_slots\22: 0, \22units\22: 4, \22unit_warps\22: 1, \22clock_bits\22: 32, \22block_bytes\22: 704, \22ring\22: null, \22sampled_units\22: 15, \22sample_programs\22: 1}"
+// GPU-SAME: proton.profile = {capacity = 8 : i64, clock_bits = 32 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}
 
 // One record is stored to global memory: nothing waits for it. In shared memory its ring lies at the
 // end of what the kernel uses (20 bytes, padded to 32).
 
 // AUTO-LABEL: func.func @one_record(
-// AUTO-SAME: \22capacity\22: 1,
-// AUTO-SAME: \22ring\22: null, \22sampled_units\22: 15, \22sample_programs\22: 1}"
+// AUTO-SAME: capacity = 1 : i64, {{.*}}payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64
 // AUTO-SAME: ttg.shared = 20 : i32
 // SHARED-LABEL: func.func @one_record(
-// SHARED-SAME: \22capacity\22: 1,
-// SHARED-SAME: \22ring\22: 32, \22sampled_units\22: 15, \22sample_programs\22: 1}"
+// SHARED-SAME: capacity = 1 : i64, {{.*}}payload_slots = 0 : i64, ring = 32 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64
 // SHARED-SAME: ttg.shared = 96 : i32
+
+// The host's function is an argument.
 
 // FLUSH-LABEL: func.func @one_record(
 // FLUSH-SAME: %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr) attributes {proton.abi = ["program_x", "profile", "thread", "flush"]
-// FLUSH-SAME: proton.block_bytes = 256 : i64
-// FLUSH-SAME: \22strategy\22: \22flush\22, \22capacity\22: 4
-func.func @one_record(%p: !llvm.ptr, %x: i32) attributes {tt.kernel, ttg.shared = 20 : i32, proton.abi = ["program_x"], proton.table = "{\22scopes\22: [{\22payload\22: []}], \22emptied\22: []}"} {
+// FLUSH-SAME: capacity = 4 : i64, {{.*}}strategy = "flush"
+func.func @one_record(%p: !llvm.ptr, %x: i32) attributes {tt.kernel, ttg.shared = 20 : i32, proton.abi = ["program_x"], proton.table = {emptied = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
   %c = arith.constant 0 : i32
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
@@ -65,16 +53,14 @@ func.func @one_record(%p: !llvm.ptr, %x: i32) attributes {tt.kernel, ttg.shared 
 // The widest payload decides for all: 2 * (24 + 16) + 136 = 216 -> 256.
 
 // CHECK-LABEL: func.func @payload(
-// CHECK-SAME: proton.block_bytes = 256 : i64
-// CHECK-SAME: \22emptied\22: [\22gone\22], \22strategy\22: \22circular\22, \22capacity\22: 2, \22payload_slots\22: 2, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 256}"
+// CHECK-SAME: proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, emptied = ["gone"], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
 
 // 16 * 40 + 136 = 776 -> 832
 
 // SIXTEEN-LABEL: func.func @payload(
-// SIXTEEN-SAME: proton.block_bytes = 832 : i64
 // COUNTING-LABEL: func.func @payload(
-// COUNTING-SAME: \22capacity\22: 0, \22payload_slots\22: 2, \22units\22: 1, \22unit_warps\22: 1, \22clock_bits\22: 64, \22block_bytes\22: 192}"
-func.func @payload(%n: i64) attributes {tt.kernel, proton.table = "{\22scopes\22: [{\22payload\22: []}, {\22payload\22: [[\22n\22, \22int\22], [\22m\22, \22int\22]]}], \22emptied\22: [\22gone\22]}"} {
+// COUNTING-SAME: proton.profile = {capacity = 0 : i64, clock_bits = 64 : i64, emptied = ["gone"], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "counting", unit_warps = 1 : i64, units = 1 : i64}
+func.func @payload(%n: i64) attributes {tt.kernel, proton.table = {emptied = ["gone"], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}, {file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = [["n", "int"], ["m", "int"]]}]}} {
   %c = arith.constant 0 : i32
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
@@ -91,25 +77,21 @@ func.func @payload(%n: i64) attributes {tt.kernel, proton.table = "{\22scopes\22
 // 114 -> 64. With 100 KiB there is no room: 2 programs, 100 KiB / 2 - 1 KiB - 50,000 = 176 bytes.
 
 // AUTO-LABEL: func.func @in_a_loop(
-// AUTO-SAME: \22capacity\22: 128,
-// AUTO-SAME: \22ring\22: 0, \22sampled_units\22: 15, \22sample_programs\22: 1}"
+// AUTO-SAME: capacity = 128 : i64, {{.*}}payload_slots = 0 : i64, ring = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64
 // AUTO-SAME: ttg.shared = 8192 : i32
 // AUTO-LABEL: func.func @much_is_used(
-// AUTO-SAME: \22capacity\22: 64,
-// AUTO-SAME: \22ring\22: 50000, \22sampled_units\22: 15, \22sample_programs\22: 1}"
+// AUTO-SAME: capacity = 64 : i64, {{.*}}payload_slots = 0 : i64, ring = 50000 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64
 // SHARED-LABEL: func.func @much_is_used(
-// SHARED-SAME: \22ring\22: 50000, \22sampled_units\22: 15, \22sample_programs\22: 1}"
+// SHARED-SAME: ring = 50000 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64
 // AMPERE-LABEL: func.func @much_is_used(
-// AMPERE-SAME: \22capacity\22: 64,
-// AMPERE-SAME: \22ring\22: null, \22sampled_units\22: 15, \22sample_programs\22: 1}"
+// AMPERE-SAME: capacity = 64 : i64, {{.*}}payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64
 // AMPERE-SAME: ttg.shared = 50000 : i32
 
 // CHECK-LABEL: func.func @in_a_loop(
-// CHECK-SAME: proton.block_bytes = 6336 : i64
-// CHECK-SAME: \22capacity\22: 256
+// CHECK-SAME: capacity = 256 : i64
 // SIXTEEN-LABEL: func.func @in_a_loop(
-// SIXTEEN-SAME: \22capacity\22: 16
-func.func @in_a_loop(%n: index, %c: i1) attributes {tt.kernel, proton.table = "{\22scopes\22: [{\22payload\22: []}], \22emptied\22: []}"} {
+// SIXTEEN-SAME: capacity = 16 : i64
+func.func @in_a_loop(%n: index, %c: i1) attributes {tt.kernel, proton.table = {emptied = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %i = arith.constant 0 : i32
@@ -124,7 +106,7 @@ func.func @in_a_loop(%n: index, %c: i1) attributes {tt.kernel, proton.table = "{
   return
 }
 
-func.func @much_is_used(%n: index) attributes {tt.kernel, ttg.shared = 50000 : i32, proton.table = "{\22scopes\22: [{\22payload\22: []}], \22emptied\22: []}"} {
+func.func @much_is_used(%n: index) attributes {tt.kernel, ttg.shared = 50000 : i32, proton.table = {emptied = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %i = arith.constant 0 : i32

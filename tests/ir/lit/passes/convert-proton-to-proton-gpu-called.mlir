@@ -3,8 +3,8 @@
 // is not known, so a warp has room for 64.
 
 // CHECK-LABEL: func.func @kernel(
-// CHECK-SAME: \22capacity\22: 64,
-// CHECK-SAME: proton.table = "{\22scopes\22: [{\22name\22: \22a\22, {{.*}}{\22name\22: \22b\22, {{.*}}], \22emptied\22: [\22gone\22]}"
+// CHECK-SAME: proton.profile = {capacity = 64 : i64,
+// CHECK-SAME: proton.table = {emptied = ["gone"], scopes = [{{.*}} name = "a", {{.*}} name = "b", {{.*}}]}
 // CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"
 // CHECK: "proton_gpu.circular_record"(%[[S]], {{.*}} scope_id = 0 : i32}
 // CHECK: "proton_gpu.finalize"(%[[S]])

@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: func.func @one_scope(
 // CHECK-SAME: %[[P:.*]]: !llvm.ptr, %[[X:.*]]: f32, %[[N:.*]]: i64)
-// CHECK-SAME: proton.table = "{\22scopes\22: [{\22name\22: \22inner\22, \22path\22: \22outer/inner\22, \22kind\22: \22slice\22, \22fused\22: false, \22payload\22: {{\[\[}}\22n\22, \22int\22{{\]\]}}, \22file\22: \22k.py\22, \22line\22: 7}], \22emptied\22: []}"
+// CHECK-SAME: proton.table = {emptied = [], scopes = [{file = "k.py", fused = false, kind = "slice", line = 7 : i64, name = "inner", path = "outer/inner", payload = {{\[\[}}"n", "int"{{\]\]}}}]}
 // CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"() : () -> !proton_gpu.segment
 // CHECK-NEXT: %[[T0:.*]] = "proton_gpu.read_counter"() : () -> i64
 // CHECK-NEXT: llvm.store %[[X]], %[[P]]
@@ -33,7 +33,7 @@ func.func @one_scope(%p: !llvm.ptr, %x: f32, %n: i64) attributes {tt.kernel} {
 // is free (arithmetic on scalars, views) does not count as something.
 
 // CHECK-LABEL: func.func @shared_edges(
-// CHECK-SAME: \22path\22: \22a/b\22{{.*}}\22path\22: \22a\22{{.*}}\22path\22: \22c\22
+// CHECK-SAME: path = "a/b"{{.*}}path = "a"{{.*}}path = "c"
 // CHECK: %[[T0:.*]] = "proton_gpu.read_counter"()
 // CHECK-NOT: read_counter
 // CHECK: llvm.store
@@ -138,7 +138,7 @@ func.func @other_loops(%n: i64, %p: !llvm.ptr, %x: f32, %c: i1) attributes {tt.k
 
 // CHECK-LABEL: func.func @marks(
 // CHECK-SAME: %[[N:.*]]: i64)
-// CHECK-SAME: \22name\22: \22here\22, \22path\22: \22a/here\22, \22kind\22: \22mark\22, \22fused\22: false, \22payload\22: {{\[\[}}\22n\22, \22int\22{{\]\]}}
+// CHECK-SAME: fused = false, kind = "mark", {{.*}} name = "here", path = "a/here", payload = {{\[\[}}"n", "int"{{\]\]}}
 // CHECK: %[[T:.*]] = "proton_gpu.read_counter"()
 // CIRCULAR: circular_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}, %[[N]]) {kind = 1 : i32, {{.*}}scope_id = 0
 // FLUSH: flush_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}, %[[N]]) {kind = 1 : i32, {{.*}}scope_id = 0
@@ -171,8 +171,8 @@ func.func @ids(%p: !llvm.ptr, %x: f32, %n: i64) attributes {tt.kernel} {
 // Scopes that were written but have no work left are told; members of a fused one have it.
 
 // CHECK-LABEL: func.func @emptied(
-// CHECK-SAME: \22name\22: \22a + b\22, \22path\22: \22a + b\22, \22kind\22: \22slice\22, \22fused\22: true
-// CHECK-SAME: \22emptied\22: [\22c\22]
+// CHECK-SAME: emptied = ["c"]
+// CHECK-SAME: fused = true, kind = "slice", {{.*}} name = "a + b", path = "a + b"
 func.func @emptied(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes = ["a", "c", "b"]} {
   "proton.record"() {scope = "a + b", phase = "start", members = ["a", "b"], names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
@@ -183,7 +183,7 @@ func.func @emptied(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes 
 // So are those of a kernel that has no record left: it is one that leaves its times and no records.
 
 // CHECK-LABEL: func.func @all_emptied(
-// CHECK-SAME: proton.table = "{\22scopes\22: [], \22emptied\22: [\22a\22]}"
+// CHECK-SAME: proton.table = {emptied = ["a"], scopes = []}
 // CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"
 // CHECK-NEXT: llvm.store
 // CHECK-NEXT: "proton_gpu.finalize"(%[[S]])
@@ -228,7 +228,7 @@ func.func @conditions(%p: !llvm.ptr, %x: f32, %c: i1, %d: i1, %n: i64) attribute
 // The edges of an event are instants of kinds 2 and 3, and of one scope wherever they are.
 
 // CHECK-LABEL: func.func @events(
-// CHECK-SAME: \22name\22: \22tile\22, \22path\22: \22tile\22, \22kind\22: \22event\22, \22fused\22: false, \22payload\22: [], {{.*}}\22name\22: \22other\22
+// CHECK-SAME: fused = false, kind = "event", {{.*}} name = "tile", path = "tile", payload = []}, {{.*}}name = "other"
 // CHECK: scf.for
 // CHECK: %[[T:.*]] = "proton_gpu.read_counter"()
 // CIRCULAR: circular_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}) {kind = 2 : i32, {{.*}}scope_id = 0

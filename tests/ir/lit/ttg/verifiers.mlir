@@ -72,3 +72,27 @@ func.func @dot_rank(%a: !a, %acc: tensor<2x2xf32>) {
   %0 = "ttg.dot"(%a, %a, %acc) : (!a, !a, tensor<2x2xf32>) -> tensor<2x2xf32>
   return
 }
+// -----
+func.func @store_to_constant(%x: tensor<4xf32>, %d: !ttg.memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) {
+  // expected-error@+1 {{'ttg.local_store' what is written must be a !ttg.mutable_memdesc, got !ttg.memdesc<}}
+  "ttg.local_store"(%x, %d) : (tensor<4xf32>, !ttg.memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) -> ()
+  return
+}
+// -----
+func.func @load_shape(%d: !ttg.memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) {
+  // expected-error@+1 {{'ttg.local_load' result must have shape (4,), got (8,)}}
+  %x = "ttg.local_load"(%d) : (!ttg.memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) -> tensor<8xf32>
+  return
+}
+// -----
+func.func @index_shape(%d: !ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<[[0, 1], [0, 2], [1, 0]]>>, %i: i32) {
+  // expected-error@+1 {{'ttg.memdesc_index' the result must be one of the 2 parts, got}}
+  %p = "ttg.memdesc_index"(%d, %i) : (!ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<[[0, 1], [0, 2], [1, 0]]>>, i32) -> !ttg.mutable_memdesc<[2], f32, #ttg.shared<[[1]]>>
+  return
+}
+// -----
+func.func @copy_type(%p: tensor<4x!tt.ptr<f16>>, %d: !ttg.mutable_memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) {
+  // expected-error@+1 {{'ttg.async_copy_global_to_local' tensor<4x!tt.ptr<f16>> does not point to what}}
+  %t = "ttg.async_copy_global_to_local"(%p, %d) : (tensor<4x!tt.ptr<f16>>, !ttg.mutable_memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) -> !ttg.async_token
+  return
+}

@@ -1,0 +1,53 @@
+"""What an editor and mypy see of `proton`, whose names load on first use."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, overload
+
+from proton import language as language
+from proton._profiling import finalize as finalize
+from proton._profiling import start as start
+from proton.base.errors import BoundsError as BoundsError
+from proton.base.errors import CompilationError as CompilationError
+from proton.base.errors import CompileTimeAssertionFailure as CompileTimeAssertionFailure
+from proton.base.errors import LaunchError as LaunchError
+from proton.base.errors import OutOfResources as OutOfResources
+from proton.base.errors import ProfileError as ProfileError
+from proton.base.errors import ProtonError as ProtonError
+from proton.base.errors import UnsupportedLanguageConstruct as UnsupportedLanguageConstruct
+from proton.base.knobs import knobs as knobs
+from proton.base.targets import GPUTarget as GPUTarget
+from proton.language.function import constexpr_function as constexpr_function
+from proton.language.profiling import allocate_event as allocate_event
+from proton.language.profiling import end_event as end_event
+from proton.language.profiling import enter_scope as enter_scope
+from proton.language.profiling import exit_scope as exit_scope
+from proton.language.profiling import mark as mark
+from proton.language.profiling import scope as scope
+from proton.language.profiling import start_event as start_event
+from proton.language.standard import next_power_of_2 as next_power_of_2
+from proton.runtime.jit import JITFunction as JITFunction
+from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
+from proton.runtime.reinterpret import reinterpret as reinterpret
+from proton.viewer import Run as Run
+
+__version__: str
+
+def cdiv(x: int, y: int) -> int: ...
+@overload
+def jit(fn: Callable[..., Any]) -> JITFunction: ...
+@overload
+def jit(
+    *,
+    noinline: bool = ...,
+    do_not_specialize: tuple[str | int, ...] = ...,
+    debug: bool | None = ...,
+    repr: Callable[..., str] | None = ...,
+) -> Callable[[Callable[..., Any]], JITFunction]: ...
+
+_P = ParamSpec("_P")
+
+def _recording(start: Callable[_P, None]) -> Callable[_P, AbstractContextManager[Run]]: ...
+
+# The run is complete when the block ends. Its options are those of `start`.
+profile = _recording(start)

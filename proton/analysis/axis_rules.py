@@ -1,0 +1,411 @@
+"""What is known of the results of each op, given what is known of its operands.
+
+The rules of `AxisInfos` (axis_info.py), which says what the three numbers mean.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any, Protocol
+
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import ir
+from proton.dialect.regions import ForLoop
+from proton.dialect.traits import KeepsSign, NonNegative, has
+from proton.dialect.tt import is_pointer_like, pointee_of
+from proton.dialect.walk import defining_op
+
+MOST = 1 << 30  # what zero is divisible by, as far as anybody asks
+INDEX_BITS = 32  # arithmetic of so many bits is taken not to overflow: it makes indices
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AxisInfo:
+    """The answer for one value; a scalar has one dimension of size 1."""
+
+    contiguity: Sizes
+    divisibility: Sizes
+    constancy: Sizes
+    constant: int | None = None  # the value, where all elements have one that is known
+
+    def join(self, other: "AxisInfo") -> "AxisInfo":
+        """What holds for either of two values."""
+        return AxisInfo(
+            _gcds(self.contiguity, other.contiguity),
+            _gcds(self.divisibility, other.divisibility),
+            _gcds(self.constancy, other.constancy),
+            self.constant if self.constant == other.constant else None,
+        )
+
+
+def _gcds(a: Sizes, b: Sizes) -> Sizes:
+    return tuple(map(gcd, a, b))
+
+
+def power(value: int) -> int:
+    """The largest power of two that divides a number."""
+    return min(value & -value, MOST) if value else MOST
+
+
+def _rank(value: Any) -> int:
+    return max(1, len(shape_of(value)))
+
+
+def unknown(value: Any) -> AxisInfo:
+    """What is always true."""
+    ones = (1,) * _rank(value)
+    return AxisInfo(ones, ones, ones)
+
+
+class Infos(Protocol):
+    """What is known of values."""
+
+    def __getitem__(self, value: Any) -> AxisInfo: ...
+
+
+def element_bits(pointer: Any) -> int:
+    """The width of what a pointer, or each pointer of a block, points to."""
+    pointee = pointee_of(pointer)
+    return 64 if is_pointer_like(pointee) else int(pointee.width)
+
+
+def element_bytes(pointer: Any) -> int:
+    """The size of what a pointer points to."""
+    return max(1, element_bits(pointer) // 8)
+
+
+def elementwise(op: Any, infos: Infos) -> AxisInfo | None:
+    """Equal operands give equal results, whatever an op computes."""
+    if op.name.partition(".")[0] not in ("arith", "math") or not op.operands:
+        return None
+    known = [infos[operand] for operand in op.operands]
+    constancy = known[0].constancy
+    for info in known[1:]:
+        constancy = _gcds(constancy, info.constancy)
+    ones = (1,) * len(constancy)
+    return AxisInfo(ones, ones, constancy)
+
+
+def _integer(op: Any, name: str) -> int:
+    return int(ir.IntegerAttr(op.attributes[name]).value)
+
+
+def _constant(op: Any, infos: Infos) -> AxisInfo | None:
+    attribute = op.attributes["value"]
+    shape = shape_of(op.results[0]) or (1,)
+    ones = (1,) * len(shape)
+    if isinstance(attribute, ir.DenseElementsAttr):
+        attribute = attribute.get_splat_value()
+    if isinstance(attribute, ir.BoolAttr):
+        return AxisInfo(ones, ones, shape, int(attribute.value))
+    if not isinstance(attribute, ir.IntegerAttr):
+        return None
+    value = int(attribute.value)
+    return AxisInfo(ones, (power(value),) * len(shape), shape, value)
+
+
+def _make_range(op: Any, infos: Infos) -> AxisInfo:
+    start, end = _integer(op, "start"), _integer(op, "end")
+    return AxisInfo((end - start,), (power(start),), (1,))
+
+
+def _splat(op: Any, infos: Infos) -> AxisInfo:
+    info, shape = infos[op.operands[0]], shape_of(op.results[0])
+    return AxisInfo((1,) * len(shape), info.divisibility * len(shape), shape, info.constant)
+
+
+def _same(op: Any, infos: Infos) -> AxisInfo:
+    return infos[op.operands[0]]
+
+
+def _truncate(op: Any, infos: Infos) -> AxisInfo:
+    """Integers of less than 32 bits wrap around: a run goes on up to half of their range."""
+    info, width = infos[op.operands[0]], element_of(op.results[0]).width
+    if width >= INDEX_BITS:
+        return info
+    half = 1 << (width - 1)
+    runs = [gcd(gcd(c, d), half) for c, d in zip(info.contiguity, info.divisibility, strict=True)]
+    multiples = [_all_multiple(info, axis, run) for axis, run in enumerate(runs)]
+    fits = info.constant is not None and -half <= info.constant < half
+    return AxisInfo(tuple(runs), tuple(multiples), info.constancy, info.constant if fits else None)
+
+
+def _zero_extend(op: Any, infos: Infos) -> AxisInfo:
+    info = infos[op.operands[0]]
+    is_negative = info.constant is not None and info.constant < 0
+    return replace(info, constant=None) if is_negative else info
+
+
+def _expand_dims(op: Any, infos: Infos) -> AxisInfo:
+    info, axis = infos[op.operands[0]], _integer(op, "axis")
+    # Along the new dimension every element is a run of its own: what divides all of them?
+    pairs = zip(info.divisibility, info.contiguity, strict=True)
+    multiple = min(d if c == 1 else 1 for d, c in pairs)
+
+    def insert(sizes: Sizes, value: int) -> Sizes:
+        return (*sizes[:axis], value, *sizes[axis:])
+
+    return AxisInfo(
+        insert(info.contiguity, 1),
+        insert(info.divisibility, multiple),
+        insert(info.constancy, 1),
+        info.constant,
+    )
+
+
+def _broadcast(op: Any, infos: Infos) -> AxisInfo:
+    info, shape = infos[op.operands[0]], shape_of(op.results[0])
+    wider = [a != b for a, b in zip(shape_of(op.operands[0]), shape, strict=True)]
+    return AxisInfo(
+        tuple(1 if w else c for c, w in zip(info.contiguity, wider, strict=True)),
+        info.divisibility,
+        tuple(s if w else c for c, w, s in zip(info.constancy, wider, shape, strict=True)),
+        info.constant,
+    )
+
+
+def _trans(op: Any, infos: Infos) -> AxisInfo:
+    info, order = infos[op.operands[0]], tuple(ir.DenseI64ArrayAttr(op.attributes["order"]))
+    contiguity, divisibility, constancy = (
+        tuple(part[axis] for axis in order)
+        for part in (info.contiguity, info.divisibility, info.constancy)
+    )
+    return AxisInfo(contiguity, divisibility, constancy, info.constant)
+
+
+def _reshape(op: Any, infos: Infos) -> AxisInfo | None:
+    """The last dimension keeps what the last dimension had, as far as it reaches."""
+    info = infos[op.operands[0]]
+    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+    if not target:
+        return None
+    inner = gcd(source[-1], target[-1]) if source else 1
+    ones = (1,) * (len(target) - 1)
+    if info.constancy == source:
+        return AxisInfo((*ones, 1), info.divisibility[-1:] * len(target), target, info.constant)
+    last = gcd(info.contiguity[-1], inner), gcd(info.constancy[-1], inner)
+    whole = last[0] == info.contiguity[-1] or info.divisibility[-1] >= last[0]
+    run = last[0] if whole else 1
+    multiple = gcd(info.divisibility[-1], run) if run > 1 else 1
+    return AxisInfo((*ones, run), (*ones, multiple), (*ones, last[1]))
+
+
+def _add(op: Any, infos: Infos) -> AxisInfo:
+    left, right = infos[op.operands[0]], infos[op.operands[1]]
+    scale = 1
+    if op.name == "tt.addptr":
+        scale = element_bytes(op.operands[0])
+    return _sum(left, right, scale, subtract=op.name == "arith.subi")
+
+
+def _sum(left: AxisInfo, right: AxisInfo, scale: int, *, subtract: bool) -> AxisInfo:
+    contiguity = []
+    for lc, le, rc, re in zip(
+        left.contiguity, left.constancy, right.contiguity, right.constancy, strict=True
+    ):
+        falls = 1 if subtract else gcd(le, rc)
+        contiguity.append(max(gcd(lc, re), falls))
+    # The first of a run of the sum is the sum of elements that need not be firsts themselves.
+    multiples = [
+        gcd(_all_multiple(left, d, c), _all_multiple(right, d, c) * scale)
+        for d, c in enumerate(contiguity)
+    ]
+    constant = None
+    if left.constant is not None and right.constant is not None:
+        constant = left.constant + (-1 if subtract else 1) * right.constant * scale
+    return AxisInfo(
+        tuple(contiguity), tuple(multiples), _gcds(left.constancy, right.constancy), constant
+    )
+
+
+def _all_multiple(info: AxisInfo, axis: int, run: int) -> int:
+    """What divides the elements at multiples of `run`."""
+    if info.contiguity[axis] <= run:
+        return info.divisibility[axis]
+    return gcd(info.divisibility[axis], run)
+
+
+def _multiply(op: Any, infos: Infos) -> AxisInfo:
+    left, right = infos[op.operands[0]], infos[op.operands[1]]
+    return _product(left, right)
+
+
+def _product(left: AxisInfo, right: AxisInfo) -> AxisInfo:
+    if left.constant == 1:
+        return right
+    if right.constant == 1:
+        return left
+    multiples = []
+    for axis in range(len(left.contiguity)):
+        a = left.divisibility[axis] if left.contiguity[axis] == 1 else 1
+        b = right.divisibility[axis] if right.contiguity[axis] == 1 else 1
+        multiples.append(min(a * b, MOST))
+    constant = None
+    if left.constant is not None and right.constant is not None:
+        constant = left.constant * right.constant
+    constancy = _gcds(left.constancy, right.constancy)
+    return AxisInfo((1,) * len(constancy), tuple(multiples), constancy, constant)
+
+
+def _shift_left(op: Any, infos: Infos) -> AxisInfo:
+    left, right = infos[op.operands[0]], infos[op.operands[1]]
+    if right.constant is None or not 0 <= right.constant < 30:
+        return _only_constancy(left, right)
+    factor = 1 << right.constant
+    ones = (1,) * len(left.contiguity)
+    return _product(left, AxisInfo(ones, (factor,) * len(ones), left.constancy, factor))
+
+
+def _only_constancy(left: AxisInfo, right: AxisInfo) -> AxisInfo:
+    ones = (1,) * len(left.contiguity)
+    return AxisInfo(ones, ones, _gcds(left.constancy, right.constancy))
+
+
+def _divide(op: Any, infos: Infos) -> AxisInfo:
+    """Runs of consecutive values that start at multiples of the divisor have equal quotients."""
+    left, right = infos[op.operands[0]], infos[op.operands[1]]
+    if op.name == "arith.divsi" and not is_non_negative(op.operands[0]):
+        return _only_constancy(left, right)  # division rounds towards zero
+    divisor = right.constant
+    if op.name == "arith.shrui":
+        divisor = 1 << divisor if divisor is not None and 0 <= divisor < 30 else None
+    if divisor == 1:
+        return left
+    constancy = []
+    for axis, (le, re) in enumerate(zip(left.constancy, right.constancy, strict=True)):
+        run = gcd(left.contiguity[axis], left.divisibility[axis])
+        by = power(divisor) if divisor else right.divisibility[axis]
+        constancy.append(max(gcd(le, re), gcd(gcd(run, by), re) if divisor or by > 1 else 1))
+    multiples = tuple(
+        max(1, d // power(divisor)) if divisor and divisor == power(divisor) and c == 1 else 1
+        for d, c in zip(left.divisibility, left.contiguity, strict=True)
+    )
+    constant = None
+    if left.constant is not None and left.constant >= 0 and divisor is not None and divisor > 0:
+        constant = left.constant // divisor
+    return AxisInfo((1,) * len(constancy), multiples, tuple(constancy), constant)
+
+
+def _remainder(op: Any, infos: Infos) -> AxisInfo:
+    """Runs survive up to the divisor, if they start at its multiples."""
+    left, right = infos[op.operands[0]], infos[op.operands[1]]
+    if op.name == "arith.remsi" and not is_non_negative(op.operands[0]):
+        return _only_constancy(left, right)  # a remainder has the dividend's sign
+    contiguity, multiples = [], []
+    for axis, (lc, re) in enumerate(zip(left.contiguity, right.constancy, strict=True)):
+        by = right.divisibility[axis]
+        run = gcd(gcd(lc, left.divisibility[axis]), gcd(by, re)) if lc > 1 else 1
+        contiguity.append(max(1, run))
+        multiples.append(gcd(left.divisibility[axis], by))
+    constant = None
+    by_constant = right.constant or 0
+    if left.constant is not None and left.constant >= 0 and by_constant > 0:
+        constant = left.constant % by_constant
+    return AxisInfo(
+        tuple(contiguity), tuple(multiples), _gcds(left.constancy, right.constancy), constant
+    )
+
+
+# arith.cmpi predicates by number: of consecutive values against one, "x < n" and "x >= n" change
+# only at multiples of what divides both; turned around, "n > y" and "n <= y".
+_LEFT_RUNS, _RIGHT_RUNS = {2, 5, 6, 9}, {3, 4, 7, 8}
+
+
+def _compare(op: Any, infos: Infos) -> AxisInfo:
+    left, right = infos[op.operands[0]], infos[op.operands[1]]
+    predicate = _integer(op, "predicate")
+    constancy = []
+    for axis, (le, re) in enumerate(zip(left.constancy, right.constancy, strict=True)):
+        best = gcd(le, re)
+        common = gcd(left.divisibility[axis], right.divisibility[axis])
+        if predicate in _LEFT_RUNS:
+            best = max(best, gcd(gcd(left.contiguity[axis], re), common))
+        if predicate in _RIGHT_RUNS:
+            best = max(best, gcd(gcd(right.contiguity[axis], le), common))
+        constancy.append(best)
+    ones = (1,) * len(constancy)
+    return AxisInfo(ones, ones, tuple(constancy))
+
+
+def _select(op: Any, infos: Infos) -> AxisInfo:
+    condition, left, right = (infos[operand] for operand in op.operands)
+    both = left.join(right)
+    if not shape_of(op.operands[0]):
+        return both
+    contiguity = _gcds(both.contiguity, condition.constancy)
+    multiples = [
+        gcd(_all_multiple(left, d, c), _all_multiple(right, d, c)) for d, c in enumerate(contiguity)
+    ]
+    constancy = _gcds(both.constancy, condition.constancy)
+    return AxisInfo(contiguity, tuple(multiples), constancy, both.constant)
+
+
+def _load(op: Any, infos: Infos) -> AxisInfo:
+    """Equal addresses hold equal values."""
+    info = infos[op.operands[0]]
+    ones = (1,) * len(info.contiguity)
+    constancy = info.constancy
+    for other in list(op.operands)[1:]:
+        constancy = _gcds(constancy, infos[other].constancy)
+    return AxisInfo(ones, ones, constancy)
+
+
+RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
+    "arith.constant": _constant,
+    "tt.make_range": _make_range,
+    "tt.splat": _splat,
+    "tt.expand_dims": _expand_dims,
+    "tt.broadcast": _broadcast,
+    "tt.trans": _trans,
+    "tt.reshape": _reshape,
+    "ttg.convert_layout": _same,
+    "tt.bitcast": _same,
+    "arith.extsi": _same,
+    "arith.extui": _zero_extend,
+    "arith.trunci": _truncate,
+    "arith.index_cast": _same,
+    "tt.int_to_ptr": _same,
+    "tt.ptr_to_int": _same,
+    "tt.addptr": _add,
+    "arith.addi": _add,
+    "arith.subi": _add,
+    "arith.muli": _multiply,
+    "arith.shli": _shift_left,
+    "arith.divsi": _divide,
+    "arith.divui": _divide,
+    "arith.shrui": _divide,
+    "arith.remsi": _remainder,
+    "arith.remui": _remainder,
+    "arith.cmpi": _compare,
+    "arith.select": _select,
+    "tt.load": _load,
+}
+
+
+
+
+def is_non_negative(value: Any) -> bool:
+    """Whether an integer is known to be at least 0."""
+    op = defining_op(value)
+    if op is None:
+        return _is_counter(value)
+    if op.name == "arith.constant":
+        attribute = op.attributes["value"]
+        if isinstance(attribute, ir.DenseElementsAttr):
+            attribute = attribute.get_splat_value()
+        return isinstance(attribute, ir.IntegerAttr) and attribute.value >= 0
+    if op.name == "tt.make_range":
+        return _integer(op, "start") >= 0
+    if op.name == "arith.maxsi":
+        return any(map(is_non_negative, op.operands))
+    return has(op, NonNegative) or (
+        has(op, KeepsSign) and all(map(is_non_negative, op.operands))
+    )
+
+
+def _is_counter(value: Any) -> bool:
+    """Whether a block argument is the variable of a loop that starts at 0 or above."""
+    owner = value.owner.owner.operation
+    is_variable = owner.name == "scf.for" and value.arg_number == 0
+    return is_variable and is_non_negative(ForLoop(owner).bounds[0])

@@ -1,0 +1,100 @@
+"""What a record becomes under each strategy: the classes of proton/trace/strategy.py, in code.
+
+Both lowerings hand a strategy the record at hand, whose methods emit what their target can do:
+count it, store it, move a full segment away.
+"""
+
+from typing import Any, ClassVar, Protocol
+
+from proton.dialect.proton_gpu import RECORD_OPS
+from proton.trace.strategy import Strategy
+
+
+class CPURecord(Protocol):
+    """A record that proton_gpu_to_llvm.py lowers."""
+
+    def count(self) -> Any:
+        """The number of this record; one more is counted."""
+
+    def store(self, number: Any) -> None:
+        """Writes it into its slot of the segment."""
+
+    def hand_over(self) -> None:
+        """Gives the segment to the host where this record was its last."""
+
+
+class GPURecord(Protocol):
+    """A record that ttg_to_llvm/profile.py lowers; nothing is done where it has a condition that is
+    false."""
+
+    def count(self) -> Any:
+        """The number of this record; one more is counted."""
+
+    def slot(self, number: Any) -> Any:
+        """Where it goes in the segment."""
+
+    def take_chunk(self, number: Any, slot: Any) -> None:
+        """Where the slot is the first one, takes a new segment from the heap."""
+
+    def keep(self, slot: Any) -> None:
+        """Has it stored in the slot."""
+
+
+class Code:
+    """A strategy's code."""
+
+    strategy: ClassVar[Strategy]
+
+    def on_cpu(self, record: CPURecord) -> None:
+        """Emits what keeps a record on the CPU."""
+        raise NotImplementedError
+
+    def on_gpu(self, record: GPURecord) -> None:
+        """Emits what keeps a record on a GPU."""
+        raise NotImplementedError
+
+
+class Circular(Code):
+    """A slot is written over when its turn comes again."""
+
+    strategy = Strategy.CIRCULAR
+
+    def on_cpu(self, record: CPURecord) -> None:
+        record.store(record.count())
+
+    def on_gpu(self, record: GPURecord) -> None:
+        record.keep(record.slot(record.count()))
+
+
+class Flush(Code):
+    """On the CPU a full segment is handed over; on a GPU its first record takes a new one."""
+
+    strategy = Strategy.FLUSH
+
+    def on_cpu(self, record: CPURecord) -> None:
+        record.store(record.count())
+        record.hand_over()
+
+    def on_gpu(self, record: GPURecord) -> None:
+        number = record.count()
+        slot = record.slot(number)
+        record.take_chunk(number, slot)
+        record.keep(slot)
+
+
+class Counting(Code):
+    """A record is a number."""
+
+    strategy = Strategy.COUNTING
+
+    def on_cpu(self, record: CPURecord) -> None:
+        record.count()
+
+    def on_gpu(self, record: GPURecord) -> None:
+        record.count()
+
+
+# By the op that keeps a record.
+CODE: dict[str, Code] = {
+    RECORD_OPS[code.strategy].OPERATION_NAME: code() for code in (Circular, Flush, Counting)
+}

@@ -1,0 +1,58 @@
+"""What a kernel records, as attributes of its function.
+
+    proton.table     the ScopeTable, from where records get their numbers on
+    proton.profile   the KernelProfile, from where they get their places on
+"""
+
+from typing import Any
+
+from proton.dialect.mlir import ir
+from proton.trace.profile import KernelProfile, ScopeTable
+
+TABLE_ATTRIBUTE, PROFILE_ATTRIBUTE = "proton.table", "proton.profile"
+
+
+def table_of(function: Any) -> ScopeTable:
+    """The scope table of an instrumented kernel."""
+    return ScopeTable.from_plain(_plain(function.attributes[TABLE_ATTRIBUTE]))
+
+
+def set_table(function: Any, table: ScopeTable) -> None:
+    """Gives a kernel its scope table."""
+    function.attributes[TABLE_ATTRIBUTE] = _attribute(table.to_plain())
+
+
+def profile_of(function: Any) -> KernelProfile | None:
+    """What a kernel records; None for one without records."""
+    if PROFILE_ATTRIBUTE not in function.attributes:
+        return None
+    return KernelProfile.from_plain(_plain(function.attributes[PROFILE_ATTRIBUTE]))
+
+
+def set_profile(function: Any, profile: KernelProfile) -> None:
+    """Gives a kernel its profile."""
+    function.attributes[PROFILE_ATTRIBUTE] = _attribute(profile.to_plain())
+
+
+def _attribute(plain: Any) -> Any:
+    """Text, numbers, lists and dictionaries as an attribute; entries that are None are left out."""
+    if isinstance(plain, str):
+        return ir.StringAttr.get(str(plain))
+    if isinstance(plain, bool):
+        return ir.BoolAttr.get(plain)
+    if isinstance(plain, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), plain)
+    if isinstance(plain, list):
+        return ir.ArrayAttr.get([_attribute(entry) for entry in plain])
+    entries = {name: _attribute(v) for name, v in plain.items() if v is not None}
+    return ir.DictAttr.get(entries)
+
+
+def _plain(attribute: Any) -> Any:
+    """What an attribute of these kinds says."""
+    if isinstance(attribute, ir.ArrayAttr):
+        return [_plain(entry) for entry in attribute]
+    if isinstance(attribute, ir.DictAttr):
+        entries = (attribute[number] for number in range(len(attribute)))
+        return {entry.name: _plain(entry.attr) for entry in entries}
+    return attribute.value

@@ -1,0 +1,50 @@
+"""The text of modules: layouts, and memory that has them, as aliases at the top.
+
+    #linear = #ttg.linear<[[1], [2]], [[4], [8], [16], [32], [64]], [[128]], []>
+    ... tensor<256xf32, #linear> ...
+
+MLIR's printer makes aliases of what a dialect asks it to, which the bindings have no hook for, so
+the aliases are put into the text it printed. MLIR parses them as its own.
+"""
+
+from typing import Any
+
+# What is abbreviated, and the alias that it gets: attributes first, as types have them.
+_ALIASED = (
+    ("#ttg.linear<", "#linear"),
+    ("#ttg.shared<", "#shared"),
+    ("!ttg.memdesc<", "!memdesc"),
+    ("!ttg.mutable_memdesc<", "!mutable_memdesc"),
+)
+
+
+def module_text(module: Any, *, with_locations: bool = False) -> str:
+    """What MLIR prints of a module, with aliases."""
+    return with_aliases(module.operation.get_asm(enable_debug_info=with_locations))
+
+
+def with_aliases(text: str) -> str:
+    """The text with an alias for each layout, and each type of shared memory."""
+    definitions: list[str] = []
+    for beginning, alias in _ALIASED:
+        names: dict[str, str] = {}
+        parts, end = [], 0
+        while (start := text.find(beginning, end)) >= 0:
+            parts.append(text[end:start])
+            end = _closing(text, start + len(beginning))
+            whole = text[start:end]
+            if whole not in names:
+                names[whole] = f"{alias}{len(names) or ''}"
+            parts.append(names[whole])
+        text = "".join([*parts, text[end:]])
+        definitions += [f"{name} = {whole}\n" for whole, name in names.items()]
+    return "".join(definitions) + text
+
+
+def _closing(text: str, start: int) -> int:
+    """The place behind the bracket that closes one before `start`."""
+    depth, place = 1, start
+    while depth:
+        depth += {"<": 1, ">": -1}.get(text[place], 0)
+        place += 1
+    return place

@@ -1,0 +1,120 @@
+"""What a compiled, instrumented kernel records: one value from the passes to the decoder.
+
+`convert-proton-to-proton-gpu` makes the `ScopeTable`, `allocate-profile` the `KernelProfile`. Both
+travel as attributes of the kernel (proton/dialect/profile.py), the profile then as metadata in the
+cache; lowerings, runtime and the run that is saved read it from there.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from proton.trace.model import PayloadField, Scope
+from proton.trace.scope_path import ScopePath
+from proton.trace.strategy import Strategy
+from proton.trace.wire import Block, RecordSchema
+
+Plain = dict[str, Any]  # of numbers, text, lists and such
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeTable:
+    """What a kernel's records are of. `emptied` are scopes in which optimisation left no work."""
+
+    scopes: tuple[Scope, ...] = ()
+    emptied: tuple[str, ...] = ()
+
+    @property
+    def payload_slots(self) -> int:
+        """Payload values that a record has room for."""
+        return max((len(scope.payload) for scope in self.scopes), default=0)
+
+    def to_plain(self) -> Plain:
+        """The table as text and numbers."""
+        scopes = [scope_to_plain(scope) for scope in self.scopes]
+        return {"scopes": scopes, "emptied": list(self.emptied)}
+
+    @staticmethod
+    def from_plain(plain: Plain) -> "ScopeTable":
+        """The table that `to_plain` gave."""
+        scopes = tuple(scope_from_plain(scope) for scope in plain["scopes"])
+        return ScopeTable(scopes=scopes, emptied=tuple(map(ScopePath, plain["emptied"])))
+
+
+def scope_to_plain(scope: Scope) -> Plain:
+    """A scope as text and numbers."""
+    return {
+        "name": scope.name,
+        "path": scope.path,
+        "kind": scope.kind,
+        "fused": scope.fused,
+        "payload": [[field.name, field.kind] for field in scope.payload],
+        "file": scope.file,
+        "line": scope.line,
+    }
+
+
+def scope_from_plain(plain: Plain) -> Scope:
+    """The scope that `scope_to_plain` gave."""
+    payload = tuple(PayloadField(name=name, kind=kind) for name, kind in plain["payload"])
+    return Scope(**plain | {"path": ScopePath(plain["path"]), "payload": payload})
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelProfile:
+    """How a kernel records: its strategy, the layout of a program's block, and its scopes.
+
+    A unit has `unit_warps` warps on a GPU, where its ring may lie in shared memory while the kernel
+    runs, from byte `ring` on. `sampled_units` has a bit for each unit that records (0: all do), and
+    of the programs each `sample_programs`-th does.
+    """
+
+    strategy: Strategy
+    block: Block
+    table: ScopeTable = ScopeTable()
+    unit_warps: int = 1
+    ring: int | None = None
+    sampled_units: int = 0
+    sample_programs: int = 1
+
+    @property
+    def schema(self) -> RecordSchema:
+        """Of a record."""
+        return self.block.schema
+
+    @property
+    def capacity(self) -> int:
+        """Records of a segment."""
+        return self.block.capacity
+
+    @property
+    def units(self) -> int:
+        """Of a program."""
+        return self.block.units
+
+    def to_plain(self) -> Plain:
+        """The profile as text and numbers."""
+        return self.table.to_plain() | {
+            "strategy": self.strategy.value,
+            "capacity": self.capacity,
+            "units": self.units,
+            "unit_warps": self.unit_warps,
+            "payload_slots": self.schema.payload_slots,
+            "clock_bits": self.schema.clock_bits,
+            "ring": self.ring,
+            "sampled_units": self.sampled_units,
+            "sample_programs": self.sample_programs,
+        }
+
+    @staticmethod
+    def from_plain(plain: Plain) -> "KernelProfile":
+        """The profile that `to_plain` gave."""
+        schema = RecordSchema(plain["payload_slots"], plain["clock_bits"])
+        return KernelProfile(
+            strategy=Strategy(plain["strategy"]),
+            block=Block(plain["units"], plain["capacity"], schema),
+            table=ScopeTable.from_plain(plain),
+            unit_warps=plain["unit_warps"],
+            ring=plain.get("ring"),
+            sampled_units=plain["sampled_units"],
+            sample_programs=plain["sample_programs"],
+        )

@@ -1,0 +1,58 @@
+"""The options of a session, said once, and what follows from them."""
+
+import inspect
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import proton
+from proton.__main__ import main
+from proton.base.errors import ProfileError
+from proton.trace.instrumentation import Instrumentation, SessionOptions, option_of
+
+
+def parameters(function: Any) -> dict[str, Any]:
+    return {p.name: p.default for p in inspect.signature(function).parameters.values()}
+
+
+def test_who_takes_options_takes_all_of_them() -> None:
+    options = {of.name: of.default for of in fields(SessionOptions)}
+    for function in (proton.start, proton.profile):
+        assert parameters(function) == options
+        doc = inspect.getdoc(function)
+        assert doc is not None
+        for of in fields(SessionOptions):
+            assert f"{of.name}={of.default!r}" in doc
+            assert option_of(of).help in doc
+    assert options.keys() <= parameters(main).keys()
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    assert all(f"{name}=" in readme for name in options.keys() - {"name"})
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"strategy": "all"}, "strategy must be one of circular, flush, counting, got 'all'"),
+        ({"placement": 1}, "placement must be one of schedule, program, got 1"),
+        ({"capacity": -1}, r"capacity must lie in \[0, 16777216\] records a program, got -1"),
+        ({"every": True}, r"every must be an integer in \[1, 2147483647\], got True"),
+        ({"clock_bits": 48}, r"clock_bits must be one of \(32, 64\), got 48"),
+        ({"granularity": "lane"}, "granularity must be one of warp, .*, cta, got 'lane'"),
+        ({"sample_warps": (1, "2")}, r"sample_warps must be numbers of warps from 0 to 31, got"),
+        ({"buffer": "shared", "strategy": "flush"}, "'flush' has no buffer in shared memory"),
+    ],
+)
+def test_a_value_that_breaks_a_rule(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProfileError, match=message):
+        Instrumentation(**options)
+
+
+def test_code_for_the_cpu_depends_on_nothing_of_a_gpu() -> None:
+    given = SessionOptions("run", every=3, clock_bits=64, granularity="cta", sample_warps=[2, 1, 2])
+    assert given.instrumentation.sample_warps == (1, 2)
+    assert given.instrumentation.on_cpu() == Instrumentation(every=3)
+    assert hash(given.instrumentation.on_cpu()) == hash(Instrumentation(every=3))
+    assert replace(given, name="other").instrumentation == given.instrumentation
+    assert replace(given, name="other") != given
