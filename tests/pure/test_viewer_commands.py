@@ -6,11 +6,14 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
 from synthetic import Record, Written, gpu_run, kernel, pack_launch, random_run, run, scopes, ticks
 
+from proton.base.errors import ProtonError
 from proton.trace.model import Clock, RawRun, Scope
 from proton.viewer import Run, cli
 from proton.viewer.cli.app import app
@@ -198,3 +201,48 @@ def test_hatchet_files_mean_what_they_mean_to_triton(
     assert [words[0] for words in numbers(out)] == ["0.000"] * 4
     status, _, err = call(monkeypatch, "-m", "tflops", str(file))
     assert (status, "did you mean tflop16/s?" in err) == (2, True)
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_open_hands_the_trace_to_perfettos_page_and_nothing_else(
+    offline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = importlib.import_module("proton.viewer.cli.commands.open")
+    monkeypatch.setattr(command, "PORT", 0)
+    trace = Run(random_run(5)).save(tmp_path / command.TRACE)
+    (tmp_path / "secret").write_text("private")
+    ui = command.ui_folder() if offline else None
+    server = command.serve(trace, ui)
+    try:
+        page, _, here = command.address_of(server).partition("#!/?url=")
+        assert page == (f"{here.rpartition('/')[0]}/index.html" if offline else f"{command.UI}/")
+        if not offline:
+            monkeypatch.setattr(command, "PORT", server.server_address[1])
+            with pytest.raises(ProtonError, match="is taken"):
+                command.serve(trace, None)
+        with urlopen(here) as answer:
+            assert answer.read() == trace.read_bytes()
+            assert answer.headers["Access-Control-Allow-Origin"] == command.UI
+        assert server.fetched.wait(0 if offline else 10) is not offline
+        for path in ("/../secret", "/%2e%2e/secret", "/secret"):
+            with pytest.raises(HTTPError):
+                urlopen(here.rpartition("/")[0] + path)
+        if offline:
+            with urlopen(page) as answer:
+                assert b"Perfetto" in answer.read()
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_what_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = Run(random_run(5)).save(tmp_path / "run.proton")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for words, extra in (
+        (("timeline", RUN, "-o", f"{OUT}.png"), "plot"),
+        (("export", RUN, f"{OUT}.parquet"), "parquet"),
+        (("sql", RUN), "sql"),
+    ):
+        status, _, err = call(monkeypatch, *filled(words, file, tmp_path / "out"))
+        assert (status, err.count("\n")) == (2, 1)
+        assert f"pip install 'proton-tile[{extra}]'" in err
