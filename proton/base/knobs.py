@@ -110,6 +110,12 @@ KNOBS: dict[str, Knob] = {
         32 << 20,
         "bytes of a heap that up to 16 GPU launches share under strategy flush",
     ),
+    "github_actions": Knob(
+        "GITHUB_ACTIONS", _boolean, False, "a job of GitHub: checks leave annotations"
+    ),
+    "github_step_summary": Knob(
+        "GITHUB_STEP_SUMMARY", Path, None, "where a job of GitHub wants the summary of a step"
+    ),
     "profile_disable": Knob(
         "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"
     ),

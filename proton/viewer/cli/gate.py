@@ -1,0 +1,49 @@
+"""How `check` and `measure` say what they found: on a terminal, in files, and to GitHub."""
+
+from pathlib import Path
+
+from proton.base.knobs import knobs
+from proton.base.text import printable
+from proton.trace.files import replacing
+from proton.viewer.cli import terminal
+from proton.viewer.compare import Report
+from proton.viewer.compare.picture import svg
+from proton.viewer.compare.report import (
+    FINDING_COLUMNS,
+    FINDING_NUMBERS,
+    finding_rows,
+    github_commands,
+    headline,
+    junit,
+    report_json,
+    report_markdown,
+)
+
+TITLE = "proton-viewer check"
+
+
+def say(report: Report, *, json: bool, junit_to: Path | None, picture: Path | None) -> None:
+    """Prints the report, and writes it wherever it is asked for."""
+    if json:
+        print(report_json(report))
+    else:
+        console = terminal.stdout()
+        terminal.print_title(console, headline(report))
+        rows = finding_rows(report)
+        if rows:
+            terminal.print_table(console, FINDING_COLUMNS, rows, FINDING_NUMBERS)
+        if knobs.github_actions:
+            for line in github_commands(report):
+                print(printable(line))
+    if junit_to is not None:
+        _write(junit_to, junit(report, TITLE))
+    if picture is not None:
+        _write(picture, svg(report.changes, TITLE).encode())
+    if knobs.github_step_summary is not None:
+        with open(knobs.github_step_summary, "a", encoding="utf-8") as file:
+            file.write(report_markdown(report, TITLE))
+
+
+def _write(path: Path, data: bytes) -> None:
+    with replacing(path) as file:
+        file.write(data)
