@@ -55,10 +55,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="measure the baseline: leave the runs of each test in --proton-baseline",
     )
-    add("--proton-processes", metavar="N", type=int, default=PROCESSES,
-        help=f"fresh processes of each test at first ({PROCESSES})")  # fmt: skip
-    add("--proton-most", metavar="N", type=int, default=MOST,
-        help=f"fresh processes of each test at most, while there is no answer ({MOST})")  # fmt: skip
+    for name, default, when in (
+        ("processes", PROCESSES, "at first"),
+        ("most", MOST, "at most, while there is no answer"),
+    ):
+        help_ = f"fresh processes of each test {when} ({default})"
+        add(f"--proton-{name}", metavar="N", type=int, default=default, help=help_)
     add("--proton-disable", action="store_true", help="run tests once, and hold them to nothing")
     add("--proton-sample", metavar="DIR", help="leave runs there, and hold them to nothing")
 
@@ -176,22 +178,17 @@ def _update(item: pytest.Item, stored: Path) -> None:
 
 def _judge(item: pytest.Item, budgets: Budgets, stored: Path | None) -> None:
     """Measures until there is an answer."""
-    from proton.viewer.compare import Side, Status
-    from proton.viewer.compare.measure import sizes, until_sure
+    from proton.viewer.compare import Status
+    from proton.viewer.compare.measure import Growing, sizes, until_sure
 
     budgets, left = _with_baseline(item, budgets, stored)
     if not budgets.budgets:
         _add_rows(item, left)
         return
-    warps = any(rule.warp is not None for rule in budgets.budgets)
-    baseline = Side.load([stored], warps=warps) if stored is not None else None
     least, most = (item.config.getoption(f"--proton-{name}") for name in ("processes", "most"))
     with tempfile.TemporaryDirectory(prefix="proton-") as name:
         folder = Path(name)
-
-        def sides() -> tuple[Side, Side | None]:
-            return Side.load([folder], warps=warps), baseline
-
+        sides = Growing(folder, stored, warps=budgets.warps)
         looks = until_sure(
             budgets,
             sizes(least, max(least, most)),
@@ -241,7 +238,9 @@ def _sample(item: pytest.Item, folder: Path, count: int) -> None:
             check=False,
         )
         if done.returncode or len(list(folder.iterdir())) != before + number + 1:
-            text = f"the test passes here, and in a process of its own it left no run:\n{done.stdout}"
+            text = (
+                f"the test passes here, and in a process of its own it left no run:\n{done.stdout}"
+            )
             pytest.fail(text, pytrace=False)
 
 

@@ -98,6 +98,11 @@ class Budgets:
     allow_partial: bool = False
     reference: str = ""
 
+    @property
+    def warps(self) -> bool:
+        """Whether any rule is of warps by themselves."""
+        return any(rule.warp is not None for rule in self.budgets)
+
     @staticmethod
     def load(path: Path) -> Budgets:
         """Reads a TOML file; raises BudgetError for one that breaks a rule."""

@@ -98,6 +98,22 @@ def sizes(least: int, most: int) -> list[int]:
     return found
 
 
+class Growing:
+    """Both sides as their folders are when asked; each run is read once."""
+
+    def __init__(self, candidate: Path, baseline: Path | None, *, warps: bool) -> None:
+        self.folders, self.warps = (candidate, baseline), warps
+        self._known: list[Side | None] = [None, None]
+
+    def __call__(self) -> tuple[Side, Side | None]:
+        for i, folder in enumerate(self.folders):
+            if folder is not None:
+                self._known[i] = Side.load([folder], warps=self.warps, known=self._known[i])
+        candidate, baseline = self._known
+        assert candidate is not None
+        return candidate, baseline
+
+
 def until_sure(
     budgets: Budgets,
     looks: Sequence[int],

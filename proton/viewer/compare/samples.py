@@ -74,12 +74,17 @@ class Side:
     sources: dict[Group, tuple[str, int]] = field(default_factory=dict)  # file and line of a scope
 
     @staticmethod
-    def load(paths: Iterable[Path], *, warps: bool = False) -> Side:
-        """Reads runs, and those of folders; with `warps` each warp is apart, too."""
+    def load(paths: Iterable[Path], *, warps: bool = False, known: Side | None = None) -> Side:
+        """Reads runs, and those of folders, but not those that are `known`; with `warps` each warp
+        is apart, too."""
         files = _files(paths)
-        sources: dict[Group, tuple[str, int]] = {}
+        sources = dict(known.sources) if known else {}
+        have = {process.path: process for process in known.processes} if known else {}
         alone = len(files) == 1
-        found = [_process(Run.load(file), str(file), warps, alone, sources) for file in files]
+        found = [
+            have.get(str(file)) or _process(Run.load(file), str(file), warps, alone, sources)
+            for file in files
+        ]
         return Side(processes=sorted(found, key=lambda p: p.began_unix_ns), sources=sources)
 
     @staticmethod

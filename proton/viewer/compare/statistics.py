@@ -157,9 +157,6 @@ def _interval(value: np.ndarray, spread: float, processes: int, error: float) ->
     """From logarithms back to what they are of."""
     middle = float(value)
     reach = math.inf if processes < 2 else student(1 - error, processes - 1) * spread
-    return Estimate(
-        value=math.exp(middle),
-        low=math.exp(middle - reach) if reach < math.inf else 0.0,
-        high=math.exp(middle + reach) if reach < math.inf else math.inf,
-        processes=processes,
-    )
+    with np.errstate(over="ignore"):  # an interval without end is one
+        low, high = np.exp([middle - reach, middle + reach]).tolist()
+    return Estimate(value=math.exp(middle), low=low, high=high, processes=processes)

@@ -54,7 +54,7 @@ def check(
         allow_losses=budgets.allow_losses or allow_losses,
         allow_partial=budgets.allow_partial or allow_partial,
     )
-    warps = any(rule.warp is not None for rule in budgets.budgets)
+    warps = budgets.warps
     before = Side.load(baseline, warps=warps) if baseline else None
     report = hold(Side.load(runs, warps=warps), before, budgets)
     say(report, json=json, junit_to=junit, picture=picture)

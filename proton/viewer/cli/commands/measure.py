@@ -10,10 +10,11 @@ from proton.base.text import printable
 from proton.viewer.cli.app import app
 from proton.viewer.cli.commands.check import Json, JUnit, Picture
 from proton.viewer.cli.gate import say
-from proton.viewer.compare import Budgets, Report, Side
+from proton.viewer.compare import Budgets, Report
 from proton.viewer.compare.measure import (
     BASELINE,
     CANDIDATE,
+    Growing,
     Program,
     gather,
     sizes,
@@ -99,12 +100,8 @@ def _gate(
     stored: Path | None,
 ) -> Report:
     """Measures until the check can tell."""
-    warps = any(rule.warp is not None for rule in budgets.budgets)
-
-    def sides() -> tuple[Side, Side | None]:
-        before = out / BASELINE if BASELINE in programs else stored
-        candidate = Side.load([out / CANDIDATE], warps=warps)
-        return candidate, Side.load([before], warps=warps) if before else None
+    before = out / BASELINE if BASELINE in programs else stored
+    sides = Growing(out / CANDIDATE, before, warps=budgets.warps)
 
     def more(rounds: range) -> None:
         gather(programs, out, rounds)
