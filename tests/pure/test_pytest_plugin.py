@@ -146,7 +146,7 @@ def test_processes_are_fresh_and_run_one_test(pytester, monkeypatch) -> None:
         *OPTIONS, "-k", "x", "--proton-processes", "2", "--proton-most", "1"
     )
     done.assert_outcomes(failed=1, deselected=2)
-    done.stdout.fnmatch_lines(["inconclusive: *; 2 processes; *", "*2 processes on a side;*"])
+    done.stdout.fnmatch_lines(["inconclusive: *; 2 processes; *", "*2 of the 5 processes a side*"])
 
 
 def test_the_wheel_names_the_plugin() -> None:

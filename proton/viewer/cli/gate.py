@@ -1,12 +1,13 @@
 """How `check` and `measure` say what they found: on a terminal, in files, and to GitHub."""
 
+import sys
 from pathlib import Path
 
 from proton.base.knobs import knobs
 from proton.base.text import printable
 from proton.trace.files import replacing
 from proton.viewer.cli import terminal
-from proton.viewer.compare import Report
+from proton.viewer.compare import Report, Side
 from proton.viewer.compare.picture import svg
 from proton.viewer.compare.report import (
     FINDING_COLUMNS,
@@ -36,14 +37,23 @@ def say(report: Report, *, json: bool, junit_to: Path | None, picture: Path | No
             for line in github_commands(report):
                 print(printable(line))
     if junit_to is not None:
-        _write(junit_to, junit(report, TITLE))
+        write(junit_to, junit(report, TITLE))
     if picture is not None:
-        _write(picture, svg(report.changes, TITLE).encode())
+        write(picture, svg(report.changes, TITLE).encode())
     if knobs.github_step_summary is not None:
         with open(knobs.github_step_summary, "a", encoding="utf-8") as file:
             file.write(report_markdown(report, TITLE))
 
 
-def _write(path: Path, data: bytes) -> None:
+def warn(*sides: Side) -> None:
+    """Says on standard error what the runs of sides lack."""
+    for process in (process for side in sides for process in side.processes):
+        for line in process.missing:
+            text = f"proton-viewer: warning: {process.path}: {line}"
+            print(printable(text), file=sys.stderr)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file, whole or not at all."""
     with replacing(path) as file:
         file.write(data)

@@ -217,7 +217,7 @@ def percent(ratio: float) -> str:
 
 def _too_few(count: int, change: Change | None, least: int) -> str:
     several = 1 if change is not None and change.unit == "launches" else count
-    return f"{several} processes on a side; an answer takes {least}: proton-viewer measure"
+    return f"{several} of the {least} processes a side that an answer takes"
 
 
 def _unsure(ratio: Estimate, limit: float) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from proton.viewer.cli.app import app
-from proton.viewer.cli.gate import say
+from proton.viewer.cli.gate import say, warn
 from proton.viewer.compare import Budgets, Side
 from proton.viewer.compare import check as hold
 
@@ -56,6 +56,8 @@ def check(
     )
     warps = budgets.warps
     before = Side.load(baseline, warps=warps) if baseline else None
-    report = hold(Side.load(runs, warps=warps), before, budgets)
+    candidate = Side.load(runs, warps=warps)
+    report = hold(candidate, before, budgets)
     say(report, json=json, junit_to=junit, picture=picture)
+    warn(candidate, *([before] if before else []))
     raise typer.Exit(report.status.value)

@@ -1,7 +1,6 @@
 """`proton-viewer diff`."""
 
 import enum
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +8,10 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.base.text import printable
-from proton.trace.files import replacing
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import app
-from proton.viewer.compare.diff import ERROR
+from proton.viewer.cli.gate import warn, write
+from proton.viewer.compare.diff import ERROR, LAUNCHES
 from proton.viewer.compare.diff import diff as compare
 from proton.viewer.compare.picture import svg
 from proton.viewer.compare.report import (
@@ -34,18 +33,10 @@ class Shape(enum.Enum):
     JSON = "json"
 
 
-def warn(side: Side) -> None:
-    """Says on standard error what the runs of a side lack."""
-    for process in side.processes:
-        for line in process.missing:
-            text = f"proton-viewer: warning: {process.path}: {line}"
-            print(printable(text), file=sys.stderr)
-
-
-def write_picture(path: Path, text: str) -> None:
-    """Writes an SVG, whole or not at all."""
-    with replacing(path) as file:
-        file.write(text.encode())
+OF_LAUNCHES = (
+    "One run a side: the intervals are of its launches, and say nothing of other processes. "
+    "proton-viewer measure gathers runs of several."
+)
 
 
 @app.command()
@@ -86,15 +77,19 @@ def diff(
     except ProtonError as error:
         raise typer.BadParameter(printable(str(error))) from None
     rows = change_rows(changes)
+    by_launches = any(change.unit == LAUNCHES for change in changes)
     match format:
         case Shape.TABLE:
             console = terminal.stdout()
             terminal.print_table(console, CHANGE_COLUMNS, rows, CHANGE_NUMBERS)
+            if by_launches:
+                console.print(OF_LAUNCHES)
         case Shape.MARKDOWN:
             print(markdown(CHANGE_COLUMNS, rows))
+            if by_launches:
+                print(f"\n{OF_LAUNCHES}")
         case Shape.JSON:
             print(as_json(changes_json(changes)))
     if picture is not None:
-        write_picture(picture, svg(changes, f"{baseline} and {candidate}"))
-    for side in sides:
-        warn(side)
+        write(picture, svg(changes, f"{baseline} and {candidate}").encode())
+    warn(*sides)
