@@ -122,7 +122,7 @@ def _axis(reach: float, height: float) -> list[str]:
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEAD}" y2="{height - FOOT}" '
             f'stroke="{OTHER}" stroke-width="1"{dash}/>'
         )
-        parts.append(_label(x - 16, height - 12, percent(ratio), colour=OTHER))
+        parts.append(_label(min(x - 16, WIDTH - 52), height - 12, percent(ratio), colour=OTHER))
     return parts
 
 
