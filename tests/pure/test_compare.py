@@ -68,6 +68,20 @@ def test_warps_are_apart_where_asked() -> None:
     assert warps == {-2, 0, 2, 4, 6}
 
 
+def test_a_budget_holds_for_each_warp() -> None:
+    raws = [gpu_run(1) for _ in range(5)]
+    for began, raw in enumerate(raws):
+        raw.origin_unix_ns += began
+    sample = Side.of([Run(raw) for raw in raws], warps=True)
+    scope = next(g.scope for g in sample.groups if g.variant.kernel == "attend" and g.scope)
+    allow = {"allow_losses": True, "allow_partial": True}
+    for warp, count in (("each", 4), (2, 1), (None, 1)):
+        rule = Budget(kernel="attend", scope=scope, warp=warp, max_ns=1e12)
+        found = check(sample, None, Budgets(budgets=[rule], **allow)).findings
+        assert [finding.status for finding in found] == [Status.PASS] * count
+        assert [", warp " in finding.title for finding in found] == [warp is not None] * count
+
+
 def test_variants_are_matched_by_name_and_closest_constants() -> None:
     def groups(*constants: str) -> list[Group]:
         return [Group(Variant("add", f"x: *fp32, SHAPE=(1, 2), {c}"), "") for c in constants]

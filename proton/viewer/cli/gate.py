@@ -2,6 +2,9 @@
 
 import sys
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from proton.base.knobs import knobs
 from proton.base.text import printable
@@ -21,6 +24,9 @@ from proton.viewer.compare.report import (
 )
 
 TITLE = "proton-viewer check"
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="JUnit's XML.")]
+Picture = Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")]
 
 
 def say(report: Report, *, json: bool, junit_to: Path | None, picture: Path | None) -> None:

@@ -7,13 +7,10 @@ from typing import Annotated
 import typer
 
 from proton.viewer.cli.app import app
-from proton.viewer.cli.gate import say, warn
+from proton.viewer.cli.gate import Json, JUnit, Picture, say, warn
 from proton.viewer.compare import Budgets, Side
 from proton.viewer.compare import check as hold
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="JUnit's XML.")]
-Picture = Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")]
 Budget = Annotated[Path, typer.Option(metavar="FILE", help="The budgets, in TOML.")]
 Losses = Annotated[bool, typer.Option("--allow-losses", help="Runs may lack records.")]
 Partial = Annotated[bool, typer.Option("--allow-partial", help="Programs may be unfinished.")]

@@ -8,8 +8,7 @@ import typer
 
 from proton.base.text import printable
 from proton.viewer.cli.app import app
-from proton.viewer.cli.commands.check import Json, JUnit, Picture
-from proton.viewer.cli.gate import say
+from proton.viewer.cli.gate import Json, JUnit, Picture, say
 from proton.viewer.compare import Budgets, Report
 from proton.viewer.compare.measure import (
     BASELINE,
@@ -22,6 +21,15 @@ from proton.viewer.compare.measure import (
     warm_up,
 )
 
+Command = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="COMMAND...",
+        help="What python -m proton takes (SCRIPT ARGS, -m MODULE ARGS, options of it before "
+        "them), or any command with {run} where the file of its run stands.",
+    ),
+]
+
 
 def _say(text: str) -> None:
     print(printable(f"proton-viewer: {text}"), file=sys.stderr, flush=True)
@@ -29,14 +37,7 @@ def _say(text: str) -> None:
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def measure(
-    command: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="COMMAND...",
-            help="What python -m proton takes (SCRIPT ARGS, -m MODULE ARGS, options of it before "
-            "them), or any command with {run} where the file of its run stands.",
-        ),
-    ],
+    command: Command,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the runs.")],
     number: Annotated[
         int, typer.Option("-n", min=1, help="Processes of each side; with --budget at first.")
