@@ -102,23 +102,24 @@ def test_without_a_baseline_limits_hold(session) -> None:
     session("--proton-disable", times=(6000,)).assert_outcomes(passed=3)
 
 
-@pytest.mark.parametrize(
-    "marker, message",
-    [
-        ("scope='load'", "a budget needs max_ns or max_regression"),
-        ("scope='load', p90_n=5", "p90_n is no key"),
-        ("'load'", "arguments have names"),
-        ("scope='x', p90_ns=5", "nothing has that name; there is add/load, add"),
-    ],
-)
-def test_bad_markers_are_said(session, pytester, marker, message) -> None:
-    pytester.makepyfile(
-        f"import pytest\n@pytest.mark.proton({marker})\ndef test_it(proton_run):\n"
+BAD_MARKERS = {
+    "scope='load'": "a budget needs max_ns or max_regression",
+    "scope='load', p90_n=5": "p90_n is no key",
+    "'load'": "arguments have names",
+    "scope='x', p90_ns=5": "nothing has that name; there is add/load, add",
+}
+
+
+def test_bad_markers_are_said(session, pytester) -> None:
+    tests = (
+        f"@pytest.mark.proton({marker})\ndef test_{number}(proton_run):\n"
         "    with proton_run(): pass\n"
+        for number, marker in enumerate(BAD_MARKERS)
     )
+    pytester.makepyfile("import pytest\n" + "".join(tests))
     done = session()
-    done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines([f"*{message}*"])
+    done.assert_outcomes(failed=len(BAD_MARKERS))
+    done.stdout.fnmatch_lines([f"*{message}*" for message in BAD_MARKERS.values()])
 
 
 def test_a_marker_without_a_recording_fails_and_other_tests_cost_nothing(session, pytester) -> None:
