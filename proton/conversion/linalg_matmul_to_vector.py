@@ -9,8 +9,8 @@ The tile of the result, some rows of some vectors, stays in registers while k ru
 Four rows of four AVX-512 registers are 16 accumulators, enough to hide the latency of a fused
 multiply-add; more spill (shared measurement: 16 accumulators 120 GFLOP/s, 32 68 to 86). Eight rows
 of two take as long with one thread, and 3 % longer with two (docs/cpu-results.md): rows that lie
-a page apart meet in one set of the first-level cache. The loops are emitted here rather than by the transform dialect: that takes 13 ms of compile time
-for the same inner loop (docs/decisions.md).
+a page apart meet in one set of the first-level cache. The loops are emitted here rather than by the
+transform dialect: that takes 13 ms of compile time for the same inner loop (docs/decisions.md).
 """
 
 from dataclasses import dataclass

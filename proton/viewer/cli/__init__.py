@@ -1,6 +1,7 @@
 """`proton-viewer`: read a `.proton` file in a terminal, or turn it into something else.
 
-Exit status: 0 fine, 1 bad usage, 2 a file that cannot be read or written.
+Exit status: 0 fine, 2 bad usage or a file that cannot be read or written; of a check moreover
+1 regression and 3 inconclusive.
 
 A module of `proton.viewer.cli.commands` is a command.
 """
@@ -14,8 +15,7 @@ from proton.base.text import printable
 from proton.viewer.cli import commands, terminal
 from proton.viewer.cli.app import app
 
-BAD_USAGE, BAD_FILE = 1, 2
-TYPER_BAD_USAGE = 2  # what typer itself exits with
+BAD = 2  # what typer itself exits with for bad usage, too
 
 
 def _add_commands() -> None:
@@ -33,8 +33,6 @@ def main() -> None:
             app()
         finally:
             terminal.close_streams()
-    except SystemExit as exit_:
-        sys.exit(BAD_USAGE if exit_.code == TYPER_BAD_USAGE else exit_.code)
     except (ProtonError, OSError) as error:
         print(f"proton-viewer: {printable(' '.join(str(error).split()))}", file=sys.stderr)
-        sys.exit(BAD_FILE)
+        sys.exit(BAD)
