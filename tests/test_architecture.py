@@ -34,14 +34,15 @@ FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 # What opens a run needs no compiler.
 READING = {"trace": {"base", "trace"}, "viewer": {"base", "trace", "viewer"}}
 # The rooms of the viewer, low ones first; `__main__` and the package's own names are above all.
-VIEWER_ROOMS = ("tables", "formats", "pictures", "export", "run", "cli")
+VIEWER_ROOMS = ("tables", "formats", "pictures", "export", "run", "compare", "cli")
 FILES = sorted(PROTON.rglob("*.py"))
 
 
 def unit(file: Path) -> str | None:
     """The folder or module of a file that has a floor; None for those above all floors."""
     first = file.relative_to(PROTON).parts[0].removesuffix(".py")
-    at_the_top = file.parent == PROTON and (first in ("__init__", "demo") or first.startswith("_"))
+    top = ("__init__", "demo", "pytest_plugin")
+    at_the_top = file.parent == PROTON and (first in top or first.startswith("_"))
     return None if at_the_top else first
 
 

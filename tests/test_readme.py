@@ -41,7 +41,7 @@ def test_every_variable_that_is_named_is_read(page: Path) -> None:
     assert set(re.findall(r"\bPROTON_[A-Z_]+\b", page.read_text())) - known == set()
 
 
-@pytest.mark.parametrize("command", ["list", "launches", "summary", "stats", "export"])
+@pytest.mark.parametrize("command", "list launches summary stats export diff check measure".split())
 def test_the_viewers_commands_teach(command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "proton.viewer.cli", command, "--help"],

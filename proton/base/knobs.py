@@ -148,7 +148,13 @@ class Knobs:
         "PROTON_PROFILE_FLUSH_MEMORY",
         _count(0),
         32 << 20,
-        "bytes of a heap that up to 16 GPU launches share under strategy flush",
+        "bytes of a heap that GPU launches share under strategy flush",
+    )
+    github_actions = Knob(
+        "GITHUB_ACTIONS", _boolean, False, "a job of GitHub: checks leave annotations"
+    )
+    github_step_summary = Knob(
+        "GITHUB_STEP_SUMMARY", Path, None, "where a job of GitHub wants the summary of a step"
     )
     profile_disable = Knob(
         "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"

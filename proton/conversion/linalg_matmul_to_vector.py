@@ -1,15 +1,16 @@
 """`linalg.matmul` on buffers becomes loops around a register tile of vectors.
 
-The tile of the result, ROWS x (2 x vector width), stays in registers while k runs:
+The tile of the result, some rows of some vectors, stays in registers while k runs:
 
     for j, i:  acc[r] = C[i + r, j : j + cols]
                for k:  acc[r] += A[i + r, k] * B[k, j : j + cols]     r = 0 .. rows - 1
                C[i + r, j : j + cols] = acc[r]
 
-Eight rows of two AVX-512 registers are 16 accumulators, enough to hide the latency of a fused
-multiply-add; more spill (shared measurement: 16 accumulators 120 GFLOP/s, 32 68 to 86). The
-loops are emitted here rather than by the transform dialect: that takes 13 ms of compile time
-for the same inner loop (docs/decisions.md).
+Four rows of four AVX-512 registers are 16 accumulators, enough to hide the latency of a fused
+multiply-add; more spill (shared measurement: 16 accumulators 120 GFLOP/s, 32 68 to 86). Eight rows
+of two take as long with one thread, and 3 % longer with two (docs/cpu-results.md): rows that lie
+a page apart meet in one set of the first-level cache. The loops are emitted here rather than by the
+transform dialect: that takes 13 ms of compile time for the same inner loop (docs/decisions.md).
 """
 
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
 from proton.transforms.prefetch_next_turn import TILE_LOOP
 
-ROWS = {512: 8, 256: 4}  # of the register tile, by vector bits: 32 registers, or 16
-VECTORS = 2  # vectors in a row of the tile
+ACCUMULATORS = {512: 16, 256: 8}  # by vector bits: of 32 registers, or 16
+VECTORS = {512: 4, 256: 2}  # in a row of the tile, at most
+MOST_ROWS = 8  # of a tile that has fewer vectors in a row
 
 
 @register
@@ -48,8 +50,9 @@ def _lower(op: Any, vector_bits: int) -> None:
     (rows, depth), columns = a.type.shape, b.type.shape[1]
     element = c.type.element_type
     lanes = max(1, vector_bits // element.width)
-    tile_rows = min(rows, ROWS[vector_bits])
-    tile_columns = min(columns, VECTORS * lanes)
+    tile_columns = min(columns, VECTORS[vector_bits] * lanes)
+    fitting = ACCUMULATORS[vector_bits] // -(-tile_columns // lanes)
+    tile_rows = min(rows, fitting, MOST_ROWS)
     b = _with_unit_stride(b)
     result = _with_unit_stride(c)
     tile = _Tile(a, b, result, tile_rows, ir.VectorType.get([tile_columns], element))

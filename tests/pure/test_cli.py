@@ -122,7 +122,7 @@ def test_a_bad_file_is_one_line_and_status_2(viewer, saved, tmp_path) -> None:
     assert err.count("\n") == 1
 
 
-def test_bad_usage_is_status_1(viewer, saved, tmp_path) -> None:
+def test_bad_usage_is_status_2(viewer, saved, tmp_path) -> None:
     for words in (
         ("stats", saved, "--by", "colour"),
         ("stats", saved, "--sort", "colour"),
@@ -132,7 +132,7 @@ def test_bad_usage_is_status_1(viewer, saved, tmp_path) -> None:
         ("dance",),
     ):
         status, out, err = viewer(*words)
-        assert (status, out) == (1, "")
+        assert (status, out) == (2, "")
         assert err
 
 

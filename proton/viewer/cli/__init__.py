@@ -2,7 +2,8 @@
 
 A file without a command is for `summary`.
 
-Exit status: 0 fine, 1 bad usage, 2 a file that cannot be read or written.
+Exit status: 0 fine, 2 bad usage or a file that cannot be read or written; of a check moreover
+1 regression and 3 inconclusive.
 
 A module of `proton.viewer.cli.commands` is a command.
 """
@@ -19,8 +20,7 @@ from proton.viewer.cli import commands, terminal
 from proton.viewer.cli.app import APP_OPTIONS, app
 from proton.viewer.tables.metrics import is_hatchet
 
-BAD_USAGE, BAD_FILE = 1, 2
-TYPER_BAD_USAGE = 2  # what typer itself exits with
+BAD = 2  # what typer itself exits with for bad usage, too
 
 
 def _add_commands() -> None:
@@ -56,8 +56,6 @@ def main() -> None:
             app(_with_command(sys.argv[1:]))
         finally:
             terminal.close_streams()
-    except SystemExit as exit_:
-        sys.exit(BAD_USAGE if exit_.code == TYPER_BAD_USAGE else exit_.code)
     except (ProtonError, OSError) as error:
         print(f"proton-viewer: {printable(' '.join(str(error).split()))}", file=sys.stderr)
-        sys.exit(BAD_FILE)
+        sys.exit(BAD)

@@ -4,6 +4,7 @@ import importlib.util
 import tempfile
 import threading
 import webbrowser
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any
@@ -75,10 +76,20 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def translate_path(self, path: str) -> str:
         """The trace, or a file of the UI; nothing else of this machine."""
-        if path.partition("?")[0] == f"/{TRACE}":
+        if self._is_trace():
             return str(self.server.trace)
-        self.directory = str(self.server.ui or self.server.trace.parent)
+        self.directory = str(self.server.ui)
         return super().translate_path(path)
+
+    def send_head(self) -> Any:
+        """The head of an answer, and what follows it."""
+        if self.server.ui is None and not self._is_trace():
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+        return super().send_head()
+
+    def _is_trace(self) -> bool:
+        return self.path.partition("?")[0] == f"/{TRACE}"
 
     def end_headers(self) -> None:
         """Lets Perfetto's page, and no other, read the answer."""
@@ -89,7 +100,7 @@ class _Handler(SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answers; the public page fetches once."""
         super().do_GET()
-        if self.server.ui is None and self.path.partition("?")[0] == f"/{TRACE}":
+        if self.server.ui is None and self._is_trace():
             self.server.fetched.set()
 
     def log_message(self, *_: Any) -> None:

@@ -1,0 +1,95 @@
+"""`proton-viewer diff`."""
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton.base.errors import ProtonError
+from proton.base.text import printable
+from proton.viewer.cli import terminal
+from proton.viewer.cli.app import app
+from proton.viewer.cli.gate import warn, write
+from proton.viewer.compare.diff import ERROR, LAUNCHES
+from proton.viewer.compare.diff import diff as compare
+from proton.viewer.compare.picture import svg
+from proton.viewer.compare.report import (
+    CHANGE_COLUMNS,
+    CHANGE_NUMBERS,
+    as_json,
+    change_rows,
+    changes_json,
+    markdown,
+)
+from proton.viewer.compare.samples import STATS, Side
+
+
+class Shape(enum.Enum):
+    """How a comparison is printed."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+OF_LAUNCHES = (
+    "One run a side: the intervals are of its launches, and say nothing of other processes. "
+    "proton-viewer measure gathers runs of several."
+)
+
+
+@app.command()
+def diff(
+    baseline: Annotated[
+        Path, typer.Argument(metavar="A", help="The baseline: a run, or a folder of runs.")
+    ],
+    candidate: Annotated[
+        Path, typer.Argument(metavar="B", help="What is compared: a run, or a folder of runs.")
+    ],
+    stat: Annotated[str, typer.Option(help=f"What is compared: {', '.join(STATS)}.")] = "p50",
+    warps: Annotated[bool, typer.Option("--warps", help="Each warp by itself, too.")] = False,
+    reference: Annotated[
+        str, typer.Option(help="KERNEL or KERNEL/SCOPE, measured beside, to divide by.")
+    ] = "",
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")
+    ] = None,
+    format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+) -> None:
+    """Compare two runs, or two folders of runs, scope by scope.
+
+    A folder has the runs of several fresh processes (proton-viewer measure makes such). The
+    interval of each ratio is that of processes; of one run a side it is that of launches, which
+    says nothing of what another process would measure. All intervals hold together with 99 %.
+
+    [bold]Examples[/bold]
+
+        proton-viewer diff before.proton after.proton
+
+        proton-viewer diff runs/baseline runs/candidate --stat p90 --picture diff.svg
+
+        proton-viewer diff before.proton after.proton --format markdown
+    """
+    sides = [Side.load([path], warps=warps) for path in (baseline, candidate)]
+    try:
+        changes = compare(*sides, stat=stat, error=ERROR, reference=reference)
+    except ProtonError as error:
+        raise typer.BadParameter(printable(str(error))) from None
+    rows = change_rows(changes)
+    by_launches = any(change.unit == LAUNCHES for change in changes)
+    match format:
+        case Shape.TABLE:
+            console = terminal.stdout()
+            terminal.print_table(console, CHANGE_COLUMNS, rows, CHANGE_NUMBERS)
+            if by_launches:
+                console.print(OF_LAUNCHES)
+        case Shape.MARKDOWN:
+            print(markdown(CHANGE_COLUMNS, rows))
+            if by_launches:
+                print(f"\n{OF_LAUNCHES}")
+        case Shape.JSON:
+            print(as_json(changes_json(changes)))
+    if picture is not None:
+        write(picture, svg(changes, f"{baseline} and {candidate}").encode())
+    warn(*sides)

@@ -1,0 +1,65 @@
+"""How `check` and `measure` say what they found: on a terminal, in files, and to GitHub."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton.base.knobs import knobs
+from proton.base.text import printable
+from proton.trace.files import replacing
+from proton.viewer.cli import terminal
+from proton.viewer.compare import Report, Side
+from proton.viewer.compare.picture import svg
+from proton.viewer.compare.report import (
+    FINDING_COLUMNS,
+    FINDING_NUMBERS,
+    finding_rows,
+    github_commands,
+    headline,
+    junit,
+    report_json,
+    report_markdown,
+)
+
+TITLE = "proton-viewer check"
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="JUnit's XML.")]
+Picture = Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")]
+
+
+def say(report: Report, *, json: bool, junit_to: Path | None, picture: Path | None) -> None:
+    """Prints the report, and writes it wherever it is asked for."""
+    if json:
+        print(report_json(report))
+    else:
+        console = terminal.stdout()
+        terminal.print_title(console, headline(report))
+        rows = finding_rows(report)
+        if rows:
+            terminal.print_table(console, FINDING_COLUMNS, rows, FINDING_NUMBERS)
+        if knobs.github_actions:
+            for line in github_commands(report):
+                print(printable(line))
+    if junit_to is not None:
+        write(junit_to, junit(report, TITLE))
+    if picture is not None:
+        write(picture, svg(report.changes, TITLE).encode())
+    if knobs.github_step_summary is not None:
+        with open(knobs.github_step_summary, "a", encoding="utf-8") as file:
+            file.write(report_markdown(report, TITLE))
+
+
+def warn(*sides: Side) -> None:
+    """Says on standard error what the runs of sides lack."""
+    for process in (process for side in sides for process in side.processes):
+        for line in process.missing:
+            text = f"proton-viewer: warning: {process.path}: {line}"
+            print(printable(text), file=sys.stderr)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file, whole or not at all."""
+    with replacing(path) as file:
+        file.write(data)

@@ -1,0 +1,237 @@
+"""Budgets: what a scope, a warp or a kernel may take, as a TOML file says it.
+
+false_alarms = "1%"          # of checks of unchanged code, over all budgets together
+
+[[budget]]
+kernel = "softmax"           # a name or a pattern (`*`, `?`); all kernels if none is named
+scope = "load"               # a path or a pattern; the kernel's launches if none is named
+stat = "p50"
+max_regression = "5%"        # against the baseline
+max_ns = 50_000              # of the candidate alone
+where = "BLOCK=1024"         # constants and types of arguments, target, machine facts
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from proton.base.errors import ProtonError
+from proton.base.text import printable
+from proton.base.words import did_you_mean, shown
+from proton.viewer.compare.matching import arguments
+from proton.viewer.compare.samples import ALL_WARPS, STATS, Group
+
+FALSE_ALARMS = 0.01
+MIN_PROCESSES = 5  # fewer give intervals that nobody can use: Student's t at 1 % is 4.5 for 4
+EACH = "each"
+
+
+class BudgetError(ProtonError):
+    """A budget that breaks a rule; the message says where, which rule and which value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """One rule. `warp` is a number, "each" for every warp by itself, or None for all together."""
+
+    kernel: str = "*"
+    scope: str = ""
+    warp: int | str | None = None
+    stat: str = "p50"
+    max_ns: float | None = None
+    max_regression: float | None = None
+    min_change_ns: float = 0.0  # less than this is no regression, whatever part it is
+    reference: str = ""  # KERNEL or KERNEL/SCOPE that is measured beside, to divide by
+    where: str = ""
+
+    def __post_init__(self) -> None:
+        if self.max_ns is None and self.max_regression is None:
+            raise BudgetError("a budget needs max_ns or max_regression")
+        if self.stat not in STATS:
+            rule = f"stat must be one of {', '.join(STATS)}"
+            raise BudgetError(f"{rule}, got {shown(self.stat)}{did_you_mean(self.stat, STATS)}")
+        for name in ("max_ns", "max_regression"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise BudgetError(f"{name} must be more than 0, got {shown(value)}")
+        conditions(self.where)
+
+    def covers(self, group: Group) -> bool:
+        """Whether the rule is about it, `where` aside."""
+        warp = group.warp
+        if self.warp is None or not self.scope:
+            fits = warp == ALL_WARPS
+        else:
+            fits = warp >= 0 if self.warp == EACH else warp == self.warp
+        same = _like(self.scope, group.scope) if self.scope else not group.scope
+        return fits and same and _like(self.kernel, group.variant.kernel)
+
+    def holds_for(self, group: Group, facts: dict[str, str]) -> bool:
+        """Whether `where` is true of a kernel's variant on a machine of these facts."""
+        known = {**facts, **arguments(group.variant.signature)}
+        found = conditions(self.where)
+        return all(_fits(known.get(name), sign, value) for name, sign, value in found)
+
+    @property
+    def title(self) -> str:
+        """What the rule is about, on a line."""
+        name = f"{self.kernel}/{self.scope}" if self.scope else self.kernel
+        warp = "" if self.warp is None else f", warp {self.warp}"
+        return f"{name}{warp} {self.stat}" + (f" where {self.where}" if self.where else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budgets:
+    """All rules of a check. `false_alarms` is the part of checks that fail where nothing changed,
+    of all rules together, and `min_processes` what a side must have for an answer."""
+
+    budgets: Sequence[Budget]
+    false_alarms: float = FALSE_ALARMS
+    min_processes: int = MIN_PROCESSES
+    allow_losses: bool = False
+    allow_partial: bool = False
+    reference: str = ""
+
+    @property
+    def warps(self) -> bool:
+        """Whether any rule is of warps by themselves."""
+        return any(rule.warp is not None for rule in self.budgets)
+
+    @staticmethod
+    def load(path: Path) -> Budgets:
+        """Reads a TOML file; raises BudgetError for one that breaks a rule."""
+        try:
+            with open(path, "rb") as file:
+                document = tomllib.load(file)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BudgetError(f"{path}: not TOML: {error}") from error
+        return budgets_of(document, str(path))
+
+
+def budgets_of(document: dict[str, Any], where: str) -> Budgets:
+    """The rules that a TOML document says."""
+    tables = document.pop("budget", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise BudgetError(f"{where}: budgets are tables, each below a line [[budget]]")
+    if not tables:
+        raise BudgetError(f"{where}: there is no [[budget]]")
+    rest = _checked(document, Budgets, where)
+    reference = rest.get("reference", "")
+    rules = []
+    for number, table in enumerate(tables, 1):
+        here = f"{where}, budget {number}"
+        values = _checked({"reference": reference, **table}, Budget, here)
+        try:
+            rules.append(Budget(**values))
+        except BudgetError as error:
+            raise BudgetError(f"{here}: {error}") from None
+    return Budgets(budgets=tuple(rules), **rest)
+
+
+def part(value: object) -> float:
+    """`"10%"` or 0.1 as a number; raises ValueError for anything else."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value)
+        if found is None:
+            raise ValueError
+        return float(found[1]) / 100
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    return float(value)
+
+
+_CONDITION = re.compile(r"\s*([\w.]+)\s*(!=|=)\s*(.*?)\s*")
+
+
+def conditions(where: str) -> list[tuple[str, str, str]]:
+    """`BLOCK=1024, target!=cpu` as names, signs and patterns."""
+    found = []
+    for text in where.split(",") if where.strip() else []:
+        condition = _CONDITION.fullmatch(text)
+        if condition is None:
+            rule = "where must be NAME=VALUE or NAME!=VALUE, separated by commas"
+            raise BudgetError(f"{rule}, got {shown(text)}")
+        found.append((condition[1], condition[2], condition[3]))
+    return found
+
+
+def _fits(value: str | None, sign: str, pattern: str) -> bool:
+    return (value is not None and _like(pattern, value)) == (sign == "=")
+
+
+def _like(pattern: str, text: str) -> bool:
+    """Whether it is the text, or a pattern of it."""
+    return pattern == text or fnmatchcase(text, pattern)
+
+
+def _checked(values: dict[str, Any], of: type, where: str) -> dict[str, Any]:
+    """The values with the types that the fields of a class have."""
+    names = [field.name for field in fields(of) if field.name != "budgets"]
+    found = {}
+    for name, value in values.items():
+        if name not in names:
+            hint = did_you_mean(name, names)
+            known = ", ".join(names)
+            raise BudgetError(f"{where}: {printable(name)} is no key; there are {known}{hint}")
+        kind, convert = _TYPES.get(name, ("text", _text))
+        try:
+            found[name] = convert(value)
+        except ValueError:
+            raise BudgetError(f"{where}: {name} must be {kind}, got {shown(value)}") from None
+    return found
+
+
+def _number(value: object) -> float:
+    if isinstance(value, str):
+        raise ValueError
+    return part(value)
+
+
+def _whole(least: int) -> Any:
+    def convert(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError
+        return value
+
+    return convert
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _warp(value: object) -> int | str:
+    return EACH if value == EACH else int(_whole(0)(value))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _probability(value: object) -> float:
+    found = part(value)
+    if not 0 < found < 0.5:
+        raise ValueError
+    return found
+
+
+_TYPES: dict[str, tuple[str, Any]] = {
+    "warp": ('a number or "each"', _warp),
+    "max_ns": ("a number of ns", _number),
+    "min_change_ns": ("a number of ns", _number),
+    "max_regression": ('a part such as "10%" or 0.1', part),
+    "false_alarms": ('a part such as "1%", below a half', _probability),
+    "min_processes": ("an integer of at least 2", _whole(2)),
+    "allow_losses": ("true or false", _switch),
+    "allow_partial": ("true or false", _switch),
+}

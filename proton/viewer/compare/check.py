@@ -1,0 +1,225 @@
+"""The gate: whether the candidate keeps to its budgets, and where that cannot be told.
+
+Against a baseline, with a budget of `max_regression` m and the ratio's interval:
+
+- **regression** where the estimate is beyond 1 + m and the whole interval is beyond 1: it is slower
+  for sure, and by more than the budget as far as one can tell.
+- **pass** where the estimate is within 1 + m and the whole interval is below 1 + 2 m.
+- **inconclusive** otherwise: more processes will tell.
+
+So code that did not change fails with at most the probability `false_alarms`, and code that is
+slower by 2 m or more passes with at most the same. Each end of each interval has its share of it
+(Bonferroni: over all rules, things and looks at growing samples), so that both hold for the
+check as a whole. Of `max_ns` the interval of the candidate's value decides: above it a
+regression, below it a pass, else inconclusive.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proton.base.words import did_you_mean
+from proton.viewer.compare import statistics
+from proton.viewer.compare.budget import Budget, BudgetError, Budgets
+from proton.viewer.compare.diff import Change, Comparison, compare
+from proton.viewer.compare.samples import Group, Process, Side
+from proton.viewer.compare.statistics import Estimate
+
+
+class Status(enum.Enum):
+    """What became of a rule; the value is the exit status of a check with such an end."""
+
+    PASS = 0
+    REGRESSION = 1
+    INCONCLUSIVE = 3
+    SKIPPED = 4  # of a rule whose `where` holds for nothing here; never of a check
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+WORST_FIRST = (Status.REGRESSION, Status.INCONCLUSIVE, Status.PASS, Status.SKIPPED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What one rule says of one scope: a limit, and the estimate that is held against it.
+
+    `estimate` is a ratio where `limit` is one (1.05 of 5 %), and in ns where `limit` is.
+    """
+
+    title: str
+    status: Status
+    reason: str
+    limit: float = 0.0
+    estimate: Estimate | None = None
+    change: Change | None = None
+    source: tuple[str, int] = ("", 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The end of a check."""
+
+    findings: Sequence[Finding]
+    false_alarms: float
+    in_turns: bool
+    processes: tuple[int, int]  # of baseline and candidate
+    changes: Sequence[Change] = ()  # all scopes, for pictures and tables
+
+    @property
+    def status(self) -> Status:
+        """The worst of all."""
+        found = [f.status for f in self.findings if f.status is not Status.SKIPPED]
+        return min(found, key=WORST_FIRST.index, default=Status.PASS)
+
+    def having(self, status: Status) -> list[Finding]:
+        """The findings of one status."""
+        return [finding for finding in self.findings if finding.status is status]
+
+
+def check(candidate: Side, baseline: Side | None, budgets: Budgets, *, looks: int = 1) -> Report:
+    """Holds the candidate against its budgets; `looks` is how often this is asked of growing
+    samples until there is an answer."""
+    if baseline is None and any(rule.max_regression for rule in budgets.budgets):
+        raise BudgetError("a budget has max_regression, which needs a baseline to compare with")
+    both = compare(baseline or Side(processes=()), candidate)
+    todo = [(rule, group) for rule in budgets.budgets for group in _covered(rule, both)]
+    questions = sum((rule.max_ns is not None) + (rule.max_regression is not None)
+                    for rule, _ in todo)  # fmt: skip
+    error = budgets.false_alarms / max(questions * looks, 1)
+    findings = _wholeness(budgets, [*both.baseline.processes, *candidate.processes])
+    for rule, group in todo:
+        findings += _findings(rule, group, both, error, budgets.min_processes)
+    findings += [_skipped(rule) for rule in budgets.budgets if rule not in {r for r, _ in todo}]
+    shown = [f.change for f in findings if f.change]
+    return Report(
+        findings=sorted(findings, key=lambda f: WORST_FIRST.index(f.status)),
+        false_alarms=budgets.false_alarms,
+        in_turns=both.in_turns,
+        processes=(len(both.baseline.processes), len(candidate.processes)),
+        changes=shown,
+    )
+
+
+def _covered(rule: Budget, both: Comparison) -> list[Group]:
+    """What the rule is about: things of the candidate, and those that vanished; raises BudgetError
+    where there is nothing of that name."""
+    groups = [*both.candidate.groups, *both.vanished]
+    named = [group for group in groups if rule.covers(group)]
+    if not named:
+        known = list(dict.fromkeys(map(str, groups)))
+        name = f"{rule.kernel}/{rule.scope}" if rule.scope else rule.kernel
+        there = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+        hint = did_you_mean(name, known)
+        raise BudgetError(f"budget {rule.title}: nothing has that name; there is {there}{hint}")
+    return [group for group in named if rule.holds_for(group, _facts(both, group))]
+
+
+def _facts(both: Comparison, group: Group) -> dict[str, str]:
+    return both.candidate.facts(group.variant) or both.baseline.facts(group.variant)
+
+
+def _wholeness(budgets: Budgets, processes: Sequence[Process]) -> list[Finding]:
+    """A regression for each run that lacks something that may not be missing."""
+    found = []
+    for process in processes:
+        bad = process.lost and not budgets.allow_losses
+        bad |= process.partial and not budgets.allow_partial
+        if bad:
+            reason = "; ".join(process.missing)
+            found.append(
+                Finding(title=f"{process.path} is whole", status=Status.REGRESSION, reason=reason)
+            )
+    return found
+
+
+def _skipped(rule: Budget) -> Finding:
+    return Finding(
+        title=rule.title, status=Status.SKIPPED, reason="its where holds for nothing here"
+    )
+
+
+def _findings(
+    rule: Budget, group: Group, both: Comparison, error: float, least: int
+) -> list[Finding]:
+    """What a rule says of one thing: an answer for each of its limits."""
+    source = both.candidate.sources.get(group._replace(warp=Group._field_defaults["warp"]), ("", 0))
+    title = f"{group} {rule.stat}"
+    if group in both.vanished and group not in both.candidate.groups:
+        change = both.lost(group, rule.stat)
+        reason = "vanished: the baseline has it, the candidate does not"
+        return [Finding(title=title, status=Status.INCONCLUSIVE, reason=reason, change=change)]
+    found = []
+    if rule.max_regression is not None:
+        change = both.change(group, rule.stat, error, rule.reference)
+        found.append(_against_baseline(rule, title, change, least, source))
+    if rule.max_ns is not None:
+        change = both.change(group, rule.stat, error)
+        found.append(_absolute(rule, title, change, error, least, source))
+    return found
+
+
+def _against_baseline(
+    rule: Budget, title: str, change: Change, least: int, source: tuple[str, int]
+) -> Finding:
+    assert rule.max_regression is not None
+    allowed = rule.max_regression
+    ratio = change.ratio
+    if change.before.size and rule.min_change_ns:
+        typical = statistics.level(change.before, error=0.5).value
+        allowed = max(allowed, rule.min_change_ns / typical)
+    limit = 1 + allowed
+    if ratio is None:
+        status, reason = Status.INCONCLUSIVE, "added: the baseline does not have it"
+    elif change.unit != "processes" or ratio.processes < least:
+        status, reason = Status.INCONCLUSIVE, _too_few(ratio.processes, change, least)
+    elif ratio.value > limit and ratio.low > 1:
+        status, reason = Status.REGRESSION, f"{percent(ratio.value)}, allowed {percent(limit)}"
+    elif ratio.value <= limit and ratio.high < 1 + 2 * allowed:
+        status, reason = Status.PASS, f"{percent(ratio.value)}, allowed {percent(limit)}"
+    else:
+        status, reason = Status.INCONCLUSIVE, _unsure(ratio, limit)
+    return Finding(
+        title=title, status=status, reason=reason, limit=limit, estimate=ratio, change=change,
+        source=source,
+    )  # fmt: skip
+
+
+def _absolute(
+    rule: Budget, title: str, change: Change, error: float, least: int, source: tuple[str, int]
+) -> Finding:
+    assert rule.max_ns is not None
+    found = statistics.level(change.after, error=error)
+    said = f"{found.value:.0f} ns, allowed {rule.max_ns:.0f} ns"
+    if found.processes < least:
+        status, reason = Status.INCONCLUSIVE, _too_few(found.processes, None, least)
+    elif found.low > rule.max_ns:
+        status, reason = Status.REGRESSION, said
+    elif found.high <= rule.max_ns:
+        status, reason = Status.PASS, said
+    else:
+        status = Status.INCONCLUSIVE
+        reason = f"{said}: it may be anything from {found.low:.0f} to {found.high:.0f} ns"
+    return Finding(
+        title=title, status=status, reason=reason, limit=rule.max_ns, estimate=found,
+        change=change, source=source,
+    )  # fmt: skip
+
+
+def percent(ratio: float) -> str:
+    """1.053 as +5.3 %."""
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def _too_few(count: int, change: Change | None, least: int) -> str:
+    several = 1 if change is not None and change.unit == "launches" else count
+    return f"{several} of the {least} processes a side that an answer takes"
+
+
+def _unsure(ratio: Estimate, limit: float) -> str:
+    span = f"{percent(ratio.low)} to {percent(ratio.high)}"
+    return f"it may be anything from {span}, allowed {percent(limit)}: measure more processes"

@@ -1,0 +1,132 @@
+"""Gathering samples: a program in fresh processes, baseline and candidate in turns.
+
+What a scope takes differs from process to process (where its memory lies, what the machine does
+meanwhile) far more than within one. In turns, and in each second round the other way round, both
+sides meet the same machine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proton.base.errors import ProtonError
+from proton.base.text import printable
+from proton.viewer.compare.budget import Budgets
+from proton.viewer.compare.check import Report, Status, check
+from proton.viewer.compare.samples import SUFFIX, Side
+
+BASELINE, CANDIDATE = "baseline", "candidate"
+RUN = "{run}"  # in a command: the file that it must write
+GROWTH = 1.5  # of a sample from one look to the next
+LAST_LINES = 20  # of a program that failed
+
+
+class MeasureError(ProtonError):
+    """A program that was to be measured failed, or left no run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """What is run: as it is where a word has {run}, else by `python -m proton`."""
+
+    words: Sequence[str]
+    folder: Path
+    python: str = sys.executable
+
+    def command(self, run: Path) -> list[str]:
+        """The words of a process that leaves its run in a file."""
+        if any(RUN in word for word in self.words):
+            return [word.replace(RUN, str(run)) for word in self.words]
+        return [self.python, "-m", "proton", "--quiet", "--output", str(run), *self.words]
+
+    def run(self, run: Path) -> None:
+        """Runs it to its end; raises MeasureError where that leaves no run."""
+        run.unlink(missing_ok=True)
+        command = self.command(run)
+        try:
+            done = subprocess.run(
+                command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, errors="replace", check=False,
+            )  # fmt: skip
+        except OSError as error:
+            raise MeasureError(f"{command[0]} cannot be run: {error.strerror}") from error
+        if done.returncode or not run.exists():
+            ended = f"exit status {done.returncode}" if done.returncode else f"it left no {run}"
+            last = (done.stderr or done.stdout).splitlines()[-LAST_LINES:]
+            text = printable(" | ".join(line.strip() for line in last if line.strip()))
+            raise MeasureError(f"{' '.join(command)}: {ended}: {text}")
+
+
+def gather(
+    programs: Mapping[str, Program],
+    out: Path,
+    rounds: Iterable[int],
+    progress: Callable[[int], None] = lambda number: None,
+) -> None:
+    """Runs each program once a round, and leaves the runs in a folder for each."""
+    for name in programs:
+        (out / name).mkdir(parents=True, exist_ok=True)
+    for number in rounds:
+        order = list(programs) if number % 2 == 0 else list(programs)[::-1]
+        for name in order:
+            programs[name].run((out / name / f"{number:04}{SUFFIX}").absolute())
+        progress(number)
+
+
+def warm_up(programs: Mapping[str, Program], out: Path) -> None:
+    """Runs each program once for nothing: kernels are in the cache of the disk after it."""
+    for name, program in programs.items():
+        folder = out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        left = sorted(folder.glob(f"*{SUFFIX}"))
+        if left:
+            raise MeasureError(f"{folder} has runs already: name another folder, or remove them")
+        run = (folder / f"warm-up{SUFFIX}").absolute()
+        program.run(run)
+        run.unlink()
+
+
+def sizes(least: int, most: int) -> list[int]:
+    """How many rounds there are at each look, the last one at `most`."""
+    found = [least]
+    while found[-1] < most:
+        found.append(min(most, max(found[-1] + 1, round(found[-1] * GROWTH))))
+    return found
+
+
+class Growing:
+    """Both sides as their folders are when asked; each run is read once."""
+
+    def __init__(self, candidate: Path, baseline: Path | None, *, warps: bool) -> None:
+        self.folders, self.warps = (candidate, baseline), warps
+        self._known: list[Side | None] = [None, None]
+
+    def __call__(self) -> tuple[Side, Side | None]:
+        for i, folder in enumerate(self.folders):
+            if folder is not None:
+                self._known[i] = Side.load([folder], warps=self.warps, known=self._known[i])
+        candidate, baseline = self._known
+        assert candidate is not None
+        return candidate, baseline
+
+
+def until_sure(
+    budgets: Budgets,
+    looks: Sequence[int],
+    more: Callable[[range], None],
+    sides: Callable[[], tuple[Side, Side | None]],
+) -> Iterator[tuple[int, Report]]:
+    """The check at each look, until one is conclusive. `more` measures further rounds."""
+    begun = 0
+    for rounds in looks:
+        more(range(begun, rounds))
+        begun = rounds
+        candidate, baseline = sides()
+        report = check(candidate, baseline, budgets, looks=len(looks))
+        yield rounds, report
+        if report.status is not Status.INCONCLUSIVE:
+            return

@@ -1,0 +1,275 @@
+"""Comparisons and checks as rows, Markdown, JSON, JUnit XML and GitHub annotations."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from proton.base.text import printable
+from proton.viewer.compare.check import Finding, Report, Status, percent
+from proton.viewer.compare.diff import Change
+from proton.viewer.compare.matching import arguments
+from proton.viewer.compare.statistics import Estimate
+
+CHANGE_COLUMNS = ("scope", "stat", "before", "after", "change", "interval", "n", "")
+CHANGE_NUMBERS = ("before", "after", "change", "interval", "n")
+FINDING_COLUMNS = ("status", "what", "change", "interval", "why")
+FINDING_NUMBERS = ("change", "interval")
+UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+
+
+def change_rows(changes: Iterable[Change]) -> list[list[str]]:
+    """A row a scope, for `CHANGE_COLUMNS`."""
+    return [
+        [
+            name(change),
+            change.stat,
+            typical(change.before, change.stat),
+            typical(change.after, change.stat),
+            "" if change.ratio is None else percent(change.ratio.value),
+            interval(change.ratio),
+            _count(change),
+            change.kind,
+        ]
+        for change in changes
+    ]
+
+
+def finding_rows(report: Report) -> list[list[str]]:
+    """A row a finding, for `FINDING_COLUMNS`."""
+    return [
+        [
+            finding.status.word,
+            finding.title,
+            _value(finding),
+            _span(finding),
+            finding.reason,
+        ]
+        for finding in report.findings
+    ]
+
+
+def name(change: Change) -> str:
+    """The scope, and what of its kernel's arguments is another than it was."""
+    if change.was is None or change.was.variant == change.group.variant:
+        return str(change.group)
+    old = arguments(change.was.variant.signature)
+    new = arguments(change.group.variant.signature)
+    other = [
+        f"{key} {old.get(key, 'none')} -> {new.get(key, 'none')}"
+        for key in dict.fromkeys((*old, *new))
+        if old.get(key) != new.get(key)
+    ]
+    return f"{change.group} ({', '.join(other)})"
+
+
+def typical(values: np.ndarray, stat: str) -> str:
+    """The median of what processes measured, with its unit."""
+    if not values.size:
+        return ""
+    value = float(np.median(values))
+    if stat == "count":
+        return f"{value:g}"
+    return duration(value)
+
+
+def duration(ns: float) -> str:
+    """Nanoseconds in a unit that suits them."""
+    unit, size = next(((u, s) for u, s in UNITS if abs(ns) >= s), UNITS[-1])
+    return f"{ns / size:.4g} {unit}"
+
+
+def interval(ratio: Estimate | None) -> str:
+    """`-1.2 % to +3.0 %`; nothing where it has no end."""
+    if ratio is None or math.isinf(ratio.high):
+        return ""
+    return f"{percent(ratio.low)} to {percent(ratio.high)}"
+
+
+def _count(change: Change) -> str:
+    if change.ratio is None:
+        return str(max(change.before.size, change.after.size))
+    return f"{change.ratio.processes} {change.unit}"
+
+
+def _is_ratio(finding: Finding) -> bool:
+    return finding.change is not None and finding.estimate is finding.change.ratio
+
+
+def _value(finding: Finding) -> str:
+    if finding.estimate is None:
+        return ""
+    value = finding.estimate.value
+    return percent(value) if _is_ratio(finding) else duration(value)
+
+
+def _span(finding: Finding) -> str:
+    found = finding.estimate
+    if found is None or _is_ratio(finding):
+        return interval(found)
+    return "" if math.isinf(found.high) else f"{duration(found.low)} to {duration(found.high)}"
+
+
+def headline(report: Report) -> str:
+    """The end of a check in a line."""
+    counts = [f"{len(found)} {status.word}" for status in Status
+              if (found := report.having(status))]  # fmt: skip
+    before, after = report.processes
+    how = "in turns" if report.in_turns else "apart"
+    against = f" against {before} measured {how}" if before else ""
+    return (
+        f"{report.status.word}: {', '.join(counts) or 'nothing to check'}; {after} processes"
+        f"{against}; false alarms: {100 * report.false_alarms:g} % of checks at most"
+    )
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(_cell(value) for value in line) + " |" for line in lines)
+
+
+def report_markdown(report: Report, title: str) -> str:
+    """A check, as the summary of a step of a CI job shows it."""
+    heading = f"### {_cell(title)}: {report.status.word}\n\n{_cell(headline(report))}\n\n"
+    return heading + markdown(FINDING_COLUMNS, finding_rows(report)) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Text that is no markup."""
+    shown = printable(text)
+    for sign in "\\`*_<>|[]":
+        shown = shown.replace(sign, f"\\{sign}" if sign not in "<>" else f"&{'lg'[sign == '>']}t;")
+    return shown
+
+
+def changes_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    """The same as JSON has it."""
+    return [_change_json(change) for change in changes]
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    variant = change.group.variant
+    return {
+        "kernel": variant.kernel,
+        "signature": variant.signature,
+        "baseline_signature": change.was.variant.signature if change.was else None,
+        "scope": change.group.scope,
+        "warp": change.group.warp if change.group.warp >= 0 else None,
+        "stat": change.stat,
+        "kind": change.kind,
+        "baseline": change.before.tolist(),
+        "candidate": change.after.tolist(),
+        "unit": change.unit,
+        "ratio": _estimate_json(change.ratio),
+    }
+
+
+def report_json(report: Report) -> str:
+    """A check as one JSON object."""
+    document = {
+        "status": report.status.word,
+        "exit_status": report.status.value,
+        "false_alarms": report.false_alarms,
+        "in_turns": report.in_turns,
+        "processes": {"baseline": report.processes[0], "candidate": report.processes[1]},
+        "findings": [
+            {
+                "title": finding.title,
+                "status": finding.status.word,
+                "reason": finding.reason,
+                "limit": finding.limit,
+                "estimate": _estimate_json(finding.estimate),
+                "change": None if finding.change is None else _change_json(finding.change),
+                "file": finding.source[0],
+                "line": finding.source[1],
+            }
+            for finding in report.findings
+        ],
+    }
+    return as_json(document)
+
+
+def as_json(document: object) -> str:
+    """JSON that any terminal takes."""
+    return json.dumps(document, allow_nan=False, indent=1)
+
+
+def _estimate_json(found: Estimate | None) -> dict[str, float | None] | None:
+    if found is None:
+        return None
+    bounded = not math.isinf(found.high)
+    return {
+        "value": found.value,
+        "low": found.low if bounded else None,
+        "high": found.high if bounded else None,
+        "processes": found.processes,
+    }
+
+
+def junit(report: Report, title: str) -> bytes:
+    """JUnit's XML: a regression is a failure, an inconclusive finding an error."""
+    found = report.findings
+    suite = ElementTree.Element(
+        "testsuite",
+        name=_xml(title),
+        tests=str(len(found)),
+        failures=str(len(report.having(Status.REGRESSION))),
+        errors=str(len(report.having(Status.INCONCLUSIVE))),
+        skipped=str(len(report.having(Status.SKIPPED))),
+    )
+    tags = {
+        Status.REGRESSION: "failure",
+        Status.INCONCLUSIVE: "error",
+        Status.SKIPPED: "skipped",
+    }
+    for finding in found:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname="proton", name=_xml(finding.title)
+        )
+        if finding.status in tags:
+            ElementTree.SubElement(case, tags[finding.status], message=_xml(finding.reason))
+        else:
+            ElementTree.SubElement(case, "system-out").text = _xml(finding.reason)
+    suites = ElementTree.Element("testsuites")
+    suites.append(suite)
+    return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True))
+
+
+def _xml(text: str) -> str:
+    """Text that XML can hold: control characters are escapes."""
+    return printable(text)
+
+
+def github_commands(report: Report) -> list[str]:
+    """Commands of a GitHub workflow: errors and warnings at the lines of scopes."""
+    levels = {Status.REGRESSION: "error", Status.INCONCLUSIVE: "warning"}
+    return [
+        f"::{levels[finding.status]} {_place(finding)}title={_property(finding.title)}"
+        f"::{_data(finding.reason)}"
+        for finding in report.findings
+        if finding.status in levels
+    ]
+
+
+def _place(finding: Finding) -> str:
+    file, line = finding.source
+    if not file:
+        return ""
+    path, here = Path(file), Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    return f"file={_property(str(shown))},line={line},"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,225 @@
+"""One side of a comparison: the runs of several fresh processes, as a number a scope and process.
+
+A run is read, reduced to the statistics of its scopes and launches, and let go.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from proton.base.errors import ProtonError
+from proton.trace.model import Kernel
+from proton.viewer.run import Run
+from proton.viewer.tables.labels import SIGNATURE, variant_numbers
+from proton.viewer.tables.rows import LAUNCH
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATS = ("count", "total", "self", "mean", "min", "p1", "p50", "p90", "p99", "max")
+SUFFIX = ".proton"
+BATCHES = 50  # of launches, where those of one process are compared: more tell nothing more
+LEAST_NS = 1.0  # times are whole ns: what is shorter counts as this, so that it has a ratio
+ALL_WARPS = -2  # -1 is that of the CPU, which has none
+
+
+class Variant(NamedTuple):
+    """A kernel as it was compiled: its name, and the types and constants."""
+
+    kernel: str
+    signature: str
+
+
+class Group(NamedTuple):
+    """What is compared: a scope of a kernel, or its launches where `scope` is empty."""
+
+    variant: Variant
+    scope: str
+    warp: int = ALL_WARPS
+
+    def __str__(self) -> str:
+        place = "" if self.warp == ALL_WARPS else f", warp {self.warp}"
+        return f"{self.variant.kernel}{'/' if self.scope else ''}{self.scope}{place}"
+
+
+Row = dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """What one process measured; `batches` has the same of some launches at a time."""
+
+    path: str
+    began_unix_ns: int
+    machine: dict[str, object]
+    missing: tuple[str, ...]  # what the run lacks, a line each
+    lost: bool
+    partial: bool
+    targets: dict[Variant, str]
+    rows: dict[Group, Row]
+    batches: dict[Group, list[Row]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """The processes of one side, in order of time."""
+
+    processes: Sequence[Process]
+    sources: dict[Group, tuple[str, int]] = field(default_factory=dict)  # file and line of a scope
+
+    @staticmethod
+    def load(paths: Iterable[Path], *, warps: bool = False, known: Side | None = None) -> Side:
+        """Reads runs, and those of folders, but not those that are `known`; with `warps` each warp
+        is apart, too."""
+        files = _files(paths)
+        sources = dict(known.sources) if known else {}
+        have = {process.path: process for process in known.processes} if known else {}
+        alone = len(files) == 1
+        found = [
+            have.get(str(file)) or _process(Run.load(file), str(file), warps, alone, sources)
+            for file in files
+        ]
+        return Side(processes=sorted(found, key=lambda p: p.began_unix_ns), sources=sources)
+
+    @staticmethod
+    def of(runs: Sequence[Run], *, warps: bool = False) -> Side:
+        """That of runs in memory."""
+        sources: dict[Group, tuple[str, int]] = {}
+        found = [_process(run, run.name, warps, len(runs) == 1, sources) for run in runs]
+        return Side(processes=sorted(found, key=lambda p: p.began_unix_ns), sources=sources)
+
+    def facts(self, variant: Variant) -> dict[str, str]:
+        """What is known of where a kernel ran, `target` among it; empty where it did not."""
+        process = next((p for p in self.processes if variant in p.targets), None)
+        if process is None:
+            return {}
+        facts = {name: str(value) for name, value in process.machine.items()}
+        return {**facts, "target": process.targets[variant]}
+
+    @property
+    def groups(self) -> list[Group]:
+        """All that any process measured, in the order of the first that has it."""
+        return list(dict.fromkeys(group for process in self.processes for group in process.rows))
+
+    def values(self, group: Group, stat: str) -> np.ndarray:
+        """The statistic in each process; NaN where a process has no such scope."""
+        rows = [process.rows.get(group) for process in self.processes]
+        found = np.array([row[stat] if row else np.nan for row in rows])
+        return np.maximum(found, LEAST_NS)
+
+    def launch_values(self, group: Group, stat: str) -> np.ndarray:
+        """The statistic in each batch of launches of the only process."""
+        rows = self.processes[0].batches.get(group, [])
+        return np.maximum([row[stat] for row in rows], LEAST_NS)
+
+
+def in_turns(one: Side, other: Side) -> bool:
+    """Whether the sides were measured in turns on one machine: the i-th process of each before
+    the next of either."""
+    times = [[process.began_unix_ns for process in side.processes] for side in (one, other)]
+    machines = [process.machine for side in (one, other) for process in side.processes]
+    if len(times[0]) != len(times[1]) or any(machine != machines[0] for machine in machines):
+        return False
+    rounds = list(zip(*times, strict=True))
+    return all(max(this) < min(next_) for this, next_ in itertools.pairwise(rounds))
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    """The files, and those of folders."""
+    files: list[Path] = []
+    for path in paths:
+        inside = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+        if not inside:
+            raise ProtonError(f"{path}: the folder has no {SUFFIX} files")
+        files += inside
+    return files
+
+
+def _process(
+    run: Run, path: str, warps: bool, alone: bool, sources: dict[Group, tuple[str, int]]
+) -> Process:
+    """A run as the numbers that are compared."""
+    variants = _variants(run.kernels)
+    totals = run.totals
+    for variant, kernel in zip(variants, run.kernels, strict=True):
+        for scope in kernel.scopes:
+            sources.setdefault(Group(variant, scope.path), (scope.file, scope.line))
+    unfinished = totals.programs - int(run.launches["finished"].sum())
+    with_records = run.launches["strategy"] != "none"
+    unfinished -= int(run.launches["programs"][~with_records].sum())
+    return Process(
+        path=path,
+        began_unix_ns=run.raw.origin_unix_ns,
+        machine=run.raw.machine,
+        missing=tuple(run.loss_warnings()),
+        lost=bool(totals.lost or totals.dropped_launches),
+        partial=unfinished > 0,
+        targets={v: kernel.target for v, kernel in zip(variants, run.kernels, strict=True)},
+        rows=_rows(run, variants, warps),
+        batches=_batches(run, variants, warps) if alone else {},
+    )
+
+
+def _variants(kernels: Sequence[Kernel]) -> list[Variant]:
+    """What kernels are told apart by in any process: two of one name and signature by order."""
+    seen: dict[Variant, int] = {}
+    found = []
+    for kernel in kernels:
+        variant = Variant(kernel.name, str(kernel.options.get(SIGNATURE, "")))
+        seen[variant] = seen.get(variant, 0) + 1
+        again = f" ({seen[variant]})" if seen[variant] > 1 else ""
+        found.append(Variant(kernel.name, variant.signature + again))
+    return found
+
+
+def _tables(run: Run, warps: bool, *more: str) -> list[pd.DataFrame]:
+    """Statistics of scopes, of each warp's where asked, and of launches."""
+    keys = ["kernel", "variant", *more]
+    tables = [run.stats([*keys, "scope"])]
+    if warps:
+        tables.append(run.stats([*keys, "scope", "warp"]))
+    return [*tables, run.stats(keys, "dur_ns", LAUNCH)]
+
+
+def _rows(run: Run, variants: Sequence[Variant], warps: bool) -> dict[Group, Row]:
+    number = _by_number(run, variants)
+    return {
+        _group(row, number): {stat: float(row[stat]) for stat in STATS}
+        for table in _tables(run, warps)
+        for row in table.to_dict("records")
+    }
+
+
+def _batches(run: Run, variants: Sequence[Variant], warps: bool) -> dict[Group, list[Row]]:
+    """The medians of launches that follow each other."""
+    number = _by_number(run, variants)
+    found: dict[Group, list[dict[str, float]]] = {}
+    for table in _tables(run, warps, "launch"):
+        for row in table.sort_values("launch").to_dict("records"):
+            found.setdefault(_group(row, number), []).append({s: float(row[s]) for s in STATS})
+    return {group: _medians(rows) for group, rows in found.items()}
+
+
+def _medians(rows: list[Row]) -> list[Row]:
+    values = np.array([[row[stat] for stat in STATS] for row in rows])
+    parts = np.array_split(values, min(BATCHES, len(rows)))
+    return [dict(zip(STATS, np.median(part, axis=0).tolist(), strict=True)) for part in parts]
+
+
+def _by_number(run: Run, variants: Sequence[Variant]) -> dict[tuple[str, int], Variant]:
+    numbers = variant_numbers(run.kernels)
+    return {
+        (kernel.name, number): variant
+        for kernel, number, variant in zip(run.kernels, numbers, variants, strict=True)
+    }
+
+
+def _group(row: dict[object, object], number: dict[tuple[str, int], Variant]) -> Group:
+    variant = number[str(row["kernel"]), int(str(row["variant"]))]
+    return Group(variant, str(row.get("scope", "")), int(str(row.get("warp", ALL_WARPS))))

@@ -1,0 +1,311 @@
+"""What a diff and a check say of runs whose durations are chosen."""
+
+import math
+
+import numpy as np
+import pytest
+from sides import Scopes, raw_run
+from synthetic import gpu_run
+
+from proton.viewer import Run
+from proton.viewer.compare import Budget, Budgets, Side, Status, check, diff
+from proton.viewer.compare.budget import BudgetError, budgets_of
+from proton.viewer.compare.matching import match
+from proton.viewer.compare.measure import sizes
+from proton.viewer.compare.samples import Group, Variant, in_turns
+
+ADD = ("add", "x: *fp32, BLOCK=1024")
+
+
+def side(values: list[Scopes], key: tuple[str, str] = ADD, first: int = 0, step: int = 2) -> Side:
+    """A process for each; they begin `step` seconds apart."""
+    runs = [raw_run({key: scopes}, first + step * i) for i, scopes in enumerate(values)]
+    return Side.of([Run(raw) for raw in runs])
+
+
+def one(scope: str, times: np.ndarray) -> list[Scopes]:
+    """Processes of one slice each."""
+    return [{scope: [round(ns)]} for ns in times.tolist()]
+
+
+def test_statistics_of_a_process_are_numpys() -> None:
+    rng = np.random.default_rng(3)
+    times = rng.integers(50, 900_000, 40)
+    sample = side([{"load": times.tolist()}])
+    group = Group(Variant(*ADD), "load")
+    for stat, part in (("p50", 50), ("p90", 90), ("p1", 1)):
+        assert sample.values(group, stat)[0] == pytest.approx(np.percentile(times, part))
+    assert sample.values(group, "mean")[0] == pytest.approx(times.mean())
+
+
+def test_changes_have_kind_values_and_interval() -> None:
+    base = [{"a": [1000 + i], "b": [2000 + i], "gone": [5]} for i in range(6)]
+    later = [{"a": [1300 + i], "b": [2000 + i], "new": [5]} for i in range(6)]
+    changes = {c.group.scope: c for c in diff(side(base), side(later, first=1))}
+    kinds = {scope: change.kind for scope, change in changes.items()}
+    assert kinds == {
+        "a": "slower",
+        "b": "unclear",
+        "gone": "vanished",
+        "new": "added",
+        "": "unclear",
+    }
+    assert changes["a"].after.tolist() == [1300 + i for i in range(6)]
+    found = changes["a"].ratio
+    assert found is not None
+    assert found.low < 1.2994 < found.high
+
+
+def test_one_run_a_side_is_compared_by_its_launches() -> None:
+    before, after = (Side.of([Run(gpu_run(seed))]) for seed in (1, 2))
+    found = [c for c in diff(before, after) if c.ratio is not None]
+    assert {change.unit for change in found} == {"launches"}
+
+
+def test_warps_are_apart_where_asked() -> None:
+    sides = [Side.of([Run(gpu_run(seed)) for seed in (1, 2)], warps=True) for _ in range(2)]
+    warps = {c.group.warp for c in diff(*sides) if c.group.variant.kernel == "attend"}
+    assert warps == {-2, 0, 2, 4, 6}
+
+
+def test_a_budget_holds_for_each_warp() -> None:
+    raws = [gpu_run(1) for _ in range(5)]
+    for began, raw in enumerate(raws):
+        raw.origin_unix_ns += began
+    sample = Side.of([Run(raw) for raw in raws], warps=True)
+    scope = next(g.scope for g in sample.groups if g.variant.kernel == "attend" and g.scope)
+    allow = {"allow_losses": True, "allow_partial": True}
+    for warp, count in (("each", 4), (2, 1), (None, 1)):
+        rule = Budget(kernel="attend", scope=scope, warp=warp, max_ns=1e12)
+        found = check(sample, None, Budgets(budgets=[rule], **allow)).findings
+        assert [finding.status for finding in found] == [Status.PASS] * count
+        assert [", warp " in finding.title for finding in found] == [warp is not None] * count
+
+
+def test_variants_are_matched_by_name_and_closest_constants() -> None:
+    def groups(*constants: str) -> list[Group]:
+        return [Group(Variant("add", f"x: *fp32, SHAPE=(1, 2), {c}"), "") for c in constants]
+
+    before = groups("BLOCK=256", "BLOCK=1024", "BLOCK=4096, EVEN=True")
+    after = groups("BLOCK=4096, EVEN=False", "BLOCK=1024", "BLOCK=512")
+    found = match(before, [*after, Group(Variant("other", ""), "")])
+    was = {new.signature[24:]: old.signature[24:] for new, old in found.items()}
+    assert was == {
+        "BLOCK=1024": "BLOCK=1024",
+        "BLOCK=512": "BLOCK=256",
+        "BLOCK=4096, EVEN=False": "BLOCK=4096, EVEN=True",
+    }
+
+
+def test_two_kernels_of_one_name_stay_two() -> None:
+    kernels = {("k", "x: i32"): {"s": [100]}, ("k", "x: i64"): {"s": [900]}}
+    runs = [Run(raw_run(kernels, began)) for began in range(3)]
+    raw = raw_run(kernels)
+    raw.kernels[1] = type(raw.kernels[1])(**{**vars(raw.kernels[1]), "options": {}})
+    raw.kernels[0] = type(raw.kernels[0])(**{**vars(raw.kernels[0]), "options": {}})
+    assert len([g for g in Side.of(runs).groups if g.scope == "s"]) == 2
+    alike = Side.of([Run(raw)])
+    assert [alike.values(g, "p50")[0] for g in alike.groups if g.scope] == [900, 100]
+
+
+def test_processes_in_turns_are_pairs() -> None:
+    """Drift that both sides meet is no noise where they were measured in turns."""
+    drift = 1000 * np.exp(np.linspace(0, 1, 8))
+    before, after = one("s", drift), one("s", drift * 1.02)
+    together = side(before), side(after, first=1)
+    assert in_turns(*together)
+    assert diff(*together)[0].kind == "slower"
+    apart = side(before), side(after, first=100)
+    assert not in_turns(*apart)
+    assert {change.kind for change in diff(*apart)} == {"unclear"}
+    assert not in_turns(side(before), side(after[:-1], first=1))
+
+
+RULE = Budget(kernel="add", scope="s", max_regression=0.05)
+
+
+def answer(before: np.ndarray, after: np.ndarray, rule: Budget = RULE, **more: object) -> Status:
+    rules = Budgets(budgets=[rule], **more)  # type: ignore[arg-type]
+    return check(side(one("s", after), first=1), side(one("s", before)), rules).status
+
+
+@pytest.mark.parametrize(
+    "factor, spread, status",
+    [
+        (1.0, 0.001, Status.PASS),
+        (1.04, 0.001, Status.PASS),
+        (1.06, 0.001, Status.REGRESSION),
+        (1.0, 0.2, Status.INCONCLUSIVE),
+        (1.07, 0.2, Status.INCONCLUSIVE),
+        (0.5, 0.01, Status.PASS),
+    ],
+)
+def test_the_decision_follows_estimate_and_interval(factor, spread, status) -> None:
+    signs = np.array([1, -1, 1, -1, 1, -1, 1, -1])
+    before = np.full(8, 100_000.0)
+    assert answer(before, before * factor * np.exp(spread * signs)) is status
+
+
+def test_few_processes_are_inconclusive() -> None:
+    before = np.full(4, 1e5)
+    assert answer(before, before * 2) is Status.INCONCLUSIVE
+    assert answer(before, before * 2, min_processes=3) is Status.REGRESSION
+
+
+def test_a_change_below_the_least_is_none() -> None:
+    before = np.full(8, 40.0)
+    assert answer(before, before + 10) is Status.REGRESSION
+    least = Budget(kernel="add", scope="s", max_regression=0.05, min_change_ns=15)
+    assert answer(before, before + 10, least) is Status.PASS
+
+
+def test_a_kernel_beside_takes_the_machine_out() -> None:
+    rng = np.random.default_rng(5)
+    machine = np.exp(rng.normal(0, 0.4, (2, 8)))
+    sides = []
+    for number, factors in enumerate(machine):
+        runs = [
+            raw_run({ADD: {"s": [round(1e5 * f * (1 + 0.1 * number))]},
+                     ("beside", ""): {"all": [round(2e5 * f)]}}, i)
+            for i, f in enumerate(factors)
+        ]  # fmt: skip
+        sides.append(Side.of([Run(raw) for raw in runs]))
+    plain, scaled = (Budget(kernel="add", scope="s", max_regression=0.05, reference=reference)
+                     for reference in ("", "beside/all"))  # fmt: skip
+    assert check(sides[1], sides[0], Budgets(budgets=[plain])).status is Status.INCONCLUSIVE
+    report = check(sides[1], sides[0], Budgets(budgets=[scaled]))
+    assert report.status is Status.REGRESSION
+    assert report.findings[0].estimate is not None
+    assert report.findings[0].estimate.value == pytest.approx(1.1, rel=1e-3)
+
+
+def test_a_limit_in_ns_needs_no_baseline() -> None:
+    times = one("s", np.array([990, 1000, 1010, 1000, 995, 1005.0]))
+
+    def end(limit: float) -> Status:
+        rule = Budget(kernel="add", scope="s", max_ns=limit)
+        return check(side(times), None, Budgets(budgets=[rule])).status
+
+    assert (end(1100), end(1001), end(900)) == (Status.PASS, Status.INCONCLUSIVE, Status.REGRESSION)
+    with pytest.raises(BudgetError, match="needs a baseline"):
+        check(side(times), None, Budgets(budgets=[RULE]))
+
+
+def test_runs_that_lack_something_fail_unless_allowed() -> None:
+    rules = {"budgets": [Budget(kernel="add", scope="s", max_ns=1e6)]}
+    for name, lacking in (
+        ("losses", {"written": 9}),
+        ("partial", {"state": 1}),
+    ):
+        raws = [raw_run({ADD: {"s": [1000, 1000]}}, i, **lacking) for i in range(6)]
+        candidate = Side.of([Run(raw) for raw in raws])
+        assert check(candidate, None, Budgets(**rules)).status is Status.REGRESSION
+        allowed = Budgets(**rules, **{f"allow_{name}": True})
+        assert check(candidate, None, allowed).status is Status.PASS
+
+
+def test_what_vanished_or_was_added_is_inconclusive() -> None:
+    for before, after in (("s", "t"), ("t", "s")):
+        sides = side(one(before, np.full(6, 1e5))), side(one(after, np.full(6, 1e5)))
+        assert check(sides[1], sides[0], Budgets(budgets=[RULE])).status is Status.INCONCLUSIVE
+
+
+def test_where_and_names_pick_what_a_budget_is_about() -> None:
+    sides = side(one("s", np.full(6, 1e5))), side(one("s", np.full(6, 1e5)), first=1)
+
+    def status(**values: object) -> Status:
+        rule = Budget(**{"kernel": "a*", "scope": "s", "max_regression": 0.05, **values})  # type: ignore[arg-type]
+        return check(sides[1], sides[0], Budgets(budgets=[rule])).findings[0].status
+
+    assert status() is Status.PASS
+    assert status(where="BLOCK=1024, target=cpu, cpu=a model") is Status.PASS
+    assert status(where="BLOCK!=1024") is Status.SKIPPED
+    assert status(where="target=cuda*") is Status.SKIPPED
+    with pytest.raises(BudgetError, match=r"nothing has that name; there is .*did you mean add/s"):
+        status(kernel="add", scope="x")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ({}, "there is no"),
+        ({"budget": [{"scope": "a"}]}, "budget 1: a budget needs max_ns or max_regression"),
+        ({"budget": [{"max_ns": 5, "scop": "a"}]}, "scop is no key.*did you mean scope"),
+        ({"budget": [{"max_regression": "ten"}]}, "max_regression must be a part such as"),
+        ({"budget": [{"max_regression": "0%"}]}, "max_regression must be more than 0"),
+        ({"budget": [{"max_ns": 5, "stat": "p51"}]}, "stat must be one of .*did you mean"),
+        ({"budget": [{"max_ns": 5, "warp": -1}]}, 'warp must be a number or "each", got -1'),
+        ({"budget": [{"max_ns": 5, "where": "BLOCK"}]}, "where must be NAME=VALUE"),
+        ({"budget": [{"max_ns": 5}], "false_alarms": 2}, "false_alarms must be"),
+        ({"budget": {"max_ns": 5}}, "budgets are tables"),
+    ],
+)
+def test_bad_budgets_are_refused(text, message) -> None:
+    with pytest.raises(BudgetError, match=message):
+        budgets_of(text, "b.toml")
+
+
+def test_looks_grow_to_the_most() -> None:
+    assert sizes(10, 40) == [10, 15, 22, 33, 40]
+    assert sizes(3, 3) == [3]
+    assert sizes(1, 4) == [1, 2, 3, 4]
+
+
+def gpu(rng: np.random.Generator, rounds: int) -> np.ndarray:
+    """Each process is off by 3 % by itself."""
+    return rng.normal(0, 0.03, (2, rounds))
+
+
+def loaded(rng: np.random.Generator, rounds: int) -> np.ndarray:
+    """As 220 rounds on a loaded machine were: p50s of a scope 1.57 times apart, which both sides
+    of a round share but for 4 %, and one process of ten that met something worse."""
+    own = rng.normal(0, 0.04 / math.sqrt(2), (2, rounds))
+    worse = (rng.random((2, rounds)) < 0.1) * np.abs(rng.normal(0, 0.3, (2, rounds)))
+    return own + worse + rng.normal(0, math.log(1.57) / 4, rounds)
+
+
+@pytest.mark.parametrize("noise, rounds", [(gpu, 10), (loaded, 40)])
+def test_the_gate_is_seldom_wrong(rng, noise, rounds) -> None:
+    """Equal code and code 10 % slower, two scopes, a budget of 5 %, looks at growing samples: the
+    bars of 2, 95 and 5 % with the slack that 50 trials need (3 standard deviations)."""
+    trials, ends = 50, dict[float, list[Status]]({1.0: [], 1.1: []})
+    looks = sizes(10, rounds)
+    rules = Budgets(budgets=[Budget(scope="s", max_regression=0.05)] * 2)
+    for factor, found in ends.items():
+        for _ in range(trials):
+            before, after = 1e7 * np.exp(noise(rng, rounds))
+            found.append(_sequential(before, after * factor, looks, rules))
+
+    def slack(part: float) -> float:
+        return 3 * math.sqrt(part * (1 - part) / trials)
+
+    assert ends[1.0].count(Status.REGRESSION) / trials <= 0.02 + slack(0.02)
+    assert ends[1.1].count(Status.REGRESSION) / trials >= 0.95 - slack(0.05)
+    for found in ends.values():
+        assert found.count(Status.INCONCLUSIVE) / trials <= 0.05 + slack(0.05)
+
+
+def _sequential(before: np.ndarray, after: np.ndarray, looks: list[int], rules: Budgets) -> Status:
+    """The answer of `measure --budget`, from numbers in place of runs."""
+    status = Status.INCONCLUSIVE
+    for size in looks:
+        sides = [_numbers(values[:size], first) for values, first in ((before, 0), (after, 1))]
+        status = check(sides[1], sides[0], rules, looks=len(looks)).status
+        if status is not Status.INCONCLUSIVE:
+            break
+    return status
+
+
+def _numbers(values: np.ndarray, first: int) -> Side:
+    """A side of these values, without runs."""
+    from proton.viewer.compare.samples import STATS, Process
+
+    group = Group(Variant("k", ""), "s")
+    return Side(
+        processes=[
+            Process(path="", began_unix_ns=first + 2 * i, machine={}, missing=(), lost=False,
+                    partial=False, targets={}, rows={group: dict.fromkeys(STATS, value)},
+                    batches={})
+            for i, value in enumerate(values.tolist())
+        ]
+    )  # fmt: skip

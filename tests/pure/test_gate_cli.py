@@ -1,0 +1,252 @@
+"""`diff`, `check` and `measure` from a user's seat: output, files, exit status."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from sides import folder, raw_run
+from synthetic import random_run, run
+from test_cli import call
+
+from proton.viewer import Run
+from proton.viewer.compare.measure import MeasureError, Program
+
+ADD = ("add", "x: *fp32, BLOCK=1024")
+BUDGETS = """
+[[budget]]
+kernel = "add"
+scope = "load"
+max_regression = "5%"
+"""
+
+
+@pytest.fixture
+def viewer(monkeypatch, capsys):
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda *words: call(monkeypatch, capsys, *words)
+
+
+@pytest.fixture
+def budgets(tmp_path: Path) -> Path:
+    path = tmp_path / "budgets.toml"
+    path.write_text(BUDGETS)
+    return path
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> dict[str, Path]:
+    """Six processes of a baseline, of the same, of a slower one and of a noisy one, in turns."""
+    times = {
+        "base": [10_000] * 6,
+        "same": [10_010] * 6,
+        "slow": [11_000] * 6,
+        "noisy": [8000, 13000] * 3,
+    }
+    return {
+        name: folder(
+            tmp_path / name,
+            [raw_run({ADD: {"load": [ns + i]}}, 4 * i + k) for i, ns in enumerate(all_)],
+        )
+        for k, (name, all_) in enumerate(times.items())
+    }
+
+
+@pytest.mark.parametrize("name, status", [("same", 0), ("slow", 1), ("noisy", 3)])
+def test_the_exit_status_of_check_is_its_answer(viewer, sides, budgets, name, status) -> None:
+    words = ("check", sides[name], "--baseline", sides["base"], "--budget", budgets)
+    found, out, err = viewer(*words)
+    assert (found, err) == (status, "")
+    assert out.startswith({0: "pass: ", 1: "regression: ", 3: "inconclusive: "}[status])
+    assert "add/load p50" in out
+    assert "6 processes against 6 measured in turns" in out
+    found, out, _ = viewer(*words, "--json")
+    assert json.loads(out)["exit_status"] == found == status
+
+
+def test_check_leaves_what_ci_reads(viewer, sides, budgets, tmp_path, monkeypatch) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    words = ("--junit", tmp_path / "a.xml", "--picture", tmp_path / "a.svg")
+    status, out, _ = viewer(
+        "check", sides["slow"], "--baseline", sides["base"], "--budget", budgets, *words
+    )
+    assert status == 1
+    assert "::error file=add.py,line=1,title=add/load p50::+10.0 %25, allowed +5.0 %25" in out
+    assert summary.read_text().startswith("before\n### proton-viewer check: regression\n")
+    assert "| regression | add/load p50 | +10.0 % |" in summary.read_text()
+    suite = ElementTree.parse(tmp_path / "a.xml").getroot().find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "1", "0")
+    assert suite.find("testcase/failure") is not None
+    picture = ElementTree.parse(tmp_path / "a.svg").getroot()
+    dots = picture.findall(".//{http://www.w3.org/2000/svg}circle")
+    assert len(dots) == 6 + 6 + 1  # each process, and the ratio
+
+
+def test_diff_prints_each_format(viewer, sides, tmp_path) -> None:
+    words = ("diff", sides["base"], sides["slow"])
+    status, out, err = viewer(*words, "--picture", tmp_path / "a.svg")
+    assert (status, err) == (0, "")
+    assert "+10.0 %" in out
+    assert "slower" in out
+    ElementTree.parse(tmp_path / "a.svg")
+    _, out, _ = viewer(*words, "--format", "markdown")
+    assert out.splitlines()[1].startswith("| --- |")
+    _, out, _ = viewer(*words, "--format", "json")
+    change = next(change for change in json.loads(out) if change["scope"] == "load")
+    assert change["baseline"] == [10_000 + i for i in range(6)]
+    assert change["ratio"]["value"] == pytest.approx(1.1, rel=1e-3)
+
+
+def test_bad_usage_is_status_2(viewer, sides, budgets, tmp_path) -> None:
+    (tmp_path / "empty").mkdir()
+    bad = tmp_path / "bad.toml"
+    bad.write_text("budget = 5")
+    for words in (
+        ("check", sides["base"]),
+        ("check", sides["base"], "--budget", tmp_path / "none.toml"),
+        ("check", sides["base"], "--budget", bad),
+        ("check", sides["base"], "--budget", budgets),
+        ("check", tmp_path / "empty", "--budget", budgets),
+        ("diff", sides["base"]),
+        ("diff", sides["base"], sides["slow"], "--stat", "p51"),
+        ("diff", sides["base"], sides["slow"], "--reference", "nothing"),
+    ):
+        status, out, err = viewer(*words)
+        assert (status, out) == (2, "")
+        assert err
+
+
+def runs_of_all_kinds(path: Path) -> list[Path]:
+    """A run without launches, one of one slice, one with losses, one of an older schema and one
+    with names that a terminal should not obey."""
+    odd = ("\u00fcnn\u00f6tig \x1b[31m|<b>", "x: *fp32")
+    kinds = {
+        "empty": run([], []),
+        "single": raw_run({ADD: {"load": [7]}}),
+        "lost": random_run(21),
+        "odd": raw_run({odd: {"l\u2028\u202eoad [x]": [7]}}),
+        "twice": raw_run({("k", "x: i32"): {"s": [5]}, ("k", "x: i64"): {"s": [6]}}),
+    }
+    files = [Run(raw).save(path / f"{name}.proton") for name, raw in kinds.items()]
+    old = path / "old.proton"
+    with zipfile.ZipFile(files[1]) as whole, zipfile.ZipFile(old, "w") as archive:
+        for name in whole.namelist():
+            data = whole.read(name)
+            if name == "run.json":
+                document = json.loads(data)
+                document["schema"] = 2
+                data = json.dumps(document).encode()
+            archive.writestr(name, data)
+    return [*files, old]
+
+
+def test_every_kind_of_run_has_a_diff(viewer, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    files = runs_of_all_kinds(tmp_path)
+    for one, other in zip(files, [*files[1:], files[0]], strict=True):
+        for shape in ("table", "markdown", "json"):
+            words = ("diff", one, other, "--format", shape, "--picture", tmp_path / "a.svg")
+            status, out, err = viewer(*words)
+            assert status == 0
+            assert ("records lost" in err) == ("lost.proton" in f"{one}{other}")
+            assert "\x1b" not in out
+            assert "\u202e" not in out
+        ElementTree.parse(tmp_path / "a.svg")
+
+
+def test_files_that_cannot_be_read_are_status_2(viewer, sides, budgets, tmp_path) -> None:
+    whole = next(sides["base"].iterdir())
+    cut = tmp_path / "cut.proton"
+    cut.write_bytes(whole.read_bytes()[:200])
+    new = tmp_path / "new.proton"
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(new, "w") as archive:
+        for name in old.namelist():
+            data = old.read(name)
+            archive.writestr(name, data.replace(b'"schema": 4', b'"schema": 5'))
+    for bad in (cut, new, tmp_path / "none.proton"):
+        for words in (("diff", bad, whole), ("check", bad, "--budget", budgets)):
+            status, out, err = viewer(*words)
+            assert (status, out) == (2, "")
+            assert err.count("\n") == 1
+            assert str(bad) in err
+
+
+def test_a_plain_locale_and_a_closed_pipe_are_borne(sides, budgets, tmp_path) -> None:
+    odd = Run(raw_run({("\u00fc", ""): {"\u4e16": [7]}})).save(tmp_path / "odd.proton")
+    viewer = [sys.executable, "-m", "proton.viewer"]
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [*viewer, "diff", odd, odd], env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u4e16" in done.stdout
+    words = ["check", sides["slow"], "--baseline", sides["base"], "--budget", budgets]
+    with subprocess.Popen([*viewer, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as cut:
+        assert cut.stdout is not None
+        assert cut.stderr is not None
+        cut.stdout.close()
+        assert b"Traceback" not in cut.stderr.read()
+
+
+# measure
+
+
+def test_measure_takes_turns_and_checks(viewer, sides, budgets, tmp_path, monkeypatch) -> None:
+    """The program copies a run that lies in its folder: slower where the candidate runs."""
+    out = tmp_path / "out"
+    for name in ("base", "slow"):
+        (tmp_path / f"{name}.log").touch()
+        next(sides[name].iterdir()).rename(sides[name] / "this.run")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import json, os, sys, time, zipfile\n"
+        f"with open({str(tmp_path / 'order')!r}, 'a') as log:\n"
+        "    log.write(os.path.basename(os.getcwd()) + ' ')\n"
+        "with zipfile.ZipFile('this.run') as old, zipfile.ZipFile(sys.argv[1], 'w') as new:\n"
+        "    for name in old.namelist():\n"
+        "        data = old.read(name)\n"
+        "        if name == 'run.json':\n"
+        "            document = json.loads(data)\n"
+        "            document['origin_unix_ns'] = time.time_ns()\n"
+        "            data = json.dumps(document).encode()\n"
+        "        new.writestr(name, data)\n"
+    )
+    monkeypatch.chdir(sides["slow"])
+    words = ("--baseline-dir", sides["base"], "--", sys.executable, program, "{run}")
+    status, text, err = viewer("measure", "-n", 5, "-o", out, "--budget", budgets, *words)
+    assert status == 1
+    assert "5 processes against 5 measured in turns" in text
+    assert "5 rounds: regression" in err
+    turns = (tmp_path / "order").read_text().split()
+    assert turns == ["base", "slow", *(["base", "slow", "slow", "base"] * 3)[:10]]
+    assert len(list((out / "baseline").iterdir())) == len(list((out / "candidate").iterdir())) == 5
+    status, _, err = viewer("measure", "-n", 5, "-o", out, *words)
+    assert status == 2
+    assert "has runs already" in err
+
+
+def test_a_program_that_fails_or_leaves_no_run_ends_the_measurement(tmp_path) -> None:
+    def program(code: str) -> Program:
+        return Program(words=[sys.executable, "-c", code, "{run}"], folder=tmp_path)
+
+    with pytest.raises(MeasureError, match=r"exit status 3: .*why it failed"):
+        program("import sys; print('why it failed', file=sys.stderr); sys.exit(3)").run(
+            tmp_path / "a.proton"
+        )
+    with pytest.raises(MeasureError, match="it left no"):
+        program("pass").run(tmp_path / "a.proton")
+
+
+def test_a_script_is_run_by_python_m_proton(tmp_path) -> None:
+    words = Program(words=["a.py", "--size", "3"], folder=tmp_path).command(tmp_path / "r.proton")
+    assert words[1:] == ["-m", "proton", "--quiet", "--output", f"{tmp_path / 'r.proton'}",
+                         "a.py", "--size", "3"]  # fmt: skip

@@ -1,0 +1,156 @@
+"""The pytest plugin, on sessions of pytest inside a test; runs are of chosen durations.
+
+The plugin is named by `-p`: where Proton is installed, its entry point loads it.
+"""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sides import raw_run
+
+from proton import pytest_plugin
+from proton.viewer import Run
+
+pytest_plugins = "pytester"
+
+PURE = Path(__file__).parent
+# A profile is a run of 5 slices, of which NS says the length.
+CONFTEST = f"""
+import contextlib, os, sys, time
+sys.path[:0] = [{str(PURE)!r}]
+import proton
+from proton.viewer import Run
+from sides import raw_run
+
+@contextlib.contextmanager
+def profile(name, **options):
+    length = int(os.environ.get("NS", "1000"))
+    yield Run(raw_run({{("add", ""): {{"load": [length] * 5}}}}))
+
+proton.profile = profile
+"""
+TEST = """
+import pytest
+
+@pytest.mark.proton(kernel="add", scope="load", p90_ns=5000, max_regression="5%")
+@pytest.mark.parametrize("what", ["a/b", "[x] \u00fc"])
+def test_add(proton_run, what):
+    with proton_run() as run:
+        pass
+    assert len(run.frame)
+
+def test_other():
+    pass
+"""
+OPTIONS = ("-p", "proton.pytest_plugin", "-p", "no:cacheprovider")
+FEW = ("--proton-processes", "5", "--proton-most", "6")
+
+
+@pytest.fixture
+def session(pytester, monkeypatch):
+    """Runs pytest; each fresh process measures so many ns in turn."""
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(TEST)
+
+    def run(*words: str, times: tuple[int, ...] = (1000,)) -> Any:
+        count = [0]
+
+        def sample(item: pytest.Item, folder: Path, number: int) -> None:
+            for _ in range(number):
+                ns = times[count[0] % len(times)]
+                raw = raw_run({("add", ""): {"load": [ns] * 5}}, count[0])
+                Run(raw).save(folder / f"{count[0]}.proton")
+                count[0] += 1
+
+        monkeypatch.setattr(pytest_plugin, "_sample", sample)
+        return pytester.runpytest_inprocess(*OPTIONS, *FEW, *words)
+
+    return run
+
+
+def test_a_baseline_is_measured_and_held_to(session, pytester) -> None:
+    done = session("--proton-baseline", "base", "--proton-update")
+    done.assert_outcomes(passed=3)
+    folders = list((pytester.path / "base").iterdir())
+    assert [len(list(folder.iterdir())) for folder in folders] == [5, 5]
+    done = session("--proton-baseline", "base", times=(1001, 1000))
+    done.assert_outcomes(passed=3)
+    assert "add/load p90" in done.stdout.str()
+    done = session("--proton-baseline", "base", times=(1100,))
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(["regression: 1 pass, 1 regression; 5 processes against 5 *"])
+    done.stdout.fnmatch_lines(["*add/load*+10.0 %*slower"])  # the diff
+    done.stdout.fnmatch_lines(["-* proton -*", " test *", "*test_add?a/b?*regression*+10.0 %*"])
+    done = session("--proton-baseline", "base", times=(700, 1500))
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(["inconclusive: *6 processes*", "More processes would tell*"])
+
+
+def test_without_a_baseline_limits_hold(session) -> None:
+    session().assert_outcomes(passed=3)
+    done = session(times=(6000,))
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(["*6000 ns, allowed 5000 ns"])
+    done.stdout.fnmatch_lines(["*skipped*no --proton-baseline"])
+    done = session("--proton-baseline", "none")
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(["*has no baseline; measure one with --proton-update"])
+    session("--proton-disable", times=(6000,)).assert_outcomes(passed=3)
+
+
+BAD_MARKERS = {
+    "scope='load'": "a budget needs max_ns or max_regression",
+    "scope='load', p90_n=5": "p90_n is no key",
+    "'load'": "arguments have names",
+    "scope='x', p90_ns=5": "nothing has that name; there is add/load, add",
+}
+
+
+def test_bad_markers_are_said(session, pytester) -> None:
+    tests = (
+        f"@pytest.mark.proton({marker})\ndef test_{number}(proton_run):\n"
+        "    with proton_run(): pass\n"
+        for number, marker in enumerate(BAD_MARKERS)
+    )
+    pytester.makepyfile("import pytest\n" + "".join(tests))
+    done = session()
+    done.assert_outcomes(failed=len(BAD_MARKERS))
+    done.stdout.fnmatch_lines([f"*{message}*" for message in BAD_MARKERS.values()])
+
+
+def test_a_marker_without_a_recording_fails_and_other_tests_cost_nothing(session, pytester) -> None:
+    pytester.makepyfile(
+        "import pytest, sys\n@pytest.mark.proton(p90_ns=5)\ndef test_it(): pass\n"
+        "def test_failing(): assert 0\n"
+    )
+    done = session()
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines(["*recorded nothing: launch inside*"])
+    assert session("--proton-update").ret == pytest.ExitCode.USAGE_ERROR
+    code = (
+        "import sys, proton.pytest_plugin; print({'numpy', 'pandas', 'rich', 'proton.viewer'}"
+        " & set(sys.modules))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "set()\n"
+
+
+def test_processes_are_fresh_and_run_one_test(pytester, monkeypatch) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(TEST)
+    monkeypatch.setenv("PYTHONPATH", str(PURE.parents[1]))
+    done = pytester.runpytest_subprocess(
+        *OPTIONS, "-k", "x", "--proton-processes", "2", "--proton-most", "1"
+    )
+    done.assert_outcomes(failed=1, deselected=2)
+    done.stdout.fnmatch_lines(["inconclusive: *; 2 processes; *", "*2 of the 5 processes a side*"])
+
+
+def test_the_wheel_names_the_plugin() -> None:
+    project = tomllib.loads((PURE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {pytest_plugin.__name__: pytest_plugin.__name__}
+    assert not [name for name in project["dependencies"] if name.startswith("pytest")]
