@@ -1,5 +1,7 @@
 """Scopes of CPU kernels: records, strategies, placements, losses, and the traces they become."""
 
+import html
+import re
 import threading
 from pathlib import Path
 
@@ -158,6 +160,22 @@ def test_nesting_iterations_marks_and_emptied_scopes(rng: np.random.Generator) -
     assert [p["value"] for p in marks["payload"]] == list(range(rows))
     assert set(marks["name"]) == {"done"}
     assert list(run.emptied["scope"]) == ["outer/nothing"]
+
+
+def test_runs_and_kernels_show_themselves_in_notebooks(rng: np.random.Generator) -> None:
+    x, out = rng.standard_normal((6, 256), np.float32), np.empty(256, np.float32)
+    with proton.profile("<nested>") as run:
+        assert isinstance(run, proton.Run)
+        assert run._repr_html_() == "&lt;profile in progress&gt;"
+        kernel = nested[(1,)](x, out, 6, BLOCK=256)
+    assert "outer/row" in run._repr_html_()
+    assert "<nested>" not in run._repr_html_()
+    shown = kernel._repr_html_()
+    for level in kernel.asm:
+        assert f"<summary>{level}</summary>" in shown
+    listed = re.findall("<pre>(.*?)</pre>", kernel.asm._repr_html_(), re.DOTALL)
+    assert html.unescape(listed[list(kernel.asm).index("ttir")]) == kernel.asm["ttir"]
+    assert "<i32>" not in shown  # types of the IR are text
 
 
 OPTIONS = [

@@ -24,6 +24,8 @@ COMMANDS = (
     ("summary", RUN),
     ("list", RUN),
     ("launches", RUN),
+    ("summary", RUN, "--format", "json"),
+    ("list", RUN, "--format", "json"),
     ("stats", RUN),
     ("stats", RUN, "--tree"),
     ("metrics", RUN),
@@ -40,6 +42,7 @@ COMMANDS = (
     ("heatmap", RUN),
     ("heatmap", RUN, "--by", "program", "-o", f"{OUT}.svg"),
     ("occupancy", RUN),
+    ("occupancy", RUN, "--format", "json"),
     ("occupancy", RUN, "-o", f"{OUT}.svg"),
     ("merge", RUN, RUN, "-o", f"{OUT}.proton"),
     ("export", RUN, f"{OUT}.csv"),
@@ -129,6 +132,8 @@ def test_every_command_stands_odd_runs(
         assert "\x1b" not in out + err, words
         if lost:
             assert "records lost" in out + err, words
+        if words[-1] == "json" and words[0] != "export":
+            json.loads(out)
         if words[0] in ("timeline", "flame", "hist", "heatmap"):
             assert max(map(len, out.splitlines()), default=0) <= 60 or "\\u" in out, words
 

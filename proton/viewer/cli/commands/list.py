@@ -2,18 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from proton.trace.model import Kernel
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import File, app, warn
+from proton.viewer.cli.app import File, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, kernel_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ("scope", "kind", "payload", "source")
 
 
 @app.command("list")
-def list_(file: File) -> None:
+def list_(
+    file: File, format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE
+) -> None:
     """List the kernels of a run, their scopes, and where each scope stands in the source.
 
     [bold]Example[/bold]
@@ -21,6 +29,10 @@ def list_(file: File) -> None:
         proton-viewer list add.proton
     """
     run = Run.load(file)
+    if format is not Shape.TABLE:
+        print_frame(_table(run), format, ())
+        warn(run)
+        return
     launched = Counter(launch.kernel for launch in run.raw.launches)
     console = terminal.stdout()
     labels = kernel_labels(run.kernels)
@@ -31,6 +43,19 @@ def list_(file: File) -> None:
         terminal.print_title(console, f"{label}: {', '.join(filter(None, about))}")
         terminal.print_table(console, COLUMNS, _scope_rows(kernel))
     warn(run)
+
+
+def _table(run: Run) -> "pd.DataFrame":
+    """All of it as one table, a row a scope."""
+    import pandas as pd
+
+    labels = kernel_labels(run.kernels)
+    rows = [
+        (label, kernel.target, *row)
+        for kernel, label in zip(run.kernels, labels, strict=True)
+        for row in _scope_rows(kernel)
+    ]
+    return pd.DataFrame(rows, columns=["kernel", "target", *COLUMNS])
 
 
 def _scope_rows(kernel: Kernel) -> Iterator[tuple[str, str, str, str]]:

@@ -1,16 +1,29 @@
 """`proton-viewer summary`."""
 
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import File, app
+from proton.viewer.cli.app import File, Shape, app, print_frame
 from proton.viewer.run import Run
 from proton.viewer.tables.stats import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCOPES = 20
 SHOWN = ["kernel", "variant", "scope", "count", "total", "self", "mean", "p99", "max"]
 
 
 @app.command()
-def summary(file: File) -> None:
+def summary(
+    file: File,
+    format: Annotated[
+        Shape, typer.Option(help="How to print; csv: scopes.")
+    ] = Shape.TABLE,
+) -> None:
     """Say what was recorded, which kernels and scopes took the most time, and what is missing.
 
     Records that were lost, programs that did not finish and scopes that optimisation left
@@ -21,6 +34,14 @@ def summary(file: File) -> None:
         proton-viewer summary add.proton
     """
     found = Run.load(file).summary()
+    if format is Shape.JSON:
+        kernels, scopes = (_rows(table) for table in (found.kernels, found.scopes))
+        entries = {"facts": found.facts, "launches": kernels, "scopes": scopes}
+        print(json.dumps({**entries, "warnings": found.warnings}))
+        return
+    if format is Shape.CSV:
+        print_frame(found.scopes, format, COLUMNS)
+        return
     console = terminal.stdout()
     terminal.print_facts(console, found.facts)
     if len(found.kernels):
@@ -35,3 +56,7 @@ def summary(file: File) -> None:
     if more > 0:
         console.print(f"and {more} more scopes: see proton-viewer stats")
     terminal.print_warnings(console, found.warnings)
+
+
+def _rows(table: "pd.DataFrame") -> Any:
+    return json.loads(table.to_json(orient="records", double_precision=15))
