@@ -12,7 +12,7 @@ is expected. A kernel that is new is expected to fill half a heap with FIRST_LAU
 """
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -61,18 +61,14 @@ class Heap:
     is_retired: bool = False
     users: int = 0
     launches: int = 0  # that took it since it was empty
-    kernels: Counter[int] = field(default_factory=Counter)  # of these launches
+    kernels: dict[int, int] = field(default_factory=dict)  # of these launches: how many
     expected: float = 0.0  # what they take, bytes
+    is_due: bool = False  # by that it may be half full
 
     def empty(self) -> None:
         """Nobody has anything of it any more."""
-        self.is_retired, self.launches, self.expected = False, 0, 0.0
+        self.is_retired, self.launches, self.expected, self.is_due = False, 0, 0.0, False
         self.kernels.clear()
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it may be half full."""
-        return 2 * self.expected >= self.size
 
 
 @dataclass
@@ -97,28 +93,27 @@ class Heaps:
         """The heap that a launch of a kernel (its number) writes to, of `size` bytes or more; None
         where there is no memory for one. `done` ends that."""
         with self.lock:
-            current = self.current
-            if current is not None and current.is_due:
-                current.is_retired = True
-            if current is None or current.is_retired or current.size < size:
+            heap = self.current
+            if heap is None or heap.is_due or heap.is_retired or heap.size < size:
+                if heap is not None and heap.is_due:
+                    heap.is_retired = True
                 self._renew(size)
-                current = self.current
-            if current is not None:
-                current.users += 1
-                current.launches += 1
-                current.kernels[kernel] += 1
-                current.expected += self._expected(kernel, current)
-            return current
+                heap = self.current
+                if heap is None:
+                    return None
+            heap.users += 1
+            heap.launches += 1
+            heap.kernels[kernel] = heap.kernels.get(kernel, 0) + 1
+            expected = self.expected.get(kernel)
+            heap.expected += heap.size / (2 * FIRST_LAUNCHES) if expected is None else expected
+            heap.is_due = 2 * heap.expected >= heap.size
+            return heap
 
-    def is_due(self) -> bool:
-        """Whether the thread should see what was taken of the present heap; where it goes on as no
+    @staticmethod
+    def is_looked_for(heap: Heap) -> bool:
+        """Whether the thread should see what was taken of a launch's heap; where that goes on as no
         other one is free, now and then."""
-        current = self.current
-        return (
-            current is not None
-            and current.is_due
-            and (not current.is_retired or current.launches % FIRST_LAUNCHES == 0)
-        )
+        return heap.is_due and (not heap.is_retired or heap.launches % FIRST_LAUNCHES == 0)
 
     def _expected(self, kernel: int, heap: Heap) -> float:
         """Bytes that a launch of a kernel takes."""
@@ -134,6 +129,7 @@ class Heaps:
                 self.expected[kernel] = max(2 * of_one, heap.size / (2 * MOST_LAUNCHES))
         most = max((self._expected(kernel, heap) for kernel in heap.kernels), default=0.0)
         heap.expected = taken + heap.users * most
+        heap.is_due = 2 * heap.expected >= heap.size
 
     def _renew(self, size: int) -> None:
         """Makes a free heap the current one, or a new one; else the current one goes on."""

@@ -108,10 +108,6 @@ class _Device:
         if heap is not None and self.heaps is not None:
             self.heaps.done(heap)
 
-    def heaps_are_due(self) -> bool:
-        """Whether somebody should look what launches took of heaps."""
-        return self.heaps is not None and self.heaps.is_due()
-
     def _on_arrival(self, launches: list[GPURecording]) -> None:
         if self.heaps is not None:
             for launch in launches:
@@ -242,7 +238,8 @@ class GPURecorder:
             return
         device = recording.kernel.device
         device.ring.send(recording, now)
-        if recording.heap is not None and device.heaps_are_due():
+        heap = recording.heap
+        if heap is not None and heap.is_due and Heaps.is_looked_for(heap):
             device.ring.wake(now)
 
     def begin_timing(self, kernel: int, device: int, is_recorded: bool, stream: int) -> Timing:
