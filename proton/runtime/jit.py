@@ -263,14 +263,20 @@ def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> li
 
 
 def _evaluate_annotation(fn: JITFunction, text: str) -> Any:
-    """An annotation that is a string: a type's short name, or postponed evaluation."""
+    """An annotation that is a string: a type's short name, or postponed evaluation of anything,
+    which only says something here where it is a type of ours."""
     if text.split(".")[-1] == "constexpr":
         return ty.constexpr
     if text.split(".")[-1] == "const":
         return ty.const
     name = text.split(".")[-1]
     value = getattr(ty, name, None)
-    return value if isinstance(value, ty.dtype) else text
+    if isinstance(value, ty.dtype):
+        return value
+    try:
+        return eval(text, fn.fn.__globals__)
+    except (NameError, AttributeError, SyntaxError, TypeError):
+        return None if "." in text else text
 
 
 def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:

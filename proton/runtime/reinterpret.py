@@ -5,7 +5,7 @@ from typing import Any
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
-from proton.runtime.arguments import refused
+from proton.runtime.arguments import is_torch_dtype, refused, torch_element
 from proton.runtime.backend import owner_of
 
 
@@ -16,6 +16,8 @@ class TensorWrapper:
     """
 
     def __init__(self, base: Any, dtype: Any) -> None:
+        if is_torch_dtype(dtype):
+            dtype = torch_element("dtype", dtype)
         self.base, self.dtype = base, dtype
         if not isinstance(dtype, ty.dtype) or dtype.is_block() or dtype == ty.void:
             raise LaunchError(

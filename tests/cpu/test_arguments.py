@@ -97,6 +97,14 @@ def test_numbers_that_do_not_fit_their_annotation_are_refused(annotation: str, v
         kernel[(1,)](np.zeros(1, np.int64), value)
 
 
+@pytest.mark.parametrize("annotation", ["int", "torch.Tensor", "list[int]", "np.ndarray | None"])
+def test_a_postponed_annotation_that_is_no_type_of_ours_says_nothing(annotation: str) -> None:
+    """With `from __future__ import annotations` each annotation is its text."""
+    x = np.zeros(1, np.int64)
+    kernels_of(ANNOTATED.format(annotation=repr(annotation))).kernel[(1,)](x, 7)
+    assert x[0] == 7
+
+
 def test_a_float_for_an_integer_is_refused() -> None:
     kernel = kernels_of(ANNOTATED.format(annotation="tl.int32")).kernel
     with pytest.raises(LaunchError, match="value"):
