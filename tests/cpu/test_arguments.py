@@ -326,3 +326,8 @@ def kernel(x_ptr, N: tl.constexpr):
         kernels_of(source.format(debug=True)).kernel[(1,)](bad, N=4)
     kernels_of(source.format(debug=True)).kernel[(1,)](np.abs(bad), N=4)
     kernels_of(source.format(debug=False)).kernel[(1,)](bad, N=4)
+    for jitted in (True, False):  # the launch has the last word, and is no other kernel's
+        kernel = kernels_of(source.format(debug=jitted)).kernel
+        with pytest.raises(AssertionError, match="negative number"):
+            kernel[(1,)](bad, N=4, debug=True)
+        kernel[(1,)](bad, N=4, debug=False)

@@ -47,15 +47,16 @@ class CPULauncher(Launcher):
         self._variants: dict[Any, _Variant] = {}
 
     def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
-        """Launches; `options` mean nothing here. Only where there is no code yet it is asked
-        whether the kernel belongs elsewhere: no array of another device has code here."""
+        """Launches; of `options` only `debug` means anything here. Only where there is no code yet
+        it is asked whether the kernel belongs elsewhere: no array of another device has code here.
+        """
         keys, given = [], []
         for classifier, value in zip(self._classifiers, values, strict=True):
             key, found = classifier(value)
             keys.append(key)
             given.append(found)
         session = sessions.current()
-        suffix = self.kernel.is_debug(), session and session.on_cpu, knobs.check_bounds
+        suffix = self._is_debug(options), session and session.on_cpu, knobs.check_bounds
         variant = self._variants.get((*keys, True, *suffix))
         if variant is None:
             home = self.kernel.home(values)
@@ -79,8 +80,12 @@ class CPULauncher(Launcher):
             key = parameter.stand_in(value)
             keys.append(classify(parameter, value)[0] if key is None else key)
         self.kernel.check_globals()
-        suffix = self.kernel.is_debug(), None, knobs.check_bounds
+        suffix = self._is_debug(options), None, knobs.check_bounds
         return self._compiled((*keys, True, *suffix)).kernel
+
+    def _is_debug(self, options: dict[str, Any]) -> bool:
+        debug = options.get("debug") if options else None
+        return self.kernel.is_debug() if debug is None else bool(debug)
 
     def _compiled(self, key: tuple[Any, ...]) -> _Variant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps

@@ -136,7 +136,9 @@ class GPULauncher(Launcher):
             self.kernel,  # type: ignore[arg-type]
             signature_of(self.kernel.arg_names, [d.argument for d in described]),
             GPUOptions(
-                target, **chosen, debug=self.kernel.is_debug(), instrumentation=instrumentation
+                target,
+                **{"debug": self.kernel.is_debug(), **chosen},
+                instrumentation=instrumentation,
             ),
         )
 
