@@ -242,8 +242,8 @@ def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> li
     _check_names(fn, "do_not_specialize", do_not_specialize)
     parameters = []
     for position, (name, parameter) in enumerate(fn.signature.parameters.items()):
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise LaunchError(f"{fn.__name__}: a kernel cannot have *args or **kwargs ({name})")
+        if parameter.kind is parameter.VAR_KEYWORD:
+            raise LaunchError(f"{fn.__name__}: a kernel cannot have **kwargs ({name})")
         annotation = parameter.annotation
         if isinstance(annotation, str):
             annotation = _evaluate_annotation(fn, annotation)
@@ -286,6 +286,8 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
     defaults: dict[str, Any] = {}
     parts = []
     for name, parameter in fn.signature.parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return functools.partial(_refuse_launch, fn, name)
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
         if parameter.default is inspect.Parameter.empty:
@@ -301,6 +303,13 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
     exec(f"def binder({', '.join(parts)}): return ({names})", namespace)
     binder: Callable[..., tuple[Any, ...]] = namespace["binder"]
     return binder
+
+
+def _refuse_launch(fn: JITFunction, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    raise LaunchError(
+        f"{fn.__name__} has *{name}: kernels can call it, and it cannot be launched; name each "
+        "parameter"
+    )
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

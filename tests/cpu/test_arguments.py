@@ -254,10 +254,33 @@ def test_constexpr_numbers(value: Any) -> None:
     assert (x == 1).all()
 
 
-def test_kernels_with_variable_arguments_are_refused() -> None:
-    for parameter in ("*args", "**kwargs"):
-        with pytest.raises(LaunchError, match=r"\*args or \*\*kwargs"):
-            kernels_of(f"\n@proton.jit\ndef kernel(out_ptr, {parameter}):\n    pass\n")
+VARIABLE = """
+@proton.jit
+def total(*parts):
+    result = 0.0
+    for i in tl.static_range(len(parts)):
+        result += parts[i]
+    return result
+
+@proton.jit(noinline=True)
+def last(first, *parts):
+    return parts[len(parts) - 1] + first
+
+@proton.jit
+def kernel(x_ptr):
+    x = tl.load(x_ptr)
+    tl.store(x_ptr, total(x, 1.0, x) + total() + last(100.0, x, 2 * x))
+"""
+
+
+def test_functions_with_variable_arguments_can_be_called_and_not_launched() -> None:
+    module, x = kernels_of(VARIABLE), np.full(1, 3.0, np.float32)
+    module.kernel[(1,)](x)
+    assert x[0] == 3.0 + 1.0 + 3.0 + 0.0 + 6.0 + 100.0
+    with pytest.raises(LaunchError, match=r"total has \*parts: kernels can call it"):
+        module.total[(1,)](x)
+    with pytest.raises(LaunchError, match=r"a kernel cannot have \*\*kwargs \(options\)"):
+        kernels_of("\n@proton.jit\ndef kernel(out_ptr, **options):\n    pass\n")
 
 
 def test_unknown_options_of_jit() -> None:
