@@ -2,6 +2,9 @@
 
 `import proton` carries what `triton` and `triton.profiler` do; the tile language is
 `proton.language`. Names load on first use, so that a process pays for what it uses.
+
+PYTEST_DONT_REWRITE: pytest warns where a package that has a plugin was imported before pytest, as
+it cannot rewrite the assertions any more; this one's are not for it.
 """
 
 import importlib
