@@ -49,6 +49,7 @@ def test_a_scope_is_where_it_is_opened(placement: str) -> None:
     x, out = np.ones((2, 1024), np.float32)
     with proton.profile("places", placement=placement) as run:
         kernel[1,](x, out, 2, B=1024)
+    assert [k.name for k in run.kernels] == ["kernel"], [(k.name, k.options) for k in run.kernels]
     scopes = run.kernels[0].scopes
     paths = {scope.path for scope in scopes}
     assert {"max", "outer/turn", "helped", "here"} <= paths
