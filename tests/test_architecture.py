@@ -149,6 +149,60 @@ def test_the_check_sees_relative_imports() -> None:
     assert found == ["frontend", "frontend", "language"]
 
 
+def imported_modules(file: Path) -> set[str]:
+    """The modules of Proton that a file imports, anywhere in it: lazily, or for types alone."""
+    package = file.relative_to(ROOT).parent.parts
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*above, node.module) if node.module else above)
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a ring; none where there is no ring."""
+    done: set[str] = set()
+
+    def visit(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name not in done:
+            for other in sorted(graph[name]):
+                if ring := visit(other, [*way, name]):
+                    return ring
+            done.add(name)
+        return []
+
+    return next((ring for name in sorted(graph) if (ring := visit(name, []))), [])
+
+
+def test_no_two_files_import_each_other() -> None:
+    names = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in FILES
+    }
+    graph = {
+        name: {other for other in imported_modules(file) if other in names and other != name}
+        for name, file in names.items()
+    }
+    # A package's __init__ is imported with each of its modules: naming one is naming no other.
+    graph = {
+        name: {o for o in others if not any(other.startswith(f"{o}.") for other in others)}
+        for name, others in graph.items()
+    }
+    assert not cycle(graph), " -> ".join(cycle(graph))
+    assert sum(map(len, graph.values())) > 500
+
+
+def test_a_ring_of_imports_is_seen() -> None:
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["b", "c", "b"]
+    assert not cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+
+
 # What only one file may do
 
 
