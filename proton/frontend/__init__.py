@@ -1,4 +1,4 @@
 """Python AST to `tt` + `proton` IR."""
 
-from proton.frontend.codegen import build_module as build_module
+from proton.frontend.module import build_module as build_module
 from proton.language.signature import Signature as Signature

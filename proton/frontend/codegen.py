@@ -19,16 +19,16 @@ from proton.base.errors import (
 from proton.base.words import did_you_mean, shown
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
-from proton.dialect.mlir import func, ir
+from proton.dialect.mlir import ir
 from proton.frontend import branches, calls, expressions, loops
 from proton.frontend.arithmetic import logical, logical_not
+from proton.frontend.attributes import PYTHON_BUILTINS, check_global
 from proton.frontend.builder import (
     as_tensor,
     constant,
     emit,
     error,
     string_attr,
-    to_ir,
     truth,
 )
 from proton.frontend.flow import Outcome, Returned, Undefined
@@ -36,7 +36,6 @@ from proton.frontend.promotion import cast, to_bool
 from proton.language import profiling
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
-from proton.language.signature import Signature
 from proton.language.value import tensor
 from proton.trace.scope_path import ScopePath
 
@@ -160,14 +159,14 @@ class Generator:
         try:
             value = self.fn.lookup(name)
         except KeyError:
-            if name in expressions.PYTHON_BUILTINS:
-                return expressions.PYTHON_BUILTINS[name]
-            known = [*self.env, *self.fn.__globals__, *expressions.PYTHON_BUILTINS]
+            if name in PYTHON_BUILTINS:
+                return PYTHON_BUILTINS[name]
+            known = [*self.env, *self.fn.__globals__, *PYTHON_BUILTINS]
             raise error(
                 f"{name} is not defined{did_you_mean(name, known)}",
                 "assign it first, or pass it as a parameter",
             ) from None
-        return expressions.check_global(name, value)
+        return check_global(name, value)
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression."""
@@ -471,48 +470,3 @@ class Generator:
                 "close it in the same block, or use `with proton.scope(...)`",
                 self.call_trace(),
             )
-
-
-def build_module(
-    fn: DeviceFunction, signature: Signature, *, debug: bool = False, keep_calls: bool = False
-) -> Any:
-    """The `ir.Module` with one public function: the kernel for this signature.
-
-    With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it.
-    Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
-    """
-    span = SourceSpan(file=fn.file, line=fn.parse().lineno)
-    location = ir.Location.file(span.file, span.line, 1)
-    module = ir.Module.create(location)
-    with ir.InsertionPoint(module.body), location:
-        inputs = [to_ir(type_) for type_ in signature.types.values()]
-        function = func.FuncOp(fn.__name__, (inputs, []))
-        function.attributes["tt.kernel"] = ir.UnitAttr.get()
-        function.arg_attrs = [
-            ir.DictAttr.get(_argument_attributes(name, type_, signature))
-            for name, type_ in signature.types.items()
-        ]
-        block = function.add_entry_block([location] * len(inputs))
-    env: dict[str, Any] = {name: ty.unwrap(v) for name, v in signature.constants.items()}
-    for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
-        env[name] = tensor(value, type_)
-    functions = calls.Functions(module) if keep_calls else None
-    generator = Generator(fn, env, debug=debug, functions=functions)
-    with ir.InsertionPoint(block), location:
-        outcome = generator.run(fn.parse().body, tail=True)
-        generator.check_scopes_closed()
-        if isinstance(outcome, Returned) and outcome.value is not None:
-            raise CompilationError(
-                f"kernel {fn.__name__} returns a value", span, "store it through a pointer"
-            )
-        func.ReturnOp([])
-    return module
-
-
-def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Any]:
-    attributes: dict[str, Any] = {"tt.name": string_attr(name)}
-    if name in signature.divisible:
-        attributes["tt.divisibility"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 16)
-    if isinstance(type_, ty.pointer_type):
-        attributes["tt.element"] = string_attr(type_.element_ty.mangle())
-    return attributes

@@ -3,12 +3,10 @@
 import ast
 import functools
 import inspect
-import types
 from collections.abc import Callable
 from typing import Any
 
 import proton.language as tl
-from proton.base.errors import CompilationError
 from proton.base.words import did_you_mean, shown
 from proton.frontend import (
     arithmetic,
@@ -20,7 +18,8 @@ from proton.frontend import (
     memory,  # noqa: F401
     shapes,
 )
-from proton.frontend.builder import as_tensor, at_compile_time, error, is_number, truth
+from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute
+from proton.frontend.builder import at_compile_time, error, truth
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
 from proton.language import NotYet, profiling
@@ -28,7 +27,6 @@ from proton.language import types as ty
 from proton.language.function import (
     MEMBERS,
     Builtin,
-    ConstexprFunction,
     DeviceFunction,
     ExternFunction,
 )
@@ -59,13 +57,6 @@ _OPERATORS: dict[type, str] = {
     ast.Not: "not",
 }
 
-PYTHON_BUILTINS: dict[str, Any] = {
-    fn.__name__: fn
-    for fn in (
-        *(abs, bool, dict, float, getattr, hasattr, int, isinstance, len, list, max, min, print),
-        *(range, repr, reversed, slice, str, sum, tuple, type, zip),
-    )
-}
 # What to write in the place of an expression that is not supported.
 _INSTEAD: dict[type, str] = {
     ast.Lambda: "write a @proton.jit function at module level",
@@ -77,47 +68,6 @@ _INSTEAD: dict[type, str] = {
     ast.MatMult: "use tl.dot(a, b)",
     ast.Starred: "name each element",
 }
-_BY_PYTHON = "this is known while compiling: Python evaluates it"
-
-TENSOR_ATTRIBUTES = ("shape", "dtype", "type", "numel", "T")
-_NUMBERS = (ty.constexpr, bool, int, float, str)
-_GLOBAL_KINDS = (
-    types.ModuleType,
-    DeviceFunction,
-    ConstexprFunction,
-    Builtin,
-    ExternFunction,
-    ty.dtype,
-    NotYet,
-    profiling._HostOp,
-)
-
-
-def check_global(name: str, value: Any) -> Any:
-    """A global that a kernel may read: constexprs, functions, modules, types."""
-    if isinstance(value, ty.constexpr):
-        return value.value
-    if value is None or isinstance(value, _GLOBAL_KINDS) or inspect.isclass(value):
-        return value
-    if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
-        return value
-    kinds = (ty.constexpr, *_GLOBAL_KINDS)
-    if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
-        return tuple(ty.unwrap(v) for v in value)
-    if callable(value):
-        op = name.rpartition(".")[2]
-        raise error(
-            f"{name} is a plain Python function",
-            f"use tl.{op}"
-            if op in vars(tl)
-            else "decorate it with @proton.jit, or @proton.constexpr_function for constexprs",
-        )
-    raise error(
-        f"the global {name} = {shown(value)} is not a constexpr",
-        f"write `{name} = tl.constexpr({shown(value)})`, or pass it as a parameter",
-    )
-
-
 def evaluate(g: Any, node: ast.expr) -> Any:
     """The value of an expression node; `g` is the generator."""
     match node:
@@ -182,7 +132,7 @@ def _compare_two(g: Any, op: ast.cmpop, left: Any, right: Any) -> Any:
             not isinstance(left, tensor)
             and not isinstance(right, tensor)
             and type(left) is type(right)
-            and at_compile_time("is", _BY_PYTHON, lambda: bool(left == right))
+            and at_compile_time("is", BY_PYTHON, lambda: bool(left == right))
         )
         return same if isinstance(op, ast.Is) else not same
     if isinstance(op, ast.In | ast.NotIn):
@@ -190,7 +140,7 @@ def _compare_two(g: Any, op: ast.cmpop, left: Any, right: Any) -> Any:
         if any(isinstance(value, tensor) for value in (left, *elements)):
             raise g.unsupported("'in' on tensors", "write (x == a) | (x == b), or use tl.reduce_or")
         what = f"{shown(left)} in {shown(right)}"
-        return at_compile_time(what, _BY_PYTHON, lambda: left in right) == isinstance(op, ast.In)
+        return at_compile_time(what, BY_PYTHON, lambda: left in right) == isinstance(op, ast.In)
     if (left is None or right is None) and isinstance(op, ast.Eq | ast.NotEq):
         return (left is right) == isinstance(op, ast.Eq)
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
@@ -234,9 +184,9 @@ def _formatted(g: Any, part: ast.expr) -> str:
             "an f-string in a kernel takes constexprs, got a tensor", "show its type: {x.type}"
         )
     if part.conversion != -1:
-        value = at_compile_time("f-string", _BY_PYTHON, _CONVERSIONS[part.conversion], value)
+        value = at_compile_time("f-string", BY_PYTHON, _CONVERSIONS[part.conversion], value)
     spec = "" if part.format_spec is None else evaluate(g, part.format_spec)
-    return str(at_compile_time(f"{{{shown(value)}:{spec}}}", _BY_PYTHON, format, value, spec))
+    return str(at_compile_time(f"{{{shown(value)}:{spec}}}", BY_PYTHON, format, value, spec))
 
 
 def _elements(g: Any, nodes: list[ast.expr]) -> list[Any]:
@@ -279,66 +229,6 @@ def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
     return tuple(results)
 
 
-def attribute(g: Any, owner: Any, name: str) -> Any:
-    """`owner.name`."""
-    if isinstance(owner, NotYet):
-        return NotYet(f"{owner.name}.{name}")
-    if isinstance(owner, tensor):
-        if name == "T":
-            return shapes.transpose(owner)
-        if name in TENSOR_ATTRIBUTES:
-            return getattr(owner, name)
-        if name in MEMBERS:
-            return _Method(owner, MEMBERS[name])
-        guess = did_you_mean(name, (*TENSOR_ATTRIBUTES, *MEMBERS))
-        raise error(
-            f"a tensor has no attribute {name!r}{guess}",
-            "it has dtype, type, shape, numel, T, and the methods of tl, such as .to and .sum",
-        )
-    if name == "value" and isinstance(owner, bool | int | float | str | ty.dtype):
-        return owner  # of a constexpr
-    if is_number(owner) and not hasattr(owner, name):  # a number is a scalar where one is asked for
-        owner = as_tensor(owner)
-        return attribute(g, owner, name)
-    if not hasattr(owner, name):
-        raise _no_attribute(owner, name)
-    value = at_compile_time(f"attribute {name!r}", _BY_PYTHON, getattr, owner, name)
-    if isinstance(value, _NUMBERS) or not isinstance(owner, types.ModuleType):
-        return ty.unwrap(value)
-    return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)
-
-
-# What to write in the place of a method that changes a list.
-_LIST_METHODS = {
-    "append": "x = x + (value,)",
-    "extend": "x = x + values",
-    "insert": "x = x[:i] + (value,) + x[i:]",
-    "pop": "x = x[:-1]",
-}
-
-
-def _no_attribute(owner: Any, name: str) -> CompilationError:
-    if isinstance(owner, types.ModuleType):
-        what = f"module {owner.__name__!r} has no name {name!r}{did_you_mean(name, dir(owner))}"
-        return error(what, f"see the names that it has with dir({owner.__name__})")
-    if isinstance(owner, tuple | list):
-        return error(
-            f"a list in a kernel is a tuple, and has no method {name!r}",
-            f"write {_LIST_METHODS.get(name, 'a new tuple')}",
-        )
-    return error(
-        f"{shown(owner)} has no attribute {name!r}{did_you_mean(name, dir(owner))}",
-        "it is known while compiling: what Python says of it holds",
-    )
-
-
-class _Method:
-    """A tensor's method, waiting for its call."""
-
-    def __init__(self, owner: tensor, function: Any) -> None:
-        self.owner, self.function = owner, function
-
-
 def _subscript(g: Any, node: ast.Subscript) -> Any:
     owner, key = g.evaluate(node.value), g.evaluate(node.slice)
     if isinstance(owner, tensor):
@@ -347,7 +237,7 @@ def _subscript(g: Any, node: ast.Subscript) -> Any:
         raise error(
             "a tuple is indexed by constexprs, got a tensor", "choose with tl.where or if instead"
         )
-    return ty.unwrap(at_compile_time("index", _BY_PYTHON, lambda: owner[key]))
+    return ty.unwrap(at_compile_time("index", BY_PYTHON, lambda: owner[key]))
 
 
 def call_arguments(g: Any, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
@@ -364,7 +254,7 @@ def call_arguments(g: Any, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
 def _call(g: Any, node: ast.Call) -> Any:
     function = g.evaluate(node.func)
     args, kwargs = call_arguments(g, node)
-    if isinstance(function, _Method):
+    if isinstance(function, Method):
         args, function = [function.owner, *args], function.function
     return call(g, function, args, kwargs)
 
@@ -456,7 +346,7 @@ def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
 
 def _length(g: Any, value: Any) -> int:
     if not isinstance(value, tensor):
-        return int(at_compile_time("len", _BY_PYTHON, len, value))
+        return int(at_compile_time("len", BY_PYTHON, len, value))
     if not value.shape:
         raise error("a scalar has no len()", "only blocks and tuples have one")
     return value.shape[0]
@@ -466,7 +356,7 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
     def convert(g: Any, value: Any) -> Any:
         if isinstance(value, tensor):
             return cast(value, target)
-        return at_compile_time(python.__name__, _BY_PYTHON, python, value)
+        return at_compile_time(python.__name__, BY_PYTHON, python, value)
 
     return convert
 
@@ -475,7 +365,7 @@ def _isinstance(g: Any, value: Any, classes: Any) -> bool:
     choices = classes if isinstance(classes, tuple) else (classes,)
     if ty.constexpr in choices and not isinstance(value, tensor):
         return True  # constexprs are plain Python values here
-    return bool(at_compile_time("isinstance", _BY_PYTHON, isinstance, value, classes))
+    return bool(at_compile_time("isinstance", BY_PYTHON, isinstance, value, classes))
 
 
 def _getattr(g: Any, owner: Any, name: Any, *default: Any) -> Any:
@@ -489,7 +379,7 @@ def _hasattr(g: Any, owner: Any, name: Any) -> bool:
         raise error(f"an attribute's name is a constexpr str, got {shown(name)}", "write 'name'")
     if isinstance(owner, tensor):
         return name in TENSOR_ATTRIBUTES or name in MEMBERS
-    return bool(at_compile_time("hasattr", _BY_PYTHON, hasattr, owner, name))
+    return bool(at_compile_time("hasattr", BY_PYTHON, hasattr, owner, name))
 
 
 WHAT_THERE_IS = "dir(proton.language) lists the functions that there are"

@@ -1,0 +1,128 @@
+"""Attributes and globals that a kernel names, and what to say of those that are not there."""
+
+import inspect
+import types
+from typing import Any
+
+import proton.language as tl
+from proton.base.errors import CompilationError
+from proton.base.words import did_you_mean, shown
+from proton.frontend import shapes
+from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
+from proton.language import NotYet, profiling
+from proton.language import types as ty
+from proton.language.function import (
+    MEMBERS,
+    Builtin,
+    ConstexprFunction,
+    DeviceFunction,
+    ExternFunction,
+)
+from proton.language.value import tensor
+
+BY_PYTHON = "this is known while compiling: Python evaluates it"
+PYTHON_BUILTINS: dict[str, Any] = {
+    fn.__name__: fn
+    for fn in (
+        *(abs, bool, dict, float, getattr, hasattr, int, isinstance, len, list, max, min, print),
+        *(range, repr, reversed, slice, str, sum, tuple, type, zip),
+    )
+}
+
+TENSOR_ATTRIBUTES = ("shape", "dtype", "type", "numel", "T")
+_NUMBERS = (ty.constexpr, bool, int, float, str)
+_GLOBAL_KINDS = (
+    types.ModuleType,
+    DeviceFunction,
+    ConstexprFunction,
+    Builtin,
+    ExternFunction,
+    ty.dtype,
+    NotYet,
+    profiling._HostOp,
+)
+
+
+def check_global(name: str, value: Any) -> Any:
+    """A global that a kernel may read: constexprs, functions, modules, types."""
+    if isinstance(value, ty.constexpr):
+        return value.value
+    if value is None or isinstance(value, _GLOBAL_KINDS) or inspect.isclass(value):
+        return value
+    if value is PYTHON_BUILTINS.get(name) or isinstance(value, types.BuiltinFunctionType):
+        return value
+    kinds = (ty.constexpr, *_GLOBAL_KINDS)
+    if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
+        return tuple(ty.unwrap(v) for v in value)
+    if callable(value):
+        op = name.rpartition(".")[2]
+        raise error(
+            f"{name} is a plain Python function",
+            f"use tl.{op}"
+            if op in vars(tl)
+            else "decorate it with @proton.jit, or @proton.constexpr_function for constexprs",
+        )
+    raise error(
+        f"the global {name} = {shown(value)} is not a constexpr",
+        f"write `{name} = tl.constexpr({shown(value)})`, or pass it as a parameter",
+    )
+
+
+def attribute(g: Any, owner: Any, name: str) -> Any:
+    """`owner.name`."""
+    if isinstance(owner, NotYet):
+        return NotYet(f"{owner.name}.{name}")
+    if isinstance(owner, tensor):
+        if name == "T":
+            return shapes.transpose(owner)
+        if name in TENSOR_ATTRIBUTES:
+            return getattr(owner, name)
+        if name in MEMBERS:
+            return Method(owner, MEMBERS[name])
+        guess = did_you_mean(name, (*TENSOR_ATTRIBUTES, *MEMBERS))
+        raise error(
+            f"a tensor has no attribute {name!r}{guess}",
+            "it has dtype, type, shape, numel, T, and the methods of tl, such as .to and .sum",
+        )
+    if name == "value" and isinstance(owner, bool | int | float | str | ty.dtype):
+        return owner  # of a constexpr
+    if is_number(owner) and not hasattr(owner, name):  # a number is a scalar where one is asked for
+        owner = as_tensor(owner)
+        return attribute(g, owner, name)
+    if not hasattr(owner, name):
+        raise _no_attribute(owner, name)
+    value = at_compile_time(f"attribute {name!r}", BY_PYTHON, getattr, owner, name)
+    if isinstance(value, _NUMBERS) or not isinstance(owner, types.ModuleType):
+        return ty.unwrap(value)
+    return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)
+
+
+# What to write in the place of a method that changes a list.
+_LIST_METHODS = {
+    "append": "x = x + (value,)",
+    "extend": "x = x + values",
+    "insert": "x = x[:i] + (value,) + x[i:]",
+    "pop": "x = x[:-1]",
+}
+
+
+def _no_attribute(owner: Any, name: str) -> CompilationError:
+    if isinstance(owner, types.ModuleType):
+        what = f"module {owner.__name__!r} has no name {name!r}{did_you_mean(name, dir(owner))}"
+        return error(what, f"see the names that it has with dir({owner.__name__})")
+    if isinstance(owner, tuple | list):
+        return error(
+            f"a list in a kernel is a tuple, and has no method {name!r}",
+            f"write {_LIST_METHODS.get(name, 'a new tuple')}",
+        )
+    return error(
+        f"{shown(owner)} has no attribute {name!r}{did_you_mean(name, dir(owner))}",
+        "it is known while compiling: what Python says of it holds",
+    )
+
+
+class Method:
+    """A tensor's method, waiting for its call."""
+
+    def __init__(self, owner: tensor, function: Any) -> None:
+        self.owner, self.function = owner, function

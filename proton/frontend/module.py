@@ -1,0 +1,59 @@
+"""The module of a kernel: a function with typed arguments, whose body `Generator` compiles."""
+
+from typing import Any
+
+from proton.base.errors import CompilationError, SourceSpan
+from proton.dialect.mlir import func, ir
+from proton.frontend import calls
+from proton.frontend.builder import string_attr, to_ir
+from proton.frontend.codegen import Generator
+from proton.frontend.flow import Returned
+from proton.language import types as ty
+from proton.language.function import DeviceFunction
+from proton.language.signature import Signature
+from proton.language.value import tensor
+
+
+def build_module(
+    fn: DeviceFunction, signature: Signature, *, debug: bool = False, keep_calls: bool = False
+) -> Any:
+    """The `ir.Module` with one public function: the kernel for this signature.
+
+    With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it.
+    Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
+    """
+    span = SourceSpan(file=fn.file, line=fn.parse().lineno)
+    location = ir.Location.file(span.file, span.line, 1)
+    module = ir.Module.create(location)
+    with ir.InsertionPoint(module.body), location:
+        inputs = [to_ir(type_) for type_ in signature.types.values()]
+        function = func.FuncOp(fn.__name__, (inputs, []))
+        function.attributes["tt.kernel"] = ir.UnitAttr.get()
+        function.arg_attrs = [
+            ir.DictAttr.get(_argument_attributes(name, type_, signature))
+            for name, type_ in signature.types.items()
+        ]
+        block = function.add_entry_block([location] * len(inputs))
+    env: dict[str, Any] = {name: ty.unwrap(v) for name, v in signature.constants.items()}
+    for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
+        env[name] = tensor(value, type_)
+    functions = calls.Functions(module) if keep_calls else None
+    generator = Generator(fn, env, debug=debug, functions=functions)
+    with ir.InsertionPoint(block), location:
+        outcome = generator.run(fn.parse().body, tail=True)
+        generator.check_scopes_closed()
+        if isinstance(outcome, Returned) and outcome.value is not None:
+            raise CompilationError(
+                f"kernel {fn.__name__} returns a value", span, "store it through a pointer"
+            )
+        func.ReturnOp([])
+    return module
+
+
+def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Any]:
+    attributes: dict[str, Any] = {"tt.name": string_attr(name)}
+    if name in signature.divisible:
+        attributes["tt.divisibility"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 16)
+    if isinstance(type_, ty.pointer_type):
+        attributes["tt.element"] = string_attr(type_.element_ty.mangle())
+    return attributes
