@@ -53,6 +53,7 @@ FEW = ("--proton-processes", "5", "--proton-most", "6")
 @pytest.fixture
 def session(pytester, monkeypatch):
     """Runs pytest; each fresh process measures so many ns in turn."""
+    monkeypatch.setattr(proton, "profile", proton.profile)  # the conftest below changes it for good
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(TEST)
 
