@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sides import raw_run
 
+import proton
 from proton import pytest_plugin
 from proton.viewer import Run
 
