@@ -56,9 +56,12 @@ class ForwardDataflow(Generic[State]):
                 if branch.source != source:
                     continue
                 target, is_new = branch.target, self.flow(branch)
-                known = entries.get(target)
-                joined = at if target not in entries else self.join(known, at)  # type: ignore[arg-type]
-                if is_new or target not in entries or joined != known:
+                if target in entries:
+                    joined = self.join(entries[target], at)
+                    is_new |= joined != entries[target]
+                else:
+                    joined, is_new = at, True
+                if is_new:
                     entries[target] = joined
                     pending.add(target)
 

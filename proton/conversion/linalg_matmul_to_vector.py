@@ -20,6 +20,7 @@ from proton.dialect.emit import constant, index_loop
 from proton.dialect.linalg import copy_into
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import arith, ir, llvm, memref, vector
+from proton.dialect.regions import ForLoop
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
 from proton.transforms.prefetch_next_turn import TILE_LOOP
@@ -91,22 +92,16 @@ class _Tile:
         initial = [vector.LoadOp(self.type, self.c, [place, j]).result for place in places]
         rows = self._rows_of_a(places)
         bounds = [constant(bound, ir.IndexType.get()) for bound in (0, depth, 1)]
-        loop = ir.Operation.create(
-            "scf.for", results=[self.type] * self.rows, operands=[*bounds, *initial], regions=1
-        )
-        types = [ir.IndexType.get(), *[self.type] * self.rows]
-        block = ir.Block.create_at_start(
-            loop.regions[0], types, [ir.Location.current] * len(types)
-        )
-        k, *accumulators = block.arguments
-        with ir.InsertionPoint(block):
+        loop = ForLoop.create(bounds, initial)
+        k, accumulators = loop.induction_var, loop.iter_args
+        with ir.InsertionPoint(loop.body):
             line = vector.LoadOp(self.type, self.b, [k, j]).result
             sums = [
                 self._multiply_add(self._factor(row, k), line, total)
                 for row, total in zip(rows, accumulators, strict=True)
             ]
             ir.Operation.create("scf.yield", operands=sums)
-        for place, total in zip(places, loop.results, strict=True):
+        for place, total in zip(places, loop.op.results, strict=True):
             vector.StoreOp(total, self.c, [place, j])
 
     def _rows_of_a(self, places: list[Any]) -> list[Any]:

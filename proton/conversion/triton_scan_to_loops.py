@@ -10,6 +10,7 @@ from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element
 from proton.dialect.memory import to_tensor
 from proton.dialect.mlir import arith, ir, memref, tensor
+from proton.dialect.regions import ForLoop
 from proton.dialect.walk import replace
 
 
@@ -61,20 +62,9 @@ def _carrying_loop(
     lower: int, upper: int, inits: list[Any], body: Callable[[Any, list[Any]], list[Any]]
 ) -> None:
     """An `scf.for` over [lower, upper) that carries values; what it ends with is not used."""
-    types = [value.type for value in inits]
-    op = ir.Operation.create(
-        "scf.for",
-        results=types,
-        operands=[_index(lower), _index(upper), _index(1), *inits],
-        regions=1,
-    )
-    arguments = [ir.IndexType.get(), *types]
-    block = ir.Block.create_at_start(
-        op.regions[0], arguments, [ir.Location.current] * len(arguments)
-    )
-    with ir.InsertionPoint(block):
-        number, *carried = block.arguments
-        ir.Operation.create("scf.yield", operands=body(number, carried))
+    loop = ForLoop.create([_index(n) for n in (lower, upper, 1)], inits)
+    with ir.InsertionPoint(loop.body):
+        ir.Operation.create("scf.yield", operands=body(loop.induction_var, loop.iter_args))
 
 
 def lower_histogram(op: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from proton.dialect.mlir import arith, func, ir
+from proton.dialect.regions import ForLoop
 
 
 def constant(value: int | float, type_: Any) -> Any:
@@ -36,10 +37,9 @@ def emit_if(
 @contextlib.contextmanager
 def loop(lower: Any, upper: Any, step: Any) -> Iterator[Any]:
     """An `scf.for` that carries nothing; gives its variable, and emits into its body inside."""
-    op = ir.Operation.create("scf.for", operands=[lower, upper, step], regions=1)
-    block = ir.Block.create_at_start(op.regions[0], [lower.type], [ir.Location.current])
-    with ir.InsertionPoint(block):
-        yield block.arguments[0]
+    made = ForLoop.create((lower, upper, step))
+    with ir.InsertionPoint(made.body):
+        yield made.induction_var
         ir.Operation.create("scf.yield")
 
 

@@ -200,16 +200,3 @@ def branches(op: Any) -> list[Branch] | None:
     """The branches of an op; None where it has none, or nobody knows them."""
     view = _VIEWS.get(op.name)
     return view(op).branches() if view is not None else None
-
-
-def carried_by(value: Any) -> list[Any] | None:
-    """What a block argument or a result of control flow may be; None where `value` is neither."""
-    owner = value.owner
-    op = owner.operation if isinstance(value, ir.OpResult) else owner.owner.operation
-    found = [
-        source
-        for branch in branches(op) or ()
-        for source, target in zip(branch.passed, branch.received, strict=True)
-        if target == value
-    ]
-    return found or None

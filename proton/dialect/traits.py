@@ -205,10 +205,6 @@ class Elementwise(Trait):
     without = ("arith.constant",)
 
 
-class ShapeChange(Trait):
-    """Gives the elements of its operand in another shape."""
-
-
 class TileSource(Trait):
     """Makes a tensor of no tensor."""
 

@@ -34,7 +34,6 @@ from proton.dialect.traits import (
     Pure,
     PureByAttribute,
     Reads,
-    ShapeChange,
     Speculatable,
     TileIndex,
     TileSource,
@@ -53,7 +52,7 @@ class TT(ext.Dialect, name="tt"):
     """Triton's tile ops."""
 
 
-_SHAPE_CHANGE = [Pure, Speculatable, ShapeChange, TileIndex, Cheap, PassesPointers, KeepsSign]
+_SHAPE_CHANGE = [Pure, Speculatable, TileIndex, Cheap, PassesPointers, KeepsSign]
 
 
 class PointerType(TT.Type, name="ptr"):

@@ -275,8 +275,10 @@ def _evaluate_annotation(fn: JITFunction, text: str) -> Any:
         return value
     try:
         return eval(text, fn.fn.__globals__)
-    except (NameError, AttributeError, SyntaxError, TypeError):
+    except NameError:  # of a module that is imported for type checkers alone, perhaps
         return None if "." in text else text
+    except (AttributeError, SyntaxError, TypeError):
+        return text
 
 
 def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:

@@ -978,7 +978,7 @@ def test_heaps_are_looked_at_as_often_as_launches_take_of_them(
             head["taken"] += int(rng.uniform(0.7, 1.0) * most[kernel] * head["room"][0])
             largest = max(largest, head["taken"][0] / head["room"][0])
             heaps.done(heap)
-            if heaps.is_looked_for(heap):
+            if heap.is_looked_for:
                 looks += 1
                 heaps.keep(1 << 40)
         assert largest <= 1.0, "somebody found no room"

@@ -105,6 +105,12 @@ def test_a_postponed_annotation_that_is_no_type_of_ours_says_nothing(annotation:
     assert x[0] == 7
 
 
+@pytest.mark.parametrize("annotation", ["tl.flaot32", "fp23", "*i31"])
+def test_a_misspelled_type_is_refused(annotation: str) -> None:
+    with pytest.raises(TypeError, match="no type is written"):
+        kernels_of(ANNOTATED.format(annotation=repr(annotation)))
+
+
 def test_a_float_for_an_integer_is_refused() -> None:
     kernel = kernels_of(ANNOTATED.format(annotation="tl.int32")).kernel
     with pytest.raises(LaunchError, match="value"):

@@ -55,7 +55,7 @@ def test_every_op_answers_every_question() -> None:
         if answers[traits.TileIndex]:
             assert answers[traits.Speculatable], f"{name} is said to be no work"
             assert not answers[traits.TileWork], name
-        if answers[traits.Elementwise] or answers[traits.ShapeChange]:
+        if answers[traits.Elementwise]:
             assert not answers[traits.LayoutAnchor], f"{name} takes the layout that is wanted"
         if answers[traits.Asynchronous]:
             assert SharedEffects.of(Op(name)).lands_later, name

@@ -6,6 +6,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.elementwise import widen_float8
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.mlir import ir
+from proton.dialect.regions import ForLoop
 from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 
@@ -23,22 +24,16 @@ def _dot(ctx: Lowering, site: Site) -> list[Any]:
     wide = _wider(element, v.element(acc))
     start = _float_cast(acc, wide)
     steps = min(UNROLL, inner)
-    lower, upper, step = (v.i32(n) for n in (0, inner, steps))
-    op = ir.Operation.create(
-        "scf.for", results=[start.type], operands=[lower, upper, step, start], regions=1
-    )
-    block = ir.Block.create_at_start(
-        op.regions[0], [v.integer(32), start.type], [ir.Location.current] * 2
-    )
+    loop = ForLoop.create([v.i32(n) for n in (0, inner, steps)], [start])
     sides = [_Side(ctx, site, number, layout, wide) for number in (0, 1)]
-    with ir.InsertionPoint(block):
-        k, total = block.arguments
+    with ir.InsertionPoint(loop.body):
+        k, (total,) = loop.induction_var, loop.iter_args
         for number in range(steps):
             row = v.add(k, v.i32(number)) if number else k
             left, right = (side.at(base, row) for side, base in zip(sides, (a, b), strict=True))
             total = _multiply_add(left, right, total)
         ir.Operation.create("scf.yield", operands=[total])
-    return [_float_cast(op.result, v.element(acc))]
+    return [_float_cast(loop.op.result, v.element(acc))]
 
 
 def _wider(element: Any, acc: Any) -> Any:

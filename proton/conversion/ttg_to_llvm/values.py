@@ -7,6 +7,7 @@ LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proton.dialect.emit import loop
 from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import ir
 
@@ -274,10 +275,8 @@ def count_of_type(type_: Any) -> int:
 
 def repeat(first: Any, end: Any, step: Any, emit: Callable[[Any], None]) -> None:
     """Emits a loop over i32: `emit` gets its variable."""
-    op = ir.Operation.create("scf.for", operands=[first, end, step], regions=1)
-    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], [integer(32)])):
-        emit(op.regions[0].blocks[0].arguments[0])
-        ir.Operation.create("scf.yield")
+    with loop(first, end, step) as variable:
+        emit(variable)
 
 
 def when(condition: Any, emit: Callable[[], None]) -> None:

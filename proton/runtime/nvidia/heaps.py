@@ -65,6 +65,12 @@ class Heap:
     expected: float = 0.0  # what they take, bytes
     is_due: bool = False  # by that it may be half full
 
+    @property
+    def is_looked_for(self) -> bool:
+        """Whether the thread should see what was taken; where the heap goes on as no other one is
+        free, now and then."""
+        return self.is_due and (not self.is_retired or self.launches % FIRST_LAUNCHES == 0)
+
     def empty(self) -> None:
         """Nobody has anything of it any more."""
         self.is_retired, self.launches, self.expected, self.is_due = False, 0, 0.0, False
@@ -108,12 +114,6 @@ class Heaps:
             heap.expected += heap.size / (2 * FIRST_LAUNCHES) if expected is None else expected
             heap.is_due = 2 * heap.expected >= heap.size
             return heap
-
-    @staticmethod
-    def is_looked_for(heap: Heap) -> bool:
-        """Whether the thread should see what was taken of a launch's heap; where that goes on as no
-        other one is free, now and then."""
-        return heap.is_due and (not heap.is_retired or heap.launches % FIRST_LAUNCHES == 0)
 
     def _expected(self, kernel: int, heap: Heap) -> float:
         """Bytes that a launch of a kernel takes."""

@@ -239,7 +239,7 @@ class GPURecorder:
         device = recording.kernel.device
         device.ring.send(recording, now)
         heap = recording.heap
-        if heap is not None and heap.is_due and Heaps.is_looked_for(heap):
+        if heap is not None and heap.is_looked_for:
             device.ring.wake(now)
 
     def begin_timing(self, kernel: int, device: int, is_recorded: bool, stream: int) -> Timing:

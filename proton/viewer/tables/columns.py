@@ -6,7 +6,6 @@ stand for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -74,12 +73,6 @@ class Columns:
     def key(self, name: str) -> Key:
         """A column to group by."""
         return self._key(name)
-
-    def matches(self, name: str, pattern: re.Pattern[str]) -> np.ndarray:
-        """The slices whose text in a column has the pattern in it."""
-        key = self.key(name)
-        good = np.array([bool(pattern.search(str(value))) for value in key.values], bool)
-        return good[key.codes]
 
 
 def of_frame(rows: pd.DataFrame) -> Columns:
@@ -170,9 +163,3 @@ class _RecordKeys:
         codes = np.full(scope.size, -1)
         codes[has] = found.codes
         return Key(codes, found.values)
-
-
-def payload_names(raw: RawRun) -> list[str]:
-    """The columns of the payload, `payload.k`, of all scopes."""
-    fields = (field for k in raw.kernels for scope in k.scopes for field in scope.payload)
-    return sorted({f"{PAYLOAD}{field.name}" for field in fields})

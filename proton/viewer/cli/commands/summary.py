@@ -45,11 +45,11 @@ def summary(
     console = terminal.stdout()
     terminal.print_facts(console, found.facts)
     if len(found.kernels):
-        terminal.print_title(console, "launches")
+        terminal.print_title(console, "launches, times in ns")
         shown = found.kernels[[name for name in SHOWN if name in found.kernels]]
         terminal.print_frame(console, shown.head(SCOPES), COLUMNS)
     if len(found.scopes):
-        terminal.print_title(console, "scopes")
+        terminal.print_title(console, "scopes, times in ns")
         shown = found.scopes[[name for name in SHOWN if name in found.scopes]]
         terminal.print_frame(console, shown.head(SCOPES), COLUMNS)
     more = len(found.scopes) - SCOPES
