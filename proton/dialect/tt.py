@@ -42,6 +42,7 @@ from proton.dialect.traits import (
 
 Operand, Result, Region = ext.Operand, ext.Result, ext.Region
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+ANY_IMPRECISE_ACC = 1 << 30  # as `maxNumImpreciseAcc`: all of them
 ROUNDINGS = ("rtne", "rtz")
 SPECIAL_REGISTERS = {"globaltimer": 64, "smid": 32}  # name -> bits
 MAX_PRINTED = 8  # values of one print
@@ -273,12 +274,17 @@ class SplitOp(TT.Operation, name="split", traits=[Pure, Speculatable, PassesPoin
 
 
 class DotOp(TT.Operation, name="dot", traits=[Pure]):
-    """`tt.dot %a, %b, %acc`: (M, K) x (K, N) + (M, N)."""
+    """`tt.dot %a, %b, %acc {inputPrecision, maxNumImpreciseAcc}`: (M, K) x (K, N) + (M, N).
+
+    At most `maxNumImpreciseAcc` products of 8-bit floats may be added up in less than fp32 before
+    they go into the accumulator. Both names are Triton's.
+    """
 
     a: Operand[Any]
     b: Operand[Any]
     acc: Operand[Any]
-    input_precision: ir.StringAttr
+    inputPrecision: ir.StringAttr
+    maxNumImpreciseAcc: ir.IntegerAttr
     result: Result[Any]
 
     @staticmethod
@@ -288,7 +294,7 @@ class DotOp(TT.Operation, name="dot", traits=[Pure]):
         if not fits:
             return reject(op, f"shapes must be (M, K), (K, N), (M, N), got {a}, {b}, {acc}")
         return check_type(op, "result", op.result, op.acc.type) and check_choice(
-            op, "input_precision", op.input_precision, INPUT_PRECISIONS
+            op, "inputPrecision", op.inputPrecision, INPUT_PRECISIONS
         )
 
 

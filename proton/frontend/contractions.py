@@ -8,6 +8,7 @@ from proton.frontend.builder import (
     as_tensor,
     constant,
     error,
+    i32_attr,
     string_attr,
     to_ir,
     wrap,
@@ -29,14 +30,7 @@ def _dot(
     out_dtype: ty.dtype | None = None,
 ) -> tensor:
     a, b = as_tensor(input), as_tensor(other)
-    if input_precision is None:
-        input_precision = "ieee" if allow_tf32 is False else "tf32"
-    if input_precision not in tt.INPUT_PRECISIONS:
-        raise error(
-            f"input_precision must be one of {', '.join(tt.INPUT_PRECISIONS)}, "
-            f"got {shown(input_precision)}",
-            'leave it out; the CPU computes as "ieee"',
-        )
+    precision = _input_precision(input_precision, allow_tf32)
     if out_dtype is not None and not isinstance(out_dtype, ty.dtype):
         raise error(
             f"tl.dot: out_dtype must be a dtype, got {shown(out_dtype)}",
@@ -52,8 +46,47 @@ def _dot(
             f"tl.dot: acc must have shape {list(shape)}, got {found}",
             f"start from tl.zeros({shape}, dtype={type_.scalar.name})",
         )
-    op = tt.DotOp(a.handle, b.handle, acc.handle, string_attr(input_precision), to_ir(type_))
+    imprecise = _imprecise_acc(max_num_imprecise_acc, a.dtype, b.dtype, a.shape[-1])
+    op = tt.DotOp(
+        *(side.handle for side in (a, b, acc)),
+        string_attr(precision),
+        i32_attr(imprecise),
+        to_ir(type_),
+    )
     return wrap(op, type_)
+
+
+def _input_precision(asked: Any, allow_tf32: bool | None) -> str:
+    """The precision of fp32 operands, as Triton spells it: any case is taken."""
+    if asked is None:
+        return "ieee" if allow_tf32 is False else "tf32"
+    if allow_tf32 is not None:
+        raise error(
+            "tl.dot takes input_precision or allow_tf32, and got both",
+            "leave allow_tf32 out: it is the older of the two",
+        )
+    name = asked.lower() if isinstance(asked, str) else asked
+    if name not in tt.INPUT_PRECISIONS:
+        raise error(
+            f"input_precision must be one of {', '.join(tt.INPUT_PRECISIONS)}, got {shown(asked)}",
+            'leave it out; the CPU computes as "ieee"',
+        )
+    return str(name)
+
+
+def _imprecise_acc(asked: Any, a: ty.dtype, b: ty.dtype, depth: int) -> int:
+    """How many products of 8-bit floats may be added up in less than fp32: any number where
+    nothing is asked for, as Triton has it; of other operands none."""
+    if not (a.is_fp8() and b.is_fp8()):
+        return 0
+    if asked is None:
+        return tt.ANY_IMPRECISE_ACC
+    if not isinstance(asked, int) or not 0 <= asked <= depth:
+        raise error(
+            f"max_num_imprecise_acc must be from 0 to {depth}, the inner size, got {shown(asked)}",
+            "leave it out for the fastest, pass 0 for sums in fp32",
+        )
+    return asked
 
 
 def _dot_shape(a: tensor, b: tensor) -> tuple[int, int]:

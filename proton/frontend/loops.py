@@ -35,7 +35,7 @@ class _Range:
     start: Any
     stop: Any
     step: Any
-    unroll: int
+    attributes: dict[str, Any]
     static: bool
 
 
@@ -57,30 +57,43 @@ def _parse_range(g: Any, node: ast.expr) -> _Range:
         raise error(
             f"range takes 1 to 3 arguments, got {len(args)}", "range(stop), or (start, stop, step)"
         )
-    hints = {
-        "num_stages",
-        "loop_unroll_factor",
-        "disallow_acc_multi_buffer",
-        "flatten",
-        "warp_specialize",
-        "disable_licm",
-    }
-    if unknown := sorted(set(kwargs) - hints):
+    if unknown := sorted(set(kwargs) - set(_HINTS)):
         raise error(
-            f"tl.range has no argument {unknown[0]!r}{did_you_mean(unknown[0], hints)}",
-            f"its hints are {', '.join(sorted(hints))}",
+            f"tl.range has no argument {unknown[0]!r}{did_you_mean(unknown[0], _HINTS)}",
+            f"its hints are {', '.join(sorted(_HINTS))}",
         )
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
     step = args[2] if len(args) == 3 else step
     if not isinstance(step, tensor) and step == 0:
         raise error("the step of a loop cannot be 0", "choose a positive or a negative step")
-    unroll = kwargs.get("loop_unroll_factor") or 1
-    if not isinstance(unroll, int) or not 1 <= unroll < 2**31:
-        raise error(
-            f"loop_unroll_factor must be a positive constexpr integer, got {shown(unroll)}",
-            "leave it out to let the compiler choose",
-        )
-    return _Range(start, stop, step, unroll, function is core.static_range)
+    return _Range(start, stop, step, _attributes(kwargs), function is core.static_range)
+
+
+# The hints of tl.range: numbers, and what is asked for or not.
+_NUMBERS = ("num_stages", "loop_unroll_factor")
+_FLAGS = ("disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_licm")
+_HINTS = (*_NUMBERS, *_FLAGS)
+
+
+def _attributes(hints: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of an `scf.for` that say what tl.range was told: `tt.` and the hint's name."""
+    attributes = {}
+    for name, value in hints.items():
+        if isinstance(value, tensor) or (name in _NUMBERS and not _is_count(value)):
+            kind = "integer that is not negative" if name in _NUMBERS else "bool"
+            raise error(
+                f"{name} must be a constexpr {kind}, got {shown(value)}",
+                "leave it out to let the compiler choose",
+            )
+        if name in _NUMBERS and value is not None:
+            attributes[f"tt.{name}"] = i32_attr(value)
+        elif value:
+            attributes[f"tt.{name}"] = ir.UnitAttr.get()
+    return attributes
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and 0 <= value < 2**31)
 
 
 def compile_for(g: Any, node: ast.For) -> None:
@@ -199,10 +212,9 @@ def _compile_dynamic_for(g: Any, node: ast.For, bounds: _Range) -> None:
         "scf.for",
         results=[to_ir(value.type) for value in initial],
         operands=[v.handle for v in (lower, upper, step, *initial)],
+        attributes=bounds.attributes,
         regions=1,
     )
-    if bounds.unroll > 1:
-        op.attributes["tt.loop_unroll_factor"] = i32_attr(bounds.unroll)
     types = [to_ir(lower.type), *(to_ir(value.type) for value in initial)]
     block = ir.Block.create_at_start(op.regions[0], types, [ir.Location.current] * len(types))
     with ir.InsertionPoint(block):

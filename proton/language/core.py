@@ -213,7 +213,8 @@ def dot(
     """The matrix product of (M, K) and (K, N) blocks, added to `acc`.
 
     The result is fp32 for floats up to 32 bits, fp64 for fp64, i32 for int8; or `out_dtype`.
-    The CPU computes in the precision of the result, whatever `input_precision` asks for.
+    The CPU computes in the precision of the result, whatever `input_precision` and
+    `max_num_imprecise_acc` allow.
     """
 
 
@@ -388,7 +389,8 @@ class _Loop:
 
 
 class range(_Loop):
-    """`range` with hints: num_stages, loop_unroll_factor, flatten, warp_specialize, ...
+    """`range` with hints: num_stages, loop_unroll_factor, flatten, disallow_acc_multi_buffer,
+    warp_specialize, disable_licm.
 
     Only `loop_unroll_factor` means anything to the CPU; the others are for GPUs.
     """

@@ -15,18 +15,23 @@ from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
 from proton.transforms.loops import is_invariant
 
+DISABLED = "tt.disable_licm"  # on an `scf.for`, set by `tl.range`
 _UNSIGNED_LESS, _SIGNED_LESS = 6, 2  # arith.cmpi's predicates
 
 
 @register
 @dataclass(frozen=True)
 class LICM(Pass):
-    """Moves invariant computation, and invariant loads, out of `scf.for`, innermost loops first."""
+    """Moves invariant computation, and invariant loads, out of `scf.for`, innermost loops first.
+
+    A loop with `tt.disable_licm` keeps what it has.
+    """
 
     name: ClassVar[str] = "triton-licm"
 
     def run(self, module: Any) -> None:
-        for loop in reversed([op for op in all_ops(module) if op.name == "scf.for"]):
+        loops = [op for op in all_ops(module) if op.name == "scf.for"]
+        for loop in reversed([loop for loop in loops if DISABLED not in loop.attributes]):
             has_writes = any(has(op, Writes) for op in all_ops(loop))
             for view in list(ForLoop(loop).body.operations):
                 op = view.operation

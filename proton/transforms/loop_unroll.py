@@ -9,6 +9,7 @@ from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
 
 FACTOR = "tt.loop_unroll_factor"  # on an `scf.for`: an i32, set by `tl.range`
+STAGES = "tt.num_stages"  # likewise: the depth of its software pipeline
 INDEX_BITS = 64
 
 
@@ -21,7 +22,8 @@ class LoopUnroll(Pass):
     becomes, with %split the last whole group's end (no second loop where that is known to be
     %upper),
         scf.for %i = %lower to %split step (2 * %s) { body(%i); body(%i + %s) }
-        scf.for %i = %split to %upper step %s { body(%i) }
+        scf.for %i = %split to %upper step %s { body(%i) } {tt.num_stages = 1}
+    which are too few iterations for a software pipeline.
     """
 
     name: ClassVar[str] = "tt-loop-unroll"
@@ -82,6 +84,7 @@ def _unroll(loop: Any, factor: int) -> None:
     if exact:
         replace(loop, main.results)
     else:
+        loop.attributes[STAGES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)
         rest = ForLoop(loop)
         rest.set_lower_bound(split)
         for number, value in enumerate(main.results):

@@ -288,7 +288,7 @@ def helper_of_two(n):
     return n
 
 
-@rejected("loop_unroll_factor must be a positive constexpr", "for i in tl.range(", "leave it out")
+@rejected("loop_unroll_factor must be a constexpr integer", "for i in tl.range(", "leave it out")
 def unrolls_by_tensor(n):
     for i in tl.range(0, 4, loop_unroll_factor=n):
         pass

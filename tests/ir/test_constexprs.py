@@ -1,11 +1,16 @@
 """What the front end decides while compiling: branches, values, shapes, attributes."""
 
+import re
+
 import pytest
 
 import proton.language as tl
+from proton.backends.nvidia.pipeline import ttgir_passes
+from proton.backends.ttir import ttir_passes
 from proton.dialect.context import mlir_context
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
+from proton.passes import Pipeline
 from tests.ir.building import OUT, SEEN, build, see, text_of
 from tests.ir.scalar_interpreter import stored_values
 
@@ -139,12 +144,30 @@ def test_a_reduction_carries_its_index() -> None:
 
 @DeviceFunction
 def loop_hints(out, n):
-    for i in tl.range(0, n, num_stages=3, loop_unroll_factor=4):
-        tl.store(out, i)
+    for i in tl.range(
+        0, n, num_stages=3, flatten=True, disallow_acc_multi_buffer=True, warp_specialize=False,
+        disable_licm=True,
+    ):  # fmt: skip
+        for j in tl.range(0, n, num_stages=0, loop_unroll_factor=4, warp_specialize=True):
+            tl.store(out, i + j)
 
 
-def test_the_unroll_factor_stays_on_the_loop() -> None:
-    assert "tt.loop_unroll_factor = 4 : i32" in text_of(loop_hints)
+def test_hints_are_attributes_of_the_loop() -> None:
+    """As the front end makes them and, but for the unrolled loop, as a back end gets them."""
+    outer = "{tt.disable_licm, tt.disallow_acc_multi_buffer, tt.flatten, tt.num_stages = 3 : i32}"
+    inner = "{tt.loop_unroll_factor = 4 : i32, tt.num_stages = 0 : i32, tt.warp_specialize}"
+    unrolled = "{tt.num_stages = 0 : i32, tt.warp_specialize}"
+    rest = "{tt.num_stages = 1 : i32, tt.warp_specialize}"
+    with mlir_context():
+        module = build(loop_hints)
+        assert _loop_attributes(str(module)) == [inner, outer]
+        passes = [*ttir_passes(None), *ttgir_passes(4, fuse=True)]
+        module = Pipeline(passes, "hints").run(module)
+        assert _loop_attributes(str(module)) == [unrolled, rest, outer]
+
+
+def _loop_attributes(text: str) -> list[str]:
+    return re.findall(r"\} (\{tt\..*\})", text)
 
 
 @DeviceFunction

@@ -419,7 +419,7 @@ class Programs:
         else:
             names.append(self.value(type_, depth))
         signature = f"({', '.join(map(text_of, types))}) -> {text_of(type_)}"
-        precision = '{input_precision = "ieee"}'
+        precision = '{inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32}'
         dot = self.emit(f'"tt.dot"({", ".join(names)}) {precision} : {signature}', type_)
         if self.random.random() < 0.2:
             return dot

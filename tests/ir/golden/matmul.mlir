@@ -31,7 +31,7 @@ module {
     %23:3 = scf.for %arg7 = %c0_i32 to %22 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %11, %arg10 = %20) -> (tensor<32x32xf32>, tensor<32x32x!tt.ptr<f16>>, tensor<32x32x!tt.ptr<f16>>)  : i32 {
       %34 = "tt.load"(%arg9) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<32x32x!tt.ptr<f16>>) -> tensor<32x32xf16>
       %35 = "tt.load"(%arg10) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<32x32x!tt.ptr<f16>>) -> tensor<32x32xf16>
-      %36 = "tt.dot"(%34, %35, %arg8) {input_precision = "tf32"} : (tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>) -> tensor<32x32xf32>
+      %36 = "tt.dot"(%34, %35, %arg8) {inputPrecision = "tf32", maxNumImpreciseAcc = 0 : i32} : (tensor<32x32xf16>, tensor<32x32xf16>, tensor<32x32xf32>) -> tensor<32x32xf32>
       %c32_i32_0 = arith.constant 32 : i32
       %37 = "tt.splat"(%c32_i32_0) : (i32) -> tensor<32x32xi32>
       %38 = "tt.addptr"(%arg9, %37) : (tensor<32x32x!tt.ptr<f16>>, tensor<32x32xi32>) -> tensor<32x32x!tt.ptr<f16>>

@@ -33,7 +33,7 @@ module {
       %20 = "tt.splat"(%19) : (f32) -> tensor<256xf32>
       %21 = arith.divf %14, %20 : tensor<256xf32>
       "tt.store"(%18, %21, %2) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<256x!tt.ptr<f32>>, tensor<256xf32>, tensor<256xi1>) -> ()
-    }
+    } {tt.num_stages = 2 : i32}
     return
   }
 }

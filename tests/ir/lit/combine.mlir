@@ -5,13 +5,13 @@
 
 // CHECK-LABEL: func.func @a_sum_becomes_the_accumulator
 // CHECK-SAME: (%[[A:.*]]: tensor<16x8xf16>, %[[B:.*]]: tensor<8x4xf16>, %[[ACC:.*]]: tensor<16x4xf32>)
-// CHECK: %[[D:.*]] = "tt.dot"(%[[A]], %[[B]], %[[ACC]]) {input_precision = "ieee"}
+// CHECK: %[[D:.*]] = "tt.dot"(%[[A]], %[[B]], %[[ACC]]) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32}
 // CHECK-NEXT: return %[[D]]
 // LOC-LABEL: func.func @a_sum_becomes_the_accumulator
 // LOC: "tt.dot"{{.*}}loc(#[[DOT:.*]])
 func.func @a_sum_becomes_the_accumulator(%a: tensor<16x8xf16>, %b: tensor<8x4xf16>, %acc: tensor<16x4xf32>) -> tensor<16x4xf32> {
   %zero = arith.constant dense<0.0> : tensor<16x4xf32>
-  %d = "tt.dot"(%a, %b, %zero) {input_precision = "ieee"} : (tensor<16x8xf16>, tensor<8x4xf16>, tensor<16x4xf32>) -> tensor<16x4xf32> loc("scope:dot")
+  %d = "tt.dot"(%a, %b, %zero) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<16x8xf16>, tensor<8x4xf16>, tensor<16x4xf32>) -> tensor<16x4xf32> loc("scope:dot")
   %r = arith.addf %d, %acc : tensor<16x4xf32> loc("scope:add")
   return %r : tensor<16x4xf32>
 }
@@ -23,7 +23,7 @@ func.func @a_sum_becomes_the_accumulator(%a: tensor<16x8xf16>, %b: tensor<8x4xf1
 func.func @a_dot_moves_behind_its_new_accumulator(%a: tensor<4x4xi8>, %x: tensor<4x4xi32>) -> tensor<4x4xi32> {
   %c = arith.constant 0 : i32
   %zero = "tt.splat"(%c) : (i32) -> tensor<4x4xi32>
-  %d = "tt.dot"(%a, %a, %zero) {input_precision = "ieee"} : (tensor<4x4xi8>, tensor<4x4xi8>, tensor<4x4xi32>) -> tensor<4x4xi32>
+  %d = "tt.dot"(%a, %a, %zero) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x4xi8>, tensor<4x4xi8>, tensor<4x4xi32>) -> tensor<4x4xi32>
   %acc = arith.muli %x, %x : tensor<4x4xi32>
   %r = arith.addi %acc, %d : tensor<4x4xi32>
   return %r : tensor<4x4xi32>
@@ -33,7 +33,7 @@ func.func @a_dot_moves_behind_its_new_accumulator(%a: tensor<4x4xi8>, %x: tensor
 // CHECK: arith.addf
 func.func @a_dot_with_an_accumulator_of_its_own_stays(%a: tensor<4x4xf32>, %x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %one = arith.constant dense<1.0> : tensor<4x4xf32>
-  %d = "tt.dot"(%a, %a, %one) {input_precision = "ieee"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = "tt.dot"(%a, %a, %one) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %r = arith.addf %d, %x : tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
@@ -42,7 +42,7 @@ func.func @a_dot_with_an_accumulator_of_its_own_stays(%a: tensor<4x4xf32>, %x: t
 // CHECK: arith.addf
 func.func @a_dot_with_two_uses_stays(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %zero = arith.constant dense<0.0> : tensor<4x4xf32>
-  %d = "tt.dot"(%a, %a, %zero) {input_precision = "ieee"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = "tt.dot"(%a, %a, %zero) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %r = arith.addf %d, %d : tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
@@ -55,7 +55,7 @@ func.func @a_dot_stays_outside_of_a_loop(%a: tensor<4x4xf32>, %n: index) -> tens
   %zero = arith.constant dense<0.0> : tensor<4x4xf32>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %d = "tt.dot"(%a, %a, %zero) {input_precision = "ieee"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = "tt.dot"(%a, %a, %zero) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> tensor<4x4xf32> {
     %s = arith.addf %acc, %d : tensor<4x4xf32>
     scf.yield %s : tensor<4x4xf32>

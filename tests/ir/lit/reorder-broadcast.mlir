@@ -98,7 +98,7 @@ func.func @a_table_stays(%a: i32) -> tensor<2xi32> {
 func.func @scalars_and_products_stay(%a: f32) -> (f32, tensor<4x4xf32>) {
   %s = arith.addf %a, %a : f32
   %x = "tt.splat"(%a) : (f32) -> tensor<4x4xf32>
-  %d = "tt.dot"(%x, %x, %x) {input_precision = "ieee"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = "tt.dot"(%x, %x, %x) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %s, %d : f32, tensor<4x4xf32>
 }
 

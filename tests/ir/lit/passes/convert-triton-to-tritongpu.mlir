@@ -102,7 +102,7 @@ func.func @join_and_split(%x: tensor<64xf32>) {
 // CHECK-NOT: tt.dot
 // CHECK: return
 func.func @dot(%a: tensor<4x2xf32>, %b: tensor<2x4xf32>, %acc: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  %d = "tt.dot"(%a, %b, %acc) {input_precision = "ieee", max_num_imprecise_acc = 0 : i32} : (tensor<4x2xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = "tt.dot"(%a, %b, %acc) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x2xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %d : tensor<4x4xf32>
 }
 

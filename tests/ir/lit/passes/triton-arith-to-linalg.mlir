@@ -224,7 +224,7 @@ func.func @unsplat(%x: tensor<1x1xf32>) -> f32 {
 // CHECK: %[[V3:.*]] = linalg.matmul ins(%[[V0]], %[[V2]] : tensor<4x8xf32>, tensor<8x2xf32>) outs(%[[A2]] : tensor<4x2xf32>) -> tensor<4x2xf32>
 // CHECK-NEXT: return %[[V3]] : tensor<4x2xf32>
 func.func @dot_of_halves(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<4x2xf32>) -> tensor<4x2xf32> {
-  %r = "tt.dot"(%a, %b, %c) {input_precision = "ieee"} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %r = "tt.dot"(%a, %b, %c) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
   return %r : tensor<4x2xf32>
 }
 
@@ -234,7 +234,7 @@ func.func @dot_of_halves(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<4x
 // CHECK-NEXT: return %[[V0]] : tensor<4x2xf32>
 // CHECK-NEXT: }
 func.func @dot_of_singles(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>, %c: tensor<4x2xf32>) -> tensor<4x2xf32> {
-  %r = "tt.dot"(%a, %b, %c) {input_precision = "ieee"} : (tensor<4x8xf32>, tensor<8x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %r = "tt.dot"(%a, %b, %c) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x8xf32>, tensor<8x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
   return %r : tensor<4x2xf32>
 }
 
@@ -244,7 +244,7 @@ func.func @dot_of_singles(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>, %c: tensor<4
 // CHECK: %[[V0]] = arith.extsi %{{.*}} : i8 to i32
 // CHECK: %{{.*}} = linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<4x8xi32>, tensor<8x2xi32>) outs(%[[A2]] : tensor<4x2xi32>) -> tensor<4x2xi32>
 func.func @dot_of_integers(%a: tensor<4x8xi8>, %b: tensor<8x2xi8>, %c: tensor<4x2xi32>) -> tensor<4x2xi32> {
-  %r = "tt.dot"(%a, %b, %c) {input_precision = "ieee"} : (tensor<4x8xi8>, tensor<8x2xi8>, tensor<4x2xi32>) -> tensor<4x2xi32>
+  %r = "tt.dot"(%a, %b, %c) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x8xi8>, tensor<8x2xi8>, tensor<4x2xi32>) -> tensor<4x2xi32>
   return %r : tensor<4x2xi32>
 }
 
@@ -257,7 +257,7 @@ func.func @dot_of_integers(%a: tensor<4x8xi8>, %b: tensor<8x2xi8>, %c: tensor<4x
 // CHECK: %{{.*}} = linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<8x2xf32>) outs(%{{.*}} : tensor<4x2xf32>) -> tensor<4x2xf32>
 // CHECK: %[[V0]] = arith.truncf %{{.*}} : f32 to f16
 func.func @dot_with_a_narrow_accumulator(%a: tensor<4x8xf16>, %b: tensor<8x2xf16>, %c: tensor<4x2xf16>) -> tensor<4x2xf16> {
-  %r = "tt.dot"(%a, %b, %c) {input_precision = "ieee"} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf16>) -> tensor<4x2xf16>
+  %r = "tt.dot"(%a, %b, %c) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf16>) -> tensor<4x2xf16>
   return %r : tensor<4x2xf16>
 }
 

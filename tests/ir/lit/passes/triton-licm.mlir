@@ -172,3 +172,16 @@ func.func @stays(%p: !tt.ptr<i32>, %n: i32, %d: i32) -> i32 {
   }
   return %r : i32
 }
+
+// CHECK-LABEL: func.func @asked_not_to(
+// CHECK: scf.for
+// CHECK-NEXT: arith.muli
+func.func @asked_not_to(%p: !tt.ptr<i32>, %n: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  scf.for %i = %zero to %n step %one : i32 {
+    %m = arith.muli %n, %n : i32
+    "tt.store"(%p, %m) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<i32>, i32) -> ()
+  } {tt.disable_licm}
+  return
+}

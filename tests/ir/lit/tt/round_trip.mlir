@@ -63,8 +63,8 @@ func.func @arithmetic(%p: !tt.ptr<f32>, %x: f32, %i: i32, %a: tensor<4x8xf16>, %
   %5 = "tt.precise_sqrt"(%x) : (f32) -> f32
   // CHECK: "tt.precise_divf"(%{{.*}}, %{{.*}}) : (f32, f32) -> f32
   %6 = "tt.precise_divf"(%x, %x) : (f32, f32) -> f32
-  // CHECK: "tt.dot"(%{{.*}}, %{{.*}}, %{{.*}}) {input_precision = "tf32x3"} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
-  %7 = "tt.dot"(%a, %b, %c) {input_precision = "tf32x3"} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  // CHECK: "tt.dot"(%{{.*}}, %{{.*}}, %{{.*}}) {inputPrecision = "tf32x3", maxNumImpreciseAcc = 0 : i32} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %7 = "tt.dot"(%a, %b, %c) {inputPrecision = "tf32x3", maxNumImpreciseAcc = 0 : i32} : (tensor<4x8xf16>, tensor<8x2xf16>, tensor<4x2xf32>) -> tensor<4x2xf32>
   // CHECK: %{{.*}}:2 = "tt.reduce"(%{{.*}}, %{{.*}}) ({
   // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %{{.*}}: f32, %[[D:.*]]: f32):
   // CHECK-NEXT: "tt.reduce_return"(%[[A]], %[[D]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0>} : (f32, f32) -> ()

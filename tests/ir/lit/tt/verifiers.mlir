@@ -111,14 +111,14 @@ func.func @split_shape(%x: tensor<4x4xf32>) {
 // -----
 func.func @dot_inner(%a: tensor<4x8xf32>, %b: tensor<4x16xf32>, %c: tensor<4x16xf32>) {
   // expected-error@+1 {{shapes must be (M, K), (K, N), (M, N), got (4, 8), (4, 16), (4, 16)}}
-  %0 = "tt.dot"(%a, %b, %c) {input_precision = "ieee"}
+  %0 = "tt.dot"(%a, %b, %c) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32}
     : (tensor<4x8xf32>, tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
   return
 }
 // -----
 func.func @dot_rank(%a: tensor<4xf32>) {
   // expected-error@+1 {{shapes must be (M, K), (K, N), (M, N), got (4,), (4,), (4,)}}
-  %0 = "tt.dot"(%a, %a, %a) {input_precision = "ieee"}
+  %0 = "tt.dot"(%a, %a, %a) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32}
     : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return
 }
@@ -197,13 +197,13 @@ func.func @split_element(%x: tensor<4x2xf32>) {
 // -----
 func.func @dot_result(%a: tensor<4x4xf32>) {
   // expected-error@+1 {{'tt.dot' result must have type tensor<4x4xf32>, got tensor<4x4xf64>}}
-  %0 = "tt.dot"(%a, %a, %a) {input_precision = "ieee"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf64>
+  %0 = "tt.dot"(%a, %a, %a) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf64>
   return
 }
 // -----
 func.func @dot_precision(%a: tensor<4x4xf32>) {
-  // expected-error@+1 {{'tt.dot' input_precision must be one of}}
-  %0 = "tt.dot"(%a, %a, %a) {input_precision = "tf16"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  // expected-error@+1 {{'tt.dot' inputPrecision must be one of}}
+  %0 = "tt.dot"(%a, %a, %a) {inputPrecision = "tf16", maxNumImpreciseAcc = 0 : i32} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return
 }
 // -----
