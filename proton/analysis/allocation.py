@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
-from proton.analysis.scratch import ALIGNMENT, scratch_bytes
+from proton.analysis.scratch import alignment, scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect.mlir import ir
 from proton.dialect.traits import Concurrent, SharedEffects, has
@@ -162,11 +162,11 @@ def _place(buffers: list[Buffer]) -> Allocation:
             for other in placed
             if other.interferes(buffer)
         )
-        offset = 0
+        offset, unit = 0, alignment(buffer.op)
         for start, end in taken:
             if offset + buffer.size <= start:
                 break
-            offset = max(offset, -(-end // ALIGNMENT) * ALIGNMENT)
+            offset = max(offset, -(-end // unit) * unit)
         offsets[buffer.op] = offset
         placed.append(buffer)
     size = max((offsets[b.op] + b.size for b in buffers), default=0)

@@ -33,6 +33,7 @@ from proton.dialect.mlir import ir
 from proton.dialect.regions import Branch, ForLoop
 from proton.dialect.traits import Combines, has
 from proton.dialect.tt import is_pointer_like
+from proton.dialect.ttg import is_tensor, layout_of
 
 
 class AxisInfos(ForwardDataflow[None]):
@@ -133,6 +134,36 @@ def vector_elements(pointer: Any, mask: Any, infos: AxisInfos) -> tuple[int, ...
             most = min(most, infos[mask].constancy[axis])
         result.append(_floor_power(most))
     return tuple(result)
+
+
+# The operand that is the mask of an access.
+MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "ttg.async_copy_global_to_local": 2}
+
+
+def mask_of(op: Any) -> Any:
+    """The mask of an access; None where there is none."""
+    number = MASKS.get(op.name)
+    if number is None:
+        return None
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    return op.operands[number] if segments[number] else None
+
+
+def access_elements(op: Any, infos: AxisInfos) -> int:
+    """How many consecutive registers one access of a load or store may take."""
+    pointer = op.operands[0]
+    if not is_tensor(pointer.type):
+        return 1
+    bases = layout_of(pointer.type).bases("register")
+    if not bases or not any(bases[0]):
+        return 1
+    axis = next(a for a, value in enumerate(bases[0]) if value)
+    run = 1
+    for bit, basis in enumerate(bases):
+        if basis != tuple((1 << bit) * (a == axis) for a in range(len(basis))):
+            break
+        run *= 2
+    return min(run, vector_elements(pointer, mask_of(op), infos)[axis])
 
 
 def _floor_power(value: int) -> int:

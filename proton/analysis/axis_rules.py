@@ -386,10 +386,19 @@ RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
 
 
 def is_non_negative(value: Any) -> bool:
-    """Whether an integer is known to be at least 0."""
+    """Whether an integer is known to be at least 0. A divisor that is not a constant is taken to be
+    positive: it is a number of blocks or columns."""
     op = defining_op(value)
     if op is None:
         return _is_counter(value)
+    if op.name == "arith.remsi":  # has the dividend's sign
+        return is_non_negative(op.operands[0])
+    if op.name == "arith.divsi":
+        divisor = defining_op(op.operands[1])
+        is_constant = divisor is not None and divisor.name == "arith.constant"
+        return is_non_negative(op.operands[0]) and (
+            not is_constant or is_non_negative(op.operands[1])
+        )
     if op.name == "arith.constant":
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr):

@@ -14,9 +14,22 @@ from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 from proton.layout.conversion import Exchange, plan
+from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
+from proton.layout.matrix_memory import matrix_memory
 from proton.layout.reduction import plan_reduction
 
 ALIGNMENT = 16  # bytes: the widest access
+
+
+def alignment(op: Any) -> int:
+    """What the bytes of an op must begin at a multiple of: swizzles count from there."""
+    if op.name == "func.call":
+        return MATRIX_ALIGNMENT
+    if has(op, AllocatesShared):
+        _, element, layout = mem_desc_parts(op.results[0].type)
+        if matrix_memory(layout, stored_bytes(element)) is not None:
+            return MATRIX_ALIGNMENT
+    return ALIGNMENT
 
 
 def stored_bytes(element: Any) -> int:
@@ -81,8 +94,9 @@ def scratch_bytes(op: Any) -> int:
 
 def desc_bytes(type_: Any) -> int:
     """The bytes of a tensor in shared memory."""
-    _, element, layout = mem_desc_parts(type_)
-    return _aligned((1 << layout.total_in_bits) * stored_bytes(element))
+    shape, element, layout = mem_desc_parts(type_)
+    count = prod(shape[: len(shape) - len(layout.outs)])
+    return _aligned(count * (1 << layout.total_in_bits) * stored_bytes(element))
 
 
 def _atomic_bytes(op: Any) -> int:

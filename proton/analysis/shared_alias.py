@@ -14,7 +14,7 @@ from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.scratch import desc_bytes
 from proton.dialect.mlir import ir
 from proton.dialect.regions import Branch
-from proton.dialect.traits import AllocatesShared, Asynchronous, PassesMemory, has
+from proton.dialect.traits import AllocatesShared, Asynchronous, PassesMemory, PassesTokens, has
 from proton.dialect.ttg import is_mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import defining_op
@@ -46,12 +46,16 @@ class SharedAliases(ForwardDataflow[None]):
             self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
         elif has(op, Asynchronous):
             self.copies[op.results[0]] = frozenset([op])
+        elif has(op, PassesTokens):
+            known = [self.copies.get(token, frozenset()) for token in op.operands]
+            self.copies[op.results[0]] = frozenset().union(*known)
         elif op.name == "ttg.memdesc_index":
             self.memory[op.results[0]] = frozenset(
                 _indexed(part, op) for part in self.memory.get(op.operands[0], ())
             )
         elif has(op, PassesMemory) and op.results:
-            passed = [v for v in op.operands if v.type == op.results[0].type]
+            is_view = len(op.operands) == 1
+            passed = [v for v in op.operands if is_view or v.type == op.results[0].type]
             self._pass(passed, [op.results[0]] * len(passed))
 
     def flow(self, branch: Branch) -> bool:
@@ -60,7 +64,7 @@ class SharedAliases(ForwardDataflow[None]):
     def _pass(self, sources: Sequence[Any], targets: Sequence[Any]) -> bool:
         is_new = False
         for source, target in zip(sources, targets, strict=True):
-            if is_mem_desc(source.type):
+            if is_mem_desc(source.type) and is_mem_desc(target.type):
                 is_new |= _add(self.memory, source, target)
             elif isinstance(source.type, AsyncTokenType):
                 is_new |= _add(self.copies, source, target)

@@ -19,13 +19,10 @@ from proton.dialect.diagnostics import element_of, is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
-from proton.dialect.ttg_memory import DotOp, LocalAllocOp
 from proton.dialect.walk import all_ops, before, replace, source_span
 from proton.layout import LinearLayout, shapes
-from proton.layout.named import shared_row_major, spread
 from proton.passes import Pass, register
 
-DOT_TILE = 4  # rows and columns of the result that a thread computes
 # Elements of one block in a thread. A thread has 255 registers: beyond that it spills, and beyond
 # this the assembler's time grows with the square of the block: exp of a masked load, 4 warps, takes
 # it 0.5, 1.5 and 10 s for 256, 512 and 1024 elements (two cores, ptxas 13.5.37, 2026-11-21).
@@ -42,7 +39,7 @@ class TritonToTritonGPU(Pass):
         %c = ttg.convert_layout %x : tensor<64xf32, #default> -> tensor<64xf32, #slice>
         %y = tt.expand_dims %c {axis = 1} : tensor<64x1xf32, #default2>
 
-    Products become `ttg.dot` on operands in shared memory.
+    A `tt.dot` stays: `tritongpu-accelerate-matmul` decides what becomes of it.
     """
 
     name: ClassVar[str] = "convert-triton-to-tritongpu"
@@ -145,32 +142,6 @@ def _scan(op: Any, num_warps: int) -> None:
         retype_result(op, number, layout)
 
 
-def dot_layout(shape: tuple[int, ...], num_warps: int) -> LinearLayout:
-    """A square of the result in each thread, lanes along rows of the result."""
-    tile = tuple(min(DOT_TILE, size) for size in shape)
-    return spread(shape, tile, (1, 0), num_warps)
-
-
-def _dot(op: Any, num_warps: int) -> None:
-    a, b, acc = op.operands
-    layout = dot_layout(shape_of(acc), num_warps)
-    known = op.results[0].type
-    with before(op):
-        # A thread reads some rows of a and some columns of b at each step: these lie together.
-        sides = [
-            LocalAllocOp(
-                side,
-                ttg.mem_desc(
-                    shape_of(side), element_of(side), shared_row_major(shape_of(side), order)
-                ),
-            ).result
-            for side, order in ((a, (0, 1)), (b, (1, 0)))
-        ]
-        start = convert(acc, layout)
-        product = DotOp(*sides, start, start.type).result
-        replace(op, [convert(product, layout_of(known))])
-
-
 _LEGALIZE: dict[str, Callable[[Any, int], None]] = {
     "tt.expand_dims": _operands,
     "tt.broadcast": _operands,
@@ -180,5 +151,4 @@ _LEGALIZE: dict[str, Callable[[Any, int], None]] = {
     "tt.split": _split,
     "tt.reduce": _results,
     "tt.scan": _scan,
-    "tt.dot": _dot,
 }

@@ -12,9 +12,10 @@ from proton.dialect.proton import Proton
 from proton.dialect.proton_gpu import ProtonGPU
 from proton.dialect.tt import TT
 from proton.dialect.ttg import TTG
+from proton.dialect.ttng import TTNG
 from proton.dialect.tts import TTS
 
-DIALECTS = (TT, TTG, TTS, Proton, ProtonGPU)
+DIALECTS = (TT, TTG, TTNG, TTS, Proton, ProtonGPU)
 
 # The Python classes of our dialects belong to the context that loaded them last, so there is
 # one context and one compilation at a time; MLIR's own work is short next to LLVM's, which

@@ -169,16 +169,23 @@ class PassesMemory(Trait):
     upstream = ("arith.select", "scf.yield", "scf.condition", "func.return")
 
 
+class PassesTokens(Trait):
+    """The token that it gives is of all the copies that its operands' are of."""
+
+
 @dataclass(frozen=True)
 class SharedEffects:
     """What an op does to the shared memory that its operands name, by their numbers; stands among
     the traits of an op. Where it `lands_later`, what it writes is there when something that `waits`
-    has waited for its result, a token."""
+    has waited for its result, a token. Where it `reads_later`, it may go on reading until
+    something `ends_reads`."""
 
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     lands_later: bool = False
     waits: bool = False
+    reads_later: bool = False
+    ends_reads: bool = False
     _known: ClassVar[dict[str, "SharedEffects"]] = {}
 
     def attach(self, name: str) -> None:

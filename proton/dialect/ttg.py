@@ -14,6 +14,7 @@ from proton.dialect.traits import (
     Barrier,
     KeepsSign,
     MovesData,
+    PassesPointers,
     Pure,
     Speculatable,
     Writes,
@@ -57,8 +58,9 @@ class MemDescType(TTG.Type, name="memdesc"):
 
 
 class MutableMemDescType(TTG.Type, name="mutable_memdesc"):
-    """`!ttg.mutable_memdesc<[2, 64, 32], f16, #ttg.shared<...>>`: memory that ops write, and that
-    may be taken apart (`ttg.memdesc_index`)."""
+    """`!ttg.mutable_memdesc<[3, 64, 32], f16, #ttg.shared<...>>`: memory that ops write. Where the
+    layout has one dimension less, tensors lie one behind the other along the first dimension, and
+    `ttg.memdesc_index` takes one."""
 
     sizes: Any
     element: ir.TypeAttr
@@ -144,11 +146,13 @@ def mem_desc(
 
 
 def mem_desc_parts(type_: Any) -> tuple[tuple[int, ...], Any, LinearLayout]:
-    """(shape, element type, layout) of a tensor in shared memory."""
+    """(shape, element type, layout) of a tensor in shared memory; the layout is of the last
+    dimensions, where several tensors lie one behind the other."""
     desc = (MutableMemDescType if isinstance(type_, MutableMemDescType) else MemDescType)(type_)
     shape = _integers(desc.sizes)
     bases = _bases(SharedAttr(desc.encoding).offset)
-    outs = {dim(axis): size for axis, size in enumerate(shape)}
+    rank = len(bases[0]) if bases else len(shape)
+    outs = {dim(axis): size for axis, size in enumerate(shape[len(shape) - rank :])}
     return shape, ir.TypeAttr(desc.element).value, LinearLayout.of({"offset": bases}, outs)
 
 
@@ -159,7 +163,7 @@ def num_warps(module: Any) -> int:
 
 class ConvertLayoutOp(
     TTG.Operation, name="convert_layout",
-    traits=[Pure, Speculatable, MovesData, KeepsSign],
+    traits=[Pure, Speculatable, MovesData, KeepsSign, PassesPointers],
 ):
     """`ttg.convert_layout %src`: the same tensor in the result's layout."""
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from proton.analysis.axis_info import (
     AxisInfos,
     elements,
+    mask_of,
     order_of,
     vector_elements,
 )
@@ -57,15 +58,6 @@ class Coalesce(Pass):
             share = max(1, elements(op.operands[0]) // (WARP_SIZE * warps))
             vector = min(widest[shape, order], share)
             _set_layout(op, shapes.vectorized(shape, order, vector, warps))
-
-
-def mask_of(op: Any) -> Any:
-    """The mask of an access; None where there is none."""
-    number = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}.get(op.name)
-    if number is None:
-        return None
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    return op.operands[number] if segments[number] else None
 
 
 def _wishes(op: Any, infos: AxisInfos) -> tuple[tuple[int, ...], int]:

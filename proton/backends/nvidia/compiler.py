@@ -32,8 +32,7 @@ def compile_kernel(
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         profiled = options.instrumentation
         module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
-        passes = ttgir_passes(options.num_warps, options.enable_fp_fusion, profiled)
-        module = stages.run("ttgir", module, passes)
+        module = stages.run("ttgir", module, ttgir_passes(options))
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]
         profile = profile_of(kernel)

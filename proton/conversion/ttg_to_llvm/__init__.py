@@ -16,6 +16,8 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     pins,
     profile,
     reduce,
+    shared_memory,
+    tensor_cores,
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering
 from proton.dialect.mlir import ir
@@ -62,7 +64,7 @@ def _declare_shared(module: Any) -> None:
     """The symbol where a program's shared memory begins; its size is an option of the launch."""
     text = (
         f"llvm.mlir.global external @{SHARED_SYMBOL}() "
-        "{addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>"
+        "{addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>"
     )
     with ir.Location.unknown():
         parsed = ir.Module.parse(text)

@@ -148,7 +148,7 @@ def _share(ctx: Lowering, site: Site, value: Any, layout: LinearLayout) -> Any:
     base = ctx.shared(ctx.scratch(site))
     v.when(ctx.owns(layout), lambda: write_shared(ctx, value, layout, shared, 1, base))
     nvidia.barrier()
-    return read_shared(ctx, value, layout, shared, 1, base)
+    return read_shared(ctx, v.element(value), layout, shared, 1, base)
 
 
 def _share_scalar(ctx: Lowering, site: Site, old: Any) -> Any:

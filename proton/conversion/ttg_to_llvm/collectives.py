@@ -7,9 +7,10 @@ from proton.analysis.scratch import axis_of
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.layouts import contiguous, read_shared, stored_type, write_shared
+from proton.conversion.ttg_to_llvm.layouts import read_shared, stored_type, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both
+from proton.conversion.ttg_to_llvm.shared_memory import contiguous
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import layout_of
 from proton.layout.named import shared_row_major
@@ -41,8 +42,7 @@ def _histogram(ctx: Lowering, site: Site) -> list[Any]:
         place = v.create("llvm.trunc", i32, v.extract(wide, register))
         v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
     nvidia.barrier()
-    like = v.poison(v.vector(1, i32))
-    return [read_shared(ctx, like, target, shared_row_major((bins,), (0,)), 1, base)]
+    return [read_shared(ctx, i32, target, shared_row_major((bins,), (0,)), 1, base)]
 
 
 def _clear(address: Any) -> None:

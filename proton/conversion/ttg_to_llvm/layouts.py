@@ -8,7 +8,7 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
-from proton.dialect.ttg import layout_of, mem_desc_parts
+from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
 
@@ -125,7 +125,7 @@ def exchange(
         write_shared(ctx, value, source, way.shared, way.vector, ctx.shared(offset))
     nvidia.barrier()
     return [
-        read_shared(ctx, value, target, way.shared, way.vector, ctx.shared(offset))
+        read_shared(ctx, v.element(value), target, way.shared, way.vector, ctx.shared(offset))
         for value, way, offset in zip(values, ways, offsets, strict=True)
     ]
 
@@ -135,7 +135,7 @@ def stored_type(element: Any) -> Any:
     return v.integer(8) if v.bits_of(element) == 1 else element
 
 
-def _addresses(
+def addresses(
     ctx: Lowering, places: LinearLayout, registers: list[int], base: Any, element: Any
 ) -> list[Any]:
     """The address of the first element of each access, given the offsets of all places."""
@@ -149,7 +149,7 @@ def _addresses(
     return [v.offset_pointer(base, offset, element) for offset in flipped]
 
 
-def _groups(places: LinearLayout, vector: int) -> list[list[int]]:
+def groups(places: LinearLayout, vector: int) -> list[list[int]]:
     """Registers by access: those of one access have consecutive offsets; copies are left out."""
     offsets: dict[int, int] = {}
     for register in range(places.in_size("register")):
@@ -167,25 +167,24 @@ def write_shared(
     stored = stored_type(element)
     if stored != element:
         value = v.create("llvm.zext", v.vector(v.count_of(value), stored), value)
-    groups = _groups(places, vector)
-    addresses = _addresses(ctx, places, [group[0] for group in groups], base, stored)
-    for group, address in zip(groups, addresses, strict=True):
+    parts = groups(places, vector)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, stored)
+    for group, address in zip(parts, starts, strict=True):
         v.store(address, v.shuffle(value, group), vector * stored_bytes(stored))
 
 
 def read_shared(
-    ctx: Lowering, like: Any, target: LinearLayout, shared: LinearLayout, vector: int, base: Any
+    ctx: Lowering, element: Any, target: LinearLayout, shared: LinearLayout, vector: int, base: Any
 ) -> Any:
-    """The registers of `target`, of the element type of `like`, from shared memory."""
+    """The registers of `target`, of type `element`, from shared memory."""
     places = target.invert_and_compose(shared)
-    element = v.element(like)
     stored = stored_type(element)
-    groups = _groups(places, vector)
-    addresses = _addresses(ctx, places, [group[0] for group in groups], base, stored)
+    parts = groups(places, vector)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, stored)
     type_ = v.vector(vector, stored)
-    loaded = [v.load(a, type_, vector * stored_bytes(stored)) for a in addresses]
+    loaded = [v.load(a, type_, vector * stored_bytes(stored)) for a in starts]
     whole = v.concatenate(loaded)
-    position = {register: n for n, register in enumerate(r for group in groups for r in group)}
+    position = {register: n for n, register in enumerate(r for part in parts for r in part)}
     first: dict[int, int] = {}  # offset -> the register that has it
     picks = []
     for register in range(places.in_size("register")):
@@ -195,32 +194,6 @@ def read_shared(
     if stored != element:
         whole = v.create("llvm.trunc", v.vector(v.count_of(whole), element), whole)
     return whole
-
-
-@lowers("ttg.local_alloc")
-def _local_alloc(ctx: Lowering, site: Site) -> list[Any]:
-    (value,) = site.operands
-    source = layout_of(site.operand_types[0])
-    _, _, shared = mem_desc_parts(site.result_type)
-    base = ctx.shared(ctx.scratch(site))
-    vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
-    write_shared(ctx, value, source, shared, vector, base)
-    return [base]
-
-
-def contiguous(places: LinearLayout, element_bytes: int) -> int:
-    """How many consecutive offsets one access may take, 16 bytes at most."""
-    others = [b[0] for name, bases in places.ins if name != "register" for b in bases]
-    registers = {b[0] for b in places.bases("register")}
-    count = 1
-    while (
-        count * element_bytes < 16
-        and count in registers
-        and not any(other & count for other in others)
-        and all(r == count or not r & count for r in registers)
-    ):
-        count *= 2
-    return count
 
 
 @lowers("ttg.barrier")

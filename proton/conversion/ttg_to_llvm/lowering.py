@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from proton.analysis.axis_info import AxisInfos, vector_elements
+from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.base.errors import PassError
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
@@ -19,10 +19,12 @@ from proton.dialect import ttg
 from proton.dialect.mlir import ir
 from proton.dialect.traits import Accesses, Combines, Condition, has
 from proton.dialect.tt import PointerType
-from proton.dialect.ttg import MemDescType, is_tensor, layout_of, num_warps
+from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
+from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import before
 from proton.layout import LinearLayout
-from proton.transforms.coalesce import mask_of
+from proton.layout.linear import log2
+from proton.layout.tensor_cores import GROUP_WARPS
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
@@ -35,8 +37,10 @@ def llvm_type(type_: Any) -> Any:
         return v.vector(registers, llvm_type(type_.element_type))
     if isinstance(type_, PointerType):
         return v.pointer(v.GLOBAL)
-    if isinstance(type_, MemDescType):
+    if is_mem_desc(type_):
         return v.pointer(v.SHARED)
+    if isinstance(type_, AsyncTokenType):
+        return v.integer(32)  # of which nothing is asked
     if is_float8(type_):
         return v.integer(8)
     return type_
@@ -130,6 +134,18 @@ class Lowering:
         if key not in self.mapped:
             with self._at_entry(), self.function.location:
                 self.mapped[key] = v.xor_of_bits(self._tid, bases)
+        return self.mapped[key]
+
+    def group_bits(self, bases: tuple[int, ...]) -> Any:
+        """The linear map of the number of the thread's warp group, the same in all lanes for the
+        assembler, too; None where it is 0."""
+        if not any(bases):
+            return None
+        key = "group", bases
+        if key not in self.mapped:
+            with self._at_entry(), self.function.location:
+                group = v.binary("llvm.lshr", self._tid, v.i32(log2(WARP_SIZE * GROUP_WARPS)))
+                self.mapped[key] = v.xor_of_bits(nvidia.warp_uniform(group), bases)
         return self.mapped[key]
 
     def thread_part(self, layout: LinearLayout, column: int) -> Any:
@@ -254,7 +270,7 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
             site = Site(op, [operand.type for operand in op.operands])
             if has(op, Accesses):
                 _check_layouts(op)
-            if op.name in ("tt.load", "tt.store"):
+            if op.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local"):
                 site.access = access_elements(op, infos)
             elif has(op, Condition):
                 site.equal = _equal_registers(op.results[0], infos)
@@ -302,23 +318,6 @@ def _share_equal(op: Any, equal: tuple[int, ...]) -> None:
         shared = v.shuffle(result, equal)
     for use in uses:
         use.owner.operation.operands[use.operand_number] = shared
-
-
-def access_elements(op: Any, infos: AxisInfos) -> int:
-    """How many consecutive registers one access of a load or store may take."""
-    pointer = op.operands[0]
-    if not is_tensor(pointer.type):
-        return 1
-    bases = layout_of(pointer.type).bases("register")
-    if not bases or not any(bases[0]):
-        return 1
-    axis = next(a for a, value in enumerate(bases[0]) if value)
-    run = 1
-    for bit, basis in enumerate(bases):
-        if basis != tuple((1 << bit) * (a == axis) for a in range(len(basis))):
-            break
-        run *= 2
-    return min(run, vector_elements(pointer, mask_of(op), infos)[axis])
 
 
 def retype(op: Any) -> None:

@@ -25,7 +25,7 @@ _APPROXIMATE = {
 }
 
 
-def _assembly(
+def assembly(
     text: str, constraints: str, type_: Any, *operands: Any, effects: bool = True, note: str = ""
 ) -> Any:
     """Inline PTX; None where `type_` is None."""
@@ -64,7 +64,7 @@ def program_count(axis: int) -> Any:
 
 def special_register(name: str, bits: int, note: str = "") -> Any:
     """A register that may change while the kernel runs, by PTX's name."""
-    return _assembly(f"mov.u{bits} $0, %{name};", f"={_LETTERS[bits]}", v.integer(bits), note=note)
+    return assembly(f"mov.u{bits} $0, %{name};", f"={_LETTERS[bits]}", v.integer(bits), note=note)
 
 
 def clock(bits: int, note: str) -> Any:
@@ -110,15 +110,51 @@ def barrier() -> None:
 
 def noted_barrier(note: str) -> None:
     """A barrier of the program that PTX tells from the kernel's own."""
-    _assembly("bar.sync 0;", "", None, note=note)
+    assembly("bar.sync 0;", "", None, note=note)
 
 
 def warp_barrier(note: str) -> None:
     """All threads of the warp arrive, and see what the others wrote."""
-    _assembly("bar.warp.sync -1;", "", None, note=note)
+    assembly("bar.warp.sync -1;", "", None, note=note)
+
+
+def warp_uniform(value: Any) -> Any:
+    """An i32 that all lanes have alike, so that the assembler knows."""
+    return v.extract(shuffle_lanes("idx", v.splat(value, 1), v.i32(0)), 0)
 
 
 # Memory
+
+
+def shared_address(pointer: Any) -> Any:
+    """A pointer to shared memory as the i32 that instructions take."""
+    return v.create("llvm.ptrtoint", v.integer(32), pointer)
+
+
+def copy_async(target: Any, source: Any, size: int, given: Any = None) -> None:
+    """`cp.async`: begins a copy of 4, 8 or 16 bytes from global to shared memory. `given`, i32: how
+    many of them are copied, the others are zeros; without it all."""
+    kind = "cg" if size == 16 else "ca"  # 16 bytes need no place in L1
+    text = f"cp.async.{kind}.shared.global [$0], [$1], {size}"
+    if given is None:
+        assembly(f"{text};", "r,l", None, shared_address(target), source)
+    else:
+        assembly(f"{text}, $2;", "r,l,r", None, shared_address(target), source, given)
+
+
+def commit_copies() -> None:
+    """The copies begun since the last time are a group."""
+    assembly("cp.async.commit_group;", "", None)
+
+
+def wait_copies(pendings: int) -> None:
+    """Until at most so many groups of this thread's copies are under way."""
+    assembly(f"cp.async.wait_group {pendings};", "~{memory}", None)
+
+
+def fence_async_shared() -> None:
+    """What this thread wrote to shared memory is seen by the asynchronous proxy."""
+    assembly("fence.proxy.async.shared::cta;", "~{memory}", None)
 
 
 def _suffix(count: int, bits: int) -> str:
@@ -157,7 +193,7 @@ def load(
     kind = f"ld.{space}{modifiers}" if modifiers != ".volatile" else f"ld.volatile.{space}"
     text = f"{guard}{kind}{_suffix(count, bits or word.width)} {_listed(0, count)}, [${count}];"
     type_ = word if count == 1 else v.struct([word] * count)
-    result = _assembly(text, constraints, type_, *operands, note=note)
+    result = assembly(text, constraints, type_, *operands, note=note)
     return [result] if count == 1 else [v.member(result, n, word) for n in range(count)]
 
 
@@ -181,13 +217,13 @@ def store(
         constraints += ",b"
     kind = f"st.{space}{modifiers}{_suffix(count, bits or width)}"
     text = f"{guard}{kind} [$0], {_listed(1, count)};"
-    _assembly(text, constraints, None, *operands, note=note)
+    assembly(text, constraints, None, *operands, note=note)
 
 
 def fetch_add(address: Any, number: int, note: str) -> Any:
     """Adds to an i32 in global memory; what it was before."""
     text = f"atom.global.add.u32 $0, [$1], {number};"
-    return _assembly(text, "=r,l", v.integer(32), address, note=note)
+    return assembly(text, "=r,l", v.integer(32), address, note=note)
 
 
 # Arithmetic
@@ -199,7 +235,7 @@ def approximate(function: str, *values: Any) -> Any:
     text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)
 
     def one(*scalars: Any) -> Any:
-        return _assembly(text, constraints, scalars[0].type, *scalars, effects=False)
+        return assembly(text, constraints, scalars[0].type, *scalars, effects=False)
 
     return v.each(one, *values)
 
@@ -210,7 +246,7 @@ def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     carrier = v.integer(16) if _FLOATS[kind] == "h" else target
     text = f"cvt.rz.{kind}.{source} $0, $1;"
     constraints = f"={_FLOATS[kind]},{_FLOATS[source]}"
-    return v.bitcast(_assembly(text, constraints, carrier, scalar, effects=False), target)
+    return v.bitcast(assembly(text, constraints, carrier, scalar, effects=False), target)
 
 
 def pinned(words: Sequence[Any]) -> list[Any]:
@@ -221,9 +257,9 @@ def pinned(words: Sequence[Any]) -> list[Any]:
         outputs = ",".join(["=r"] * len(part))
         constraints = f"{outputs},{','.join(map(str, range(len(part))))}"
         if len(part) == 1:
-            kept.append(_assembly("", constraints, v.integer(32), *part))
+            kept.append(assembly("", constraints, v.integer(32), *part))
             continue
         type_ = v.struct([v.integer(32)] * len(part))
-        result = _assembly("", constraints, type_, *part)
+        result = assembly("", constraints, type_, *part)
         kept += [v.member(result, number, v.integer(32)) for number in range(len(part))]
     return kept
