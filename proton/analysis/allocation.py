@@ -18,9 +18,9 @@ from typing import Any
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.scratch import ALIGNMENT, scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
+from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
 from proton.dialect.mlir import ir
 from proton.dialect.traits import Concurrent, SharedEffects, has
-from proton.dialect.ttg import OFFSET, SHARED
 from proton.dialect.walk import all_ops
 
 
@@ -72,10 +72,10 @@ def allocation_of(graph: CallGraph) -> dict[str, Allocation]:
     for function in graph.callees_first():
         offsets, sizes = {}, {}
         for op in all_ops(function):
-            if OFFSET in op.attributes:
-                offsets[op] = int(op.attributes[OFFSET].value)
+            if SHARED_OFFSET in op.attributes:
+                offsets[op] = int(op.attributes[SHARED_OFFSET].value)
                 sizes[op] = _bytes_of(op, found)
-        size = ir.IntegerAttr(function.attributes[SHARED]).value
+        size = ir.IntegerAttr(function.attributes[SHARED_BYTES]).value
         found[function_name(function)] = Allocation(int(size), offsets, sizes)
     return found
 

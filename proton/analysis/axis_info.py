@@ -28,6 +28,7 @@ from proton.analysis.axis_rules import (
 )
 from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
+from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import ir
 from proton.dialect.regions import Branch, ForLoop
@@ -54,8 +55,8 @@ class AxisInfos(ForwardDataflow[None]):
         hints = ir.ArrayAttr(attributes["arg_attrs"]) if "arg_attrs" in attributes else ()
         for number, argument in enumerate(block.arguments):
             info = given[number] if given else unknown(argument)
-            if number < len(hints) and "tt.divisibility" in hints[number]:
-                multiple = ir.IntegerAttr(hints[number]["tt.divisibility"]).value
+            if number < len(hints) and DIVISIBILITY in hints[number]:
+                multiple = ir.IntegerAttr(hints[number][DIVISIBILITY]).value
                 info = AxisInfo(info.contiguity, (power(multiple),), info.constancy)
             self._infos[argument] = info
         self.block(block, None)

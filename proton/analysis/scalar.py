@@ -8,6 +8,8 @@ decided to use them.
 from dataclasses import dataclass
 from typing import Any
 
+from proton.dialect.builtin import integer
+from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
 
 
@@ -102,7 +104,7 @@ _INDEX_OPS = {
 
 def not_zero(divisor: Any) -> Any:
     """An index value, 1 where it is 0: a division by zero would end the process."""
-    zero, one = (arith.ConstantOp(divisor.type, value).result for value in (0, 1))
+    zero, one = (constant(value, divisor.type) for value in (0, 1))
     is_zero = arith.CmpIOp(arith.CmpIPredicate.eq, divisor, zero).result
     return arith.SelectOp(is_zero, one, divisor).result
 
@@ -127,10 +129,10 @@ class Materializer:
 
     def _emit(self, expr: Expr) -> Any:
         if isinstance(expr, int):
-            return arith.ConstantOp(self.index, expr).result
+            return constant(expr, self.index)
         if isinstance(expr, Leaf):
             value = self.substitutes.get(expr.value, expr.value)
-            if value.type == self.index or value.type == ir.IntegerType.get_signless(1):
+            if value.type == self.index or value.type == integer(1):
                 return value
             return arith.IndexCastOp(self.index, value).result
         operands = [self(argument) for argument in expr.args]

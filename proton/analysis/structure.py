@@ -19,6 +19,7 @@ from typing import Any
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import ir
 from proton.dialect.regions import ForLoop
@@ -298,7 +299,7 @@ def _constant(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> S
     if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
         return None
     value = attribute.get_splat_value()
-    if value.type == ir.IntegerType.get_signless(1):
+    if value.type == integer(1):
         return None
     return Structure((Dim(),) * len(shape), ir.IntegerAttr(value).value)
 
@@ -416,7 +417,7 @@ def _transpose(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> 
 
 def _widen(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
     source = op.operands[0].type.element_type
-    if source == ir.IntegerType.get_signless(1):
+    if source == integer(1):
         return None
     return analysis.structure(op.operands[0])
 

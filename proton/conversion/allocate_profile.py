@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect.abi import Argument, add_argument
+from proton.dialect.attributes import SHARED_BYTES
+from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import pointer_type
-from proton.dialect.mlir import ir
 from proton.dialect.profile import set_profile, table_of
 from proton.dialect.proton_gpu import RECORDS
-from proton.dialect.traits import Loop, has
-from proton.dialect.ttg import SHARED
+from proton.dialect.regions import in_loop
 from proton.dialect.walk import kernel_functions, ops_named
 from proton.passes import Pass, register
 from proton.trace import wire
@@ -78,13 +78,14 @@ class AllocateProfile(Pass):
         return KernelProfile(strategy=Strategy(self.strategy), block=block, table=table)
 
     def _gpu(self, function: Any, known: int, table: ScopeTable) -> KernelProfile:
-        used = int(function.attributes[SHARED].value) if SHARED in function.attributes else 0
+        given = function.attributes.get(SHARED_BYTES)
+        used = 0 if given is None else int(given.value)
         schema = wire.RecordSchema(table.payload_slots, self.clock_bits)
         capacity, ring = self._ring_capacity(known, schema, used), None
         if capacity:
             ring = wire.aligned(used, wire.RECORD_ALIGNMENT)
             end = ring + self.units * capacity * schema.bytes
-            function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), end)
+            function.attributes[SHARED_BYTES] = i32_attr(end)
         else:
             capacity = _power_of_two(self.capacity or known or GPU_CAPACITY)
         return KernelProfile(
@@ -131,21 +132,12 @@ class AllocateProfile(Pass):
         moves = Strategy(self.strategy).moves
         add_argument(function, Argument.PROFILE, pointer_type(GLOBAL if self.units else 0))
         if not self.units:
-            add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))
+            add_argument(function, Argument.THREAD, integer(32))
             if moves:
                 add_argument(function, Argument.FLUSH, pointer_type())
         elif moves:
             add_argument(function, Argument.HEAP, pointer_type(GLOBAL))
-            add_argument(function, Argument.LAUNCH, ir.IntegerType.get_signless(32))
-
-
-def in_loop(op: Any) -> bool:
-    """Whether an op is in a loop of its function."""
-    while op is not None and op.name != "func.func":
-        if has(op, Loop):
-            return True
-        op = op.parent.operation if op.parent is not None else None
-    return False
+            add_argument(function, Argument.LAUNCH, integer(32))
 
 
 def _power_of_two(number: int) -> int:

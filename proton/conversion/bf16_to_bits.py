@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
@@ -66,7 +67,7 @@ def _bits(type_: Any) -> Any:
     """The type with i16 in the place of bf16."""
     if not _is_bf16(type_):
         return type_
-    i16 = ir.IntegerType.get_signless(16)
+    i16 = integer(16)
     if isinstance(type_, ir.MemRefType):
         return ir.MemRefType.get(type_.shape, i16, type_.layout, type_.memory_space)
     return ir.VectorType.get(type_.shape, i16) if isinstance(type_, ir.VectorType) else i16
@@ -95,11 +96,11 @@ def _compute(op: Any, gives: list[bool], takes: list[bool]) -> None:
 def _constant(op: Any) -> Any:
     (bits,) = struct.unpack(">I", struct.pack(">f", ir.FloatAttr(op.attributes["value"]).value))
     upper = bits >> 16
-    return constant(upper - (1 << 16) if upper >> 15 else upper, ir.IntegerType.get_signless(16))
+    return constant(upper - (1 << 16) if upper >> 15 else upper, integer(16))
 
 
 def _widen(op: Any) -> Any:
-    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+    i32, f32 = integer(32), ir.F32Type.get()
     bits = arith.ExtUIOp(i32, op.operands[0]).result
     value = arith.BitcastOp(f32, arith.ShLIOp(bits, constant(16, i32)).result).result
     wide = op.results[0].type

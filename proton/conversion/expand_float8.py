@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
-from proton.conversion.expand_narrow_floats import to_odd_f32
+from proton.conversion.rounding import to_odd_f32
 from proton.dialect import tt
 from proton.dialect.abi import update_type
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.linalg import map_elements
@@ -79,7 +80,7 @@ def _bytes(type_: Any) -> Any:
         return ir.RankedTensorType.get(type_.shape, _bytes(type_.element_type))
     if isinstance(type_, tt.PointerType):
         return tt.PointerType.get(_bytes(type_.target))
-    return ir.IntegerType.get_signless(8) if str(type_) in _FORMATS else type_
+    return integer(8) if str(type_) in _FORMATS else type_
 
 
 def _format(value: Any) -> _Format | None:
@@ -113,7 +114,7 @@ def _rule(op: Any) -> Any:
 def _constant(op: Any, format_: _Format | None) -> None:
     assert format_ is not None
     type_, attribute = op.results[0].type, op.attributes["value"]
-    i8 = ir.IntegerType.get_signless(8)
+    i8 = integer(8)
     is_tensor = isinstance(type_, ir.RankedTensorType)
     if is_tensor:
         attribute = ir.DenseElementsAttr(attribute)
@@ -123,7 +124,7 @@ def _constant(op: Any, format_: _Format | None) -> None:
     bits = encode(float(ir.FloatAttr(attribute).value), format_)
     number = ir.IntegerAttr.get(i8, bits - 256 if bits > 127 else bits)
     value = ir.DenseElementsAttr.get_splat(type_, number) if is_tensor else number
-    replace(op, [arith.ConstantOp(type_, value).result])
+    replace(op, [constant(value, type_)])
 
 
 def encode(number: float, format_: _Format) -> int:
@@ -176,20 +177,20 @@ def _narrowed(value: Any, format_: _Format | None) -> Any:
             wide = arith.ExtFOp(f32, wide).result
         return _narrow(wide, format_)
 
-    return map_elements(body, [value], ir.IntegerType.get_signless(8))
+    return map_elements(body, [value], integer(8))
 
 
 # Scalars
 
 
 def _i32(value: int) -> Any:
-    return constant(value, ir.IntegerType.get_signless(32))
+    return constant(value, integer(32))
 
 
 def _widen(byte: Any, format_: _Format) -> Any:
     """The fp32 with the byte's value: its bits moved to where fp32 has them, times a power of two
     that makes up for the biases (and normalises what is subnormal)."""
-    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+    i32, f32 = integer(32), ir.F32Type.get()
     bits = arith.ExtUIOp(i32, byte).result
     rest = arith.AndIOp(bits, _i32(0x7F)).result
     moved = arith.ShLIOp(rest, _i32(_MANTISSA_32 - format_.mantissa)).result
@@ -212,8 +213,8 @@ def _narrow(value: Any, format_: _Format) -> Any:
     """An fp32 as a byte: normal results by rounding the mantissa where it ends, subnormal ones by
     adding a power of two whose unit in the last place is theirs."""
     i8, i32, f32 = (
-        ir.IntegerType.get_signless(8),
-        ir.IntegerType.get_signless(32),
+        integer(8),
+        integer(32),
         ir.F32Type.get(),
     )
     bits = arith.BitcastOp(i32, value).result

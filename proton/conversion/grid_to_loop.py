@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.abi import Argument, added_arguments
+from proton.dialect.attributes import SCRATCH_BYTES
+from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import call_c, constant, loop
-from proton.dialect.memory import element_pointer, pointer_type
+from proton.dialect.memory import BUFFER_ALIGNMENT, element_pointer, pointer_type
 from proton.dialect.mlir import arith, func, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.walk import kernel_functions
 from proton.passes import Pass, register
-from proton.transforms.stack_buffers import ALIGNMENT, SCRATCH_ATTRIBUTE
 
 RANGE_SUFFIX = "__range"
 PROGRAM_SUFFIX = "__program"
@@ -37,7 +38,7 @@ class GridToLoop(Pass):
         names = [(f, f.attributes["sym_name"].value) for f in kernel_functions(module)]
         for function, name in names:
             # The user's name may be that of a C function, which LLVM would take the kernel for.
-            function.attributes["sym_name"] = ir.StringAttr.get(name + PROGRAM_SUFFIX)
+            function.attributes["sym_name"] = string_attr(name + PROGRAM_SUFFIX)
         for function, name in names:
             _add_range(module, function, name, self.noalias)
 
@@ -51,7 +52,7 @@ def _add_range(module: Any, function: Any, name: str, noalias: bool) -> None:
     added = added_arguments(function)
     arguments = list(function.regions[0].blocks[0].arguments)
     user = [value.type for value in arguments[: len(arguments) - len(added)]]
-    i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+    i32, i64 = (integer(bits) for bits in (32, 64))
     extras = extra_arguments(function)
     extra_types = [i32 if kind is Argument.THREAD else pointer_type() for kind in extras]
     inputs = [*user, i32, i32, i32, i64, i64, *extra_types]
@@ -70,7 +71,7 @@ def _add_range(module: Any, function: Any, name: str, noalias: bool) -> None:
 
 def _strings(values: list[Any]) -> Any:
     return ir.ArrayAttr.get(
-        [_strings(v) if isinstance(v, list) else ir.StringAttr.get(v) for v in values]
+        [_strings(v) if isinstance(v, list) else string_attr(v) for v in values]
     )
 
 
@@ -94,13 +95,13 @@ def _emit_loop(
     extras: list[Argument],
 ) -> None:
     user, (grid_x, grid_y, grid_z, first, last) = arguments[:count], arguments[count : count + 5]
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = integer(64)
     values: dict[Argument, Any] = dict(zip(extras, arguments[count + 5 :], strict=True))
     values |= {Argument.GRID_X: grid_x, Argument.GRID_Y: grid_y, Argument.GRID_Z: grid_z}
     scratch = None
     if Argument.SCRATCH in added:
-        size = function.attributes[SCRATCH_ATTRIBUTE].value
-        sizes = [constant(ALIGNMENT, i64), constant(size, i64)]
+        size = function.attributes[SCRATCH_BYTES].value
+        sizes = [constant(BUFFER_ALIGNMENT, i64), constant(size, i64)]
         scratch = call_c("aligned_alloc", sizes, pointer_type())
         values[Argument.SCRATCH] = scratch
     with loop(first, last, constant(1, i64)) as program:
@@ -109,7 +110,7 @@ def _emit_loop(
             profile = profile_of(function)
             assert profile is not None
             offset = arith.MulIOp(program, constant(profile.block.bytes, i64)).result
-            i8 = ir.IntegerType.get_signless(8)
+            i8 = integer(8)
             values[Argument.PROFILE] = element_pointer(values[Argument.PROFILE], offset, i8)
         operands = [*user, *(values[kind] for kind in added)]
         func.CallOp([], ir.FlatSymbolRefAttr.get(name), operands)
@@ -120,7 +121,7 @@ def _emit_loop(
 
 def _program_ids(program: Any, grid_x: Any, grid_y: Any) -> dict[Argument, Any]:
     """x, y, z of a linear id, in 32 bits: the launcher checks that the grid fits."""
-    i32 = ir.IntegerType.get_signless(32)
+    i32 = integer(32)
     linear = arith.TruncIOp(i32, program).result
     rows = arith.DivUIOp(linear, grid_x).result
     return {

@@ -16,14 +16,15 @@ transform dialect: that takes 13 ms of compile time for the same inner loop (doc
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.emit import constant, index_loop
+from proton.dialect.attributes import TILE_LOOP
+from proton.dialect.builtin import integer
+from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.linalg import copy_into
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import arith, ir, llvm, memref, vector
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
-from proton.transforms.prefetch_next_turn import TILE_LOOP
 
 ACCUMULATORS = {512: 16, 256: 8}  # by vector bits: of 32 registers, or 16
 VECTORS = {512: 4, 256: 2}  # in a row of the tile, at most
@@ -91,7 +92,7 @@ class _Tile:
         places = [self._row(i, r) for r in range(self.rows)]
         initial = [vector.LoadOp(self.type, self.c, [place, j]).result for place in places]
         rows = self._rows_of_a(places)
-        bounds = [constant(bound, ir.IndexType.get()) for bound in (0, depth, 1)]
+        bounds = [index_constant(bound) for bound in (0, depth, 1)]
         loop = ForLoop.create(bounds, initial)
         k, accumulators = loop.induction_var, loop.iter_args
         with ir.InsertionPoint(loop.body):
@@ -100,7 +101,7 @@ class _Tile:
                 self._multiply_add(self._factor(row, k), line, total)
                 for row, total in zip(rows, accumulators, strict=True)
             ]
-            ir.Operation.create("scf.yield", operands=sums)
+            yield_values(sums)
         for place, total in zip(places, loop.op.results, strict=True):
             vector.StoreOp(total, self.c, [place, j])
 
@@ -111,7 +112,7 @@ class _Tile:
         strides, _ = self.a.type.get_strides_and_offset()
         if strides[0] != DYNAMIC or strides[1] != 1:
             return places
-        i64, rows = ir.IntegerType.get_signless(64), []
+        i64, rows = integer(64), []
         address, stride = taken_apart(self.a)
         for place in places:
             offset = arith.IndexCastOp(i64, arith.MulIOp(place, stride).result).result
@@ -124,11 +125,11 @@ class _Tile:
         if isinstance(row.type, ir.IndexType):
             return memref.LoadOp(self.a, [row, k]).result
         element = self.a.type.element_type
-        offset = arith.IndexCastOp(ir.IntegerType.get_signless(64), k).result
+        offset = arith.IndexCastOp(integer(64), k).result
         return llvm.LoadOp(element, element_pointer(row, offset, element)).result
 
     def _row(self, i: Any, r: int) -> Any:
-        return arith.AddIOp(i, constant(r, ir.IndexType.get())).result
+        return arith.AddIOp(i, index_constant(r)).result
 
     def _multiply_add(self, scalar: Any, line: Any, total: Any) -> Any:
         factor = vector.BroadcastOp(self.type, scalar).result

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.conversion.allocate_profile import in_loop
 from proton.conversion.strategies import CODE
 from proton.dialect.abi import Argument, argument
+from proton.dialect.builtin import integer
 from proton.dialect.emit import constant, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
 from proton.dialect.mlir import arith, ir, llvm
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
+from proton.dialect.regions import in_loop
 from proton.dialect.walk import all_ops, before, kernel_functions, ops_named
 from proton.passes import Pass, register
 from proton.trace import wire
@@ -43,7 +44,7 @@ class ProtonGPUToLLVM(Pass):
 
 
 def _i(bits: int) -> Any:
-    return ir.IntegerType.get_signless(bits)
+    return integer(bits)
 
 
 def _store(value: Any, base: Any, offset: int) -> None:

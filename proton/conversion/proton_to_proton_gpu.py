@@ -14,9 +14,13 @@ from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
 from proton.dialect import proton_gpu as pg
+from proton.dialect.attributes import KERNEL, SCOPES
+from proton.dialect.builtin import i32_attr, integer
+from proton.dialect.emit import constant, iteration_number
 from proton.dialect.mlir import arith, ir
 from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
+from proton.dialect.records import iteration_of, payload_of
 from proton.dialect.regions import end_of
 from proton.dialect.traits import NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
@@ -26,8 +30,6 @@ from proton.trace.profile import ScopeTable
 from proton.trace.scope_path import ScopePath
 from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
-from proton.transforms.number_iterations import iteration_number, iteration_of, payload_of
-from proton.transforms.place_records import SCOPES_ATTRIBUTE
 
 
 @dataclass
@@ -63,9 +65,9 @@ class ProtonToProtonGPU(Pass):
         others = [function for function in functions(module) if function not in kernels]
         called = [function for function in others if _has_records(function)]
         for kernel in kernels:
-            annotated = [f for f in (kernel, *others) if SCOPES_ATTRIBUTE in f.attributes]
+            annotated = [f for f in (kernel, *others) if SCOPES in f.attributes]
             if annotated or called or _has_records(kernel):
-                paths = [path.value for f in annotated for path in f.attributes[SCOPES_ATTRIBUTE]]
+                paths = [path.value for f in annotated for path in f.attributes[SCOPES]]
                 _instrument(kernel, called, dict.fromkeys(paths), strategy, self.every)
 
 
@@ -141,7 +143,7 @@ class _Instrumenter:
 
     def run(self) -> None:
         entry = self.function.regions[0].blocks[0]
-        is_kernel = "tt.kernel" in self.function.attributes
+        is_kernel = KERNEL in self.function.attributes
         with ir.InsertionPoint.at_block_begin(entry), self.function.location:
             op = pg.InitOp if is_kernel else pg.AttachOp
             self.segment = op(pg.SegmentType.get()).result
@@ -165,7 +167,7 @@ class _Instrumenter:
                 counter = counter if _is_free(op) else None
                 continue
             with before(op):
-                counter = counter or pg.ReadCounterOp(ir.IntegerType.get_signless(64)).counter
+                counter = counter or pg.ReadCounterOp(integer(64)).counter
                 if op.name == "proton.mark":
                     self._record(op, Kind.MARK, counter, counter, iteration, op.opview.when)
                 elif op.name == "proton.event":
@@ -217,7 +219,7 @@ class _Instrumenter:
         values = []
         if self.strategy.stores:
             values = [edge.start, edge.end, edge.iteration(), edge.payload]
-        numbers = _i32_attr(edge.scope_id), _i32_attr(edge.kind)
+        numbers = i32_attr(edge.scope_id), i32_attr(edge.kind)
         pg.RECORD_OPS[self.strategy](self.segment, *values, *numbers, when=edge.when)
 
     def _unpaired(self, op: Any) -> None:
@@ -237,18 +239,18 @@ def _is_free(op: Any) -> bool:
 
 
 def _no_iteration() -> Any:
-    return arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result
+    return constant(_signed(NO_ITERATION), integer(32))
 
 
 def _truncated(number: Any) -> Any:
     """An i64 that fits, as i32."""
-    return arith.TruncIOp(_i32(), number).result
+    return arith.TruncIOp(integer(32), number).result
 
 
 def _is_multiple(number: Any, factor: int) -> Any:
     """Whether an i32, which is not negative, is a multiple of a factor, as i1."""
-    rest = arith.RemUIOp(number, arith.ConstantOp(_i32(), factor).result).result
-    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, arith.ConstantOp(_i32(), 0).result).result
+    rest = arith.RemUIOp(number, constant(factor, integer(32))).result
+    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, integer(32))).result
 
 
 def _loop_iteration(op: Any, outer: Callable[[], Any] | None) -> Callable[[], Any] | None:
@@ -259,14 +261,6 @@ def _loop_iteration(op: Any, outer: Callable[[], Any] | None) -> Callable[[], An
     if op.name != "scf.for":
         return outer
     return functools.partial(iteration_number, op, 32)
-
-
-def _i32() -> Any:
-    return ir.IntegerType.get_signless(32)
-
-
-def _i32_attr(value: int) -> Any:
-    return ir.IntegerAttr.get(_i32(), value)
 
 
 def _signed(value: int) -> int:

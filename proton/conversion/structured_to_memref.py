@@ -21,15 +21,15 @@ from typing import Any, ClassVar
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import PassError
+from proton.dialect.attributes import PINNED, WRITTEN
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, emit_if, index_loop, zero_of
+from proton.dialect.emit import constant, emit_if, index_constant, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
 from proton.dialect.memory import DYNAMIC, element_pointer, materialize, memref_at, to_tensor
 from proton.dialect.mlir import arith, ir, llvm, memref
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace, users
 from proton.passes import Pass, register
-from proton.transforms.mark_written import WRITTEN_ATTRIBUTE
-from proton.transforms.place_records import PINNED_ATTRIBUTE
 
 CACHE_LINE = 64  # bytes
 
@@ -45,9 +45,9 @@ class StructuredToMemref(Pass):
 
     def run(self, module: Any) -> None:
         for function in kernel_functions(module):
-            if WRITTEN_ATTRIBUTE not in function.attributes:
+            if WRITTEN not in function.attributes:
                 raise PassError(f"{self.name} needs mark-written to have run on the tt level")
-            written = frozenset(function.attributes[WRITTEN_ATTRIBUTE])
+            written = frozenset(function.attributes[WRITTEN])
             lowering = _Lowering(function, self.disjoint, written)
             for op in ops_named(function, "tts.store"):
                 with before(op):
@@ -100,7 +100,7 @@ class _Access:
 
     def _start(self) -> Any:
         """The address of element 0, after wrapping."""
-        base, i64 = self.base, ir.IntegerType.get_signless(64)
+        base, i64 = self.base, integer(64)
         for offset, parent in zip(self.offsets, self.parents, strict=True):
             if parent is not None:
                 wrapped = _index_op("remsi", offset, parent)
@@ -113,7 +113,7 @@ class _Access:
         conditions = []
         for dim, size in zip(self.dims, self.shape, strict=False):
             if _constant_of(dim) != size:
-                full = constant(size, ir.IndexType.get())
+                full = index_constant(size)
                 conditions.append(_compare(arith.CmpIPredicate.eq, dim, full))
         for axis, parent in enumerate(self.parents):
             if parent is not None:
@@ -181,13 +181,13 @@ class _Access:
         def nest(indices: list[Any], offset: Any) -> None:
             axis = len(indices)
             if axis == len(self.shape):
-                place = arith.IndexCastOp(ir.IntegerType.get_signless(64), offset).result
+                place = arith.IndexCastOp(integer(64), offset).result
                 body(indices, element_pointer(self.base, place, self.element))
                 return
             with index_loop(limits[axis]) as variable:
                 nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
 
-        nest([], constant(0, ir.IndexType.get()))
+        nest([], index_constant(0))
 
     def _place(self, axis: int, variable: Any) -> Any:
         """wrap(offset + i * stride)"""
@@ -221,7 +221,7 @@ class _Lowering:
     def __init__(self, function: Any, disjoint: bool, written: frozenset[int]) -> None:
         self.entry = function.regions[0].blocks[0]
         self.disjoint, self.written = disjoint, written
-        self.pinned = PINNED_ATTRIBUTE in function.attributes
+        self.pinned = PINNED in function.attributes
 
     def _only_read(self, base: Any) -> bool:
         """Whether nothing that this kernel writes can be what this pointer reads."""

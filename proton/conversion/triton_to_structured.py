@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from proton.analysis.scalar import Materializer
 from proton.analysis.structure import Box, Structure, StructureAnalysis
 from proton.dialect import tt, tts
+from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import arith, ir
 from proton.dialect.regions import ForLoop, end_of
@@ -166,7 +167,7 @@ def _rewrite_end(plan: _LoopPlan, body: Any, substitutes: dict[Any, Any]) -> Non
 def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[Any, Any]) -> Any:
     """The tensor of a structure, for uses that need it; dead where there are none."""
     emit, shape = Materializer(substitutes), tuple(type_.shape)
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = integer(64)
     is_pointer = tt.is_pointer_like(type_)
     element = i64 if is_pointer else type_.element_type
     offsets = ir.RankedTensorType.get(shape, element)
@@ -181,10 +182,10 @@ def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[An
         ones = [1] * len(shape)
         ones[axis] = shape[axis]
         line_type = ir.RankedTensorType.get([shape[axis]], element)
-        i32 = ir.IntegerType.get_signless(32)
+        i32 = integer(32)
         line = tt.MakeRangeOp(
-            ir.IntegerAttr.get(i32, 0),
-            ir.IntegerAttr.get(i32, shape[axis]),
+            i32_attr(0),
+            i32_attr(shape[axis]),
             ir.RankedTensorType.get([shape[axis]], i32),
         ).result
         if element != i32:

@@ -6,9 +6,9 @@
 import enum
 from typing import Any
 
+from proton.dialect.attributes import ABI
+from proton.dialect.builtin import strings_attr
 from proton.dialect.mlir import ir
-
-_ATTRIBUTE = "proton.abi"
 
 
 class Argument(enum.Enum):
@@ -32,9 +32,9 @@ class Argument(enum.Enum):
 
 def added_arguments(function: Any) -> list[Argument]:
     """The arguments behind the user's."""
-    if _ATTRIBUTE not in function.attributes:
+    if ABI not in function.attributes:
         return []
-    return [Argument(name.value) for name in function.attributes[_ATTRIBUTE]]
+    return [Argument(name.value) for name in function.attributes[ABI]]
 
 
 def add_argument(function: Any, kind: Argument, type_: Any) -> Any:
@@ -42,7 +42,7 @@ def add_argument(function: Any, kind: Argument, type_: Any) -> Any:
     block = function.regions[0].blocks[0]
     value = block.add_argument(type_, ir.Location.unknown())
     names = [argument.value for argument in added_arguments(function)] + [kind.value]
-    function.attributes[_ATTRIBUTE] = ir.ArrayAttr.get([ir.StringAttr.get(n) for n in names])
+    function.attributes[ABI] = strings_attr(names)
     update_type(function)
     return value
 

@@ -6,6 +6,7 @@ Each function emits at the current insertion point and location.
 from collections.abc import Callable
 from typing import Any
 
+from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import arith, ir, tensor
 
@@ -111,11 +112,10 @@ def dimension_map(rank: int, results: list[int | None]) -> Any:
 
 def index_of(dimension: int) -> Any:
     """`linalg.index`: the loop index of a dimension, inside a generic."""
-    i64 = ir.IntegerType.get_signless(64)
     op = ir.Operation.create(
         "linalg.index",
         results=[ir.IndexType.get()],
-        attributes={"dim": ir.IntegerAttr.get(i64, dimension)},
+        attributes={"dim": i64_attr(dimension)},
     )
     return op.result
 

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.mlir import arith, ir, llvm, memref
 
+BUFFER_ALIGNMENT = 64  # bytes: a cache line, an AVX-512 register
 DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 
 
@@ -21,7 +23,7 @@ def element_pointer(base: Any, offset: Any, element: Any) -> Any:
 def byte_pointer(base: Any, offset: int) -> Any:
     """The address a constant number of bytes after `base`."""
     constant = ir.DenseI32ArrayAttr.get([offset])
-    i8 = ir.IntegerType.get_signless(8)
+    i8 = integer(8)
     return llvm.GEPOp(base.type, base, [], constant, i8, None).result
 
 
@@ -58,7 +60,7 @@ def memref_at(
 
 def taken_apart(view: Any) -> list[Any]:
     """A memref's address (`!llvm.ptr`), and its strides as far as its type does not say them."""
-    type_, index, i64 = view.type, ir.IndexType.get(), ir.IntegerType.get_signless(64)
+    type_, index, i64 = view.type, ir.IndexType.get(), integer(64)
     rank, element = len(type_.shape), type_.element_type
     origin = ir.MemRefType.get([], element)
     results = [origin, *[index] * (1 + 2 * rank)]
@@ -90,7 +92,7 @@ def _scalar_memref(address: Any, element: Any) -> Any:
     """The descriptor that a rank-0 memref becomes in LLVM, cast to that memref."""
     struct = ir.Type.parse("!llvm.struct<(ptr, ptr, i64)>")
     descriptor = ir.Operation.create("llvm.mlir.poison", results=[struct]).result
-    zero = arith.ConstantOp(ir.IntegerType.get_signless(64), 0).result
+    zero = arith.ConstantOp(integer(64), 0).result
     for position, value in ((0, address), (1, address), (2, zero)):
         place = ir.DenseI64ArrayAttr.get([position])
         descriptor = llvm.InsertValueOp(descriptor, value, place).result

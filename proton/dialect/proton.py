@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from proton.dialect.builtin import string_attr
 from proton.dialect.diagnostics import check_choice, reject
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import Records
@@ -25,7 +26,7 @@ def _verify_payload(op: Any) -> bool:
             return reject(
                 op, f"{what} must have {count} entries, got {len(op.attributes[what])}"
             )
-    known = [ir.StringAttr.get(kind) for kind in PAYLOAD_KINDS]
+    known = [string_attr(kind) for kind in PAYLOAD_KINDS]
     wrong = [str(kind) for kind in op.kinds if kind not in known]
     return not wrong or reject(op, f"kinds must be of {PAYLOAD_KINDS}, got {wrong[0]}")
 

@@ -9,6 +9,7 @@ pure, so upstream CSE, LICM and DCE work on it.
 import math
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
     check_block,
     check_choice,
@@ -119,7 +120,7 @@ class MakeRangeOp(
         size = op.end.value - op.start.value
         if not is_power_of_two(size):
             return reject(op, f"end - start must be a power of two, got {size}")
-        return check_block(op, "result", op.result, (size,), ir.IntegerType.get_signless(32))
+        return check_block(op, "result", op.result, (size,), integer(32))
 
 
 class SplatOp(
@@ -409,7 +410,7 @@ class AssertOp(TT.Operation, name="assert", traits=[Writes, AnyLayout]):
 
     @staticmethod
     def verify_invariants(op: "AssertOp") -> bool:
-        return check_element(op, "condition", op.condition, ir.IntegerType.get_signless(1))
+        return check_element(op, "condition", op.condition, integer(1))
 
 
 class PrintOp(TT.Operation, name="print", traits=[Writes, AnyLayout]):
@@ -444,7 +445,7 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
         if name not in SPECIAL_REGISTERS:
             return reject(op, f"register must be one of {tuple(SPECIAL_REGISTERS)}, got {name}")
         return check_element(
-            op, "result", op.result, ir.IntegerType.get_signless(SPECIAL_REGISTERS[name])
+            op, "result", op.result, integer(SPECIAL_REGISTERS[name])
         )
 
 

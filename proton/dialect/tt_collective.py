@@ -4,6 +4,7 @@ histograms, gathers.
 
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
     block_type,
     check_block,
@@ -137,7 +138,7 @@ class HistogramOp(
 
     @staticmethod
     def verify_invariants(op: "HistogramOp") -> bool:
-        i1, i32 = (ir.IntegerType.get_signless(bits) for bits in (1, 32))
+        i1, i32 = (integer(bits) for bits in (1, 32))
         if len(shape_of(op.src)) != 1 or not isinstance(element_of(op.src), ir.IntegerType):
             return reject(op, f"operand 0 must be a row of integers, got {op.src.type}")
         if len(shape_of(op.result)) != 1:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, reject, shape_of
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import Accesses, LayoutAnchor, MakesData, Reads, Writes
@@ -20,7 +21,7 @@ def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
     if not is_pointer_like(op.ptr.type):
         return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
     shape, element = shape_of(op.ptr), pointee_of(op.ptr)
-    i1 = ir.IntegerType.get_signless(1)
+    i1 = integer(1)
     return all(
         check_block(op, what, value, shape, element)
         for what, value in values.items()
@@ -113,3 +114,12 @@ class AtomicCASOp(
         return _verify_ordering(op) and _verify_access(
             op, cmp=op.cmp, value=op.value, result=op.result
         )
+
+
+def mask_of(op: Any) -> Any:
+    """The mask of an access; None where there is none."""
+    number = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}.get(op.name)
+    if number is None:
+        return None
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    return op.operands[number] if segments[number] else None

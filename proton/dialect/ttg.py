@@ -8,6 +8,8 @@ moves data between layouts, and into shared memory and back (ttg_memory.py).
 
 from typing import Any
 
+from proton.dialect.attributes import NUM_WARPS
+from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import (
@@ -23,9 +25,6 @@ from proton.layout.named import DISTRIBUTED, dim
 
 Operand, Result = ext.Operand, ext.Result
 
-NUM_WARPS = "ttg.num-warps"  # on the module: warps of a program
-SHARED = "ttg.shared"  # on a function: bytes of shared memory, its callees' included
-OFFSET = "ttg.offset"  # on an op: where its shared memory begins
 
 
 class TTG(ext.Dialect, name="ttg"):
@@ -73,9 +72,8 @@ _types: dict[tuple[Any, LinearLayout], Any] = {}
 
 
 def _bases_attr(bases: Any) -> Any:
-    i64 = ir.IntegerType.get_signless(64)
     return ir.ArrayAttr.get(
-        [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, v) for v in basis]) for basis in bases]
+        [ir.ArrayAttr.get([i64_attr(v) for v in basis]) for basis in bases]
     )
 
 
@@ -136,8 +134,7 @@ def mem_desc(
     shape: tuple[int, ...], element: Any, layout: LinearLayout, is_mutable: bool = False
 ) -> Any:
     """The type of a tensor in shared memory; `layout` maps offsets (in elements) to indices."""
-    i64 = ir.IntegerType.get_signless(64)
-    sizes = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, size) for size in shape])
+    sizes = ir.ArrayAttr.get([i64_attr(size) for size in shape])
     encoding = SharedAttr.get(_bases_attr(layout.bases("offset")))
     kind = MutableMemDescType if is_mutable else MemDescType
     return kind.get(sizes, ir.TypeAttr.get(element), encoding)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from proton.base.errors import SourceSpan
+from proton.dialect.attributes import KERNEL
 from proton.dialect.mlir import ir
 
 
@@ -69,7 +70,7 @@ def kernel_functions(module: Any) -> list[Any]:
     return [
         op.operation
         for op in module.body.operations
-        if op.operation.name == "func.func" and "tt.kernel" in op.operation.attributes
+        if op.operation.name == "func.func" and KERNEL in op.operation.attributes
     ]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from proton.base.errors import CompilationError
 from proton.base.words import shown
 from proton.dialect import tt
+from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.mlir import ir
 from proton.language import types as ty
 from proton.language.value import tensor
@@ -51,7 +52,7 @@ def to_ir(type_: ty.dtype) -> Any:
         return tt.PointerType.get(to_ir(pointee))
     if type_.is_floating():
         return getattr(ir, _FLOATS[type_.name]).get()
-    return ir.IntegerType.get_signless(type_.primitive_bitwidth)
+    return integer(type_.primitive_bitwidth)
 
 
 def emit(
@@ -183,13 +184,3 @@ def broadcast_all(*values: tensor) -> list[tensor]:
     """All values in their common shape."""
     shape = broadcast_shape(*(value.shape for value in values))
     return [broadcast_to(value, shape) for value in values]
-
-
-def i32_attr(value: int) -> Any:
-    """An i32 attribute."""
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
-
-
-def string_attr(value: str) -> Any:
-    """A string attribute."""
-    return ir.StringAttr.get(value)

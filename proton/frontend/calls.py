@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from proton.dialect.attributes import NOINLINE
 from proton.dialect.mlir import func, ir
 from proton.frontend.builder import error, to_ir
 from proton.language import types as ty
@@ -16,7 +17,6 @@ from proton.language.function import DeviceFunction
 from proton.language.value import tensor
 
 MAX_CALL_DEPTH = 64
-NOINLINE_ATTRIBUTE = "tt.noinline"
 
 
 @dataclass
@@ -111,7 +111,7 @@ def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
     location = ir.Location.file(fn.file, fn.parse().lineno, 1)
     with ir.InsertionPoint(module.body), location:
         function = func.FuncOp(name, (inputs, []), visibility="private")
-        function.attributes[NOINLINE_ATTRIBUTE] = ir.UnitAttr.get()
+        function.attributes[NOINLINE] = ir.UnitAttr.get()
         block = function.add_entry_block([location] * len(inputs))
     arguments = iter(block.arguments)
     own = {parameter: _with_handles(value, arguments) for parameter, value in env.items()}

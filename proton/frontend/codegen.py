@@ -19,18 +19,12 @@ from proton.base.errors import (
 from proton.base.words import did_you_mean, shown
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
 from proton.frontend import branches, calls, expressions, loops
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
-from proton.frontend.builder import (
-    as_tensor,
-    constant,
-    emit,
-    error,
-    string_attr,
-    truth,
-)
+from proton.frontend.builder import as_tensor, constant, emit, error, truth
 from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
 from proton.language import profiling

@@ -4,18 +4,11 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt_collective as tc
+from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import ir
 from proton.dialect.traits import Reads, Records, Writes, has
 from proton.dialect.walk import all_ops, source_span
-from proton.frontend.builder import (
-    as_tensor,
-    broadcast_all,
-    broadcast_to,
-    error,
-    i32_attr,
-    to_ir,
-    wrap,
-)
+from proton.frontend.builder import as_tensor, broadcast_all, broadcast_to, error, to_ir, wrap
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import check_shape, expand_dims, normalize_axis, reshape

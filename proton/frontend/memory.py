@@ -4,15 +4,9 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt_memory
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
-from proton.frontend.builder import (
-    broadcast_shape,
-    broadcast_to,
-    error,
-    string_attr,
-    to_ir,
-    wrap,
-)
+from proton.frontend.builder import broadcast_shape, broadcast_to, error, to_ir, wrap
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import rule
 from proton.language import core

@@ -5,6 +5,8 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
+from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY
+from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import ir
 from proton.frontend.builder import (
     as_tensor,
@@ -12,7 +14,6 @@ from proton.frontend.builder import (
     broadcast_to,
     constant,
     error,
-    i32_attr,
     splat,
     to_ir,
     wrap,
@@ -330,17 +331,17 @@ def subscript(value: tensor, key: Any) -> tensor:
 
 @rule(core.multiple_of)
 def _multiple_of(input: Any, values: Any) -> tensor:
-    return _hint(input, values, "tt.divisibility")
+    return _hint(input, values, DIVISIBILITY)
 
 
 @rule(core.max_contiguous)
 def _max_contiguous(input: Any, values: Any) -> tensor:
-    return _hint(input, values, "tt.contiguity")
+    return _hint(input, values, CONTIGUITY)
 
 
 @rule(core.max_constancy)
 def _max_constancy(input: Any, values: Any) -> tensor:
-    return _hint(input, values, "tt.constancy")
+    return _hint(input, values, CONSTANCY)
 
 
 def _hint(input: Any, values: Any, name: str) -> tensor:

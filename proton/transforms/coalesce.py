@@ -13,8 +13,8 @@ from proton.analysis.axis_rules import element_bytes
 from proton.base.targets import WARP_SIZE
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.layouts import convert, retype_result
-from proton.dialect.mlir import ir
 from proton.dialect.traits import Accesses, has
+from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
 from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
@@ -57,15 +57,6 @@ class Coalesce(Pass):
             share = max(1, elements(op.operands[0]) // (WARP_SIZE * warps))
             vector = min(widest[shape, order], share)
             _set_layout(op, shapes.vectorized(shape, order, vector, warps))
-
-
-def mask_of(op: Any) -> Any:
-    """The mask of an access; None where there is none."""
-    number = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}.get(op.name)
-    if number is None:
-        return None
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    return op.operands[number] if segments[number] else None
 
 
 def _wishes(op: Any, infos: AxisInfos) -> tuple[tuple[int, ...], int]:

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace, users
 from proton.passes import Pass, register
@@ -117,7 +119,7 @@ def _sum(first: Any, second: Any) -> Any:
     In i64 a sum that wraps around gives the address that two steps give.
     """
     type_ = element_of(first)
-    if type_ == ir.IntegerType.get_signless(64):
+    if type_ == integer(64):
         return arith.AddIOp(first, second).result
     left, right = _constant(first), _constant(second)
     if left is None or right is None or not isinstance(type_, ir.IntegerType):
@@ -206,7 +208,7 @@ def _filled(type_: Any, attribute: Any) -> Any:
     """A constant: the scalar itself, or a tensor filled with it."""
     if isinstance(type_, ir.RankedTensorType):
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
-    return arith.ConstantOp(type_, attribute).result
+    return constant(attribute, type_)
 
 
 def _splat(op: Any) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.builtin import integer
+from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir, math
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
@@ -115,7 +117,7 @@ class _F32(_Scalar):
 
     def bits(self) -> "_I32":
         """The same bits."""
-        return _I32(arith.BitcastOp(ir.IntegerType.get_signless(32), self.value).result)
+        return _I32(arith.BitcastOp(integer(32), self.value).result)
 
     def where(self, predicate: str, other: float, chosen: "float | _F32") -> "_F32":
         """`chosen` where self compares so with `other`; comparisons with NaN are false."""
@@ -130,12 +132,12 @@ _Scale = Callable[[_F32, _I32], _F32]  # value * 2^power, rounded once
 def _f32(value: "float | _F32") -> Any:
     if isinstance(value, _F32):
         return value.value
-    return arith.ConstantOp(ir.F32Type.get(), value).result
+    return constant(value, ir.F32Type.get())
 
 
 def _i32(value: "int | _I32") -> Any:
-    i32 = ir.IntegerType.get_signless(32)
-    return value.value if isinstance(value, _I32) else arith.ConstantOp(i32, value).result
+    i32 = integer(32)
+    return value.value if isinstance(value, _I32) else constant(value, i32)
 
 
 def _polynomial(x: _F32, coefficients: tuple[float, ...]) -> _F32:

@@ -7,12 +7,11 @@ depend on what is measured: LLVM fuses nothing by itself.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import ir
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
-
-FUSED = "ttg.fused"  # on a tt.reduce whose operand is a product: its sum is of multiply-adds
 
 
 @register

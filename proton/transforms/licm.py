@@ -7,13 +7,13 @@ run at all, the load is masked by whether it does.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.mlir import arith, ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Speculatable, Writes, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
-from proton.transforms.loops import is_invariant
 
 _UNSIGNED_LESS, _SIGNED_LESS = 6, 2  # arith.cmpi's predicates
 
@@ -47,7 +47,7 @@ def _hoist_load(load: Any, loop: Any) -> None:
     with before(loop):
         runs = _runs(loop)
         if is_tensor(pointer.type):
-            i1 = ir.IntegerType.get_signless(1)
+            i1 = integer(1)
             type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
             runs = ir.Operation.create("tt.splat", results=[type_], operands=[runs]).result
         if mask is not None:
@@ -67,5 +67,5 @@ def _hoist_load(load: Any, loop: Any) -> None:
 def _runs(loop: Any) -> Any:
     """Whether the loop runs at least once, i1."""
     predicate = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+    attribute = i64_attr(predicate)
     return arith.CmpIOp(attribute, *ForLoop(loop).bounds[:2]).result

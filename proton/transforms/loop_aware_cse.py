@@ -8,11 +8,10 @@ every iteration if they start equal and what they become is equal *given that th
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Pure, Speculatable, has
 from proton.dialect.walk import all_ops, defining_op
 from proton.passes import Pass, Upstream, register
-from proton.transforms.loops import is_inside
 
 
 @register

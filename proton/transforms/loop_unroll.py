@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.attributes import UNROLL_FACTOR
+from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
 
-FACTOR = "tt.loop_unroll_factor"  # on an `scf.for`: an i32, set by `tl.range`
 INDEX_BITS = 64
 
 
@@ -29,18 +30,10 @@ class LoopUnroll(Pass):
     def run(self, module: Any) -> None:
         # Inner loops first: an outer loop then repeats what they have become.
         for loop in reversed(ops_named(module, "scf.for")):
-            factor = unroll_factor(loop)
+            factor = ForLoop(loop).unroll_factor
             if factor > 1 and _group_fits(loop, factor):
-                del loop.attributes[FACTOR]
+                del loop.attributes[UNROLL_FACTOR]
                 _unroll(loop, factor)
-
-
-def unroll_factor(loop: Any) -> int:
-    """How often the loop asks to have its body; 1 where it does not."""
-    if FACTOR not in loop.attributes:
-        return 1
-    attribute = loop.attributes[FACTOR]
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else 1
 
 
 def _number(value: Any) -> int | None:
@@ -89,7 +82,7 @@ def _unroll(loop: Any, factor: int) -> None:
 
 
 def _like(value: Any, number: int) -> Any:
-    return arith.ConstantOp(value.type, number).result
+    return constant(number, value.type)
 
 
 def _split(loop: Any, factor: int) -> Any:
@@ -114,7 +107,7 @@ def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
     new = ForLoop.create((lower, split, group), old.init_args, loop.attributes, locations)
     index, *carried = new.body.arguments
     with ir.InsertionPoint(new.body):
-        end = ir.Operation.create("scf.yield", operands=carried)
+        end = yield_values(carried)
     for copy in range(factor):
         with ir.InsertionPoint(end):
             if copy:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.symbols import mangled
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
 from proton.dialect.walk import functions, ops_named
 from proton.passes import Pass, register
@@ -22,7 +23,7 @@ class MangleSymbols(Pass):
         for function in functions(module):
             name = function.attributes["sym_name"].value
             names[name] = mangled(name)
-            function.attributes["sym_name"] = ir.StringAttr.get(names[name])
+            function.attributes["sym_name"] = string_attr(names[name])
         for call in ops_named(module, "func.call"):
             callee = names.get(call.attributes["callee"].value)
             if callee is not None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.analysis.alias import UNKNOWN, kernel_accesses
+from proton.dialect.attributes import WRITTEN
 from proton.dialect.mlir import ir
 from proton.dialect.walk import kernel_functions
 from proton.passes import Pass, register
-
-WRITTEN_ATTRIBUTE = "proton.written"
 
 
 @register
@@ -30,4 +29,4 @@ class MarkWritten(Pass):
                 # What is read through an unknown pointer may be what an argument writes, and
                 # no comparison of the arguments can tell.
                 written |= {UNKNOWN}
-            function.attributes[WRITTEN_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(sorted(written))
+            function.attributes[WRITTEN] = ir.DenseI64ArrayAttr.get(sorted(written))

@@ -16,6 +16,8 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from proton.dialect.attributes import PLACE
+from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
 from proton.dialect.mlir import func, ir
 from proton.dialect.traits import Loop, Recomputed, has
@@ -24,7 +26,6 @@ from proton.passes import Pass, register
 
 LOOPS = 64  # of a segment, at least; the loop vectoriser is quadratic in them
 _ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
-_PLACE = "proton.place"  # on ops while their block is cut: where they are in it
 
 
 @register
@@ -70,15 +71,14 @@ class _Cutter:
 
     def run(self) -> None:
         self.ops = [op.operation for op in self.block.operations]
-        i64 = ir.IntegerType.get_signless(64)
         for place, op in enumerate(self.ops):
-            op.attributes[_PLACE] = ir.IntegerAttr.get(i64, place)
+            op.attributes[PLACE] = i64_attr(place)
         self.last_uses = [0] * len(self.ops)
         for place in reversed(range(len(self.ops))):
             self.last_uses[place] = self._last_use(self.ops[place])
         segments = self._segments()
         for op in self.ops:
-            del op.attributes[_PLACE]
+            del op.attributes[PLACE]
         for first, behind in segments:
             self._outline(first, behind)
 
@@ -88,9 +88,9 @@ class _Cutter:
         for result in op.results:
             for use in result.uses:
                 user = use.owner.operation
-                while _PLACE not in user.attributes:
+                while PLACE not in user.attributes:
                     user = user.parent.operation
-                place = user.attributes[_PLACE].value
+                place = user.attributes[PLACE].value
                 last = max(last, place, self.last_uses[place] if has(user, Recomputed) else -1)
         return last
 
@@ -164,7 +164,7 @@ def _describe(outlined: Any, kernel: Any, inputs: list[Any], results: list[Any])
     user's pointers as in the kernel."""
     types = [value.type for value in inputs], [value.type for value in results]
     outlined.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
-    flags = [ir.StringAttr.get("noinline"), *kernel.attributes.get("llvm.passthrough", ())]
+    flags = [string_attr("noinline"), *kernel.attributes.get("llvm.passthrough", ())]
     outlined.attributes["llvm.passthrough"] = ir.ArrayAttr.get(flags)
     outlined.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     if "arg_attrs" in kernel.attributes:

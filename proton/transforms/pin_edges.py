@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import ir
+from proton.dialect.regions import is_invariant
 from proton.dialect.traits import MakesData, Records, has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
-from proton.transforms.loops import is_invariant
 
 
 @register

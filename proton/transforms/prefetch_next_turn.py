@@ -18,14 +18,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from proton.dialect.emit import constant, loop
+from proton.dialect.attributes import TILE_LOOP
+from proton.dialect.builtin import i32_attr
+from proton.dialect.emit import constant, index_constant, loop
 from proton.dialect.mlir import arith, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import Recomputed, has
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named
 from proton.passes import Pass, register
 
-TILE_LOOP = "proton.tile_loop"  # on a loop each turn of which computes a register tile
 CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 10  # bytes of a block that is worth it
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for
@@ -73,7 +74,7 @@ class _Turn:
                     _prefetch_by_tiles(view, work, goes_on)
                 else:
                     with before(work):
-                        share = constant(number, ir.IndexType.get())
+                        share = index_constant(number)
                         _prefetch_share(view, share, len(works), goes_on)
 
     def _works(self) -> list[Any]:
@@ -230,7 +231,7 @@ def _delinearized(place: Any, shape: list[int]) -> list[Any]:
     """The indices of the element of a row-major block at a place."""
     indices = []
     for size in reversed(shape[1:]):
-        factor = constant(size, ir.IndexType.get())
+        factor = index_constant(size)
         indices.append(arith.RemUIOp(place, factor).result)
         place = arith.DivUIOp(place, factor).result
     return [place, *reversed(indices)]
@@ -239,13 +240,12 @@ def _delinearized(place: Any, shape: list[int]) -> list[Any]:
 def _prefetch(view: Any, indices: list[Any]) -> None:
     """`memref.prefetch` of an element to read, into the cache that has room for the block."""
     nearest = 3 if _bytes(view.type) <= FIRST_LEVEL else 2
-    i32 = ir.IntegerType.get_signless(32)
     ir.Operation.create(
         "memref.prefetch",
         operands=[view, *indices],
         attributes={
             "isWrite": ir.BoolAttr.get(False),
             "isDataCache": ir.BoolAttr.get(True),
-            "localityHint": ir.IntegerAttr.get(i32, nearest),
+            "localityHint": i32_attr(nearest),
         },
     )

@@ -18,6 +18,7 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     reduce,
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering
+from proton.dialect.attributes import DIVISIBILITY, ELEMENT
 from proton.dialect.mlir import ir
 from proton.dialect.walk import functions, ops_named
 from proton.passes import Pass, register
@@ -53,8 +54,8 @@ def _describe_arguments(function: Any) -> None:
 def _argument(attributes: Any) -> Any:
     """An argument's alignment, for LLVM; our own attributes go."""
     known = ir.DictAttr(attributes)
-    if "tt.divisibility" in known and "tt.element" in known:
-        return ir.DictAttr.get({"llvm.align": known["tt.divisibility"]})
+    if DIVISIBILITY in known and ELEMENT in known:
+        return ir.DictAttr.get({"llvm.align": known[DIVISIBILITY]})
     return ir.DictAttr.get({})
 
 

@@ -13,7 +13,8 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both, first_thread
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import i64_attr, string_attr
+from proton.dialect.emit import emit_if
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.layout import LinearLayout
 from proton.layout.named import shared_row_major
@@ -51,14 +52,10 @@ _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum At
 _SCOPES = {"cta": "block", "gpu": "device", "sys": ""}
 
 
-def _i64(value: int) -> Any:
-    return ir.IntegerAttr.get(v.integer(64), value)
-
-
 def _attributes(site: Site) -> dict[str, Any]:
     result = {}
     if scope := _SCOPES[site.text("scope")]:
-        result["syncscope"] = ir.StringAttr.get(scope)
+        result["syncscope"] = string_attr(scope)
     return result
 
 
@@ -74,8 +71,8 @@ def _rmw(ctx: Lowering, site: Site) -> list[Any]:
             operand.type,
             address,
             operand,
-            bin_op=_i64(kind),
-            ordering=_i64(ordering),
+            bin_op=i64_attr(kind),
+            ordering=i64_attr(ordering),
             **_attributes(site),
         )
 
@@ -97,8 +94,8 @@ def _cas(ctx: Lowering, site: Site) -> list[Any]:
             address,
             v.bitcast(expected, bits),
             v.bitcast(desired, bits),
-            success_ordering=_i64(success),
-            failure_ordering=_i64(failure),
+            success_ordering=i64_attr(success),
+            failure_ordering=i64_attr(failure),
             **_attributes(site),
         )
         return v.bitcast(v.member(pair, 0, bits), type_)
@@ -133,12 +130,10 @@ def _guarded(predicate: Any, operands: list[Any], one: Callable[..., Any]) -> An
     if predicate is None:
         return one(*operands)
     type_ = operands[1].type
-    op = ir.Operation.create("scf.if", results=[type_], operands=[predicate], regions=2)
-    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], [])):
-        ir.Operation.create("scf.yield", operands=[one(*operands)])
-    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[1], [])):
-        ir.Operation.create("scf.yield", operands=[v.constant(0, type_)])
-    return op.result
+    (value,) = emit_if(
+        predicate, [type_], lambda: [one(*operands)], lambda: [v.constant(0, type_)]
+    )
+    return value
 
 
 def _share(ctx: Lowering, site: Site, value: Any, layout: LinearLayout) -> Any:

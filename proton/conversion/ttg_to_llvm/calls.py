@@ -4,13 +4,13 @@ records need where functions that are called record."""
 from typing import Any
 
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
-from proton.dialect import ttg
+from proton.dialect.attributes import SHARED_OFFSET
 from proton.dialect.mlir import ir
 
 
 @lowers("func.call")
 def _call(ctx: Lowering, site: Site) -> list[Any]:
-    offset = site.number(ttg.OFFSET) if ttg.OFFSET in site.op.attributes else 0
+    offset = site.number(SHARED_OFFSET) if SHARED_OFFSET in site.op.attributes else 0
     state = ctx.mapped["state"] if ctx.called_record else ()
     op = ir.Operation.create(
         "func.call",

@@ -10,6 +10,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import contiguous, read_shared, stored_type, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import layout_of
 from proton.layout.named import shared_row_major
@@ -57,7 +58,7 @@ def _count(address: Any, one: Any) -> None:
         one,
         bin_op=ir.IntegerAttr.get(v.integer(64), 1),
         ordering=ir.IntegerAttr.get(v.integer(64), 2),
-        syncscope=ir.StringAttr.get("block"),
+        syncscope=string_attr("block"),
     )
 
 

@@ -8,6 +8,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call, declare
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
 from proton.dialect.ttg import is_tensor, layout_of
 
@@ -30,11 +31,11 @@ def _string(ctx: Lowering, text: str) -> Any:
         ir.Operation.create(
             "llvm.mlir.global",
             attributes={
-                "sym_name": ir.StringAttr.get(name),
+                "sym_name": string_attr(name),
                 "global_type": ir.TypeAttr.get(type_),
                 "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
                 "constant": ir.UnitAttr.get(),
-                "value": ir.StringAttr.get(data),
+                "value": string_attr(data),
                 "addr_space": ir.IntegerAttr.get(v.integer(32), 0),
                 "visibility_": ir.IntegerAttr.get(v.integer(64), 0),
             },

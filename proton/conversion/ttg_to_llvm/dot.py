@@ -6,7 +6,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.elementwise import widen_float8
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.mlir import ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 
@@ -32,7 +32,7 @@ def _dot(ctx: Lowering, site: Site) -> list[Any]:
             row = v.add(k, v.i32(number)) if number else k
             left, right = (side.at(base, row) for side, base in zip(sides, (a, b), strict=True))
             total = _multiply_add(left, right, total)
-        ir.Operation.create("scf.yield", operands=[total])
+        yield_values([total])
     return [_float_cast(loop.op.result, v.element(acc))]
 
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from proton.conversion.ttg_to_llvm import values as v
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> None:
         ir.Operation.create(
             "llvm.func",
             attributes={
-                "sym_name": ir.StringAttr.get(name),
+                "sym_name": string_attr(name),
                 "function_type": ir.TypeAttr.get(type_),
                 "linkage": ir.Attribute.parse("#llvm.linkage<external>"),
                 "CConv": ir.Attribute.parse("#llvm.cconv<ccc>"),

@@ -15,14 +15,14 @@ from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars
-from proton.dialect import ttg
+from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import ir
 from proton.dialect.traits import Accesses, Combines, Condition, has
 from proton.dialect.tt import PointerType
+from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import MemDescType, is_tensor, layout_of, num_warps
 from proton.dialect.walk import before
 from proton.layout import LinearLayout
-from proton.transforms.coalesce import mask_of
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
@@ -178,9 +178,9 @@ class Lowering:
 
     def scratch(self, site: Site) -> int:
         """Where an op's scratch memory begins; a PassError where none was allocated."""
-        if ttg.OFFSET not in site.op.attributes:
+        if SHARED_OFFSET not in site.op.attributes:
             raise PassError(f"{site.op.name} has no shared memory: run allocate-shared-memory")
-        return site.number(ttg.OFFSET)
+        return site.number(SHARED_OFFSET)
 
     # The work
 
@@ -215,7 +215,7 @@ class Lowering:
         block = self.function.regions[0].blocks[0]
         for argument in block.arguments:
             argument.set_type(llvm_type(argument.type))
-        if "tt.kernel" not in self.function.attributes:
+        if KERNEL not in self.function.attributes:
             self.shared_base = block.add_argument(v.pointer(v.SHARED), self.function.location)
             if self.called_record:
                 spaces = v.GLOBAL, 0  # the profile buffer, and the variables of the kernel

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
 
 FULL_MASK = -1  # all lanes of a warp
@@ -30,8 +31,8 @@ def _assembly(
 ) -> Any:
     """Inline PTX; None where `type_` is None."""
     attributes = {
-        "asm_string": ir.StringAttr.get(f"{text} {note}" if note else text),
-        "constraints": ir.StringAttr.get(constraints),
+        "asm_string": string_attr(f"{text} {note}" if note else text),
+        "constraints": string_attr(constraints),
     }
     if effects:
         attributes["has_side_effects"] = ir.UnitAttr.get()

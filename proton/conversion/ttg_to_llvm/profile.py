@@ -21,6 +21,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
+from proton.dialect.attributes import STORES
 from proton.dialect.mlir import ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
@@ -31,7 +32,6 @@ from proton.trace.profile import KernelProfile
 
 COMMENT = "// proton"  # on every instruction that records
 NO_SCOPE = -1  # the tag of a record of nothing
-STORES = "proton.stores"  # on an op where a record may be pending: it is stored there
 
 
 @dataclass

@@ -12,6 +12,7 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
+from proton.dialect.attributes import FUSED
 from proton.dialect.mlir import ir
 from proton.dialect.traits import Commutative, has
 from proton.dialect.ttg import is_tensor, layout_of
@@ -19,7 +20,6 @@ from proton.dialect.walk import all_ops, defining_op
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
 from proton.layout.reduction import WarpExchange, plan_reduction
-from proton.transforms.fuse_multiply_add import FUSED
 
 ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
 Values = list[Any]

@@ -7,30 +7,14 @@ LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proton.dialect.emit import loop
+from proton.dialect import builtin, emit
 from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import ir
 
 GLOBAL, SHARED = 1, 3  # address spaces
 
 
-def create(name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
-    """An op with one result."""
-    return ir.Operation.create(
-        name, results=[type_], operands=list(operands), attributes=attributes
-    ).result
-
-
-def effect(name: str, *operands: Any, **attributes: Any) -> None:
-    """An op without results."""
-    ir.Operation.create(name, operands=list(operands), attributes=attributes)
-
-
-def integer(bits: int) -> Any:
-    return ir.IntegerType.get_signless(bits)
-
-
-pointer = pointer_type
+create, effect, integer, pointer = emit.create, emit.effect, builtin.integer, pointer_type
 
 
 def vector(count: int, element: Any) -> Any:
@@ -150,8 +134,8 @@ def add(left: Any, right: Any) -> Any:
 def compare(predicate: str, left: Any, right: Any) -> Any:
     """`arith.cmpi` by the predicate's name, on integers or vectors of them."""
     number = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge").index(predicate)
-    attribute = ir.IntegerAttr.get(integer(64), number)
-    return create("arith.cmpi", like(left, integer(1)), left, right, predicate=attribute)
+    predicate_ = builtin.i64_attr(number)
+    return create("arith.cmpi", like(left, integer(1)), left, right, predicate=predicate_)
 
 
 def select(condition: Any, yes: Any, no: Any) -> Any:
@@ -174,13 +158,11 @@ def offset_pointer(base: Any, offset: Any, element_type: Any) -> Any:
 
 
 def load(pointer_: Any, type_: Any, alignment: int) -> Any:
-    attribute = ir.IntegerAttr.get(integer(64), alignment)
-    return create("llvm.load", type_, pointer_, alignment=attribute)
+    return create("llvm.load", type_, pointer_, alignment=builtin.i64_attr(alignment))
 
 
 def store(pointer_: Any, value: Any, alignment: int) -> None:
-    attribute = ir.IntegerAttr.get(integer(64), alignment)
-    effect("llvm.store", value, pointer_, alignment=attribute)
+    effect("llvm.store", value, pointer_, alignment=builtin.i64_attr(alignment))
 
 
 def struct(types: Sequence[Any]) -> Any:
@@ -273,18 +255,15 @@ def count_of_type(type_: Any) -> int:
     return int(type_.shape[0])
 
 
-def repeat(first: Any, end: Any, step: Any, emit: Callable[[Any], None]) -> None:
-    """Emits a loop over i32: `emit` gets its variable."""
-    with loop(first, end, step) as variable:
-        emit(variable)
+def repeat(first: Any, end: Any, step: Any, body: Callable[[Any], None]) -> None:
+    """Emits a loop over i32: `body` gets its variable."""
+    with emit.loop(first, end, step) as variable:
+        body(variable)
 
 
-def when(condition: Any, emit: Callable[[], None]) -> None:
+def when(condition: Any, body: Callable[[], None]) -> None:
     """Emits under a condition; None is true."""
     if condition is None:
-        emit()
-        return
-    op = ir.Operation.create("scf.if", operands=[condition], regions=2)
-    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], [])):
-        emit()
-        ir.Operation.create("scf.yield")
+        body()
+    else:
+        emit.emit_when(condition, body)

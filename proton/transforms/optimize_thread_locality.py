@@ -20,14 +20,14 @@ from math import prod
 from typing import Any, ClassVar
 
 from proton.analysis.layout_rules import result_layout
+from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import ir
-from proton.dialect.regions import ForLoop, end_of
+from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, before, defining_op
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
-from proton.transforms.loops import with_carried
 
 # What a combine function must be, and the value that changes nothing.
 _IDENTITIES: dict[str, float | int] = {
@@ -44,7 +44,7 @@ _IDENTITIES: dict[str, float | int] = {
 
 @register
 @dataclass(frozen=True)
-class ThreadLocality(Pass):
+class OptimizeThreadLocality(Pass):
     """Takes reductions that are accumulated in a loop apart: within threads, then after the loop.
 
     Sums change the order of additions, as any reduction of a block leaves it open.
@@ -190,8 +190,7 @@ def _reshaped(value: Any, shape: tuple[int, ...]) -> Any:
 def _reduced(reduction: Any, value: Any, axis: int) -> Any:
     """`value` reduced along `axis` by the combine function of `reduction`."""
     op = reduction.clone()
-    i32 = ir.IntegerType.get_signless(32)
-    op.attributes["axis"] = ir.IntegerAttr.get(i32, axis)
+    op.attributes["axis"] = i32_attr(axis)
     op.operands[0] = value
     shape = shape_of(value)
     kept = (*shape[:axis], *shape[axis + 1 :])

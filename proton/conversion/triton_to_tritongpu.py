@@ -15,6 +15,8 @@ from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.base.errors import CompilationError, OutOfResources
 from proton.base.targets import MAX_WARPS, WARP_SIZE
 from proton.dialect import ttg
+from proton.dialect.attributes import NUM_WARPS
+from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
 from proton.dialect.mlir import ir
@@ -55,8 +57,7 @@ class TritonToTritonGPU(Pass):
                 f"num_warps must be a power of two up to {MAX_WARPS}, got {self.num_warps}",
                 hint="pass num_warps=4 or another power of two to the launch",
             )
-        i32 = ir.IntegerType.get_signless(32)
-        module.operation.attributes[ttg.NUM_WARPS] = ir.IntegerAttr.get(i32, self.num_warps)
+        module.operation.attributes[NUM_WARPS] = i32_attr(self.num_warps)
         ops = all_ops(module)
         self._check_sizes(ops)
         for op in ops:

@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
-from proton.conversion.triton_extern_to_math import lower_extern
-from proton.conversion.triton_reduce_to_linalg import lower_reduce
-from proton.conversion.triton_scan_to_loops import lower_gather, lower_histogram, lower_scan
+from proton.conversion.triton_arith_to_linalg.extern import lower_extern
+from proton.conversion.triton_arith_to_linalg.reduce import lower_reduce
+from proton.conversion.triton_arith_to_linalg.scan import (
+    lower_gather,
+    lower_histogram,
+    lower_scan,
+)
+from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import constant, index_constant
 from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
 from proton.dialect.mlir import arith, ir, tensor
 from proton.dialect.traits import CopiedIndex, has
@@ -60,13 +66,13 @@ def _make_range(op: Any) -> None:
     if size <= MAX_TABLE and _is_compared(op.results[0]):
         numbers = array.array("i", range(start, start + size))
         table = ir.DenseElementsAttr.get(numbers, type=type_)
-        replace(op, [arith.ConstantOp(type_, table).result])
+        replace(op, [constant(table, type_)])
         return
 
     def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
         value = arith.IndexCastOp(type_.element_type, index_of(0)).result
         if start:
-            value = arith.AddIOp(value, arith.ConstantOp(type_.element_type, start).result).result
+            value = arith.AddIOp(value, constant(start, type_.element_type)).result
         return [value]
 
     replace(op, generic([], [], [type_], body))
@@ -120,8 +126,7 @@ def _count(shape: tuple[int, ...]) -> int:
 
 def _reassociate(kind: str, value: Any, type_: Any) -> Any:
     wide = shape_of(value) if kind == "collapse" else tuple(type_.shape)
-    i64 = ir.IntegerType.get_signless(64)
-    group = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(len(wide))])
+    group = ir.ArrayAttr.get([i64_attr(d) for d in range(len(wide))])
     attributes: dict[str, Any] = {"reassociation": ir.ArrayAttr.get([group])}
     if kind == "expand":
         attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(wide)
@@ -137,7 +142,7 @@ def _join(op: Any) -> None:
     in_map = dimension_map(rank, list(range(rank - 1)))
 
     def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
-        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+        zero = index_constant(0)
         is_left = arith.CmpIOp(arith.CmpIPredicate.eq, index_of(rank - 1), zero).result
         return [arith.SelectOp(is_left, *inputs).result]
 
@@ -155,7 +160,7 @@ def _split(op: Any) -> None:
 
 
 def _unsplat(op: Any) -> None:
-    zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+    zero = index_constant(0)
     source = op.operands[0]
     replace(op, [tensor.ExtractOp(source, [zero] * len(shape_of(source))).result])
 
@@ -200,7 +205,7 @@ def _fp_to_fp(op: Any) -> None:
         return
     back = arith.ExtFOp(value.type, nearest).result
     too_far = arith.CmpFOp(arith.CmpFPredicate.OGT, magnitude(back), magnitude(value)).result
-    bits = typed(ir.IntegerType.get_signless(width))
+    bits = typed(integer(width))
     raw = arith.BitcastOp(bits, nearest).result
     raw = arith.SubIOp(raw, arith.ExtUIOp(bits, too_far).result).result
     replace(op, [arith.BitcastOp(type_, raw).result])
@@ -213,15 +218,15 @@ def _mulhiui(op: Any) -> None:
     shape = shape_of(op.results[0])
 
     def typed(bits: int) -> Any:
-        element = ir.IntegerType.get_signless(bits)
+        element = integer(bits)
         return ir.RankedTensorType.get(shape, element) if shape else element
 
     wide = typed(2 * width)
     left, right = (arith.ExtUIOp(wide, operand).result for operand in op.operands)
-    amount = ir.IntegerAttr.get(ir.IntegerType.get_signless(2 * width), width)
+    amount = ir.IntegerAttr.get(integer(2 * width), width)
     shift = ir.DenseElementsAttr.get_splat(wide, amount) if shape else amount
     product = arith.MulIOp(left, right).result
-    high = arith.ShRUIOp(product, arith.ConstantOp(wide, shift).result).result
+    high = arith.ShRUIOp(product, constant(shift, wide)).result
     replace(op, [arith.TruncIOp(type_, high).result])
 
 

@@ -2,6 +2,8 @@
 
 An address is followed back to the pointer arguments that it may come from
 (proton.analysis.alias); it has to lie in the array of one of them. A pointer that was loaded
+from proton.dialect.builtin import string_attr
+from proton.dialect.builtin import integer
 from memory or made from an integer belongs to no array that anybody knows: such accesses are
 not checked. What lies outside is not accessed; the first of such accesses is reported in the
 table (proton.base.bounds), which the launcher reads when the grid is through.
@@ -14,12 +16,13 @@ from typing import Any
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.base import bounds
 from proton.dialect.abi import Argument, add_argument
+from proton.dialect.attributes import BOUNDS
+from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.emit import constant, emit_if
 from proton.dialect.memory import byte_pointer, pointer_type
 from proton.dialect.mlir import arith, ir, llvm
 from proton.dialect.walk import source_span
 
-BOUNDS_ATTRIBUTE = "proton.bounds"  # on the kernel: each access that is checked
 _KINDS = {
     "tt.load": "load",
     "tt.store": "store",
@@ -51,7 +54,7 @@ class AccessCheck:
             self.checks.report(self.number, place)
             return without()
 
-        place = llvm.PtrToIntOp(ir.IntegerType.get_signless(64), address).result
+        place = llvm.PtrToIntOp(integer(64), address).result
         inside = [self._lies_in(place, argument) for argument in self.arguments]
         result = inside[0]
         for condition in inside[1:]:
@@ -91,7 +94,7 @@ class BoundsChecks:
         if descriptions:
             self.program = program
             self.table = add_argument(self.function, Argument.BOUNDS, pointer_type())
-            self.function.attributes[BOUNDS_ATTRIBUTE] = ir.ArrayAttr.get(descriptions)
+            self.function.attributes[BOUNDS] = ir.ArrayAttr.get(descriptions)
             self._load_arrays()
         return checks
 
@@ -108,12 +111,12 @@ class BoundsChecks:
 
     def report(self, number: int, place: Any) -> None:
         """Fills the report, if nobody has."""
-        i64 = ir.IntegerType.get_signless(64)
-        orders = [ir.IntegerAttr.get(i64, order) for order in (_RELAXED, _RELAXED)]
+        i64 = integer(64)
+        orders = [i64_attr(order) for order in (_RELAXED, _RELAXED)]
         word = self._word(bounds.ACCESS_WORD)
         exchange = llvm.AtomicCmpXchgOp(word, constant(0, i64), constant(number, i64), *orders)
         won = llvm.ExtractValueOp(
-            ir.IntegerType.get_signless(1), exchange.result, ir.DenseI64ArrayAttr.get([1])
+            integer(1), exchange.result, ir.DenseI64ArrayAttr.get([1])
         ).result
 
         def fill() -> list[Any]:
@@ -129,7 +132,7 @@ class BoundsChecks:
         return byte_pointer(self.table, number * bounds.WORD_BYTES)
 
     def _load(self, number: int) -> Any:
-        return llvm.LoadOp(ir.IntegerType.get_signless(64), self._word(number)).result
+        return llvm.LoadOp(integer(64), self._word(number)).result
 
 
 def _arguments(op: Any, roots: Roots) -> list[int]:
@@ -139,13 +142,13 @@ def _arguments(op: Any, roots: Roots) -> list[int]:
 
 
 def _describe(op: Any, arguments: list[int]) -> Any:
-    span, i64 = source_span(op.location), ir.IntegerType.get_signless(64)
+    span = source_span(op.location)
     return ir.DictAttr.get(
         {
-            "kind": ir.StringAttr.get(_KINDS[op.name]),
-            "file": ir.StringAttr.get(span.file),
-            "line": ir.IntegerAttr.get(i64, span.line),
-            "column": ir.IntegerAttr.get(i64, span.column),
+            "kind": string_attr(_KINDS[op.name]),
+            "file": string_attr(span.file),
+            "line": i64_attr(span.line),
+            "column": i64_attr(span.column),
             "arguments": ir.DenseI64ArrayAttr.get(arguments),
         }
     )
@@ -161,5 +164,5 @@ def checked_accesses(function: Any) -> list[dict[str, Any]]:
             "column": access["column"].value,
             "arguments": list(access["arguments"]),
         }
-        for access in function.attributes.get(BOUNDS_ATTRIBUTE, ())
+        for access in function.attributes.get(BOUNDS, ())
     ]

@@ -16,7 +16,7 @@ from proton.passes import Pass, register
 
 @register
 @dataclass(frozen=True)
-class Reorder(Pass):
+class ReorderInstructions(Pass):
     """Sinks conversions of tensors within their block, to right before the first use."""
 
     name: ClassVar[str] = "tritongpu-reorder-instructions"

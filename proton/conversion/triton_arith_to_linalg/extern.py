@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
-from proton.dialect.emit import call_c, constant
+from proton.dialect.emit import call_c, constant, create
 from proton.dialect.linalg import map_elements
 from proton.dialect.mlir import arith, ir
 from proton.dialect.walk import replace
@@ -54,17 +55,6 @@ def lower_extern(op: Any) -> None:
 # Small steps
 
 
-def _op(name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
-    op = ir.Operation.create(
-        name, results=[type_], operands=list(operands), attributes=attributes
-    )
-    return op.result
-
-
-def _integer(bits: int) -> Any:
-    return ir.IntegerType.get_signless(bits)
-
-
 def _compare(predicate: str, left: Any, right: Any) -> Any:
     if isinstance(left.type, ir.FloatType):
         return arith.CmpFOp(getattr(arith.CmpFPredicate, predicate), left, right).result
@@ -89,7 +79,7 @@ def _of(value: int | float, like: Any) -> Any:
 
 def _emits(name: str) -> Rule:
     """One op of the operands' type."""
-    return lambda *x, type_: _op(name, x[0].type, *x)
+    return lambda *x, type_: create(name, x[0].type, *x)
 
 
 def _calls(name: str) -> Rule:
@@ -118,14 +108,14 @@ def _rounded(name: str, *, signed: bool) -> Rule:
     convert = "arith.fptosi" if signed else "arith.fptoui"
 
     def rule(x: Any, type_: Any) -> Any:
-        whole = _op(name, x.type, x)
+        whole = create(name, x.type, x)
         low = -(1 << (type_.width - 1)) if signed else 0
         high = (1 << (type_.width - signed)) - 1
         # Of what does not fit the conversion is poison, and not chosen.
         above = _compare("OGE", whole, _of(float(high + 1), whole))
         below = _compare("OLT", whole, _of(float(low), whole))
         greatest = constant(high if signed else -1, type_)
-        value = arith.SelectOp(above, greatest, _op(convert, type_, whole)).result
+        value = arith.SelectOp(above, greatest, create(convert, type_, whole)).result
         value = arith.SelectOp(below, constant(low, type_), value).result
         is_nan = _compare("UNO", whole, whole)
         return arith.SelectOp(is_nan, constant(0, type_), value).result
@@ -172,7 +162,7 @@ def _reciprocal(x: Any, type_: Any) -> Any:
 
 
 def _bits(value: Any) -> Any:
-    return arith.BitcastOp(_integer(value.type.width), value).result
+    return arith.BitcastOp(integer(value.type.width), value).result
 
 
 def _cast_bits(x: Any, type_: Any) -> Any:
@@ -189,7 +179,7 @@ def _high_word(x: Any, type_: Any) -> Any:
 
 
 def _double_of_words(high: Any, low: Any, type_: Any) -> Any:
-    wide = _integer(64)
+    wide = integer(64)
     top = _resized(high, wide)
     top = arith.ShLIOp(top, _of(32, top)).result
     return arith.BitcastOp(type_, arith.OrIOp(top, _resized(low, wide)).result).result
@@ -200,7 +190,7 @@ def _is_nan(x: Any, type_: Any) -> Any:
 
 
 def _magnitude(x: Any) -> Any:
-    return _op("math.absf", x.type, x)
+    return create("math.absf", x.type, x)
 
 
 def _is_infinite(x: Any, type_: Any) -> Any:
@@ -218,22 +208,22 @@ def _sign_bit(x: Any, type_: Any) -> Any:
 
 def _counted(name: str) -> Rule:
     """A count of bits, as i32."""
-    return lambda x, type_: _resized(_op(name, x.type, x), type_)
+    return lambda x, type_: _resized(create(name, x.type, x), type_)
 
 
 def _first_set(x: Any, type_: Any) -> Any:
     """The place of the lowest bit that is set, counted from 1; 0 where there is none."""
-    place = arith.AddIOp(_op("math.cttz", x.type, x), _of(1, x)).result
+    place = arith.AddIOp(create("math.cttz", x.type, x), _of(1, x)).result
     none = _compare("eq", x, _of(0, x))
     return _resized(arith.SelectOp(none, _of(0, x), place).result, type_)
 
 
 def _reversed_bits(x: Any, type_: Any) -> Any:
-    return _op("llvm.intr.bitreverse", x.type, x)
+    return create("llvm.intr.bitreverse", x.type, x)
 
 
 def _absolute(x: Any, type_: Any) -> Any:
-    return _op("math.absi" if isinstance(x.type, ir.IntegerType) else "math.absf", x.type, x)
+    return create("math.absi" if isinstance(x.type, ir.IntegerType) else "math.absf", x.type, x)
 
 
 def _chosen_byte(bytes_: Any, selector: Any, number: int) -> Any:
@@ -247,7 +237,7 @@ def _chosen_byte(bytes_: Any, selector: Any, number: int) -> Any:
 
 
 def _permuted_bytes(x: Any, y: Any, selector: Any, type_: Any) -> Any:
-    wide = _integer(64)
+    wide = integer(64)
     low, high = _resized(x, wide), _resized(y, wide)
     both = arith.OrIOp(low, arith.ShLIOp(high, _of(32, high)).result).result
     parts = [_chosen_byte(both, selector, number) for number in range(4)]
@@ -256,7 +246,7 @@ def _permuted_bytes(x: Any, y: Any, selector: Any, type_: Any) -> Any:
 
 def _upper_half(*, signed: bool) -> Rule:
     def rule(x: Any, y: Any, type_: Any) -> Any:
-        wide = _integer(2 * type_.width)
+        wide = integer(2 * type_.width)
         left, right = (_resized(value, wide, signed=signed) for value in (x, y))
         product = arith.MulIOp(left, right).result
         return _resized(arith.ShRUIOp(product, _of(type_.width, product)).result, type_)
@@ -295,14 +285,15 @@ def _difference(*, signed: bool) -> Rule:
     greatest, least = ("maxsi", "minsi") if signed else ("maxui", "minui")
 
     def rule(x: Any, y: Any, z: Any, type_: Any) -> Any:
-        high, low = _op(f"arith.{greatest}", x.type, x, y), _op(f"arith.{least}", x.type, x, y)
+        high = create(f"arith.{greatest}", x.type, x, y)
+        low = create(f"arith.{least}", x.type, x, y)
         return arith.AddIOp(arith.SubIOp(high, low).result, z).result
 
     return rule
 
 
 def _from_integer(name: str) -> Rule:
-    return lambda x, type_: _op(name, type_, x)
+    return lambda x, type_: create(name, type_, x)
 
 
 RULES: dict[str, Rule] = {

@@ -7,6 +7,7 @@ element and reduces the rest.
 
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant
 from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
@@ -64,33 +65,33 @@ def _extreme(source: Any, axis: int, left: list[int], name: str) -> Any:
     """
     element, rank = element_of(source), len(shape_of(source))
     emit, sign = _EXTREMES[name]
-    integer = ir.IntegerType.get_signless(element.width)
+    bits = integer(element.width)
     largest = (1 << (element.width - 1)) - 1
     nans = sign * ((1 << _MANTISSAS[element.width]) - 1)  # of either sign
     loser = -largest - 1 if sign > 0 else largest
 
-    def ordered(bits: Any) -> Any:
+    def ordered(value: Any) -> Any:
         """Flips what is below a sign; its own inverse."""
-        is_negative = arith.ShRSIOp(bits, constant(element.width - 1, integer)).result
-        mask = arith.AndIOp(is_negative, constant(largest, integer)).result
-        return arith.XOrIOp(bits, mask).result
+        is_negative = arith.ShRSIOp(value, constant(element.width - 1, bits)).result
+        mask = arith.AndIOp(is_negative, constant(largest, bits)).result
+        return arith.XOrIOp(value, mask).result
 
     def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
-        key = ordered(arith.BitcastOp(integer, inputs[0]).result)
-        key = arith.AddIOp(key, constant(nans, integer)).result
+        key = ordered(arith.BitcastOp(bits, inputs[0]).result)
+        key = arith.AddIOp(key, constant(nans, bits)).result
         return [emit(outputs[0], key).result]
 
     def decoded(inputs: list[Any], outputs: list[Any]) -> list[Any]:
-        key = arith.SubIOp(inputs[0], constant(nans, integer)).result
+        key = arith.SubIOp(inputs[0], constant(nans, bits)).result
         return [arith.BitcastOp(element, ordered(key)).result]
 
-    keys = ir.RankedTensorType.get(left, integer)
+    keys = ir.RankedTensorType.get(left, bits)
     winner = generic(
         [source],
         [ir.AffineMap.get_identity(rank)],
         [keys],
         body,
-        inits=[filled(ir.IntegerAttr.get(integer, loser), keys)],
+        inits=[filled(ir.IntegerAttr.get(bits, loser), keys)],
         out_map=dimension_map(rank, [d for d in range(rank) if d != axis]),
         reductions=frozenset({axis}),
         rank=rank,

@@ -7,7 +7,7 @@ that it can into gathers. Program ids become arguments of the kernel, prints cal
 
 The arguments that this adds are listed in `proton.dialect.abi`: the program's place and the
 grid, with assertions in the kernel a status word, and with `check_bounds` the table of arrays
-by which each access is checked (check_bounds.py).
+by which each access is checked (bounds.py).
 """
 
 from collections.abc import Callable
@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
-from proton.conversion.check_bounds import AccessCheck, BoundsChecks
-from proton.conversion.triton_print_to_llvm import lower_print
+from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
+from proton.conversion.triton_pointers_to_llvm.printing import lower_print
 from proton.dialect import tt
 from proton.dialect.abi import Argument, add_argument, update_type
+from proton.dialect.attributes import ASSERTIONS
+from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, zero_of
 from proton.dialect.memory import element_pointer, pointer_type, to_tensor
@@ -34,7 +36,6 @@ GRID = (
     Argument.GRID_Y,
     Argument.GRID_Z,
 )
-STATUS_ATTRIBUTE = "proton.assertions"  # on the kernel: the messages, by status - 1
 
 _ATOMIC_KINDS = {  # tt rmw_op -> the number of LLVM's AtomicBinOp in MLIR
     "xchg": 0,
@@ -82,7 +83,7 @@ def _convert(function: Any, check_bounds: bool) -> None:
         for op in ops
     ]
     block = function.regions[0].blocks[0]
-    i32 = ir.IntegerType.get_signless(32)
+    i32 = integer(32)
     grid = [add_argument(function, kind, i32) for kind in GRID]
     status = _Status(function) if any(op.name == "tt.assert" for op in ops) else None
     checks: list[AccessCheck | None] = [None] * len(ops)
@@ -124,7 +125,7 @@ def _converted(type_: Any) -> Any:
     if not tt.is_pointer_like(type_):
         return type_
     if isinstance(type_, ir.RankedTensorType):
-        return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(64))
+        return ir.RankedTensorType.get(type_.shape, integer(64))
     return pointer_type()
 
 
@@ -132,7 +133,7 @@ def _in_memory(pointee: Any, shape: tuple[int, ...]) -> Any:
     """What an element is in memory: a pointer is one, and in a tensor an address."""
     if not isinstance(pointee, tt.PointerType):
         return pointee
-    return ir.IntegerType.get_signless(64) if shape else pointer_type()
+    return integer(64) if shape else pointer_type()
 
 
 def bytes_of(type_: Any) -> int:
@@ -145,7 +146,7 @@ def bytes_of(type_: Any) -> int:
 
 def _i64(value: Any) -> Any:
     """An integer, index or tensor of integers, sign-extended to i64."""
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = integer(64)
     if isinstance(value.type, ir.IndexType):
         return arith.IndexCastOp(i64, value).result
     if element_of(value).width == 64:
@@ -160,21 +161,21 @@ def _addptr(op: Any, pointee: Any) -> None:
         replace(op, [element_pointer(pointer, offset, pointee)])
         return
     scale = ir.DenseElementsAttr.get_splat(
-        offset.type, ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_of(pointee))
+        offset.type, i64_attr(bytes_of(pointee))
     )
-    scaled = arith.MulIOp(offset, arith.ConstantOp(offset.type, scale).result).result
+    scaled = arith.MulIOp(offset, constant(scale, offset.type)).result
     replace(op, [arith.AddIOp(pointer, scaled).result])
 
 
 def _splat(op: Any, pointee: Any) -> None:
     if str(op.operands[0].type) == "!llvm.ptr":
-        address = llvm.PtrToIntOp(ir.IntegerType.get_signless(64), op.operands[0]).result
+        address = llvm.PtrToIntOp(integer(64), op.operands[0]).result
         op.operands[0] = address
 
 
 def _unsplat(op: Any, pointee: Any) -> None:
     if str(op.results[0].type) == "!llvm.ptr":
-        i64 = ir.IntegerType.get_signless(64)
+        i64 = integer(64)
         address = tt.UnsplatOp(op.operands[0], i64).result
         replace(op, [_pointer(address)])
 
@@ -193,7 +194,7 @@ def _ptr_to_int(op: Any, pointee: Any) -> None:
     if shape_of(value):
         replace(op, [value])
     else:
-        replace(op, [llvm.PtrToIntOp(ir.IntegerType.get_signless(64), value).result])
+        replace(op, [llvm.PtrToIntOp(integer(64), value).result])
 
 
 def _bitcast(op: Any, pointee: Any) -> None:
@@ -310,9 +311,8 @@ def _store(op: Any, pointee: Any, check: AccessCheck | None) -> None:
 def _atomic_rmw(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     view = op.opview
     operand, element = view.value, _Element(view.ptr, view.mask, check)
-    i64 = ir.IntegerType.get_signless(64)
-    kind = ir.IntegerAttr.get(i64, _ATOMIC_KINDS[view.rmw_op.value])
-    ordering = ir.IntegerAttr.get(i64, _ORDERINGS[view.sem.value])
+    kind = i64_attr(_ATOMIC_KINDS[view.rmw_op.value])
+    ordering = i64_attr(_ORDERINGS[view.sem.value])
 
     def value(indices: list[Any]) -> Any:
         def access(address: Callable[[], Any]) -> Any:
@@ -326,11 +326,10 @@ def _atomic_rmw(op: Any, pointee: Any, check: AccessCheck | None) -> None:
 def _atomic_cas(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     view = op.opview
     expected, desired, element = view.cmp, view.value, _Element(view.ptr, None, check)
-    i64 = ir.IntegerType.get_signless(64)
     ordering = _ORDERINGS[view.sem.value]
-    success = ir.IntegerAttr.get(i64, ordering)
-    failure = ir.IntegerAttr.get(i64, {5: 2, 6: 4}.get(ordering, ordering))
-    bits = ir.IntegerType.get_signless(pointee.width)
+    success = i64_attr(ordering)
+    failure = i64_attr({5: 2, 6: 4}.get(ordering, ordering))
+    bits = integer(pointee.width)
 
     def value(indices: list[Any]) -> Any:
         def access(address: Callable[[], Any]) -> Any:
@@ -357,7 +356,7 @@ class _Status:
     def lower(self, op: Any) -> None:
         """Replaces a `tt.assert` by a loop that checks each element."""
         self.messages.append(op.attributes["message"].value)
-        number, i64 = len(self.messages), ir.IntegerType.get_signless(64)
+        number, i64 = len(self.messages), integer(64)
 
         def body(indices: list[Any]) -> None:
             def fail() -> list[Any]:
@@ -372,8 +371,8 @@ class _Status:
         with before(op):
             for_each_element(shape_of(op.operands[0]), body)
         op.erase()
-        self.function.attributes[STATUS_ATTRIBUTE] = ir.ArrayAttr.get(
-            [ir.StringAttr.get(message) for message in self.messages]
+        self.function.attributes[ASSERTIONS] = ir.ArrayAttr.get(
+            [string_attr(message) for message in self.messages]
         )
 
 

@@ -5,21 +5,18 @@ the elements of their operands that fill a buffer.
 from collections.abc import Callable
 from typing import Any
 
-from proton.conversion.triton_reduce_to_linalg import clone_payload
+from proton.conversion.triton_arith_to_linalg.reduce import clone_payload
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, emit_if, for_each_element
+from proton.dialect.emit import constant, emit_if, for_each_element, index_constant
 from proton.dialect.memory import to_tensor
 from proton.dialect.mlir import arith, ir, memref, tensor
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import replace
 
 
 def _buffer(shape: tuple[int, ...], element: Any) -> Any:
     return memref.AllocOp(ir.MemRefType.get(shape, element), [], []).result
-
-
-def _index(value: int) -> Any:
-    return constant(value, ir.IndexType.get())
 
 
 def _at(values: list[Any], indices: list[Any]) -> list[Any]:
@@ -36,15 +33,15 @@ def lower_scan(op: Any) -> None:
 
     def line(others: list[Any]) -> None:
         def place(step: Any) -> list[Any]:
-            along = arith.SubIOp(_index(size - 1), step).result if reverse else step
+            along = arith.SubIOp(index_constant(size - 1), step).result if reverse else step
             return [*others[:axis], along, *others[axis:]]
 
         def write(values: list[Any], indices: list[Any]) -> None:
             for value, buffer in zip(values, buffers, strict=True):
                 memref.StoreOp(value, buffer, indices)
 
-        first = _at(sources, place(_index(0)))
-        write(first, place(_index(0)))
+        first = _at(sources, place(index_constant(0)))
+        write(first, place(index_constant(0)))
 
         def step(number: Any, before: list[Any]) -> list[Any]:
             indices = place(number)
@@ -62,15 +59,15 @@ def _carrying_loop(
     lower: int, upper: int, inits: list[Any], body: Callable[[Any, list[Any]], list[Any]]
 ) -> None:
     """An `scf.for` over [lower, upper) that carries values; what it ends with is not used."""
-    loop = ForLoop.create([_index(n) for n in (lower, upper, 1)], inits)
+    loop = ForLoop.create([index_constant(n) for n in (lower, upper, 1)], inits)
     with ir.InsertionPoint(loop.body):
-        ir.Operation.create("scf.yield", operands=body(loop.induction_var, loop.iter_args))
+        yield_values(body(loop.induction_var, loop.iter_args))
 
 
 def lower_histogram(op: Any) -> None:
     """A buffer of zeros, and one added for each element that lies in a bin and is not masked."""
     view = op.opview
-    source, mask, i32 = view.src, view.mask, ir.IntegerType.get_signless(32)
+    source, mask, i32 = view.src, view.mask, integer(32)
     (bins,) = shape_of(op.results[0])
     buffer = _buffer((bins,), i32)
     for_each_element((bins,), lambda at: memref.StoreOp(constant(0, i32), buffer, at))
@@ -104,8 +101,8 @@ def lower_gather(op: Any) -> None:
     def pick(indices: list[Any]) -> None:
         (place,) = _at([places], indices)
         along = arith.IndexCastOp(ir.IndexType.get(), place).result
-        inside = arith.CmpIOp(arith.CmpIPredicate.ult, along, _index(size)).result
-        along = arith.SelectOp(inside, along, _index(0)).result
+        inside = arith.CmpIOp(arith.CmpIPredicate.ult, along, index_constant(size)).result
+        along = arith.SelectOp(inside, along, index_constant(0)).result
         (value,) = _at([source], [*indices[:axis], along, *indices[axis + 1 :]])
         memref.StoreOp(value, buffer, indices)
 

@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.mlir import ir
-from proton.dialect.regions import end_of
+from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
-from proton.transforms.loops import is_inside
 
 
 @register
 @dataclass(frozen=True)
-class CombineSelectIf(Pass):
+class CombineTensorSelectAndIf(Pass):
     """Merges `arith.select` of tensors with an `scf.if` on the same condition in its block."""
 
     name: ClassVar[str] = "tritongpu-combine-tensor-select-and-if"
@@ -76,19 +75,17 @@ def _merge(select: Any, branch: Any) -> None:
     _, chosen, other = select.operands
     types = [result.type for result in branch.results] + [select.results[0].type]
     with before(branch):
-        new = ir.Operation.create("scf.if", results=types, operands=[branch.operands[0]], regions=2)
+        merged = If.create(branch.operands[0], types)
+    new = merged.op
     for name in branch.attributes:
         new.attributes[name] = branch.attributes[name]
-    for region, target, value in zip(branch.regions, new.regions, (chosen, other), strict=True):
-        if len(region.blocks):
-            region.blocks[0].append_to(target)
+    for number, value in enumerate((chosen, other)):
+        if (block := block_of(branch, number)) is not None:
+            block.append_to(new.regions[number])
         else:
-            with ir.InsertionPoint(ir.Block.create_at_start(target, [])), branch.location:
-                ir.Operation.create("scf.yield")
-        end = end_of(target.blocks[0])
-        with ir.InsertionPoint(end), end.location:
-            ir.Operation.create("scf.yield", operands=[*end.operands, value])
-        end.erase()
+            with ir.InsertionPoint(merged.add_block(number)), branch.location:
+                yield_values()
+        yield_more(new.regions[number].blocks[0], [value])
     result = new.results[len(types) - 1]
     for use in list(select.results[0].uses):
         user = use.owner.operation
