@@ -8,13 +8,14 @@ their registers allow. Nothing else changes.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect.abi import Argument, add_argument
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import pointer_type
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.profile import set_profile, table_of
 from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.regions import in_loop
@@ -57,13 +58,13 @@ class AllocateProfile(Pass):
     sampled_units: int = 0
     sample_programs: int = 1
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         called = bool(ops_named(module, "proton_gpu.attach"))
         for function in kernel_functions(module):
             if ops_named(function, "proton_gpu.init"):
                 self._allocate(function, called)
 
-    def _allocate(self, function: Any, called: bool) -> None:
+    def _allocate(self, function: Operation, called: bool) -> None:
         """`called`: whether functions that the kernel calls record, any number of times."""
         table = table_of(function)
         records = ops_named(function, *RECORDS)
@@ -73,11 +74,11 @@ class AllocateProfile(Pass):
         set_profile(function, make(function, known, table))
         self._add_arguments(function)
 
-    def _cpu(self, function: Any, known: int, table: ScopeTable) -> KernelProfile:
+    def _cpu(self, function: Operation, known: int, table: ScopeTable) -> KernelProfile:
         block = self._block(self.capacity or known or DEFAULT_CAPACITY, table)
         return KernelProfile(strategy=Strategy(self.strategy), block=block, table=table)
 
-    def _gpu(self, function: Any, known: int, table: ScopeTable) -> KernelProfile:
+    def _gpu(self, function: Operation, known: int, table: ScopeTable) -> KernelProfile:
         given = function.attributes.get(SHARED_BYTES)
         used = 0 if given is None else int(given.value)
         schema = wire.RecordSchema(table.payload_slots, self.clock_bits)
@@ -128,7 +129,7 @@ class AllocateProfile(Pass):
             capacity //= 2
         return max(whole, least) if self.buffer == "shared" else 0
 
-    def _add_arguments(self, function: Any) -> None:
+    def _add_arguments(self, function: Operation) -> None:
         moves = Strategy(self.strategy).moves
         add_argument(function, Argument.PROFILE, pointer_type(GLOBAL if self.units else 0))
         if not self.units:

@@ -16,7 +16,7 @@ from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.linalg import map_elements
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, kernel_functions, replace
 from proton.passes import Pass, register
 
@@ -50,12 +50,12 @@ class ExpandFloat8(Pass):
 
     name: ClassVar[str] = "expand-float8"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             _expand(function)
 
 
-def _expand(function: Any) -> None:
+def _expand(function: Operation) -> None:
     ops = all_ops(function)
     # What converts is known by the types that are about to change.
     rules = [_rule(op) for op in ops]
@@ -74,7 +74,7 @@ def _expand(function: Any) -> None:
     update_type(function)
 
 
-def _bytes(type_: Any) -> Any:
+def _bytes(type_: Type) -> Type:
     """The type with i8 in the place of 8-bit floats."""
     if isinstance(type_, ir.RankedTensorType):
         return ir.RankedTensorType.get(type_.shape, _bytes(type_.element_type))
@@ -83,11 +83,11 @@ def _bytes(type_: Any) -> Any:
     return integer(8) if str(type_) in _FORMATS else type_
 
 
-def _format(value: Any) -> _Format | None:
+def _format(value: Value) -> _Format | None:
     return _FORMATS.get(str(element_of(value)))
 
 
-def _rule(op: Any) -> Any:
+def _rule(op: Operation) -> Any:
     """How to rewrite an op once its types have changed; None where that is all."""
     operands = [_format(value) for value in op.operands]
     results = [_format(value) for value in op.results]
@@ -111,7 +111,7 @@ def _rule(op: Any) -> Any:
     return None
 
 
-def _constant(op: Any, format_: _Format | None) -> None:
+def _constant(op: Operation, format_: _Format | None) -> None:
     assert format_ is not None
     type_, attribute = op.results[0].type, op.attributes["value"]
     i8 = integer(8)
@@ -143,7 +143,7 @@ def encode(number: float, format_: _Format) -> int:
     return int(sign | ((bits >> (_MANTISSA_32 - format_.mantissa)) - rebias))
 
 
-def _dot(op: Any, formats: list[_Format | None]) -> None:
+def _dot(op: Operation, formats: list[_Format | None]) -> None:
     """8-bit operands are widened to fp32."""
     for number, format_ in enumerate(formats[:2]):
         if format_ is not None:
@@ -152,11 +152,11 @@ def _dot(op: Any, formats: list[_Format | None]) -> None:
             op.operands[number] = map_elements(lambda x, f=format_: _widen(x, f), [value], f32)
 
 
-def _widened(value: Any, format_: _Format | None, like: Any) -> Any:
+def _widened(value: Value, format_: _Format | None, like: Value) -> Value:
     assert format_ is not None
     target = element_of(like)
 
-    def body(byte: Any) -> Any:
+    def body(byte: Value) -> Value:
         wide = _widen(byte, format_)
         if target.width == 32:
             return wide
@@ -166,11 +166,11 @@ def _widened(value: Any, format_: _Format | None, like: Any) -> Any:
     return map_elements(body, [value], target)
 
 
-def _narrowed(value: Any, format_: _Format | None) -> Any:
+def _narrowed(value: Value, format_: _Format | None) -> Value:
     assert format_ is not None
     f32 = ir.F32Type.get()
 
-    def body(wide: Any) -> Any:
+    def body(wide: Value) -> Value:
         if wide.type.width == 64:
             wide = to_odd_f32(wide)
         elif wide.type.width < 32:
@@ -183,11 +183,11 @@ def _narrowed(value: Any, format_: _Format | None) -> Any:
 # Scalars
 
 
-def _i32(value: int) -> Any:
+def _i32(value: int) -> Value:
     return constant(value, integer(32))
 
 
-def _widen(byte: Any, format_: _Format) -> Any:
+def _widen(byte: Value, format_: _Format) -> Value:
     """The fp32 with the byte's value: its bits moved to where fp32 has them, times a power of two
     that makes up for the biases (and normalises what is subnormal)."""
     i32, f32 = integer(32), ir.F32Type.get()
@@ -209,7 +209,7 @@ def _widen(byte: Any, format_: _Format) -> Any:
     return arith.BitcastOp(f32, arith.OrIOp(magnitude, sign).result).result
 
 
-def _narrow(value: Any, format_: _Format) -> Any:
+def _narrow(value: Value, format_: _Format) -> Value:
     """An fp32 as a byte: normal results by rounding the mantissa where it ends, subnormal ones by
     adding a power of two whose unit in the last place is theirs."""
     i8, i32, f32 = (
@@ -241,5 +241,5 @@ def _narrow(value: Any, format_: _Format) -> Any:
     return arith.TruncIOp(i8, arith.OrIOp(result, sign).result).result
 
 
-def _compare(predicate: str, value: Any, number: int) -> Any:
+def _compare(predicate: str, value: Value, number: int) -> Value:
     return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), value, _i32(number)).result

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from proton.conversion.rounding import to_odd_f32
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.traits import FloatArithmetic, has
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
@@ -37,7 +37,7 @@ class ExpandNarrowFloats(Pass):
 
     name: ClassVar[str] = "expand-narrow-floats"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in all_ops(module):
             rule = _rule(op)
             if rule is not None:
@@ -45,7 +45,7 @@ class ExpandNarrowFloats(Pass):
                     replace(op, [rule(op)])
 
 
-def _rule(op: Any) -> Callable[[Any], Any] | None:
+def _rule(op: Operation) -> Callable[[Any], Any] | None:
     """How to expand an op; None where LLVM does it right."""
     if not op.name.startswith(("arith.", "math.fma")) or not len(op.operands):
         return None
@@ -66,7 +66,7 @@ def _rule(op: Any) -> Callable[[Any], Any] | None:
     return None
 
 
-def _compute_in(wide: Any, op: Any) -> Any:
+def _compute_in(wide: Type, op: Operation) -> Value:
     """The op on operands of a wider type, its result rounded back if it is a narrow float."""
     narrow, result = op.operands[0].type, op.results[0].type
     operands = [arith.ExtFOp(wide, operand).result for operand in op.operands]
@@ -96,7 +96,7 @@ def _from_integer(op: Any) -> Any:
     return _truncate(wide, op.results[0].type)
 
 
-def _truncate(value: Any, type_: Any) -> Any:
+def _truncate(value: Value, type_: Type) -> Value:
     """fp32 or fp64 to bf16 or fp16, to nearest even."""
     if value.type == ir.F64Type.get():
         value = to_odd_f32(value)
@@ -105,7 +105,7 @@ def _truncate(value: Any, type_: Any) -> Any:
     return arith.TruncFOp(type_, value).result
 
 
-def _to_bf16(value: Any) -> Any:
+def _to_bf16(value: Value) -> Value:
     """The upper half of the bits, after adding just under half of its last place."""
     i16, i32 = integer(16), integer(32)
     bits = arith.BitcastOp(i32, value).result

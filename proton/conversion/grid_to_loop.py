@@ -15,7 +15,7 @@ from proton.dialect.attributes import SCRATCH_BYTES
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import call_c, constant, loop
 from proton.dialect.memory import BUFFER_ALIGNMENT, element_pointer, pointer_type
-from proton.dialect.mlir import arith, func, ir
+from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, func, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.walk import kernel_functions
 from proton.passes import Pass, register
@@ -34,7 +34,7 @@ class GridToLoop(Pass):
 
     noalias: bool = False  # mark the user's pointers as not overlapping
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         names = [(f, f.attributes["sym_name"].value) for f in kernel_functions(module)]
         for function, name in names:
             # The user's name may be that of a C function, which LLVM would take the kernel for.
@@ -43,12 +43,12 @@ class GridToLoop(Pass):
             _add_range(module, function, name, self.noalias)
 
 
-def extra_arguments(function: Any) -> list[Argument]:
+def extra_arguments(function: Operation) -> list[Argument]:
     """The arguments of the range function behind `last`."""
     return [kind for kind in added_arguments(function) if kind in _EXTRAS]
 
 
-def _add_range(module: Any, function: Any, name: str, noalias: bool) -> None:
+def _add_range(module: Module, function: Operation, name: str, noalias: bool) -> None:
     added = added_arguments(function)
     arguments = list(function.regions[0].blocks[0].arguments)
     user = [value.type for value in arguments[: len(arguments) - len(added)]]
@@ -69,13 +69,13 @@ def _add_range(module: Any, function: Any, name: str, noalias: bool) -> None:
         _emit_loop(function, name + PROGRAM_SUFFIX, added, list(block.arguments), len(user), extras)
 
 
-def _strings(values: list[Any]) -> Any:
+def _strings(values: list[Any]) -> Attribute:
     return ir.ArrayAttr.get(
         [_strings(v) if isinstance(v, list) else string_attr(v) for v in values]
     )
 
 
-def _mark_pointers(function: Any, count: int, noalias: bool) -> None:
+def _mark_pointers(function: Operation, count: int, noalias: bool) -> None:
     """Pointers carry `llvm.noalias` where the launcher has checked it."""
     arguments = list(function.regions[0].blocks[0].arguments)
     attributes = []
@@ -87,10 +87,10 @@ def _mark_pointers(function: Any, count: int, noalias: bool) -> None:
 
 
 def _emit_loop(
-    function: Any,
+    function: Operation,
     name: str,
     added: list[Argument],
-    arguments: list[Any],
+    arguments: list[Value],
     count: int,
     extras: list[Argument],
 ) -> None:
@@ -119,7 +119,7 @@ def _emit_loop(
     func.ReturnOp([])
 
 
-def _program_ids(program: Any, grid_x: Any, grid_y: Any) -> dict[Argument, Any]:
+def _program_ids(program: Value, grid_x: Value, grid_y: Value) -> dict[Argument, Value]:
     """x, y, z of a linear id, in 32 bits: the launcher checks that the grid fits."""
     i32 = integer(32)
     linear = arith.TruncIOp(i32, program).result

@@ -1,12 +1,12 @@
 """Puts the functions of a program into a `gpu.module`: what the NVPTX target of MLIR takes."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.targets import WARP_SIZE
 from proton.dialect.attributes import KERNEL, KERNEL_PROFILE
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.ttg import num_warps
 from proton.passes import Pass, register
 
@@ -26,7 +26,7 @@ class LLVMToGPUModule(Pass):
 
     max_registers: int = 0
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         threads = WARP_SIZE * num_warps(module)
         ops = [view.operation for view in module.body.operations]
         for op in ops:
@@ -41,7 +41,7 @@ class LLVMToGPUModule(Pass):
         for op in ops:
             block.append(op)
 
-    def _describe(self, function: Any, threads: int) -> None:
+    def _describe(self, function: Operation, threads: int) -> None:
         attributes = function.attributes
         is_kernel = KERNEL in attributes
         for name in list(attributes):

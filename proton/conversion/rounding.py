@@ -5,13 +5,12 @@ fp32 and to 1 in bf16. So fp64 is first rounded *to odd* in fp32: of the two nei
 inexact value the one whose last bit is set, which no later rounding takes for a tie.
 """
 
-from typing import Any
 
 from proton.dialect.builtin import integer
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Value, arith, ir
 
 
-def to_odd_f32(value: Any) -> Any:
+def to_odd_f32(value: Value) -> Value:
     """fp64 to fp32, rounded to odd; infinities and NaN stay what they are."""
     i32 = integer(32)
     near = arith.TruncFOp(ir.F32Type.get(), value).result
@@ -26,5 +25,5 @@ def to_odd_f32(value: Any) -> Any:
     return arith.BitcastOp(ir.F32Type.get(), bits).result
 
 
-def _magnitude(value: Any) -> Any:
+def _magnitude(value: Value) -> Value:
     return ir.Operation.create("math.absf", results=[value.type], operands=[value]).result

@@ -13,7 +13,7 @@ from proton.analysis.structure import Box, Structure, StructureAnalysis
 from proton.dialect import tt, tts
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Attribute, Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace
 from proton.passes import Pass, register
@@ -47,7 +47,7 @@ class TritonToStructured(Pass):
 
     name: ClassVar[str] = "triton-to-structured"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             for block in function.regions[0].blocks:
                 analysis = StructureAnalysis()
@@ -73,14 +73,14 @@ class TritonToStructured(Pass):
                     _rewrite_access(access, substitutes)
 
 
-def _outer_first(analysis: StructureAnalysis, function: Any) -> list[tuple[Any, list[int]]]:
+def _outer_first(analysis: StructureAnalysis, function: Operation) -> list[tuple[Any, list[int]]]:
     """The analysed loops in pre-order."""
     loops = ops_named(function, "scf.for")
     keys = [loop.regions[0].blocks[0].arguments[0] for loop in loops]
     return [analysis.loops[key] for key in keys if key in analysis.loops]
 
 
-def _plan(analysis: StructureAnalysis, function: Any) -> list[_Access]:
+def _plan(analysis: StructureAnalysis, function: Operation) -> list[_Access]:
     """The accesses to rewrite, decided before any IR changes."""
     accesses = []
     for op in ops_named(function, "tt.load", "tt.store"):
@@ -101,7 +101,7 @@ def _plan(analysis: StructureAnalysis, function: Any) -> list[_Access]:
     return accesses
 
 
-def uniform_scalar(value: Any) -> Any:
+def uniform_scalar(value: Value) -> Value | Attribute | None:
     """The scalar (Value or Attribute) that fills a tensor; None where it varies."""
     op = defining_op(value)
     if op is None:
@@ -117,7 +117,7 @@ def uniform_scalar(value: Any) -> Any:
     return None
 
 
-def _rewrite_head(plan: _LoopPlan, substitutes: dict[Any, Any]) -> Any:
+def _rewrite_head(plan: _LoopPlan, substitutes: dict[Any, Any]) -> Block:
     """A new `scf.for` that carries scalars in place of the structured tensors; its body, which
     still yields the tensors."""
     loop, positions, initials = plan.loop, plan.positions, plan.initials
@@ -143,7 +143,7 @@ def _rewrite_head(plan: _LoopPlan, substitutes: dict[Any, Any]) -> Any:
 
 
 def _substitute(
-    old: Any, fresh: Any, structure: Structure | None, substitutes: dict[Any, Any]
+    old: Value, fresh: Value, structure: Structure | None, substitutes: dict[Value, Value]
 ) -> None:
     """Puts a new loop's value in the place of the old one's: as it is, or as the scalar of a
     structured tensor. An integer's scalar is cut to the tensor's width, where the sum wraps."""
@@ -156,7 +156,7 @@ def _substitute(
     old.replace_all_uses_with(_rebuild(structure, old.type, fresh, substitutes))
 
 
-def _rewrite_end(plan: _LoopPlan, body: Any, substitutes: dict[Any, Any]) -> None:
+def _rewrite_end(plan: _LoopPlan, body: Block, substitutes: dict[Value, Value]) -> None:
     """Makes a rewritten loop yield the scalars."""
     terminator = end_of(body)
     with before(terminator):
@@ -164,7 +164,9 @@ def _rewrite_end(plan: _LoopPlan, body: Any, substitutes: dict[Any, Any]) -> Non
             terminator.operands[position] = Materializer(substitutes)(structure.scalar)
 
 
-def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[Any, Any]) -> Any:
+def _rebuild(
+    structure: Structure, type_: Type, scalar: Value, substitutes: dict[Value, Value]
+) -> Value:
     """The tensor of a structure, for uses that need it; dead where there are none."""
     emit, shape = Materializer(substitutes), tuple(type_.shape)
     i64 = integer(64)
@@ -172,7 +174,7 @@ def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[An
     element = i64 if is_pointer else type_.element_type
     offsets = ir.RankedTensorType.get(shape, element)
 
-    def cast(value: Any) -> Any:
+    def cast(value: Value) -> Value:
         return arith.IndexCastOp(element, value).result
 
     total = tt.SplatOp(cast(scalar), offsets).result
@@ -204,7 +206,7 @@ def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[An
     return tt.AddPtrOp(source, total, type_).result
 
 
-def _rewrite_access(access: _Access, substitutes: dict[Any, Any]) -> None:
+def _rewrite_access(access: _Access, substitutes: dict[Value, Value]) -> None:
     op = access.op
     view = op.opview
     with before(op):
@@ -226,7 +228,7 @@ def _rewrite_access(access: _Access, substitutes: dict[Any, Any]) -> None:
         replace(op, [value])
 
 
-def _make_tptr(pointer: Structure, block: Any, emit: Materializer) -> Any:
+def _make_tptr(pointer: Structure, block: Type, emit: Materializer) -> Value:
     base = pointer.source
     if pointer.scalar != 0:
         base = tt.AddPtrOp(base, emit(pointer.scalar), base.type).result

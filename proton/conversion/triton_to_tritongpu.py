@@ -19,7 +19,7 @@ from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, Type, ir
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
 from proton.dialect.ttg_memory import DotOp, LocalAllocOp
 from proton.dialect.walk import all_ops, before, replace, source_span
@@ -51,7 +51,7 @@ class TritonToTritonGPU(Pass):
 
     num_warps: int = 4
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         if not is_power_of_two(self.num_warps) or self.num_warps > MAX_WARPS:
             raise CompilationError(
                 f"num_warps must be a power of two up to {MAX_WARPS}, got {self.num_warps}",
@@ -66,12 +66,12 @@ class TritonToTritonGPU(Pass):
             if op.name in _LEGALIZE:
                 _LEGALIZE[op.name](op, self.num_warps)
 
-    def _type(self, type_: Any) -> Any:
+    def _type(self, type_: Type) -> Type:
         if not is_tensor(type_) or type_.encoding is not None:
             return type_
         return with_layout(type_, shapes.default(tuple(type_.shape), self.num_warps))
 
-    def _check_sizes(self, ops: list[Any]) -> None:
+    def _check_sizes(self, ops: list[Operation]) -> None:
         """Raises OutOfResources where a block does not fit into the threads."""
         largest = MAX_ELEMENTS * WARP_SIZE * self.num_warps
         shapes = [(op, tuple(r.type.shape)) for op in ops for r in op.results if is_tensor(r.type)]
@@ -90,7 +90,7 @@ class TritonToTritonGPU(Pass):
             "loop over smaller blocks, or pass a larger num_warps to the launch",
         )
 
-    def _assign(self, op: Any) -> None:
+    def _assign(self, op: Operation) -> None:
         """The default layout on results, on arguments of blocks, and on constants."""
         for result in op.results:
             if is_tensor(result.type):
@@ -114,19 +114,19 @@ class TritonToTritonGPU(Pass):
 # Ops whose operands and results have related layouts
 
 
-def _convert_operand(op: Any, number: int, layout: LinearLayout) -> None:
+def _convert_operand(op: Operation, number: int, layout: LinearLayout) -> None:
     with before(op):
         op.operands[number] = convert(op.operands[number], layout)
 
 
-def _operands(op: Any, num_warps: int) -> None:
+def _operands(op: Operation, num_warps: int) -> None:
     layouts = operand_layouts(op, layout_of(op.results[0].type))
     assert layouts is not None, "these ops have a rule"
     for number, layout in enumerate(layouts):
         _convert_operand(op, number, layout)
 
 
-def _results(op: Any, num_warps: int) -> None:
+def _results(op: Operation, num_warps: int) -> None:
     layout = result_layout(op, layout_of(op.operands[0].type))
     assert layout is not None, "these ops have a rule"
     for number, result in enumerate(op.results):
@@ -134,11 +134,11 @@ def _results(op: Any, num_warps: int) -> None:
             retype_result(op, number, layout)
 
 
-def _split(op: Any, num_warps: int) -> None:
+def _split(op: Operation, num_warps: int) -> None:
     _convert_operand(op, 0, shapes.join(layout_of(op.results[0].type)))
 
 
-def _scan(op: Any, num_warps: int) -> None:
+def _scan(op: Operation, num_warps: int) -> None:
     axis = ir.IntegerAttr(op.attributes["axis"]).value
     layout = shapes.scan(shape_of(op.operands[0]), axis, num_warps)
     for number in range(len(op.operands)):
@@ -152,7 +152,7 @@ def dot_layout(shape: tuple[int, ...], num_warps: int) -> LinearLayout:
     return spread(shape, tile, (1, 0), num_warps)
 
 
-def _dot(op: Any, num_warps: int) -> None:
+def _dot(op: Operation, num_warps: int) -> None:
     a, b, acc = op.operands
     layout = dot_layout(shape_of(acc), num_warps)
     known = op.results[0].type

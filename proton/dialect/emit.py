@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from proton.dialect.builtin import integer, string_attr
-from proton.dialect.mlir import arith, func, ir
+from proton.dialect.mlir import Block, Operation, Type, Value, arith, func, ir
 from proton.dialect.regions import ForLoop, If, yield_values
 
 
-def create(name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
+def create(name: str, type_: Type, *operands: Any, **attributes: Any) -> Value:
     """An op with one result."""
     return ir.Operation.create(
         name, results=[type_], operands=list(operands), attributes=attributes
@@ -24,17 +24,17 @@ def effect(name: str, *operands: Any, **attributes: Any) -> None:
     ir.Operation.create(name, operands=list(operands), attributes=attributes)
 
 
-def constant(value: Any, type_: Any) -> Any:
+def constant(value: Any, type_: Type) -> Value:
     """A constant: a number of a scalar type, or an attribute with the elements of a tensor."""
     return arith.ConstantOp(type_, value).result
 
 
-def index_constant(value: int) -> Any:
+def index_constant(value: int) -> Value:
     """A constant of `index`."""
     return constant(value, ir.IndexType.get())
 
 
-def zero_of(type_: Any) -> Any:
+def zero_of(type_: Type) -> Value:
     """The zero of a scalar type; null for a pointer."""
     if str(type_) == "!llvm.ptr":
         return create("llvm.mlir.zero", type_)
@@ -42,8 +42,11 @@ def zero_of(type_: Any) -> Any:
 
 
 def emit_if(
-    condition: Any, types: list[Any], then: Callable[[], list[Any]], other: Callable[[], list[Any]]
-) -> list[Any]:
+    condition: Value,
+    types: list[Type],
+    then: Callable[[], list[Any]],
+    other: Callable[[], list[Any]],
+) -> list[Value]:
     """An `scf.if` whose branches yield values of `types`."""
     made = If.create(condition, types)
     for number, branch in enumerate((then, other)):
@@ -52,7 +55,7 @@ def emit_if(
     return list(made.op.results)
 
 
-def emit_when(condition: Any, then: Callable[[], None]) -> None:
+def emit_when(condition: Value, then: Callable[[], None]) -> None:
     """An `scf.if` without results and without another branch."""
     made = If.create(condition)
     with ir.InsertionPoint(made.add_block(0)):
@@ -61,7 +64,7 @@ def emit_when(condition: Any, then: Callable[[], None]) -> None:
 
 
 @contextlib.contextmanager
-def loop(lower: Any, upper: Any, step: Any) -> Iterator[Any]:
+def loop(lower: Value, upper: Value, step: Value) -> Iterator[Any]:
     """An `scf.for` that carries nothing; gives its variable, and emits into its body inside."""
     made = ForLoop.create((lower, upper, step))
     with ir.InsertionPoint(made.body):
@@ -78,7 +81,7 @@ def index_loop(upper: Any, step: int = 1) -> contextlib.AbstractContextManager[A
 def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) -> None:
     """A nest of loops over `shape`; `body` emits what is inside, given the indices."""
 
-    def nest(indices: list[Any]) -> None:
+    def nest(indices: list[Value]) -> None:
         if len(indices) == len(shape):
             body(indices)
             return
@@ -88,7 +91,7 @@ def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) 
     nest([])
 
 
-def iteration_number(loop: Any, bits: int) -> Any:
+def iteration_number(loop: Operation, bits: int) -> Value:
     """Inside an `scf.for`: the number of its iteration, counted from 0, in so many bits."""
     view = ForLoop(loop)
     lower, _, step = view.bounds
@@ -101,7 +104,7 @@ def iteration_number(loop: Any, bits: int) -> Any:
     return number if number.type == type_ else arith.ExtSIOp(type_, number).result
 
 
-def module_block() -> Any:
+def module_block() -> Block:
     """The body of the module around the current insertion point."""
     op = ir.InsertionPoint.current.block.owner.operation
     while op.parent is not None:
@@ -109,7 +112,7 @@ def module_block() -> Any:
     return op.regions[0].blocks[0]
 
 
-def symbol(name: str) -> Any:
+def symbol(name: str) -> Operation | None:
     """The op of the module that has this name; None where there is none."""
     for view in module_block().operations:
         attributes = view.operation.attributes
@@ -118,7 +121,7 @@ def symbol(name: str) -> Any:
     return None
 
 
-def call_c(name: str, operands: list[Any], result: Any) -> Any:
+def call_c(name: str, operands: list[Value], result: Type | None) -> Any:
     """A call of a C function, declared in the module on first use; None if `result` is None."""
     results = [] if result is None else [result]
     if symbol(name) is None:

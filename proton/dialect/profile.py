@@ -8,33 +8,33 @@ from typing import Any
 
 from proton.dialect.attributes import KERNEL_PROFILE, SCOPE_TABLE
 from proton.dialect.builtin import i64_attr, string_attr
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Attribute, Operation, ir
 from proton.trace.profile import KernelProfile, ScopeTable
 
 
-def table_of(function: Any) -> ScopeTable:
+def table_of(function: Operation) -> ScopeTable:
     """The scope table of an instrumented kernel."""
     return ScopeTable.from_plain(_plain(function.attributes[SCOPE_TABLE]))
 
 
-def set_table(function: Any, table: ScopeTable) -> None:
+def set_table(function: Operation, table: ScopeTable) -> None:
     """Gives a kernel its scope table."""
     function.attributes[SCOPE_TABLE] = _attribute(table.to_plain())
 
 
-def profile_of(function: Any) -> KernelProfile | None:
+def profile_of(function: Operation) -> KernelProfile | None:
     """What a kernel records; None for one without records."""
     if KERNEL_PROFILE not in function.attributes:
         return None
     return KernelProfile.from_plain(_plain(function.attributes[KERNEL_PROFILE]))
 
 
-def set_profile(function: Any, profile: KernelProfile) -> None:
+def set_profile(function: Operation, profile: KernelProfile) -> None:
     """Gives a kernel its profile."""
     function.attributes[KERNEL_PROFILE] = _attribute(profile.to_plain())
 
 
-def _attribute(plain: Any) -> Any:
+def _attribute(plain: Any) -> Attribute:
     """Text, numbers, lists and dictionaries as an attribute; entries that are None are left out."""
     if isinstance(plain, str):
         return string_attr(str(plain))
@@ -48,7 +48,7 @@ def _attribute(plain: Any) -> Any:
     return ir.DictAttr.get(entries)
 
 
-def _plain(attribute: Any) -> Any:
+def _plain(attribute: Attribute) -> Any:
     """What an attribute of these kinds says."""
     if isinstance(attribute, ir.ArrayAttr):
         return [_plain(entry) for entry in attribute]

@@ -1,11 +1,10 @@
 """The `proton` dialect: what the user asked to measure, for any target."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.dialect.builtin import string_attr
 from proton.dialect.diagnostics import check_choice, reject
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, ext, ir
 from proton.dialect.traits import Records
 
 Operand = ext.Operand
@@ -19,7 +18,7 @@ class Proton(ext.Dialect, name="proton"):
     """Named scopes, marks and events. No clock, no buffer, no target."""
 
 
-def _verify_payload(op: Any) -> bool:
+def _verify_payload(op: Operation) -> bool:
     count = len(op.payload)
     for what in ("names", "kinds"):
         if len(op.attributes[what]) != count:

@@ -21,7 +21,7 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, Type, ext, ir
 from proton.dialect.traits import (
     AnyLayout,
     Barrier,
@@ -62,22 +62,22 @@ class PointerType(TT.Type, name="ptr"):
     pointee: ir.TypeAttr
 
     @property
-    def target(self) -> Any:
+    def target(self) -> Type:
         """The type that is pointed to."""
         return ir.TypeAttr(self.pointee).value
 
 
-def is_pointer_like(type_: Any) -> bool:
+def is_pointer_like(type_: Type) -> bool:
     """Whether the type is a pointer or a tensor of pointers."""
     return isinstance(getattr(type_, "element_type", type_), PointerType)
 
 
-def pointee_of(value: Any) -> Any:
+def pointee_of(value: Any) -> Type:
     """The type that a pointer, or each pointer of a tensor, points to."""
     return element_of(value).target
 
 
-def _verify_axis(op: Any) -> bool:
+def _verify_axis(op: Operation) -> bool:
     return 0 <= op.axis.value <= 2 or reject(op, f"axis must lie in [0, 2], got {op.axis.value}")
 
 
@@ -293,11 +293,11 @@ class DotOp(TT.Operation, name="dot", traits=[Pure]):
         )
 
 
-def _verify_same_shape(op: Any) -> bool:
+def _verify_same_shape(op: Operation) -> bool:
     return check_shape(op, "result", op.result, shape_of(op.src))
 
 
-def _verify_same_type(op: Any) -> bool:
+def _verify_same_type(op: Operation) -> bool:
     return all(check_type(op, "result", op.result, value.type) for value in op.operands)
 
 

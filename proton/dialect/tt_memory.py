@@ -4,7 +4,7 @@ from typing import Any
 
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, reject, shape_of
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, Value, ext, ir
 from proton.dialect.traits import Accesses, LayoutAnchor, MakesData, Reads, Writes
 from proton.dialect.tt import TT, is_pointer_like, pointee_of
 
@@ -16,7 +16,7 @@ CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 
 
-def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
+def _verify_access(op: Operation, mask: Value | None = None, **values: Any) -> bool:
     """Each of the values (None: not there) is what the pointers point to."""
     if not is_pointer_like(op.ptr.type):
         return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
@@ -29,13 +29,13 @@ def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
     ) and (mask is None or check_block(op, "mask", mask, shape, i1))
 
 
-def _verify_caching(op: Any) -> bool:
+def _verify_caching(op: Operation) -> bool:
     return check_choice(op, "cache", op.cache, CACHE_MODIFIERS) and check_choice(
         op, "evict", op.evict, EVICTION_POLICIES
     )
 
 
-def _verify_ordering(op: Any) -> bool:
+def _verify_ordering(op: Operation) -> bool:
     return check_choice(op, "sem", op.sem, MEMORY_SEMANTICS) and check_choice(
         op, "scope", op.scope, MEMORY_SCOPES
     )
@@ -116,7 +116,7 @@ class AtomicCASOp(
         )
 
 
-def mask_of(op: Any) -> Any:
+def mask_of(op: Operation) -> Value | None:
     """The mask of an access; None where there is none."""
     number = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}.get(op.name)
     if number is None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect.mlir import ir
-from proton.dialect.regions import If, block_of, holder, yield_values
+from proton.dialect.mlir import Block, Operation, ir
+from proton.dialect.regions import If, holder, yield_values
 from proton.frontend.builder import as_tensor, constant, error, is_number, to_ir, truth
 from proton.frontend.flow import MayReturn, Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, promote_integers, to_bool
@@ -70,8 +70,8 @@ def condition_of(g: Any, node: ast.expr) -> Any:
 class _Branch:
     """A compiled branch: its block, in an op that the final `scf.if` replaces, and its end."""
 
-    holder: Any
-    block: Any
+    holder: Operation
+    block: Block
     env: dict[str, Any]
     outcome: Outcome = None
 
@@ -83,7 +83,7 @@ class _Branch:
 
 def _branch(g: Any, statements: Sequence[ast.stmt], tail: bool = False) -> _Branch:
     op = holder()
-    branch = _Branch(op, block_of(op, 0), dict(g.env))
+    branch = _Branch(op, op.regions[0].blocks[0], dict(g.env))
     _compile_into(g, branch, statements, tail)
     return branch
 

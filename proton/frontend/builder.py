@@ -7,7 +7,7 @@ from proton.base.errors import CompilationError
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, integer
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, Type, ir
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -43,7 +43,7 @@ def truth(value: Any) -> bool:
     return bool(at_compile_time(f"bool({shown(value)})", hint, bool, value))
 
 
-def to_ir(type_: ty.dtype) -> Any:
+def to_ir(type_: ty.dtype) -> Type:
     """The MLIR type. Integers are signless; a pointer to int1 points to bytes."""
     if type_.is_block():
         return ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
@@ -68,7 +68,7 @@ def emit(
     return tensor(op.result, type_)
 
 
-def wrap(op: Any, type_: ty.dtype) -> tensor:
+def wrap(op: Operation, type_: ty.dtype) -> tensor:
     """The only result of an op of ours, as a value of `type_`."""
     return tensor(op.operation.result, type_)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton.dialect.attributes import NOINLINE
-from proton.dialect.mlir import func, ir
+from proton.dialect.mlir import Module, func, ir
 from proton.frontend.builder import error, to_ir
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -31,7 +31,7 @@ class Function:
 class Functions:
     """The functions of a module that calls are kept to; None stands for one that is open."""
 
-    module: Any
+    module: Module
     made: dict[Any, Function | None] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)  # objects whose id is part of a key
 

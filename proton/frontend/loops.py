@@ -7,7 +7,7 @@ from typing import Any
 from proton.base.words import did_you_mean, shown
 from proton.dialect.attributes import UNROLL_FACTOR
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Block, ir
 from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
 from proton.frontend.branches import condition_of
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number
@@ -150,7 +150,7 @@ def _carried(g: Any, statements: list[ast.stmt], exclude: set[str]) -> list[str]
     return names
 
 
-def _run_body(g: Any, block: Any, names: list[str], node: ast.For | ast.While) -> list[tensor]:
+def _run_body(g: Any, block: Block, names: list[str], node: ast.For | ast.While) -> list[tensor]:
     """Compiles the body with the carried variables bound; their values at its end."""
     before = dict(g.env)
     types = [before[name].type for name in names]

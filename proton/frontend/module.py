@@ -5,7 +5,7 @@ from typing import Any
 from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL
 from proton.dialect.builtin import i32_attr, string_attr
-from proton.dialect.mlir import func, ir
+from proton.dialect.mlir import Attribute, Module, func, ir
 from proton.frontend import calls
 from proton.frontend.builder import to_ir
 from proton.frontend.codegen import Generator
@@ -18,7 +18,7 @@ from proton.language.value import tensor
 
 def build_module(
     fn: DeviceFunction, signature: Signature, *, debug: bool = False, keep_calls: bool = False
-) -> Any:
+) -> Module:
     """The `ir.Module` with one public function: the kernel for this signature.
 
     With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it.
@@ -52,7 +52,7 @@ def build_module(
     return module
 
 
-def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Any]:
+def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Attribute]:
     attributes: dict[str, Any] = {ARGUMENT_NAME: string_attr(name)}
     if name in signature.divisible:
         attributes[DIVISIBILITY] = i32_attr(16)

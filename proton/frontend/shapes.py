@@ -7,7 +7,7 @@ from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Attribute, ir
 from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
@@ -25,7 +25,7 @@ from proton.language import types as ty
 from proton.language.value import tensor
 
 
-def _axis_attr(axis: Any, what: str) -> Any:
+def _axis_attr(axis: Any, what: str) -> Attribute:
     if not isinstance(axis, int) or not 0 <= axis <= 2:
         raise error(
             f"{what}: axis must be 0, 1 or 2, got {shown(axis)}", "a grid has up to three axes"

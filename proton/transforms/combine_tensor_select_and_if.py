@@ -11,7 +11,7 @@ element.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import before, ops_named
@@ -25,7 +25,7 @@ class CombineTensorSelectAndIf(Pass):
 
     name: ClassVar[str] = "tritongpu-combine-tensor-select-and-if"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         # Only selections are looked at again: merging erases branches and their ends.
         for op in ops_named(module, "arith.select"):
             if is_tensor(op.results[0].type):
@@ -34,7 +34,7 @@ class CombineTensorSelectAndIf(Pass):
                     _merge(op, branch)
 
 
-def _branch(select: Any) -> Any:
+def _branch(select: Operation) -> Any:
     """The branch that a selection can join: every use of it comes after, or is inside."""
     condition = select.operands[0]
     if is_tensor(condition.type):

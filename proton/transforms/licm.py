@@ -5,10 +5,10 @@ run at all, the load is masked by whether it does.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.builtin import i64_attr, integer
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Speculatable, Writes, has
 from proton.dialect.ttg import is_tensor
@@ -25,7 +25,7 @@ class LICM(Pass):
 
     name: ClassVar[str] = "triton-licm"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for loop in reversed([op for op in all_ops(module) if op.name == "scf.for"]):
             has_writes = any(has(op, Writes) for op in all_ops(loop))
             for view in list(ForLoop(loop).body.operations):
@@ -38,7 +38,7 @@ class LICM(Pass):
                     _hoist_load(op, loop)
 
 
-def _hoist_load(load: Any, loop: Any) -> None:
+def _hoist_load(load: Operation, loop: Operation) -> None:
     if load.attributes["volatile"].value:
         return
     segments = list(ir.DenseI32ArrayAttr(load.attributes["operandSegmentSizes"]))
@@ -64,7 +64,7 @@ def _hoist_load(load: Any, loop: Any) -> None:
     replace(load, [new.result])
 
 
-def _runs(loop: Any) -> Any:
+def _runs(loop: Operation) -> Value:
     """Whether the loop runs at least once, i1."""
     predicate = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
     attribute = i64_attr(predicate)

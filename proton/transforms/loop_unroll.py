@@ -1,11 +1,11 @@
 """Unrolls the loops that ask for it, with a loop behind for the iterations that are left."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.attributes import UNROLL_FACTOR
 from proton.dialect.emit import constant
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
@@ -27,7 +27,7 @@ class LoopUnroll(Pass):
 
     name: ClassVar[str] = "tt-loop-unroll"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         # Inner loops first: an outer loop then repeats what they have become.
         for loop in reversed(ops_named(module, "scf.for")):
             factor = ForLoop(loop).unroll_factor
@@ -36,7 +36,7 @@ class LoopUnroll(Pass):
                 _unroll(loop, factor)
 
 
-def _number(value: Any) -> int | None:
+def _number(value: Value) -> int | None:
     """The number that a constant is; None for the rest."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
@@ -44,7 +44,7 @@ def _number(value: Any) -> int | None:
     return ir.IntegerAttr(op.attributes["value"]).value
 
 
-def _group_fits(loop: Any, factor: int) -> bool:
+def _group_fits(loop: Operation, factor: int) -> bool:
     """Whether `factor` steps, of 1 where they are not known, are a number of the loop's type."""
     *_, step_value = ForLoop(loop).bounds
     type_, step = step_value.type, _number(step_value)
@@ -52,7 +52,7 @@ def _group_fits(loop: Any, factor: int) -> bool:
     return 0 < (1 if step is None else step) * factor < 1 << (bits - 1)
 
 
-def _trip_count(loop: Any) -> int | None:
+def _trip_count(loop: Operation) -> int | None:
     """The number of iterations, where it is known."""
     lower, upper, step = map(_number, ForLoop(loop).bounds)
     unsigned = "unsignedCmp" in loop.attributes
@@ -61,7 +61,7 @@ def _trip_count(loop: Any) -> int | None:
     return max(0, -((lower - upper) // step))
 
 
-def _unroll(loop: Any, factor: int) -> None:
+def _unroll(loop: Operation, factor: int) -> None:
     """Puts the unrolled loop before `loop`, which runs the rest or goes."""
     trips = _trip_count(loop)
     if trips is not None and trips < factor:
@@ -81,11 +81,11 @@ def _unroll(loop: Any, factor: int) -> None:
             rest.set_init_arg(number, value)
 
 
-def _like(value: Any, number: int) -> Any:
+def _like(value: Value, number: int) -> Value:
     return constant(number, value.type)
 
 
-def _split(loop: Any, factor: int) -> Any:
+def _split(loop: Operation, factor: int) -> Value:
     """The end of the whole groups of `factor` iterations, counted by whole steps.
 
     The way from lower to upper is unsigned, so that it has no sign to overflow into. Where it
@@ -99,7 +99,7 @@ def _split(loop: Any, factor: int) -> Any:
     return arith.AddIOp(lower, arith.MulIOp(grouped, step).result).result
 
 
-def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
+def _grouped(loop: Operation, factor: int, split: Value, group: Value) -> Operation:
     """A loop from the lower bound to `split` whose body is `factor` copies of the loop's body."""
     old = ForLoop(loop)
     lower, _, step = old.bounds
@@ -118,7 +118,7 @@ def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
     return new.op
 
 
-def _append_body(loop: Any, end: Any, arguments: list[Any]) -> list[Any]:
+def _append_body(loop: Operation, end: Operation, arguments: list[Value]) -> list[Value]:
     """Moves a copy of the loop's body before `end`; the values that it yields.
 
     Copying the whole loop lets MLIR remap nested regions, and the copy's shell then goes.

@@ -2,11 +2,11 @@
 (proton/base/symbols.py)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.symbols import mangled
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, ir
 from proton.dialect.walk import functions, ops_named
 from proton.passes import Pass, register
 
@@ -18,7 +18,7 @@ class MangleSymbols(Pass):
 
     name: ClassVar[str] = "mangle-symbols"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         names = {}
         for function in functions(module):
             name = function.attributes["sym_name"].value

@@ -5,11 +5,11 @@ which variant of a kernel may run, and `structured-to-memref` what may be read i
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.alias import UNKNOWN, kernel_accesses
 from proton.dialect.attributes import WRITTEN
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, ir
 from proton.dialect.walk import kernel_functions
 from proton.passes import Pass, register
 
@@ -21,7 +21,7 @@ class MarkWritten(Pass):
 
     name: ClassVar[str] = "mark-written"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             accesses = kernel_accesses(function)
             written = accesses.written

@@ -13,11 +13,11 @@ The copies of the body then have a number each.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.builtin import string_attr
 from proton.dialect.emit import iteration_number
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.proton import MarkOp, RecordOp
 from proton.dialect.records import ITERATION_FIELD, is_start
 from proton.dialect.regions import ForLoop
@@ -33,7 +33,7 @@ class NumberIterations(Pass):
 
     name: ClassVar[str] = "number-iterations"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in ops_named(module, "proton.record", "proton.mark"):
             loop = _innermost_loop(op)
             is_end = op.name == "proton.record" and not is_start(op)
@@ -43,7 +43,7 @@ class NumberIterations(Pass):
                 op.erase()
 
 
-def _innermost_loop(op: Any) -> Any:
+def _innermost_loop(op: Operation) -> Operation | None:
     """The loop around an op, if it is one that counts."""
     parent = op.parent
     while parent is not None and parent.operation.name not in ("func.func", "scf.while"):
@@ -53,7 +53,7 @@ def _innermost_loop(op: Any) -> Any:
     return None
 
 
-def _numbered(op: Any, number: Any) -> None:
+def _numbered(op: Operation, number: Value) -> None:
     """The same record with one more payload value."""
     names = [*op.attributes["names"], string_attr(ITERATION_FIELD)]
     kinds = [*op.attributes["kinds"], string_attr("int")]

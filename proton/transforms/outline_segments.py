@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
-from proton.dialect.mlir import func, ir
+from proton.dialect.mlir import Module, Operation, func, ir
 from proton.dialect.traits import Loop, Recomputed, has
-from proton.dialect.walk import all_ops, defining_op, kernel_functions
+from proton.dialect.walk import all_ops, defining_op, kernel_functions, producer_of
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a segment, at least; the loop vectoriser is quadratic in them
@@ -37,7 +37,7 @@ class OutlineSegments(Pass):
 
     loops: int = LOOPS
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             if _count_loops(function) > self.loops:
                 regions = [r for op in all_ops(function) for r in op.regions]
@@ -48,7 +48,7 @@ class OutlineSegments(Pass):
                             _Cutter(module, function, block, self.loops).run()
 
 
-def _count_loops(op: Any) -> int:
+def _count_loops(op: Operation) -> int:
     operation = op.operation
     return sum(has(o, Loop) for o in (operation, *all_ops(operation)))
 
@@ -221,7 +221,7 @@ class _Segment:
             if value in self.inside:
                 return value
             if value not in given:
-                op = defining_op(value)
+                op = producer_of(value)
                 operands = [here(operand) for operand in op.operands]
                 clone = op.clone(ir.InsertionPoint(block)).operation
                 for place, operand in enumerate(operands):

@@ -4,12 +4,12 @@ What is written on a function here is what `place-records` puts records back by.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.errors import SourceSpan
 from proton.dialect.attributes import PINNED, SCOPE_LINES, SCOPES
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Attribute, Module, ir
 from proton.dialect.proton import RECORDS
 from proton.dialect.records import conditional, is_start, scope_of
 from proton.dialect.walk import functions, ops_named, source_span
@@ -30,7 +30,7 @@ class PinRecords(Pass):
 
     placement: str = "schedule"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in functions(module):
             if not ops_named(function, *RECORDS):
                 continue
@@ -50,5 +50,5 @@ class PinRecords(Pass):
                 function.attributes[PINNED] = ir.UnitAttr.get()
 
 
-def _line_attribute(span: SourceSpan) -> Any:
+def _line_attribute(span: SourceSpan) -> Attribute:
     return ir.ArrayAttr.get([string_attr(span.file), i32_attr(span.line)])

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from proton.dialect import traits
 from proton.dialect.attributes import SCOPE_LINES, SCOPES
 from proton.dialect.builtin import string_attr, strings_attr
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Block, Location, Module, Operation, Value, arith, ir
 from proton.dialect.proton import SCOPE_PREFIX, RecordOp
 from proton.dialect.records import ITERATION_FIELD, conditional, is_start, iteration_of, scope_of
 from proton.dialect.traits import has
@@ -45,7 +45,7 @@ class PlaceRecords(Pass):
 
     work: str = "buffers"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in functions(module):
             if SCOPES not in function.attributes:
                 continue
@@ -59,7 +59,7 @@ class PlaceRecords(Pass):
                 op.erase()
 
 
-def _locations(function: Any) -> list[Any]:
+def _locations(function: Operation) -> list[Location]:
     """Where the scopes of a function are opened, as far as that is noted."""
     if SCOPE_LINES not in function.attributes:
         return []
@@ -67,7 +67,7 @@ def _locations(function: Any) -> list[Any]:
     return [ir.Location.file(file.value, line.value, 0) for file, line in pairs]
 
 
-def scope_paths(location: Any) -> Paths:
+def scope_paths(location: Location) -> Paths:
     """The scope paths in a location."""
     if isinstance(location, ir.NameLoc):
         if location.name_str.startswith(SCOPE_PREFIX):
@@ -89,7 +89,7 @@ class _Item:
     are the scopes with conditions that were entered since the item before.
     """
 
-    op: Any
+    op: Operation
     paths: Paths
     glue: bool
     entered: Paths
@@ -107,7 +107,7 @@ def _first_components(paths: Paths) -> frozenset[str]:
     return frozenset(path.first for path in paths)
 
 
-def _is_glue(op: Any) -> bool:
+def _is_glue(op: Operation) -> bool:
     """A scalar's access or initialisation, or an `scf.if` that chooses a view or writes a cut
     block back."""
     if op.name in ("linalg.fill", "memref.load", "memref.store"):
@@ -124,13 +124,13 @@ def _is_glue(op: Any) -> bool:
     return is_one_sided and bool(own) and all(paths in (own, frozenset()) for paths in inner)
 
 
-def _does_work(op: Any) -> bool:
+def _does_work(op: Operation) -> bool:
     if has(op, traits.BufferWork):
         return True
     return bool(op.regions) and any(_does_work(inner) for inner in all_ops(op))
 
 
-def work_paths(op: Any) -> Paths:
+def work_paths(op: Operation) -> Paths:
     """The scopes whose work an op does: its payload's, and those of memory it reads in place."""
     paths = frozenset[ScopePath]()
     if op.name.startswith("linalg."):
@@ -140,7 +140,7 @@ def work_paths(op: Any) -> Paths:
     return paths or scope_paths(op.location)
 
 
-def _view_paths(value: Any) -> Paths:
+def _view_paths(value: Value) -> Paths:
     """The scopes of a view of the caller's memory; none for a local buffer."""
     op = defining_op(value)
     if op is None or not (has(op, traits.View) or (op.name == "scf.if" and _is_glue(op))):
@@ -150,7 +150,7 @@ def _view_paths(value: Any) -> Paths:
     return scope_paths(op.location)
 
 
-def _is_for_records(op: Any) -> bool:
+def _is_for_records(op: Operation) -> bool:
     """Whether only records use what an op computes: it is payload."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return all(
@@ -173,7 +173,7 @@ class TileWork:
     and floating point of scalars."""
 
     @staticmethod
-    def does_work(op: Any) -> bool:
+    def does_work(op: Operation) -> bool:
         if op.name.startswith("scf."):
             return any(TileWork.does_work(inner) for inner in all_ops(op))
         if not has(op, traits.TileWork):
@@ -186,11 +186,11 @@ class TileWork:
         return any(isinstance(t, ir.FloatType) for t in types) and not _is_for_records(op)
 
     @staticmethod
-    def is_glue(op: Any) -> bool:
+    def is_glue(op: Operation) -> bool:
         return False
 
     @staticmethod
-    def paths(op: Any) -> Paths:
+    def paths(op: Operation) -> Paths:
         return scope_paths(op.location)
 
 
@@ -202,7 +202,7 @@ class _Placer:
     """Places the records of one function."""
 
     def __init__(
-        self, paths: list[str], locations: list[Any], carriers: list[Any], work: Work
+        self, paths: list[str], locations: list[Location], carriers: list[Operation], work: Work
     ) -> None:
         self.order, self.work = {path: number for number, path in enumerate(paths)}, work
         self.locations = dict(zip(paths, locations, strict=False))
@@ -215,7 +215,7 @@ class _Placer:
         }
         self.decided: set[Any] = set()  # carriers whose conditions some run has
 
-    def place_block(self, block: Any, context: str) -> None:
+    def place_block(self, block: Block, context: str) -> None:
         """Places records in a block whose surroundings belong to the scope path `context`."""
         items, nested = [], []
         entered: set[ScopePath] = set()
@@ -270,7 +270,7 @@ class _Placer:
             when = self._condition(last, members)
             RecordOp([], scope, string_attr("end"), empty, empty, when=when)
 
-    def _payload(self, op: Any, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
+    def _payload(self, op: Operation, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
         """The payload that the members' carriers hold, where those come before `op`."""
         payload: dict[str, tuple[Any, Any]] = {}  # name -> (value, kind)
         for member in members:
@@ -291,7 +291,7 @@ class _Placer:
         kinds = ir.ArrayAttr.get([kind for _, kind in payload.values()])
         return [value for value, _ in payload.values()], names, kinds
 
-    def _condition(self, op: Any, members: list[ScopePath]) -> Any:
+    def _condition(self, op: Operation, members: list[ScopePath]) -> Value | None:
         """Where a run of these members that ends at `op` is kept: an i1, emitted here; None for
         everywhere. A member entered several times since its last run is kept for each of them."""
         conditions: list[Any] = []
@@ -304,11 +304,11 @@ class _Placer:
             return None
         return functools.reduce(lambda a, b: arith.OrIOp(a, b).result, dict.fromkeys(conditions))
 
-    def _carriers_before(self, op: Any, path: str) -> list[Any]:
+    def _carriers_before(self, op: Operation, path: str) -> list[Operation]:
         """The carriers of a scope that come before `op`, in its block or, where there are none, in
         the nearest around it that has some."""
         found = [c for c in self.carriers if scope_of(c) == path]
-        ancestor = op
+        ancestor: Operation | None = op
         while ancestor is not None and ancestor.name != "func.func":
             block = ancestor.block
             before = [c for c in found if c.block == block and c.is_before_in_block(ancestor)]

@@ -13,7 +13,7 @@ from proton.dialect.abi import Argument, add_argument
 from proton.dialect.attributes import SCRATCH_BYTES
 from proton.dialect.builtin import i64_attr
 from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
-from proton.dialect.mlir import ir, memref
+from proton.dialect.mlir import Module, Operation, Type, ir, memref
 from proton.dialect.walk import kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -30,21 +30,21 @@ class StackBuffers(Pass):
 
     name: ClassVar[str] = "stack-buffers"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             _place(function)
 
 
-def _bytes(type_: Any) -> int:
+def _bytes(type_: Type) -> int:
     element = type_.element_type
     width = 64 if isinstance(element, ir.IndexType) else element.width
     size = math.prod(type_.shape) * max(1, width // 8)
     return -(-size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
 
 
-def _place(function: Any) -> None:
+def _place(function: Operation) -> None:
     stack = scratch = 0
-    base = None
+    base: Any = None
     entry = function.regions[0].blocks[0]
     for op in ops_named(function, "memref.alloc"):
         type_ = op.results[0].type

@@ -1,8 +1,9 @@
 """Takes out what the front end made of annotations, for code without instrumentation."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from proton.dialect.mlir import Module
 from proton.dialect.proton import RECORDS
 from proton.dialect.walk import ops_named
 from proton.passes import Pass, register
@@ -15,6 +16,6 @@ class StripRecords(Pass):
 
     name: ClassVar[str] = "strip-records"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in ops_named(module, *RECORDS):
             op.erase()

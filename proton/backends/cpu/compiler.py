@@ -14,7 +14,7 @@ from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.triton_pointers_to_llvm.bounds import checked_accesses
 from proton.dialect.attributes import ASSERTIONS, WRITTEN
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import translate_to_llvm_ir
+from proton.dialect.mlir import Module, translate_to_llvm_ir
 from proton.dialect.profile import profile_of
 from proton.dialect.walk import all_ops, kernel_functions
 from proton.frontend import Signature, build_module
@@ -55,7 +55,7 @@ def compile_kernel(
     return CompileResult(data, files, stages.times)
 
 
-def _describe(module: Any, fn: DeviceFunction, options: CPUOptions) -> dict[str, Any]:
+def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[str, Any]:
     """What a launcher must know about the code."""
     (function,) = kernel_functions(module)
     messages = function.attributes.get(ASSERTIONS, ())
@@ -73,7 +73,7 @@ def _describe(module: Any, fn: DeviceFunction, options: CPUOptions) -> dict[str,
     }
 
 
-def _translate(module: Any) -> str:
+def _translate(module: Module) -> str:
     """LLVM IR text. What is not in the llvm dialect would crash the translation: refuse it."""
     for op in all_ops(module):
         if not op.name.startswith("llvm."):

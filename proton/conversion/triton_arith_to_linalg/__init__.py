@@ -22,7 +22,7 @@ from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, index_constant
 from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
-from proton.dialect.mlir import arith, ir, tensor
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.traits import CopiedIndex, has
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
@@ -44,7 +44,7 @@ class TritonArithToLinalg(Pass):
 
     name: ClassVar[str] = "triton-arith-to-linalg"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         _copy_cheap_producers(module)
         for op in all_ops(module):
             if op.name in RULES:
@@ -53,14 +53,14 @@ class TritonArithToLinalg(Pass):
         Upstream("convert-elementwise-to-linalg").run(module)
 
 
-def _first(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+def _first(inputs: list[Value], outputs: list[Value]) -> list[Value]:
     return inputs[:1]
 
 
 # Rules: the insertion point is before the op
 
 
-def _make_range(op: Any) -> None:
+def _make_range(op: Operation) -> None:
     type_, start = op.results[0].type, op.attributes["start"].value
     size = type_.shape[0]
     if size <= MAX_TABLE and _is_compared(op.results[0]):
@@ -69,7 +69,7 @@ def _make_range(op: Any) -> None:
         replace(op, [constant(table, type_)])
         return
 
-    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+    def body(inputs: list[Any], outputs: list[Value]) -> list[Value]:
         value = arith.IndexCastOp(type_.element_type, index_of(0)).result
         if start:
             value = arith.AddIOp(value, constant(start, type_.element_type)).result
@@ -78,39 +78,39 @@ def _make_range(op: Any) -> None:
     replace(op, generic([], [], [type_], body))
 
 
-def _is_compared(value: Any) -> bool:
+def _is_compared(value: Value) -> bool:
     """Whether a comparison is all that uses a range."""
     while len(found := users(value)) == 1 and found[0].name in ("tt.expand_dims", "tt.broadcast"):
         value = found[0].results[0]
     return bool(found) and all(user.name == "arith.cmpi" for user in found)
 
 
-def _splat(op: Any) -> None:
+def _splat(op: Operation) -> None:
     type_ = op.results[0].type
     replace(op, generic([op.operands[0]], [dimension_map(len(type_.shape), [])], [type_], _first))
 
 
-def _expand_dims(op: Any) -> None:
+def _expand_dims(op: Operation) -> None:
     type_, axis = op.results[0].type, op.attributes["axis"].value
     rank = len(type_.shape)
     in_map = dimension_map(rank, [d for d in range(rank) if d != axis])
     replace(op, generic([op.operands[0]], [in_map], [type_], _first))
 
 
-def _broadcast(op: Any) -> None:
+def _broadcast(op: Operation) -> None:
     type_, source = op.results[0].type, shape_of(op.operands[0])
     pairs = enumerate(zip(source, type_.shape, strict=True))
     in_map = dimension_map(len(source), [d if a == b else None for d, (a, b) in pairs])
     replace(op, generic([op.operands[0]], [in_map], [type_], _first))
 
 
-def _trans(op: Any) -> None:
+def _trans(op: Operation) -> None:
     order = list(op.attributes["order"])
     in_map = dimension_map(len(order), [order.index(d) for d in range(len(order))])
     replace(op, generic([op.operands[0]], [in_map], [op.results[0].type], _first))
 
 
-def _reshape(op: Any) -> None:
+def _reshape(op: Operation) -> None:
     """Through one dimension: collapse, then expand; both are views of a contiguous buffer."""
     source, target = op.operands[0], op.results[0].type
     flat = ir.RankedTensorType.get([_count(shape_of(source))], target.element_type)
@@ -124,7 +124,7 @@ def _count(shape: tuple[int, ...]) -> int:
     return _count(shape[1:]) * shape[0] if shape else 1
 
 
-def _reassociate(kind: str, value: Any, type_: Any) -> Any:
+def _reassociate(kind: str, value: Value, type_: Type) -> Value:
     wide = shape_of(value) if kind == "collapse" else tuple(type_.shape)
     group = ir.ArrayAttr.get([i64_attr(d) for d in range(len(wide))])
     attributes: dict[str, Any] = {"reassociation": ir.ArrayAttr.get([group])}
@@ -136,12 +136,12 @@ def _reassociate(kind: str, value: Any, type_: Any) -> Any:
     return op.result
 
 
-def _join(op: Any) -> None:
+def _join(op: Operation) -> None:
     type_ = op.results[0].type
     rank = len(type_.shape)
     in_map = dimension_map(rank, list(range(rank - 1)))
 
-    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+    def body(inputs: list[Value], outputs: list[Value]) -> list[Value]:
         zero = index_constant(0)
         is_left = arith.CmpIOp(arith.CmpIPredicate.eq, index_of(rank - 1), zero).result
         return [arith.SelectOp(is_left, *inputs).result]
@@ -165,7 +165,7 @@ def _unsplat(op: Any) -> None:
     replace(op, [tensor.ExtractOp(source, [zero] * len(shape_of(source))).result])
 
 
-def _dot(op: Any) -> None:
+def _dot(op: Operation) -> None:
     """A matmul in the accumulator's type; narrow accumulators are widened to f32."""
     a, b, acc = op.operands[:3]
     result = element_of(acc)
@@ -211,13 +211,13 @@ def _fp_to_fp(op: Any) -> None:
     replace(op, [arith.BitcastOp(type_, raw).result])
 
 
-def _mulhiui(op: Any) -> None:
+def _mulhiui(op: Operation) -> None:
     """In twice the width."""
     type_ = op.results[0].type
     width = element_of(op.results[0]).width
     shape = shape_of(op.results[0])
 
-    def typed(bits: int) -> Any:
+    def typed(bits: int) -> Type:
         element = integer(bits)
         return ir.RankedTensorType.get(shape, element) if shape else element
 
@@ -230,7 +230,7 @@ def _mulhiui(op: Any) -> None:
     replace(op, [arith.TruncIOp(type_, high).result])
 
 
-def _erase(op: Any) -> None:
+def _erase(op: Operation) -> None:
     """Nothing to do: the threads of a CPU program are one."""
     op.erase()
 
@@ -272,7 +272,7 @@ RULES: dict[str, Callable[[Any], None]] = {
 # Cheap producers
 
 
-def _copy_cheap_producers(module: Any) -> None:
+def _copy_cheap_producers(module: Module) -> None:
     """Gives each user of an index-like tensor its own copy of what makes it."""
     cheap: set[Any] = set()
     ops = all_ops(module)

@@ -24,7 +24,18 @@ from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, zero_of
 from proton.dialect.memory import element_pointer, pointer_type, to_tensor
-from proton.dialect.mlir import arith, ir, llvm, memref, tensor
+from proton.dialect.mlir import (
+    Block,
+    Module,
+    Operation,
+    Type,
+    Value,
+    arith,
+    ir,
+    llvm,
+    memref,
+    tensor,
+)
 from proton.dialect.walk import all_ops, before, kernel_functions, replace
 from proton.passes import Pass, register
 
@@ -63,12 +74,12 @@ class TritonPointersToLLVM(Pass):
 
     check_bounds: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             _convert(function, self.check_bounds)
 
 
-def _convert(function: Any, check_bounds: bool) -> None:
+def _convert(function: Operation, check_bounds: bool) -> None:
     ops = all_ops(function)
     # The pointees are read, and pointers followed, before the types change.
     bounds = BoundsChecks(function, ops) if check_bounds else None
@@ -116,12 +127,12 @@ def _convert(function: Any, check_bounds: bool) -> None:
     update_type(function)
 
 
-def _convert_types(block: Any) -> None:
+def _convert_types(block: Block) -> None:
     for argument in block.arguments:
         argument.set_type(_converted(argument.type))
 
 
-def _converted(type_: Any) -> Any:
+def _converted(type_: Type) -> Type:
     if not tt.is_pointer_like(type_):
         return type_
     if isinstance(type_, ir.RankedTensorType):
@@ -129,14 +140,14 @@ def _converted(type_: Any) -> Any:
     return pointer_type()
 
 
-def _in_memory(pointee: Any, shape: tuple[int, ...]) -> Any:
+def _in_memory(pointee: Type, shape: tuple[int, ...]) -> Type:
     """What an element is in memory: a pointer is one, and in a tensor an address."""
     if not isinstance(pointee, tt.PointerType):
         return pointee
     return integer(64) if shape else pointer_type()
 
 
-def bytes_of(type_: Any) -> int:
+def bytes_of(type_: Type) -> int:
     """Bytes of one element in memory."""
     return 8 if type_ == pointer_type() else max(1, type_.width // 8)
 
@@ -144,7 +155,7 @@ def bytes_of(type_: Any) -> int:
 # Pointer arithmetic
 
 
-def _i64(value: Any) -> Any:
+def _i64(value: Value) -> Value:
     """An integer, index or tensor of integers, sign-extended to i64."""
     i64 = integer(64)
     if isinstance(value.type, ir.IndexType):
@@ -155,7 +166,7 @@ def _i64(value: Any) -> Any:
     return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
 
 
-def _addptr(op: Any, pointee: Any) -> None:
+def _addptr(op: Operation, pointee: Type) -> None:
     pointer, offset = op.operands[0], _i64(op.operands[1])
     if not shape_of(pointer):
         replace(op, [element_pointer(pointer, offset, pointee)])
@@ -167,7 +178,7 @@ def _addptr(op: Any, pointee: Any) -> None:
     replace(op, [arith.AddIOp(pointer, scaled).result])
 
 
-def _splat(op: Any, pointee: Any) -> None:
+def _splat(op: Operation, pointee: Any) -> None:
     if str(op.operands[0].type) == "!llvm.ptr":
         address = llvm.PtrToIntOp(integer(64), op.operands[0]).result
         op.operands[0] = address
@@ -180,11 +191,11 @@ def _unsplat(op: Any, pointee: Any) -> None:
         replace(op, [_pointer(address)])
 
 
-def _pointer(address: Any) -> Any:
+def _pointer(address: Value) -> Value:
     return llvm.IntToPtrOp(pointer_type(), address).result
 
 
-def _int_to_ptr(op: Any, pointee: Any) -> None:
+def _int_to_ptr(op: Operation, pointee: Any) -> None:
     value = op.operands[0]
     replace(op, [value if shape_of(value) else _pointer(value)])
 
@@ -197,7 +208,7 @@ def _ptr_to_int(op: Any, pointee: Any) -> None:
         replace(op, [llvm.PtrToIntOp(integer(64), value).result])
 
 
-def _bitcast(op: Any, pointee: Any) -> None:
+def _bitcast(op: Operation, pointee: Any) -> None:
     if str(op.operands[0].type) == "!llvm.ptr" or op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
 
@@ -205,12 +216,12 @@ def _bitcast(op: Any, pointee: Any) -> None:
 # Element loops
 
 
-def _at(value: Any, indices: list[Any]) -> Any:
+def _at(value: Value, indices: list[Value]) -> Value:
     """An element of a tensor; a scalar is its own."""
     return tensor.ExtractOp(value, indices).result if shape_of(value) else value
 
 
-def _address(value: Any, indices: list[Any]) -> Any:
+def _address(value: Value, indices: list[Value]) -> Value:
     element = _at(value, indices)
     return element if str(element.type) == "!llvm.ptr" else _pointer(element)
 
@@ -219,21 +230,21 @@ def _address(value: Any, indices: list[Any]) -> Any:
 class _Element:
     """How one element of an access is done: only where its mask and its check let it."""
 
-    pointer: Any
-    mask: Any
+    pointer: Value
+    mask: Value | None
     check: AccessCheck | None
 
     def guarded(
         self,
-        indices: list[Any],
-        types: list[Any],
+        indices: list[Value],
+        types: list[Type],
         access: Callable[[Callable[[], Any]], list[Any]],
         without: Callable[[], list[Any]] = list,
-    ) -> list[Any]:
+    ) -> list[Value]:
         """The values, of `types`, of `access`, which is given what emits the address; or of
         `without`."""
 
-        def checked() -> list[Any]:
+        def checked() -> list[Value]:
             if self.check is None:
                 return access(lambda: _address(self.pointer, indices))
             address = _address(self.pointer, indices)
@@ -245,20 +256,20 @@ class _Element:
 
     def value(
         self,
-        indices: list[Any],
-        type_: Any,
+        indices: list[Value],
+        type_: Type,
         access: Callable[[Callable[[], Any]], Any],
-        other: Any = None,
-    ) -> Any:
+        other: Value | None = None,
+    ) -> Value:
         """What `access` gives; `other`'s element, or 0, without it."""
 
-        def without() -> list[Any]:
+        def without() -> list[Value]:
             return [_at(other, indices) if other is not None else zero_of(type_)]
 
         return self.guarded(indices, [type_], lambda address: [access(address)], without)[0]
 
 
-def _check_element(op: Any, type_: Any) -> None:
+def _check_element(op: Operation, type_: Type) -> None:
     if isinstance(type_, ir.FloatType) and type_.width < 16:
         raise CompilationError(
             f"{op.name} of {type_}: fp8 is not supported on the CPU (at {op.location})",
@@ -266,7 +277,7 @@ def _check_element(op: Any, type_: Any) -> None:
         )
 
 
-def _gather(op: Any, indices_to_value: Callable[[list[Any]], Any], element: Any) -> None:
+def _gather(op: Operation, indices_to_value: Callable[[list[Any]], Any], element: Type) -> None:
     """Replaces an op by a buffer that a loop over its elements fills."""
     shape = shape_of(op.results[0])
     if not shape:
@@ -274,30 +285,30 @@ def _gather(op: Any, indices_to_value: Callable[[list[Any]], Any], element: Any)
         return
     buffer = memref.AllocOp(ir.MemRefType.get(shape, element), [], []).result
 
-    def body(indices: list[Any]) -> None:
+    def body(indices: list[Value]) -> None:
         memref.StoreOp(indices_to_value(indices), buffer, indices)
 
     for_each_element(shape, body)
     replace(op, [to_tensor(buffer)])
 
 
-def _load(op: Any, pointee: Any, check: AccessCheck | None) -> None:
+def _load(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     other, element = view.other, _Element(view.ptr, view.mask, check)
     _check_element(op, pointee)
 
-    def access(address: Callable[[], Any]) -> Any:
+    def access(address: Callable[[], Any]) -> Value:
         return llvm.LoadOp(pointee, address()).result
 
     _gather(op, lambda indices: element.value(indices, pointee, access, other), pointee)
 
 
-def _store(op: Any, pointee: Any, check: AccessCheck | None) -> None:
+def _store(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     stored, element = view.value, _Element(view.ptr, view.mask, check)
     _check_element(op, pointee)
 
-    def body(indices: list[Any]) -> None:
+    def body(indices: list[Value]) -> None:
         def write(address: Callable[[], Any]) -> list[Any]:
             llvm.StoreOp(_at(stored, indices), address())
             return []
@@ -308,14 +319,14 @@ def _store(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     op.erase()
 
 
-def _atomic_rmw(op: Any, pointee: Any, check: AccessCheck | None) -> None:
+def _atomic_rmw(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     operand, element = view.value, _Element(view.ptr, view.mask, check)
     kind = i64_attr(_ATOMIC_KINDS[view.rmw_op.value])
     ordering = i64_attr(_ORDERINGS[view.sem.value])
 
-    def value(indices: list[Any]) -> Any:
-        def access(address: Callable[[], Any]) -> Any:
+    def value(indices: list[Value]) -> Value:
+        def access(address: Callable[[], Any]) -> Value:
             return llvm.AtomicRMWOp(kind, address(), _at(operand, indices), ordering).result
 
         return element.value(indices, pointee, access)
@@ -323,7 +334,7 @@ def _atomic_rmw(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     _gather(op, value, pointee)
 
 
-def _atomic_cas(op: Any, pointee: Any, check: AccessCheck | None) -> None:
+def _atomic_cas(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     expected, desired, element = view.cmp, view.value, _Element(view.ptr, None, check)
     ordering = _ORDERINGS[view.sem.value]
@@ -331,8 +342,8 @@ def _atomic_cas(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     failure = i64_attr({5: 2, 6: 4}.get(ordering, ordering))
     bits = integer(pointee.width)
 
-    def value(indices: list[Any]) -> Any:
-        def access(address: Callable[[], Any]) -> Any:
+    def value(indices: list[Value]) -> Value:
+        def access(address: Callable[[], Any]) -> Value:
             pair = [_at(expected, indices), _at(desired, indices)]
             if pointee != bits:
                 pair = [arith.BitcastOp(bits, v).result for v in pair]

@@ -2,8 +2,6 @@
 
 An address is followed back to the pointer arguments that it may come from
 (proton.analysis.alias); it has to lie in the array of one of them. A pointer that was loaded
-from proton.dialect.builtin import string_attr
-from proton.dialect.builtin import integer
 from memory or made from an integer belongs to no array that anybody knows: such accesses are
 not checked. What lies outside is not accessed; the first of such accesses is reported in the
 table (proton.base.bounds), which the launcher reads when the grid is through.
@@ -20,7 +18,7 @@ from proton.dialect.attributes import BOUNDS
 from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.emit import constant, emit_if
 from proton.dialect.memory import byte_pointer, pointer_type
-from proton.dialect.mlir import arith, ir, llvm
+from proton.dialect.mlir import Attribute, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.walk import source_span
 
 _KINDS = {
@@ -43,14 +41,14 @@ class AccessCheck:
 
     def guarded(
         self,
-        address: Any,
-        types: list[Any],
+        address: Value,
+        types: list[Type],
         access: Callable[[], list[Any]],
         without: Callable[[], list[Any]],
-    ) -> list[Any]:
+    ) -> list[Value]:
         """`access()` where the address is inside; else a report, and `without()`."""
 
-        def outside() -> list[Any]:
+        def outside() -> list[Value]:
             self.checks.report(self.number, place)
             return without()
 
@@ -61,7 +59,7 @@ class AccessCheck:
             result = arith.OrIOp(result, condition).result
         return emit_if(result, types, access, outside)
 
-    def _lies_in(self, place: Any, argument: int) -> Any:
+    def _lies_in(self, place: Value, argument: int) -> Value:
         """Whether all bytes lie in the array. Offsets are unsigned: below it they are huge."""
         low, size = self.checks.array(argument)
         first = arith.SubIOp(place, low).result
@@ -74,13 +72,13 @@ class AccessCheck:
 class BoundsChecks:
     """The checks of one kernel. To be made before pointers become addresses."""
 
-    def __init__(self, function: Any, ops: list[Any]) -> None:
+    def __init__(self, function: Operation, ops: list[Operation]) -> None:
         roots = Roots(function)
         self.function, self.ops = function, ops
         self.arguments = [_arguments(op, roots) for op in ops]
         self.arrays: dict[int, tuple[Any, Any]] = {}
 
-    def prepare(self, program: list[Any], sizes: list[int]) -> list["AccessCheck | None"]:
+    def prepare(self, program: list[Value], sizes: list[int]) -> list["AccessCheck | None"]:
         """Adds the table to the kernel's arguments; the check of each op, None where there is
         none. `program`: its x, y and z; `sizes`: the bytes of an element of each access."""
         checks: list[AccessCheck | None] = []
@@ -109,7 +107,7 @@ class BoundsChecks:
         """The address of an argument's array, and its bytes."""
         return self.arrays[argument]
 
-    def report(self, number: int, place: Any) -> None:
+    def report(self, number: int, place: Value) -> None:
         """Fills the report, if nobody has."""
         i64 = integer(64)
         orders = [i64_attr(order) for order in (_RELAXED, _RELAXED)]
@@ -128,20 +126,20 @@ class BoundsChecks:
 
         emit_if(won, [], fill, list)
 
-    def _word(self, number: int) -> Any:
+    def _word(self, number: int) -> Value:
         return byte_pointer(self.table, number * bounds.WORD_BYTES)
 
-    def _load(self, number: int) -> Any:
+    def _load(self, number: int) -> Value:
         return llvm.LoadOp(integer(64), self._word(number)).result
 
 
-def _arguments(op: Any, roots: Roots) -> list[int]:
+def _arguments(op: Operation, roots: Roots) -> list[int]:
     """The arguments that an op accesses the arrays of; none where they are not known."""
     found = roots.of(op.operands[0]) if op.name in _KINDS else frozenset()
     return [] if UNKNOWN in found else sorted(found)
 
 
-def _describe(op: Any, arguments: list[int]) -> Any:
+def _describe(op: Operation, arguments: list[int]) -> Attribute:
     span = source_span(op.location)
     return ir.DictAttr.get(
         {
@@ -154,7 +152,7 @@ def _describe(op: Any, arguments: list[int]) -> Any:
     )
 
 
-def checked_accesses(function: Any) -> list[dict[str, Any]]:
+def checked_accesses(function: Operation) -> list[dict[str, Any]]:
     """What a launcher has to know of the checks of a kernel, one entry an access."""
     return [
         {

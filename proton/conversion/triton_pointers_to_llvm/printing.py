@@ -11,10 +11,10 @@ from proton.dialect.builtin import i32_attr, i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import call_c, for_each_element, module_block, symbol
 from proton.dialect.memory import pointer_type
-from proton.dialect.mlir import arith, ir, llvm, tensor
+from proton.dialect.mlir import Operation, Type, Value, arith, ir, llvm, tensor
 
 
-def lower_print(op: Any, program: list[Any], addresses: list[bool]) -> None:
+def lower_print(op: Operation, program: list[Value], addresses: list[bool]) -> None:
     """Replaces a `tt.print`; `program` are the program's three indices, i32, and `addresses` tells
     which operands were pointers. The insertion point is before the op.
     """
@@ -38,11 +38,11 @@ def lower_print(op: Any, program: list[Any], addresses: list[bool]) -> None:
 
 
 def _line(
-    value: Any,
+    value: Value,
     head: str,
-    program: list[Any],
+    program: list[Value],
     show: Callable[[Any], tuple[str, Any]],
-    indices: list[Any],
+    indices: list[Value],
 ) -> None:
     """Prints one element; `show` gives how it looks in the format, and what to pass for it."""
     form, shown = show(tensor.ExtractOp(value, indices).result if indices else value)
@@ -52,13 +52,13 @@ def _line(
     _printf(f"pid (%u, %u, %u) idx ({places}) {head}{form}\n", [*program, *at, shown])
 
 
-def _address(value: Any) -> tuple[str, Any]:
+def _address(value: Value) -> tuple[str, Any]:
     i64 = integer(64)
     is_pointer = value.type == pointer_type()
     return "0x%016llx", llvm.PtrToIntOp(i64, value).result if is_pointer else value
 
 
-def _promoted(value: Any, signed: bool, in_hex: bool) -> tuple[str, Any]:
+def _promoted(value: Value, signed: bool, in_hex: bool) -> tuple[str, Any]:
     """The value as C's variadic arguments want it."""
     type_ = element_of(value)
     if isinstance(type_, ir.FloatType):
@@ -75,7 +75,7 @@ def _promoted(value: Any, signed: bool, in_hex: bool) -> tuple[str, Any]:
     return f"%{length}{'d' if signed else 'u'}", value
 
 
-def _printf(text: str, values: list[Any]) -> None:
+def _printf(text: str, values: list[Value]) -> None:
     """A call of `printf`, which is declared on first use."""
     type_ = ir.Type.parse("!llvm.func<i32 (ptr, ...)>")
     if symbol("printf") is None:
@@ -93,7 +93,7 @@ def _printf(text: str, values: list[Any]) -> None:
     )
 
 
-def _declare_printf(type_: Any) -> None:
+def _declare_printf(type_: Type) -> None:
     with ir.InsertionPoint.at_block_begin(module_block()), ir.Location.unknown():
         ir.Operation.create(
             "llvm.func",
@@ -108,7 +108,7 @@ def _declare_printf(type_: Any) -> None:
         )
 
 
-def _string(text: str) -> Any:
+def _string(text: str) -> Value:
     """The address of a string constant of the module."""
     data = text.encode() + b"\0"
     number = 0

@@ -15,6 +15,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both, first_thread
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.emit import emit_if
+from proton.dialect.mlir import Attribute, Value
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.layout import LinearLayout
 from proton.layout.named import shared_row_major
@@ -52,7 +53,7 @@ _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum At
 _SCOPES = {"cta": "block", "gpu": "device", "sys": ""}
 
 
-def _attributes(site: Site) -> dict[str, Any]:
+def _attributes(site: Site) -> dict[str, Attribute]:
     result = {}
     if scope := _SCOPES[site.text("scope")]:
         result["syncscope"] = string_attr(scope)
@@ -60,12 +61,12 @@ def _attributes(site: Site) -> dict[str, Any]:
 
 
 @lowers("tt.atomic_rmw")
-def _rmw(ctx: Lowering, site: Site) -> list[Any]:
+def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value, mask = site.optional(3)
     kind = _BIN_OPS[_KINDS[site.text("rmw_op")]]
     ordering = _ORDERINGS[site.text("sem")]
 
-    def one(address: Any, operand: Any) -> Any:
+    def one(address: Value, operand: Value) -> Value:
         return v.create(
             "llvm.atomicrmw",
             operand.type,
@@ -80,12 +81,12 @@ def _rmw(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.atomic_cas")
-def _cas(ctx: Lowering, site: Site) -> list[Any]:
+def _cas(ctx: Lowering, site: Site) -> list[Value]:
     success = _ORDERINGS[site.text("sem")]
     # A failed exchange only loads: the ordering without its release half.
     failure = {2: 2, 4: 4, 5: 2, 6: 4}[success]
 
-    def one(address: Any, expected: Any, desired: Any) -> Any:
+    def one(address: Value, expected: Value, desired: Value) -> Value:
         type_ = expected.type
         bits = v.integer(v.bits_of(type_))
         pair = v.create(
@@ -104,8 +105,8 @@ def _cas(ctx: Lowering, site: Site) -> list[Any]:
 
 
 def _each(
-    ctx: Lowering, site: Site, operands: list[Any], mask: Any, one: Callable[..., Any]
-) -> list[Any]:
+    ctx: Lowering, site: Site, operands: list[Value], mask: Value | None, one: Callable[..., Any]
+) -> list[Value]:
     """The atomic for every element this thread owns, and the results for all that hold one."""
     type_ = site.operand_types[0]
     if not is_tensor(type_):
@@ -125,7 +126,7 @@ def _each(
     return [whole]
 
 
-def _guarded(predicate: Any, operands: list[Any], one: Callable[..., Any]) -> Any:
+def _guarded(predicate: Value | None, operands: list[Value], one: Callable[..., Any]) -> Value:
     """The atomic behind a branch; where it is not taken the value is 0."""
     if predicate is None:
         return one(*operands)
@@ -146,7 +147,7 @@ def _share(ctx: Lowering, site: Site, value: Any, layout: LinearLayout) -> Any:
     return read_shared(ctx, value, layout, shared, 1, base)
 
 
-def _share_scalar(ctx: Lowering, site: Site, old: Any) -> Any:
+def _share_scalar(ctx: Lowering, site: Site, old: Value) -> Value:
     if not list(site.op.results[0].uses):
         return old
     base, size = ctx.shared(ctx.scratch(site)), stored_bytes(old.type)
