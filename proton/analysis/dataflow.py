@@ -11,7 +11,7 @@ An analysis says what an op does (`transfer`), how states are joined (`join`), a
 hands on (`flow`), which must be monotone for the iteration to end.
 """
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from proton.dialect.mlir import Block, Operation
 from proton.dialect.regions import OUTSIDE, Branch, branches
@@ -22,7 +22,7 @@ State = TypeVar("State")
 class ForwardDataflow(Generic[State]):
     """The driver; `State` is None for an analysis of values alone."""
 
-    def transfer(self, op: Any, state: State) -> State:
+    def transfer(self, op: Operation, state: State) -> State:
         """The state behind an op that has no branches."""
         raise NotImplementedError
 

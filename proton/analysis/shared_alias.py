@@ -24,7 +24,7 @@ from proton.dialect.walk import defining_op
 class Part:
     """Bytes of what an op allocated."""
 
-    op: Any
+    op: Operation
     start: int
     size: int
 
@@ -73,7 +73,7 @@ def _add(known: dict[Any, frozenset[Any]], source: Any, target: Any) -> bool:
     return known[target] != before
 
 
-def _indexed(part: Part, op: Any) -> Part:
+def _indexed(part: Part, op: Operation) -> Part:
     """The part of a part: all of it, where the index is not known."""
     index = defining_op(op.operands[1])
     if index is None or index.name != "arith.constant":

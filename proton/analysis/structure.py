@@ -232,7 +232,7 @@ def _scalar_box(condition: Any, shape: tuple[int, ...]) -> Box | None:
     return Box((sc.select(leaf, shape[0], 0), *shape[1:]))
 
 
-def _constant_box(op: Any, shape: tuple[int, ...]) -> Box | None:
+def _constant_box(op: Operation, shape: tuple[int, ...]) -> Box | None:
     attribute = op.attributes["value"]
     if not shape or not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
         return None
@@ -322,7 +322,9 @@ def _add(analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]) -> 
     return Structure(tuple(dims), scalar, left.source or right.source)
 
 
-def _subtract(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _subtract(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or any(dim.parent is not None for dim in right.dims):
         return None
@@ -420,12 +422,14 @@ def _broadcast(
     return replace(inner, dims=tuple(dims), scalar=scalar)
 
 
-def _transpose(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _transpose(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     inner = analysis.structure(op.operands[0])
     return inner and replace(inner, dims=tuple(inner.dims[axis] for axis in op.attributes["order"]))
 
 
-def _widen(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _widen(analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     source = op.operands[0].type.element_type
     if source == integer(1):
         return None

@@ -110,7 +110,7 @@ def _widen(op: Operation) -> Value:
 def _sign(emit: Callable[[Any, Any], Any], mask: int) -> Callable[[Any], Any]:
     """A rule that changes the sign."""
 
-    def rule(op: Any) -> Any:
+    def rule(op: Operation) -> Any:
         i16 = element_of(op.operands[0])
         return emit(op.operands[0], constant(mask, i16)).result
 

@@ -80,7 +80,7 @@ def _compute_in(wide: Type, op: Operation) -> Value:
     return _truncate(value, result) if result == narrow else value
 
 
-def _extremum(op: Any) -> Any:
+def _extremum(op: Operation) -> Any:
     """By comparison: LLVM would narrow an fp32 maximum of bf16 values, and round its result."""
     predicate, kept = _EXTREMA[op.name]
     left, right = op.operands
@@ -90,7 +90,7 @@ def _extremum(op: Any) -> Any:
     return arith.SelectOp(is_nan, left if kept == "left" else right, chosen).result
 
 
-def _from_integer(op: Any) -> Any:
+def _from_integer(op: Operation) -> Any:
     f64 = ir.F64Type.get()
     wide = ir.Operation.create(op.name, results=[f64], operands=list(op.operands)).result
     return _truncate(wide, op.results[0].type)

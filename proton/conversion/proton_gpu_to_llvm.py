@@ -61,7 +61,7 @@ class _Lowering:
         records = ops_named(function, *RECORDS)
         self.may_wrap = len(records) > self.capacity or any(map(in_loop, records))
         self.count: Any = None  # address of the number of records so far
-        self.rules: dict[str, Callable[[Any], None]] = {
+        self.rules: dict[str, Callable[[Operation], None]] = {
             "proton_gpu.init": self._init,
             "proton_gpu.finalize": self._finalize,
             "proton_gpu.read_counter": self._read_counter,
@@ -115,7 +115,7 @@ class _Lowering:
     def _record(self, op: Operation) -> None:
         """What keeps a record, where the record's condition is true."""
 
-        def keep() -> list[Any]:
+        def keep() -> list[Value]:
             CODE[op.name].on_cpu(_Record(self, op))
             return []
 
@@ -162,7 +162,7 @@ class _Record:
         full = arith.CmpIOp(arith.CmpIPredicate.eq, used, constant(0, _i(64))).result
         emit_if(full, [], lambda: self._call_host(arith.SubIOp(self.following, size).result), list)
 
-    def _call_host(self, first: Value) -> list[Any]:
+    def _call_host(self, first: Value) -> list[Value]:
         """flush(block, number of the first record, segment, bytes)"""
         of = self.of
         operands = [

@@ -236,7 +236,7 @@ class _Instrumenter:
         numbers = i32_attr(edge.scope_id), i32_attr(edge.kind)
         pg.RECORD_OPS[self.strategy](self.segment, *values, *numbers, when=edge.when)
 
-    def _unpaired(self, op: Any) -> None:
+    def _unpaired(self, op: Operation) -> None:
         raise CompilationError(
             f"scope {op.attributes['scope'].value!r} does not start and end in one block",
             source_span(op.location),

@@ -268,11 +268,11 @@ class _Lowering:
         )[0]
 
     def _copy(self, access: _Access, other: Value | None, buffer: Value) -> Value:
-        def whole() -> list[Any]:
+        def whole() -> list[Value]:
             copy(access.in_place(), buffer)
             return []
 
-        def partial() -> list[Any]:
+        def partial() -> list[Value]:
             access.read_into(buffer, other)
             return []
 
@@ -309,7 +309,7 @@ class _Lowering:
         materialize(producer.results[0], destination)
         if access.whole is not None:
 
-            def write_back() -> list[Any]:
+            def write_back() -> list[Value]:
                 access.write_from(destination)
                 return []
 

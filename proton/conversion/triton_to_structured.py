@@ -23,7 +23,7 @@ from proton.passes import Pass, register
 class _Access:
     """A load or store that can be rewritten, and how."""
 
-    op: Any
+    op: Operation
     pointer: Structure
     box: Box | None
     other: Any  # scalar Value, or None

@@ -44,8 +44,8 @@ def zero_of(type_: Type) -> Value:
 def emit_if(
     condition: Value,
     types: list[Type],
-    then: Callable[[], list[Any]],
-    other: Callable[[], list[Any]],
+    then: Callable[[], list[Value]],
+    other: Callable[[], list[Value]],
 ) -> list[Value]:
     """An `scf.if` whose branches yield values of `types`."""
     made = If.create(condition, types)
@@ -78,7 +78,7 @@ def index_loop(upper: Any, step: int = 1) -> contextlib.AbstractContextManager[A
     return loop(index_constant(0), limit, index_constant(step))
 
 
-def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) -> None:
+def for_each_element(shape: tuple[int, ...], body: Callable[[list[Value]], None]) -> None:
     """A nest of loops over `shape`; `body` emits what is inside, given the indices."""
 
     def nest(indices: list[Value]) -> None:

@@ -15,9 +15,9 @@ def generic(
     ins: list[Value],
     in_maps: list[Any],
     out_types: list[Type],
-    body: Callable[[list[Any], list[Any]], list[Any]],
+    body: Callable[[list[Value], list[Value]], list[Value]],
     *,
-    inits: list[Any] | None = None,
+    inits: list[Value] | None = None,
     out_map: Any = None,
     reductions: frozenset[int] = frozenset(),
     rank: int | None = None,
@@ -56,7 +56,7 @@ def _iterator(kind: str) -> Attribute:
     return ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
 
 
-def _named(name: str, ins: list[Value], out: Value, payload: Callable[[list[Any]], Any]) -> Any:
+def _named(name: str, ins: list[Value], out: Value, payload: Callable[[list[Value]], Value]) -> Any:
     """A named op with one output, a tensor or a memref; its result if that is a tensor."""
     is_tensor = isinstance(out.type, ir.RankedTensorType)
     op = ir.Operation.create(

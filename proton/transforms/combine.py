@@ -7,7 +7,7 @@ What becomes unused is left to DCE, but for loads, which DCE has to keep.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
@@ -257,7 +257,7 @@ def _drop_identity(op: Operation) -> None:
         replace(op, [op.operands[0]])
 
 
-RULES: dict[str, Callable[[Any], None]] = {
+RULES: dict[str, Callable[[Operation], None]] = {
     "arith.addf": _add,
     "arith.addi": _add,
     "arith.select": _select,

@@ -64,7 +64,7 @@ def _is_before(value: Any, branch: Any, order: dict[Any, int]) -> bool:
     return op not in order or order[op] < order[branch]
 
 
-def _outermost(op: Any, beside: Any) -> Any:
+def _outermost(op: Operation, beside: Any) -> Any:
     """The op of `beside`'s block that `op` is, or lies in."""
     while op.block != beside.block:
         op = op.parent
@@ -100,7 +100,7 @@ def _merge(select: Any, branch: Any) -> None:
     select.erase()
 
 
-def _region_number(op: Any, branch: Any) -> int:
+def _region_number(op: Operation, branch: Any) -> int:
     while op.parent != branch:
         op = op.parent
     return next(n for n, region in enumerate(branch.regions) if region.blocks[0] == op.block)

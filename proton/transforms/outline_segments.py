@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
-from proton.dialect.mlir import Module, Operation, func, ir
+from proton.dialect.mlir import Block, Module, Operation, Value, func, ir
 from proton.dialect.traits import Loop, Recomputed, has
 from proton.dialect.walk import all_ops, defining_op, kernel_functions, producer_of
 from proton.passes import Pass, register
@@ -64,7 +64,7 @@ class _Cutter:
 
     module: Any
     function: Any
-    block: Any
+    block: Block
     loops: int
     ops: list[Any] = field(default_factory=list)
     last_uses: list[int] = field(default_factory=list)
@@ -82,7 +82,7 @@ class _Cutter:
         for first, behind in segments:
             self._outline(first, behind)
 
-    def _last_use(self, op: Any) -> int:
+    def _last_use(self, op: Operation) -> int:
         """The place of the last op that needs a result, by way of what would be cloned too."""
         last = -1
         for result in op.results:
@@ -159,7 +159,7 @@ class _Cutter:
         return f"{kernel}__segment{len(self.module.body.operations)}"
 
 
-def _describe(outlined: Any, kernel: Any, inputs: list[Any], results: list[Any]) -> None:
+def _describe(outlined: Any, kernel: Any, inputs: list[Value], results: list[Any]) -> None:
     """The type and attributes of a segment: it is not to be inlined, and as much is known of the
     user's pointers as in the kernel."""
     types = [value.type for value in inputs], [value.type for value in results]
@@ -175,7 +175,7 @@ def _describe(outlined: Any, kernel: Any, inputs: list[Any], results: list[Any])
         outlined.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
 
 
-def _is_inside(op: Any, ancestor: Any) -> bool:
+def _is_inside(op: Operation, ancestor: Any) -> bool:
     while op is not None:
         if op == ancestor:
             return True
@@ -198,7 +198,7 @@ class _Segment:
             for argument in block.arguments
         }
 
-    def live_ins(self) -> list[Any]:
+    def live_ins(self) -> list[Value]:
         """What has to be passed: what comes from outside, and from what cannot be cloned."""
         found: dict[Any, None] = {}
         pending, seen = [value for op in self.all for value in op.operands], set(self.inside)
@@ -214,7 +214,7 @@ class _Segment:
                 found[value] = None
         return list(found)
 
-    def move_to(self, block: Any, given: dict[Any, Any]) -> None:
+    def move_to(self, block: Block, given: dict[Any, Any]) -> None:
         """Appends the ops to a block, with clones of what they need; `given` has the rest."""
 
         def here(value: Any) -> Any:

@@ -69,7 +69,7 @@ def _make_range(op: Operation) -> None:
         replace(op, [constant(table, type_)])
         return
 
-    def body(inputs: list[Any], outputs: list[Value]) -> list[Value]:
+    def body(inputs: list[Value], outputs: list[Value]) -> list[Value]:
         value = arith.IndexCastOp(type_.element_type, index_of(0)).result
         if start:
             value = arith.AddIOp(value, constant(start, type_.element_type)).result
@@ -149,7 +149,7 @@ def _join(op: Operation) -> None:
     replace(op, generic(list(op.operands), [in_map] * 2, [type_], body))
 
 
-def _split(op: Any) -> None:
+def _split(op: Operation) -> None:
     halves = []
     for position, result in enumerate(op.results):
         rank = len(result.type.shape)
@@ -159,7 +159,7 @@ def _split(op: Any) -> None:
     replace(op, halves)
 
 
-def _unsplat(op: Any) -> None:
+def _unsplat(op: Operation) -> None:
     zero = index_constant(0)
     source = op.operands[0]
     replace(op, [tensor.ExtractOp(source, [zero] * len(shape_of(source))).result])
@@ -177,14 +177,14 @@ def _dot(op: Operation) -> None:
 
 
 def _math(name: str) -> Callable[[Any], None]:
-    def lower(op: Any) -> None:
+    def lower(op: Operation) -> None:
         new = ir.Operation.create(name, results=[op.results[0].type], operands=list(op.operands))
         replace(op, [new.result])
 
     return lower
 
 
-def _fp_to_fp(op: Any) -> None:
+def _fp_to_fp(op: Operation) -> None:
     """Round towards zero: to nearest, and where that is further from zero, one bit back.
 
     The neighbour of a float of the same sign has the neighbouring integer for its bits; the one
@@ -235,7 +235,7 @@ def _erase(op: Operation) -> None:
     op.erase()
 
 
-def _refuse_register(op: Any) -> None:
+def _refuse_register(op: Operation) -> None:
     name = op.attributes["register"].value
     raise CompilationError(
         f"tl.extra.cuda.{name} is a register of a GPU, and the kernel is compiled for the CPU",
@@ -244,7 +244,7 @@ def _refuse_register(op: Any) -> None:
     )
 
 
-RULES: dict[str, Callable[[Any], None]] = {
+RULES: dict[str, Callable[[Operation], None]] = {
     "tt.make_range": _make_range,
     "tt.splat": _splat,
     "tt.expand_dims": _expand_dims,

@@ -79,7 +79,7 @@ def lower_histogram(op: Operation) -> None:
         if mask is not None:
             counted = arith.AndIOp(counted, _at([mask], indices)[0]).result
 
-        def add() -> list[Any]:
+        def add() -> list[Value]:
             place = arith.IndexCastUIOp(ir.IndexType.get(), value).result
             before = memref.LoadOp(buffer, [place]).result
             memref.StoreOp(arith.AddIOp(before, constant(1, i32)).result, buffer, [place])

@@ -184,7 +184,7 @@ def _splat(op: Operation, pointee: Any) -> None:
         op.operands[0] = address
 
 
-def _unsplat(op: Any, pointee: Any) -> None:
+def _unsplat(op: Operation, pointee: Any) -> None:
     if str(op.results[0].type) == "!llvm.ptr":
         i64 = integer(64)
         address = tt.UnsplatOp(op.operands[0], i64).result
@@ -200,7 +200,7 @@ def _int_to_ptr(op: Operation, pointee: Any) -> None:
     replace(op, [value if shape_of(value) else _pointer(value)])
 
 
-def _ptr_to_int(op: Any, pointee: Any) -> None:
+def _ptr_to_int(op: Operation, pointee: Any) -> None:
     value = op.operands[0]
     if shape_of(value):
         replace(op, [value])
@@ -239,7 +239,7 @@ class _Element:
         indices: list[Value],
         types: list[Type],
         access: Callable[[Callable[[], Any]], list[Any]],
-        without: Callable[[], list[Any]] = list,
+        without: Callable[[], list[Value]] = list,
     ) -> list[Value]:
         """The values, of `types`, of `access`, which is given what emits the address; or of
         `without`."""
@@ -277,7 +277,7 @@ def _check_element(op: Operation, type_: Type) -> None:
         )
 
 
-def _gather(op: Operation, indices_to_value: Callable[[list[Any]], Any], element: Type) -> None:
+def _gather(op: Operation, indices_to_value: Callable[[list[Value]], Value], element: Type) -> None:
     """Replaces an op by a buffer that a loop over its elements fills."""
     shape = shape_of(op.results[0])
     if not shape:
@@ -309,7 +309,7 @@ def _store(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     _check_element(op, pointee)
 
     def body(indices: list[Value]) -> None:
-        def write(address: Callable[[], Any]) -> list[Any]:
+        def write(address: Callable[[], Any]) -> list[Value]:
             llvm.StoreOp(_at(stored, indices), address())
             return []
 
@@ -364,13 +364,13 @@ class _Status:
         self.messages: list[str] = []
         self.pointer = add_argument(function, Argument.STATUS, pointer_type())
 
-    def lower(self, op: Any) -> None:
+    def lower(self, op: Operation) -> None:
         """Replaces a `tt.assert` by a loop that checks each element."""
         self.messages.append(op.attributes["message"].value)
         number, i64 = len(self.messages), integer(64)
 
-        def body(indices: list[Any]) -> None:
-            def fail() -> list[Any]:
+        def body(indices: list[Value]) -> None:
+            def fail() -> list[Value]:
                 before = llvm.LoadOp(i64, self.pointer).result
                 none = arith.CmpIOp(arith.CmpIPredicate.eq, before, constant(0, i64)).result
                 first = arith.SelectOp(none, constant(number, i64), before).result

@@ -43,8 +43,8 @@ class AccessCheck:
         self,
         address: Value,
         types: list[Type],
-        access: Callable[[], list[Any]],
-        without: Callable[[], list[Any]],
+        access: Callable[[], list[Value]],
+        without: Callable[[], list[Value]],
     ) -> list[Value]:
         """`access()` where the address is inside; else a report, and `without()`."""
 
@@ -117,7 +117,7 @@ class BoundsChecks:
             integer(1), exchange.result, ir.DenseI64ArrayAttr.get([1])
         ).result
 
-        def fill() -> list[Any]:
+        def fill() -> list[Value]:
             llvm.StoreOp(place, self._word(bounds.ADDRESS_WORD))
             for axis, place_in_grid in enumerate(self.program):
                 number = arith.ExtSIOp(i64, place_in_grid).result

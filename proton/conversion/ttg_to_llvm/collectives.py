@@ -63,7 +63,7 @@ def _count(address: Value, one: Value) -> None:
 
 
 @lowers("tt.gather")
-def _gather(ctx: Lowering, site: Site) -> list[Any]:
+def _gather(ctx: Lowering, site: Site) -> list[Value]:
     """The source lies in shared memory, row-major; every thread reads what its indices name."""
     value, index = site.operands
     source, target = layout_of(site.operand_types[0]), layout_of(site.operand_types[1])

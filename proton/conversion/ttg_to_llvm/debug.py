@@ -87,7 +87,7 @@ def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
 
 
 @lowers("tt.print")
-def _print(ctx: Lowering, site: Site) -> list[Any]:
+def _print(ctx: Lowering, site: Site) -> list[Value]:
     """One line an element: `pid (x, y, z) idx (i, j) prefix: value`."""
     ids = [nvidia.program_id(axis) for axis in range(3)]
     prefix = site.text("prefix").replace("%", "%%")
@@ -131,7 +131,7 @@ def _print(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.assert")
-def _assert(ctx: Lowering, site: Site) -> list[Any]:
+def _assert(ctx: Lowering, site: Site) -> list[Value]:
     """`__assertfail` ends the kernel; the host sees CUDA_ERROR_ASSERT."""
     (condition,) = site.operands
     holds = condition
@@ -159,5 +159,5 @@ def _assert(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.special_register")
-def _special_register(ctx: Lowering, site: Site) -> list[Any]:
+def _special_register(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.special_register(site.text("register"), int(site.result_type.width))]

@@ -75,18 +75,18 @@ def _divide(ctx: Lowering, site: Site) -> list[Value]:
 
 
 @lowers("tt.precise_divf")
-def _precise_divide(ctx: Lowering, site: Site) -> list[Any]:
+def _precise_divide(ctx: Lowering, site: Site) -> list[Value]:
     return [v.binary("llvm.fdiv", *site.operands)]
 
 
 @lowers("tt.precise_sqrt")
-def _precise_sqrt(ctx: Lowering, site: Site) -> list[Any]:
+def _precise_sqrt(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     return [v.create("llvm.intr.sqrt", value.type, value)]
 
 
 @lowers("arith.remf")
-def _remainder(ctx: Lowering, site: Site) -> list[Any]:
+def _remainder(ctx: Lowering, site: Site) -> list[Value]:
     return [_in_float32(ctx, "fmod", *site.operands)]
 
 
@@ -185,7 +185,7 @@ def _name8(type_: Any) -> str:
 
 
 @lowers("arith.extf", "arith.truncf", "tt.fp_to_fp")
-def _float_conversion(ctx: Lowering, site: Site) -> list[Any]:
+def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
     source, target = scalar_type(site.operand_types[0]), scalar_type(site.result_type)
     (value,) = site.operands
     if is_float8(source) and is_float8(target):
@@ -320,12 +320,12 @@ def _bits_of_float32(value: float) -> int:
 
 
 @lowers("arith.bitcast")
-def _arith_bitcast(ctx: Lowering, site: Site) -> list[Any]:
+def _arith_bitcast(ctx: Lowering, site: Site) -> list[Value]:
     """Between i8 and an 8-bit float: the same bits."""
     return site.operands
 
 
 @lowers("arith.select")
-def _arith_select(ctx: Lowering, site: Site) -> list[Any]:
+def _arith_select(ctx: Lowering, site: Site) -> list[Value]:
     condition, yes, no = site.operands
     return [v.select(condition, yes, no)]

@@ -20,7 +20,7 @@ def _program_id(ctx: Lowering, site: Site) -> list[Value]:
 
 
 @lowers("tt.get_num_programs")
-def _num_programs(ctx: Lowering, site: Site) -> list[Any]:
+def _num_programs(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.program_count(site.number("axis"))]
 
 
@@ -37,7 +37,7 @@ def _splat(ctx: Lowering, site: Site) -> list[Value]:
 
 
 @lowers("tt.unsplat")
-def _unsplat(ctx: Lowering, site: Site) -> list[Any]:
+def _unsplat(ctx: Lowering, site: Site) -> list[Value]:
     return [v.extract(site.operands[0], 0)]
 
 
@@ -73,7 +73,7 @@ def _join(ctx: Lowering, site: Site) -> list[Value]:
 
 
 @lowers("tt.split")
-def _split(ctx: Lowering, site: Site) -> list[Any]:
+def _split(ctx: Lowering, site: Site) -> list[Value]:
     bit = shapes.split_bit(layout_of(site.operand_types[0]))
     assert bit is not None, "the verifier of the pipeline converts the operand of a split"
     (value,) = site.operands
@@ -230,6 +230,6 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
 
 
 @lowers("ttg.barrier")
-def _barrier(ctx: Lowering, site: Site) -> list[Any]:
+def _barrier(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.barrier()
     return []

@@ -79,7 +79,7 @@ class Site:
         return int(ir.IntegerAttr(self.op.attributes[name]).value)
 
 
-Rule = Callable[["Lowering", Site], list[Any]]
+Rule = Callable[["Lowering", Site], list[Value]]
 RULES: dict[str, Rule] = {}
 
 

@@ -137,7 +137,7 @@ def _assembly_load(
 
 
 @lowers("tt.store")
-def _store(ctx: Lowering, site: Site) -> list[Any]:
+def _store(ctx: Lowering, site: Site) -> list[Value]:
     pointers, stored, mask = map(_registers, site.optional(3))
     access = _Access(site, site.operand_types[0])
     type_ = site.operand_types[0]
@@ -183,17 +183,17 @@ def _addptr(ctx: Lowering, site: Site) -> list[Value]:
 
 
 @lowers("tt.bitcast")
-def _bitcast(ctx: Lowering, site: Site) -> list[Any]:
+def _bitcast(ctx: Lowering, site: Site) -> list[Value]:
     return site.operands
 
 
 @lowers("tt.int_to_ptr")
-def _int_to_ptr(ctx: Lowering, site: Site) -> list[Any]:
+def _int_to_ptr(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     return [v.create("llvm.inttoptr", v.like(value, v.pointer(v.GLOBAL)), value)]
 
 
 @lowers("tt.ptr_to_int")
-def _ptr_to_int(ctx: Lowering, site: Site) -> list[Any]:
+def _ptr_to_int(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     return [v.create("llvm.ptrtoint", v.like(value, v.integer(64)), value)]

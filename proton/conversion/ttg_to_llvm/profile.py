@@ -244,7 +244,7 @@ def _store_fields(block: Value, first: str, values: list[Value]) -> None:
 
 
 @lowers("proton_gpu.finalize")
-def _finalize(ctx: Lowering, site: Site) -> list[Any]:
+def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     """Each unit leaves its number of records; the clock at the end is later than all of them."""
     unit = _unit(ctx)
     if STORES in site.op.attributes:
@@ -321,7 +321,7 @@ def _mark_stores(ctx: Lowering, block: Block, pending: bool) -> bool:
 
 
 @lowers(*RECORDS)
-def _record(ctx: Lowering, site: Site) -> list[Any]:
+def _record(ctx: Lowering, site: Site) -> list[Value]:
     unit = _unit(ctx)
     if STORES in site.op.attributes:
         _store_pending(unit)

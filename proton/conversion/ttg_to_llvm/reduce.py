@@ -22,7 +22,7 @@ from proton.layout.linear import log2
 from proton.layout.reduction import WarpExchange, plan_reduction
 
 ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
-Values = list[Any]
+Values = list[Value]
 
 
 class _Combine:
