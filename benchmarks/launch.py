@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from peers import triton_twin
+from peers import triton_module
 from rich.console import Console
 from rich.table import Table
 
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=25)
     options = parser.parse_args()
     here = sys.modules[__name__]
-    ours, theirs = calls(here), calls(triton_twin(here))
+    ours, theirs = calls(here), calls(triton_module(here))
     table = Table("arguments", "proton, us", "triton, us", "ratio", title=f"{proton.__version__}")
     for name in ours:
         times: dict[str, list[float]] = {"ours": [], "theirs": []}

@@ -21,6 +21,7 @@ from proton.analysis.allocation import Allocation
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.shared_alias import SharedAliases
+from proton.dialect.mlir import Operation
 from proton.dialect.regions import If
 from proton.dialect.traits import AllocatesShared, Barrier, Concurrent, SharedEffects, has
 
@@ -73,7 +74,7 @@ def _shifted(intervals: Intervals, offset: int) -> Intervals:
     return frozenset((start + offset, end + offset) for start, end in intervals)
 
 
-def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> list[Any]:
+def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> list[Operation]:
     """The ops of a module before which a barrier must go."""
     summaries: dict[str, Summary] = {}
     needed: list[Any] = []
@@ -105,13 +106,13 @@ class _Dataflow(ForwardDataflow[State]):
     def join(self, left: State, right: State) -> State:
         return left.join(right)
 
-    def visit(self, op: Any, state: State) -> State:
+    def visit(self, op: Operation, state: State) -> State:
         if not has(op, Concurrent):
             return super().visit(op, state)
         ends = [self.block(block, State()) for block in If(op).blocks]
         return functools.reduce(State.join, ends, State()).behind_a_barrier()
 
-    def transfer(self, op: Any, state: State) -> State:
+    def transfer(self, op: Operation, state: State) -> State:
         if op.name == "func.call":
             return self._call(op, state)
         if has(op, Barrier):
@@ -127,7 +128,7 @@ class _Dataflow(ForwardDataflow[State]):
         # Written, met, and now being read.
         return replace(state.behind_a_barrier(), reads=own)
 
-    def _named(self, op: Any, state: State) -> State:
+    def _named(self, op: Operation, state: State) -> State:
         """The state behind an op's effects on the memory that its operands name."""
         effects = SharedEffects.of(op)
         reads, writes = self._bytes(op, effects.reads), self._bytes(op, effects.writes)
@@ -150,12 +151,12 @@ class _Dataflow(ForwardDataflow[State]):
             )
         return self._touch(op, state, reads, writes)
 
-    def _touch(self, op: Any, state: State, reads: Intervals, writes: Intervals) -> State:
+    def _touch(self, op: Operation, state: State, reads: Intervals, writes: Intervals) -> State:
         """The state behind an op that reads and writes, with no barrier inside."""
         state = self._meet(op, state, reads, writes)
         return replace(state, reads=state.reads | reads, writes=state.writes | writes)
 
-    def _bytes(self, op: Any, operands: tuple[int, ...]) -> Intervals:
+    def _bytes(self, op: Operation, operands: tuple[int, ...]) -> Intervals:
         """The bytes that operands of an op may name."""
         return frozenset(
             (start + part.start, start + part.start + part.size)
@@ -164,11 +165,11 @@ class _Dataflow(ForwardDataflow[State]):
             for start in [self.allocation.offsets[part.op]]
         )
 
-    def _interval(self, op: Any) -> Interval:
+    def _interval(self, op: Operation) -> Interval:
         start = self.allocation.offsets[op]
         return start, start + self.allocation.sizes[op]
 
-    def _meet(self, op: Any, state: State, reads: Intervals, writes: Intervals) -> State:
+    def _meet(self, op: Operation, state: State, reads: Intervals, writes: Intervals) -> State:
         """The state right before the op touches memory: with a barrier where it needs one."""
         if (
             op in self.barriers
@@ -182,7 +183,7 @@ class _Dataflow(ForwardDataflow[State]):
             self.first_writes |= writes
         return state
 
-    def _call(self, op: Any, state: State) -> State:
+    def _call(self, op: Operation, state: State) -> State:
         callee = self.summaries[callee_name(op)]
         offset = self.allocation.offsets.get(op, 0)
         first_reads = _shifted(callee.first_reads, offset)

@@ -12,7 +12,7 @@ from typing import Any
 
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.scratch import desc_bytes
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import Branch
 from proton.dialect.traits import AllocatesShared, Asynchronous, PassesMemory, PassesTokens, has
 from proton.dialect.ttg import is_mem_desc, mem_desc_parts
@@ -24,7 +24,7 @@ from proton.dialect.walk import defining_op
 class Part:
     """Bytes of what an op allocated."""
 
-    op: Any
+    op: Operation
     start: int
     size: int
 
@@ -34,14 +34,14 @@ class SharedAliases(ForwardDataflow[None]):
     """`memory[value]`: the parts of allocations that a value may name; `copies[token]`: the
     asynchronous ops that a token may be of."""
 
-    function: Any
-    memory: dict[Any, frozenset[Part]] = field(default_factory=dict)
+    function: Operation
+    memory: dict[Value, frozenset[Part]] = field(default_factory=dict)
     copies: dict[Any, frozenset[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.block(self.function.regions[0].blocks[0], None)
 
-    def transfer(self, op: Any, state: None) -> None:
+    def transfer(self, op: Operation, state: None) -> None:
         if has(op, AllocatesShared):
             self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
         elif has(op, Asynchronous):
@@ -61,7 +61,7 @@ class SharedAliases(ForwardDataflow[None]):
     def flow(self, branch: Branch) -> bool:
         return self._pass(branch.passed, branch.received)
 
-    def _pass(self, sources: Sequence[Any], targets: Sequence[Any]) -> bool:
+    def _pass(self, sources: Sequence[Value], targets: Sequence[Value]) -> bool:
         is_new = False
         for source, target in zip(sources, targets, strict=True):
             if is_mem_desc(source.type) and is_mem_desc(target.type):
@@ -77,7 +77,7 @@ def _add(known: dict[Any, frozenset[Any]], source: Any, target: Any) -> bool:
     return known[target] != before
 
 
-def _indexed(part: Part, op: Any) -> Part:
+def _indexed(part: Part, op: Operation) -> Part:
     """The part of a part: all of it, where the index is not known."""
     index = defining_op(op.operands[1])
     if index is None or index.name != "arith.constant":

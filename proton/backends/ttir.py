@@ -5,8 +5,9 @@ from proton.transforms.combine import Combine
 from proton.transforms.loop_unroll import LoopUnroll
 from proton.transforms.mangle_symbols import MangleSymbols
 from proton.transforms.number_iterations import NumberIterations
-from proton.transforms.place_records import PinRecords, StripRecords
+from proton.transforms.pin_records import PinRecords
 from proton.transforms.reorder_broadcast import ReorderBroadcast
+from proton.transforms.strip_records import StripRecords
 
 
 def ttir_passes(placement: str | None) -> list[Pass]:

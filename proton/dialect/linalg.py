@@ -6,21 +6,22 @@ Each function emits at the current insertion point and location.
 from collections.abc import Callable
 from typing import Any
 
+from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import arith, ir, tensor
+from proton.dialect.mlir import Attribute, Type, Value, arith, ir, tensor
 
 
 def generic(
-    ins: list[Any],
+    ins: list[Value],
     in_maps: list[Any],
-    out_types: list[Any],
-    body: Callable[[list[Any], list[Any]], list[Any]],
+    out_types: list[Type],
+    body: Callable[[list[Value], list[Value]], list[Value]],
     *,
-    inits: list[Any] | None = None,
+    inits: list[Value] | None = None,
     out_map: Any = None,
     reductions: frozenset[int] = frozenset(),
     rank: int | None = None,
-) -> list[Any]:
+) -> list[Value]:
     """Emits a `linalg.generic`; `body(inputs, outputs)` emits the payload and gives its values."""
     rank = len(out_types[0].shape) if rank is None else rank
     out_map = out_map or ir.AffineMap.get_identity(rank)
@@ -51,11 +52,11 @@ def generic(
     return list(op.results)
 
 
-def _iterator(kind: str) -> Any:
+def _iterator(kind: str) -> Attribute:
     return ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
 
 
-def _named(name: str, ins: list[Any], out: Any, payload: Callable[[list[Any]], Any]) -> Any:
+def _named(name: str, ins: list[Value], out: Value, payload: Callable[[list[Value]], Value]) -> Any:
     """A named op with one output, a tensor or a memref; its result if that is a tensor."""
     is_tensor = isinstance(out.type, ir.RankedTensorType)
     op = ir.Operation.create(
@@ -73,27 +74,28 @@ def _named(name: str, ins: list[Any], out: Any, payload: Callable[[list[Any]], A
     return op.result if is_tensor else None
 
 
-def fill(scalar: Any, out: Any) -> Any:
+def fill(scalar: Value, out: Value) -> Value:
     """`linalg.fill`: every element of `out` becomes the scalar."""
     return _named("fill", [scalar], out, lambda arguments: arguments[0])
 
 
-def filled(attribute: Any, type_: Any) -> Any:
+def filled(attribute: Attribute, type_: Type) -> Value:
     """A new tensor filled with a constant."""
     scalar = arith.ConstantOp(type_.element_type, attribute).result
     return fill(scalar, tensor.EmptyOp(type_.shape, type_.element_type).result)
 
 
-def copy_into(source: Any, out: Any) -> Any:
-    """`linalg.copy`: the elements of `source` in the place of `out`'s."""
+def copy_into(source: Value, out: Value) -> Value | None:
+    """`linalg.copy`: the elements of `source` in the place of `out`'s. Its result if `out` is a
+    tensor."""
     return _named("copy", [source], out, lambda arguments: arguments[0])
 
 
-def matmul(a: Any, b: Any, acc: Any) -> Any:
+def matmul(a: Value, b: Value, acc: Value) -> Value:
     """`linalg.matmul`: acc + a @ b, all of one element type."""
     is_float = isinstance(element_of(acc), ir.FloatType)
 
-    def payload(arguments: list[Any]) -> Any:
+    def payload(arguments: list[Value]) -> Value:
         left, right, total = arguments
         product = (arith.MulFOp if is_float else arith.MulIOp)(left, right).result
         return (arith.AddFOp if is_float else arith.AddIOp)(total, product).result
@@ -109,18 +111,17 @@ def dimension_map(rank: int, results: list[int | None]) -> Any:
     return ir.AffineMap.get(rank, 0, expressions)
 
 
-def index_of(dimension: int) -> Any:
+def index_of(dimension: int) -> Value:
     """`linalg.index`: the loop index of a dimension, inside a generic."""
-    i64 = ir.IntegerType.get_signless(64)
     op = ir.Operation.create(
         "linalg.index",
         results=[ir.IndexType.get()],
-        attributes={"dim": ir.IntegerAttr.get(i64, dimension)},
+        attributes={"dim": i64_attr(dimension)},
     )
     return op.result
 
 
-def map_elements(body: Callable[..., Any], values: list[Any], element: Any) -> Any:
+def map_elements(body: Callable[..., Any], values: list[Value], element: Type) -> Value:
     """`body(*scalars)`, an `element`, of each element of tensors of one shape, or of scalars."""
     shape = shape_of(values[0])
     if not shape:
@@ -133,7 +134,7 @@ def map_elements(body: Callable[..., Any], values: list[Any], element: Any) -> A
     )[0]
 
 
-def convert_elements(value: Any, element: Any) -> Any:
+def convert_elements(value: Value, element: Type) -> Value:
     """A tensor with its elements converted to another float, or a wider signed integer, type."""
     source = element_of(value)
     if source == element:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.dialect.diagnostics import reject
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, ext, ir
 from proton.dialect.traits import Records
 from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_SCOPE_ID
@@ -60,7 +60,7 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
     counter: Result[ir.IntegerType[64]]
 
 
-def _verify_record(op: Any) -> bool:
+def _verify_record(op: Operation) -> bool:
     return 0 <= op.scope_id.value <= MAX_SCOPE_ID or reject(
         op, f"scope_id must lie in [0, {MAX_SCOPE_ID}], got {op.scope_id.value}"
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, ir
 
 Names = tuple[frozenset[str], tuple[str, ...]]  # of ops, and prefixes of whole dialects
 
@@ -50,7 +50,7 @@ class Trait:
         cls._ours.add(name)
 
     @classmethod
-    def of(cls, op: Any) -> bool:
+    def of(cls, op: Operation) -> bool:
         """Whether an op has it."""
         return cls.of_name(op.name)
 
@@ -76,7 +76,7 @@ class Assumed(Trait):
         )
 
 
-def has(op: Any, *traits: type[Trait]) -> bool:
+def has(op: Operation, *traits: type[Trait]) -> bool:
     """Whether an op has one of the traits."""
     return any(trait.of(op) for trait in traits)
 
@@ -86,7 +86,7 @@ def has(op: Any, *traits: type[Trait]) -> bool:
 
 class _NoEffects(ir.MemoryEffectsOpInterface):
     @staticmethod
-    def get_effects(op: Any, effects: Any) -> None:
+    def get_effects(op: Operation, effects: Any) -> None:
         """None: leaves the list of effects empty."""
 
 
@@ -112,7 +112,7 @@ class Speculatable(Trait):
 
 
     @classmethod
-    def of(cls, op: Any) -> bool:
+    def of(cls, op: Operation) -> bool:
         """Whether an op has it."""
         return cls.of_name(op.name) or (
             PureByAttribute.of_name(op.name) and bool(op.attributes["pure"].value)
@@ -193,7 +193,7 @@ class SharedEffects:
         self._known[name] = self
 
     @classmethod
-    def of(cls, op: Any) -> "SharedEffects":
+    def of(cls, op: Operation) -> "SharedEffects":
         """The effects of an op; one that nobody knows reads and writes all of its operands."""
         found = cls._known.get(op.name)
         if found is None:

@@ -9,6 +9,7 @@ pure, so upstream CSE, LICM and DCE work on it.
 import math
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
     check_block,
     check_choice,
@@ -20,7 +21,7 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, Type, ext, ir
 from proton.dialect.traits import (
     AnyLayout,
     Barrier,
@@ -62,22 +63,22 @@ class PointerType(TT.Type, name="ptr"):
     pointee: ir.TypeAttr
 
     @property
-    def target(self) -> Any:
+    def target(self) -> Type:
         """The type that is pointed to."""
         return ir.TypeAttr(self.pointee).value
 
 
-def is_pointer_like(type_: Any) -> bool:
+def is_pointer_like(type_: Type) -> bool:
     """Whether the type is a pointer or a tensor of pointers."""
     return isinstance(getattr(type_, "element_type", type_), PointerType)
 
 
-def pointee_of(value: Any) -> Any:
+def pointee_of(value: Any) -> Type:
     """The type that a pointer, or each pointer of a tensor, points to."""
     return element_of(value).target
 
 
-def _verify_axis(op: Any) -> bool:
+def _verify_axis(op: Operation) -> bool:
     return 0 <= op.axis.value <= 2 or reject(op, f"axis must lie in [0, 2], got {op.axis.value}")
 
 
@@ -120,7 +121,7 @@ class MakeRangeOp(
         size = op.end.value - op.start.value
         if not is_power_of_two(size):
             return reject(op, f"end - start must be a power of two, got {size}")
-        return check_block(op, "result", op.result, (size,), ir.IntegerType.get_signless(32))
+        return check_block(op, "result", op.result, (size,), integer(32))
 
 
 class SplatOp(
@@ -298,11 +299,11 @@ class DotOp(TT.Operation, name="dot", traits=[Pure]):
         )
 
 
-def _verify_same_shape(op: Any) -> bool:
+def _verify_same_shape(op: Operation) -> bool:
     return check_shape(op, "result", op.result, shape_of(op.src))
 
 
-def _verify_same_type(op: Any) -> bool:
+def _verify_same_type(op: Operation) -> bool:
     return all(check_type(op, "result", op.result, value.type) for value in op.operands)
 
 
@@ -415,7 +416,7 @@ class AssertOp(TT.Operation, name="assert", traits=[Writes, AnyLayout]):
 
     @staticmethod
     def verify_invariants(op: "AssertOp") -> bool:
-        return check_element(op, "condition", op.condition, ir.IntegerType.get_signless(1))
+        return check_element(op, "condition", op.condition, integer(1))
 
 
 class PrintOp(TT.Operation, name="print", traits=[Writes, AnyLayout]):
@@ -450,7 +451,7 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
         if name not in SPECIAL_REGISTERS:
             return reject(op, f"register must be one of {tuple(SPECIAL_REGISTERS)}, got {name}")
         return check_element(
-            op, "result", op.result, ir.IntegerType.get_signless(SPECIAL_REGISTERS[name])
+            op, "result", op.result, integer(SPECIAL_REGISTERS[name])
         )
 
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, reject, shape_of
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, Value, ext, ir
 from proton.dialect.traits import Accesses, LayoutAnchor, MakesData, Reads, Writes
 from proton.dialect.tt import TT, is_pointer_like, pointee_of
 
@@ -12,15 +13,17 @@ RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "
 MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
 MEMORY_SCOPES = ("cta", "gpu", "sys")
 CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
+# The operand that is the mask of an access.
+MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "ttg.async_copy_global_to_local": 2}
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 
 
-def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
+def _verify_access(op: Operation, mask: Value | None = None, **values: Any) -> bool:
     """Each of the values (None: not there) is what the pointers point to."""
     if not is_pointer_like(op.ptr.type):
         return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
     shape, element = shape_of(op.ptr), pointee_of(op.ptr)
-    i1 = ir.IntegerType.get_signless(1)
+    i1 = integer(1)
     return all(
         check_block(op, what, value, shape, element)
         for what, value in values.items()
@@ -28,13 +31,13 @@ def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
     ) and (mask is None or check_block(op, "mask", mask, shape, i1))
 
 
-def _verify_caching(op: Any) -> bool:
+def _verify_caching(op: Operation) -> bool:
     return check_choice(op, "cache", op.cache, CACHE_MODIFIERS) and check_choice(
         op, "evict", op.evict, EVICTION_POLICIES
     )
 
 
-def _verify_ordering(op: Any) -> bool:
+def _verify_ordering(op: Operation) -> bool:
     return check_choice(op, "sem", op.sem, MEMORY_SEMANTICS) and check_choice(
         op, "scope", op.scope, MEMORY_SCOPES
     )
@@ -113,3 +116,12 @@ class AtomicCASOp(
         return _verify_ordering(op) and _verify_access(
             op, cmp=op.cmp, value=op.value, result=op.result
         )
+
+
+def mask_of(op: Operation) -> Value | None:
+    """The mask of an access; None where there is none."""
+    number = MASKS.get(op.name)
+    if number is None:
+        return None
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    return op.operands[number] if segments[number] else None

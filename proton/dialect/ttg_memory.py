@@ -211,8 +211,8 @@ class AsyncCopyOp(
 class AsyncCommitGroupOp(
     TTG.Operation, name="async_commit_group", traits=[Writes, PassesTokens]
 ):
-    """`ttg.async_commit_group %token0, ...`: the copies begun since the last one, whose tokens these
-    are, become a group, which ends as one."""
+    """`ttg.async_commit_group %token0, ...`: the copies begun since the last one, whose tokens
+    these are, become a group, which ends as one."""
 
     tokens: Sequence[Operand[AsyncTokenType]]
     group: Result[AsyncTokenType]

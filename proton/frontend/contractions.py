@@ -4,15 +4,8 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
-from proton.frontend.builder import (
-    as_tensor,
-    constant,
-    error,
-    i32_attr,
-    string_attr,
-    to_ir,
-    wrap,
-)
+from proton.dialect.builtin import i32_attr, string_attr
+from proton.frontend.builder import as_tensor, constant, error, to_ir, wrap
 from proton.frontend.rules import rule
 from proton.language import core
 from proton.language import types as ty

@@ -4,15 +4,9 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt_memory
-from proton.dialect.mlir import ir
-from proton.frontend.builder import (
-    broadcast_shape,
-    broadcast_to,
-    error,
-    string_attr,
-    to_ir,
-    wrap,
-)
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Attribute, Value, ir
+from proton.frontend.builder import broadcast_shape, broadcast_to, error, to_ir, wrap
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import rule
 from proton.language import core
@@ -42,19 +36,19 @@ def _pointer(value: Any, what: str, *, writes: bool = False) -> tensor:
     return value
 
 
-def _choice(value: Any, choices: tuple[str, ...], what: str, hint: str) -> Any:
+def _choice(value: Any, choices: tuple[str, ...], what: str, hint: str) -> Attribute:
     if value not in choices:
         known = ", ".join(map(repr, choices))
         raise error(f"{what} must be one of {known}, got {shown(value)}", hint)
     return string_attr(value)
 
 
-def _cache(value: Any, choices: tuple[str, ...]) -> Any:
+def _cache(value: Any, choices: tuple[str, ...]) -> Attribute:
     hint = "leave it out: caching changes the speed only, and nothing on the CPU"
     return _choice(value or "", choices, "cache_modifier", hint)
 
 
-def _eviction(value: Any) -> Any:
+def _eviction(value: Any) -> Attribute:
     hint = "leave it out: eviction changes the speed only, and nothing on the CPU"
     return _choice(value or "", tt_memory.EVICTION_POLICIES, "eviction_policy", hint)
 
@@ -71,7 +65,7 @@ def _mask(pointer: tensor, mask: Any, what: str) -> tensor | None:
     return broadcast_to(mask, pointer.shape)
 
 
-def _handle(value: tensor | None) -> Any:
+def _handle(value: tensor | None) -> Value | None:
     return None if value is None else value.handle
 
 
@@ -143,12 +137,12 @@ def _stored(pointer: tensor, value: Any, element: ty.dtype, what: str) -> tensor
     return broadcast_to(stored, pointer.shape)
 
 
-def _sem(value: Any) -> Any:
+def _sem(value: Any) -> Attribute:
     hint = 'leave it out for "acq_rel", the strongest'
     return _choice(value or "acq_rel", tt_memory.MEMORY_SEMANTICS, "sem", hint)
 
 
-def _scope(value: Any) -> Any:
+def _scope(value: Any) -> Attribute:
     hint = 'leave it out for "gpu", all programs of a launch'
     return _choice(value or "gpu", tt_memory.MEMORY_SCOPES, "scope", hint)
 

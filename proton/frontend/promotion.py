@@ -4,7 +4,7 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import i64_attr, string_attr
 from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
@@ -13,7 +13,6 @@ from proton.frontend.builder import (
     emit,
     error,
     is_number,
-    string_attr,
     to_ir,
     wrap,
 )
@@ -167,7 +166,7 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
 
 def _not_zero(value: tensor, type_: ty.dtype) -> tensor:
     name, predicate = ("arith.cmpf", 13) if value.dtype.is_floating() else ("arith.cmpi", 1)
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)  # une, ne
+    attribute = i64_attr(predicate)  # une, ne
     zero = constant(0, value.type)
     return emit(name, type_, value, zero, attributes={"predicate": attribute})
 

@@ -72,7 +72,7 @@ def warp_group_tiling(shape: Shape, num_warps: int) -> WarpGroupTiling | None:
 
 @dataclass(frozen=True)
 class WarpTiling:
-    """A product by `mma`, of 16 rows and 8 columns in a warp: `warps[axis]` along each dimension."""
+    """A product by `mma`, of 16 rows and 8 columns in a warp; `warps[axis]` along each axis."""
 
     shape: Shape
     warps: Shape

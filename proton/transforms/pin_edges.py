@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Block, Module, Value, ir
+from proton.dialect.regions import is_invariant
 from proton.dialect.traits import MakesData, Records, has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
-from proton.transforms.loops import is_invariant
 
 
 @register
@@ -32,7 +32,7 @@ class PinEdges(Pass):
 
     name: ClassVar[str] = "pin-edges"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in functions(module):
             data, blocks = _Data(), list[Any]()
             for read in ops_named(function, "proton_gpu.read_counter"):
@@ -49,13 +49,13 @@ class _Data:
     def __init__(self) -> None:
         self.known: dict[Any, bool] = {}
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: Value) -> bool:
         if value not in self.known:
             self.known[value] = False  # of a cycle, until it is known better
             self.known[value] = self._find(value)
         return self.known[value]
 
-    def _find(self, value: Any) -> bool:
+    def _find(self, value: Value) -> bool:
         element, op = element_of(value), defining_op(value)
         if op is not None and op.name == "arith.constant":
             return False
@@ -70,7 +70,7 @@ class _Data:
         )
 
 
-def _depth(block: Any) -> int:
+def _depth(block: Block) -> int:
     """How many ops are around a block."""
     depth, parent = 0, block.owner
     while parent is not None and parent.operation.name != "func.func":
@@ -78,7 +78,7 @@ def _depth(block: Any) -> int:
     return depth
 
 
-def _pin_block(block: Any, data: _Data) -> None:
+def _pin_block(block: Block, data: _Data) -> None:
     """A stretch is what lies between two reads; each op of the block is in one of them."""
     operations = [view.operation for view in block.operations]
     reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
@@ -117,7 +117,7 @@ def _pin_block(block: Any, data: _Data) -> None:
                 op.operands[position] = new
 
 
-def _pin(values: list[Any]) -> list[Any]:
+def _pin(values: list[Value]) -> list[Value]:
     return [
         ir.Operation.create("proton_gpu.pin", results=[value.type], operands=[value]).result
         for value in values

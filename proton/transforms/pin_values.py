@@ -7,9 +7,9 @@ where they were written; with the default placement the pass does not run.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Block, Module, Operation, Value, ir
 from proton.dialect.walk import all_ops, before, kernel_functions
 from proton.passes import Pass, register
 
@@ -21,7 +21,7 @@ class PinValues(Pass):
 
     name: ClassVar[str] = "pin-values"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             for op in [function, *all_ops(function)]:
                 for region in op.regions:
@@ -29,7 +29,7 @@ class PinValues(Pass):
                         _pin_block(block)
 
 
-def _pin_block(block: Any) -> None:
+def _pin_block(block: Block) -> None:
     operations = [op.operation for op in block.operations]
     records = [op.name == "proton.record" for op in operations]
     if not any(records):
@@ -58,13 +58,13 @@ def _pin_block(block: Any) -> None:
             use.owner.operation.operands[use.operand_number] = copy
 
 
-def _ancestor_in(block: Any, op: Any) -> Any:
+def _ancestor_in(block: Block, op: Operation) -> Operation:
     while op.block != block:
         op = op.parent.operation
     return op
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: Value) -> Value:
     return ir.Operation.create(
         "bufferization.alloc_tensor",
         results=[value.type],

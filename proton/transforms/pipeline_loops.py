@@ -22,10 +22,11 @@ from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.analysis.scratch import desc_bytes, stored_bytes
 from proton.base.targets import GPUTarget
-from proton.dialect import ttg
+from proton.dialect.attributes import NUM_STAGES
+from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import arith, ir
-from proton.dialect.regions import ForLoop, end_of
+from proton.dialect.regions import ForLoop, end_of, is_invariant, with_carried
 from proton.dialect.traits import Accesses, Combines, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import (
@@ -43,9 +44,7 @@ from proton.dialect.walk import all_ops, before, defining_op, functions, ops_nam
 from proton.layout.matrix_memory import matrix_layout
 from proton.layout.named import shared_row_major
 from proton.passes import Pass, register
-from proton.transforms.loops import is_invariant, with_carried
 
-NUM_STAGES = "tt.num_stages"  # on a loop: what `tl.range` said
 COPY_BYTES = 4  # at least, of one `cp.async`
 PRODUCTS = ("ttng.warp_group_dot", "ttng.mma_sync")
 _SIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 8, 0  # arith.cmpi's predicates
@@ -416,7 +415,7 @@ class _Pipeline:
         later = groups - 1 - number + (self.distance - 1) * groups
         later += groups if is_behind_copies else 0
         with self.groups[number].loads[-1].op.location:
-            AsyncWaitOp(tokens[number][0], _i32_attr(later))
+            AsyncWaitOp(tokens[number][0], i32_attr(later))
 
     def _ahead(self, view: ForLoop) -> tuple[Any, Any]:
         """(whether the iteration whose copies begin is one, its variable)."""
@@ -457,14 +456,14 @@ class _Pipeline:
             count = len(self.slice.carried)
             for number in range(len(self.groups)):
                 last = old + count + (number + 1) * self.distance - 1
-                AsyncWaitOp(self.loop.results[last], _i32_attr(0))
+                AsyncWaitOp(self.loop.results[last], i32_attr(0))
         for wait in flying:
-            wait.attributes["pendings"] = _i32_attr(1)
+            wait.attributes["pendings"] = i32_attr(1)
             (use,) = wait.results[0].uses
             result = self.loop.results[use.operand_number]
             uses = list(result.uses)
             with ir.InsertionPoint.after(self.loop), wait.location:
-                landed = WarpGroupDotWaitOp(result, _i32_attr(0), result.type).result
+                landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
             for outer in uses:
                 outer.owner.operation.operands[outer.operand_number] = landed
 
@@ -542,10 +541,6 @@ def _drop_unused(loop: Any, count: int) -> None:
 
 def _i32(value: int) -> Any:
     return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
-
-
-def _i32_attr(value: int) -> Any:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
 
 
 def _token() -> Any:

@@ -12,24 +12,24 @@ from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
-from proton.conversion.tt_to_ttg import TritonToTritonGPU
+from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
 from proton.transforms.accelerate_matmul import AccelerateMatmul
 from proton.transforms.coalesce import Coalesce
-from proton.transforms.combine_select_if import CombineSelectIf
+from proton.transforms.combine_tensor_select_and_if import CombineTensorSelectAndIf
 from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.licm import LICM
 from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
+from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
 from proton.transforms.pin_edges import PinEdges
 from proton.transforms.pipeline_loops import PipelineLoops
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
-from proton.transforms.reorder import Reorder
-from proton.transforms.thread_locality import ThreadLocality
+from proton.transforms.reorder_instructions import ReorderInstructions
 
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:
@@ -39,11 +39,11 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         Coalesce(),
         AccelerateMatmul(arch=options.target.arch),
         RemoveLayoutConversions(),
-        ThreadLocality(),
+        OptimizeThreadLocality(),
         LICM(),
         LoopAwareCSE(),
-        CombineSelectIf(),
-        Reorder(),
+        CombineTensorSelectAndIf(),
+        ReorderInstructions(),
         Upstream("canonicalize,cse"),
         PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
         Upstream("canonicalize,cse"),

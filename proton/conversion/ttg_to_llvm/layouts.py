@@ -8,46 +8,47 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
+from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
 
 
 @lowers("tt.get_program_id")
-def _program_id(ctx: Lowering, site: Site) -> list[Any]:
+def _program_id(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.program_id(site.number("axis"))]
 
 
 @lowers("tt.get_num_programs")
-def _num_programs(ctx: Lowering, site: Site) -> list[Any]:
+def _num_programs(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.program_count(site.number("axis"))]
 
 
 @lowers("tt.make_range")
-def _make_range(ctx: Lowering, site: Site) -> list[Any]:
+def _make_range(ctx: Lowering, site: Site) -> list[Value]:
     indices = ctx.indices(layout_of(site.result_type), 0)
     start = site.number("start")
     return [v.add(indices, v.constant(start, indices.type)) if start else indices]
 
 
 @lowers("tt.splat")
-def _splat(ctx: Lowering, site: Site) -> list[Any]:
+def _splat(ctx: Lowering, site: Site) -> list[Value]:
     return [v.splat(site.operands[0], v.count_of_type(llvm_type(site.result_type)))]
 
 
 @lowers("tt.unsplat")
-def _unsplat(ctx: Lowering, site: Site) -> list[Any]:
+def _unsplat(ctx: Lowering, site: Site) -> list[Value]:
     return [v.extract(site.operands[0], 0)]
 
 
 @lowers("tt.expand_dims", "tt.reshape", "tt.trans")
-def _same_registers(ctx: Lowering, site: Site) -> list[Any]:
+def _same_registers(ctx: Lowering, site: Site) -> list[Value]:
     """Only the index of an element changes, and not its place."""
     return site.operands
 
 
 @lowers("tt.broadcast")
-def _broadcast(ctx: Lowering, site: Site) -> list[Any]:
+def _broadcast(ctx: Lowering, site: Site) -> list[Value]:
     source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
     narrow = shapes.broadcast_source(target, tuple(size for _, size in source.outs))
     picks = _narrow_registers(target, narrow)
@@ -64,7 +65,7 @@ def _narrow_registers(target: LinearLayout, narrow: LinearLayout) -> list[int]:
 
 
 @lowers("tt.join")
-def _join(ctx: Lowering, site: Site) -> list[Any]:
+def _join(ctx: Lowering, site: Site) -> list[Value]:
     left, right = site.operands
     count = v.count_of(left)
     picks = [number + side * count for number in range(count) for side in (0, 1)]
@@ -72,7 +73,7 @@ def _join(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.split")
-def _split(ctx: Lowering, site: Site) -> list[Any]:
+def _split(ctx: Lowering, site: Site) -> list[Value]:
     bit = shapes.split_bit(layout_of(site.operand_types[0]))
     assert bit is not None, "the verifier of the pipeline converts the operand of a split"
     (value,) = site.operands
@@ -84,7 +85,7 @@ def _split(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttg.convert_layout")
-def _convert_layout(ctx: Lowering, site: Site) -> list[Any]:
+def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
     source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
     (value,) = site.operands
     way = plan(source, target, stored_bytes(v.element(value)))
@@ -114,12 +115,12 @@ def _shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
 
 def exchange(
     ctx: Lowering,
-    values: list[Any],
+    values: list[Value],
     ways: list[Exchange],
     source: LinearLayout,
     target: LinearLayout,
     offsets: list[int],
-) -> list[Any]:
+) -> list[Value]:
     """Values in the layout `target`, through shared memory at `offsets`, with one barrier."""
     for value, way, offset in zip(values, ways, offsets, strict=True):
         write_shared(ctx, value, source, way.shared, way.vector, ctx.shared(offset))
@@ -130,14 +131,14 @@ def exchange(
     ]
 
 
-def stored_type(element: Any) -> Any:
+def stored_type(element: Type) -> Type:
     """The type of an element in shared memory: bits are bytes."""
     return v.integer(8) if v.bits_of(element) == 1 else element
 
 
 def addresses(
-    ctx: Lowering, places: LinearLayout, registers: list[int], base: Any, element: Any
-) -> list[Any]:
+    ctx: Lowering, places: LinearLayout, registers: list[int], base: Value, element: Type
+) -> list[Value]:
     """The address of the first element of each access, given the offsets of all places."""
     thread = ctx.thread_part(places, 0)
     own = [places.apply(register=register)["offset"] for register in registers]
@@ -159,7 +160,12 @@ def groups(places: LinearLayout, vector: int) -> list[list[int]]:
 
 
 def write_shared(
-    ctx: Lowering, value: Any, source: LinearLayout, shared: LinearLayout, vector: int, base: Any
+    ctx: Lowering,
+    value: Value,
+    source: LinearLayout,
+    shared: LinearLayout,
+    vector: int,
+    base: Value,
 ) -> None:
     """Stores a thread's registers where `shared` has their elements."""
     places = source.invert_and_compose(shared)
@@ -174,8 +180,13 @@ def write_shared(
 
 
 def read_shared(
-    ctx: Lowering, element: Any, target: LinearLayout, shared: LinearLayout, vector: int, base: Any
-) -> Any:
+    ctx: Lowering,
+    element: Type,
+    target: LinearLayout,
+    shared: LinearLayout,
+    vector: int,
+    base: Value,
+) -> Value:
     """The registers of `target`, of type `element`, from shared memory."""
     places = target.invert_and_compose(shared)
     stored = stored_type(element)
@@ -197,6 +208,6 @@ def read_shared(
 
 
 @lowers("ttg.barrier")
-def _barrier(ctx: Lowering, site: Site) -> list[Any]:
+def _barrier(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.barrier()
     return []

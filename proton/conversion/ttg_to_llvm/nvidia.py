@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Type, Value, ir
 
 FULL_MASK = -1  # all lanes of a warp
 MOST_PINNED = 16  # words that one piece of inline assembly takes
@@ -26,12 +27,17 @@ _APPROXIMATE = {
 
 
 def assembly(
-    text: str, constraints: str, type_: Any, *operands: Any, effects: bool = True, note: str = ""
+    text: str,
+    constraints: str,
+    type_: Type | None,
+    *operands: Any,
+    effects: bool = True,
+    note: str = "",
 ) -> Any:
     """Inline PTX; None where `type_` is None."""
     attributes = {
-        "asm_string": ir.StringAttr.get(f"{text} {note}" if note else text),
-        "constraints": ir.StringAttr.get(constraints),
+        "asm_string": string_attr(f"{text} {note}" if note else text),
+        "constraints": string_attr(constraints),
     }
     if effects:
         attributes["has_side_effects"] = ir.UnitAttr.get()
@@ -47,37 +53,37 @@ def assembly(
 # Numbers
 
 
-def thread_number() -> Any:
+def thread_number() -> Value:
     """The thread's number in its program, i32."""
     return v.create("nvvm.read.ptx.sreg.tid.x", v.integer(32))
 
 
-def program_id(axis: int) -> Any:
+def program_id(axis: int) -> Value:
     """The program's place in the grid, i32."""
     return v.create(f"nvvm.read.ptx.sreg.ctaid.{'xyz'[axis]}", v.integer(32))
 
 
-def program_count(axis: int) -> Any:
+def program_count(axis: int) -> Value:
     """The grid's size, i32."""
     return v.create(f"nvvm.read.ptx.sreg.nctaid.{'xyz'[axis]}", v.integer(32))
 
 
-def special_register(name: str, bits: int, note: str = "") -> Any:
+def special_register(name: str, bits: int, note: str = "") -> Value:
     """A register that may change while the kernel runs, by PTX's name."""
     return assembly(f"mov.u{bits} $0, %{name};", f"={_LETTERS[bits]}", v.integer(bits), note=note)
 
 
-def clock(bits: int, note: str) -> Any:
+def clock(bits: int, note: str) -> Value:
     """The cycles of the SM so far."""
     return special_register("clock" if bits == 32 else "clock64", bits, note)
 
 
-def timer(note: str) -> Any:
+def timer(note: str) -> Value:
     """The ns of the GPU so far, which all SMs share."""
     return special_register("globaltimer", 64, note)
 
 
-def multiprocessor(note: str) -> Any:
+def multiprocessor(note: str) -> Value:
     """The number of the SM that runs the program."""
     return special_register("smid", 32, note)
 
@@ -85,7 +91,7 @@ def multiprocessor(note: str) -> Any:
 # What threads do together
 
 
-def shuffle_lanes(kind: str, value: Any, lane: Any) -> Any:
+def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
     """`shfl.sync`: every register from another lane; `kind` is idx, bfly, up or down.
 
     Lanes that `up` and `down` would take from outside of the warp keep their own.
@@ -94,7 +100,7 @@ def shuffle_lanes(kind: str, value: Any, lane: Any) -> Any:
     mode = ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")
     mask = v.i32(FULL_MASK)
 
-    def one(word: Any) -> Any:
+    def one(word: Value) -> Value:
         return v.create("nvvm.shfl.sync", v.integer(32), mask, word, lane, clamp, kind=mode)
 
     return v.from_words(v.each(one, v.to_words(value)), value.type)
@@ -169,17 +175,17 @@ def _listed(first: int, count: int) -> str:
 
 
 def load(
-    address: Any,
-    word: Any,
+    address: Value,
+    word: Type,
     count: int,
     *,
     bits: int | None = None,
     space: str = "global",
     modifiers: str = "",
-    predicate: Any = None,
-    otherwise: Sequence[Any] = (),
+    predicate: Value | None = None,
+    otherwise: Sequence[Value] = (),
     note: str = "",
-) -> list[Any]:
+) -> list[Value]:
     """Words at an address, by one access. `bits` is their width in memory, where that is not the
     word's; under a predicate that does not hold they are `otherwise`, and nothing is read."""
     letter = _LETTERS[word.width]
@@ -198,13 +204,13 @@ def load(
 
 
 def store(
-    address: Any,
-    words: Sequence[Any],
+    address: Value,
+    words: Sequence[Value],
     *,
     bits: int | None = None,
     space: str = "global",
     modifiers: str = "",
-    predicate: Any = None,
+    predicate: Value | None = None,
     note: str = "",
 ) -> None:
     """Stores words by one access, if the predicate holds."""
@@ -220,7 +226,7 @@ def store(
     assembly(text, constraints, None, *operands, note=note)
 
 
-def fetch_add(address: Any, number: int, note: str) -> Any:
+def fetch_add(address: Value, number: int, note: str) -> Value:
     """Adds to an i32 in global memory; what it was before."""
     text = f"atom.global.add.u32 $0, [$1], {number};"
     return assembly(text, "=r,l", v.integer(32), address, note=note)
@@ -229,12 +235,12 @@ def fetch_add(address: Any, number: int, note: str) -> Any:
 # Arithmetic
 
 
-def approximate(function: str, *values: Any) -> Any:
+def approximate(function: str, *values: Any) -> Value:
     """divide, exp2, sqrt or rsqrt of fp32, by the instruction that the hardware has for it."""
     listed = ", ".join(f"${number}" for number in range(len(values) + 1))
     text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)
 
-    def one(*scalars: Any) -> Any:
+    def one(*scalars: Any) -> Value:
         return assembly(text, constraints, scalars[0].type, *scalars, effects=False)
 
     return v.each(one, *values)
@@ -249,7 +255,7 @@ def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     return v.bitcast(assembly(text, constraints, carrier, scalar, effects=False), target)
 
 
-def pinned(words: Sequence[Any]) -> list[Any]:
+def pinned(words: Sequence[Value]) -> list[Value]:
     """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
     kept: list[Any] = []
     for first in range(0, len(words), MOST_PINNED):

@@ -21,7 +21,8 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import STORES
+from proton.dialect.mlir import Block, Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import Loop, has
@@ -31,7 +32,6 @@ from proton.trace.profile import KernelProfile
 
 COMMENT = "// proton"  # on every instruction that records
 NO_SCOPE = -1  # the tag of a record of nothing
-STORES = "proton.stores"  # on an op where a record may be pending: it is stored there
 
 
 @dataclass
@@ -39,20 +39,20 @@ class _Unit:
     """What the records of a function know: made by `proton_gpu.init`."""
 
     profile: KernelProfile
-    block: Any  # address of the program's block
-    segment: Any  # address of this unit's ring in the block
+    block: Value  # address of the program's block
+    segment: Value  # address of this unit's ring in the block
     ring: Any  # address of this unit's ring in shared memory; None where it has none
-    chunk: Any  # where the address of the present chunk is, under strategy flush
+    chunk: Value  # where the address of the present chunk is, under strategy flush
     heap: Any  # where the address of the heap is, under strategy flush; else None
     launch: Any  # where the number of the launch is, under strategy flush; else None
-    program: Any  # linear number, i64
-    number: Any  # of this unit, i64
-    table: Any  # address of this unit's number of records
-    count: Any  # where that number is meanwhile
+    program: Value  # linear number, i64
+    number: Value  # of this unit, i64
+    table: Value  # address of this unit's number of records
+    count: Value  # where that number is meanwhile
     pending: "_Pending"
-    lane: Any  # in the unit
+    lane: Value  # in the unit
     is_sampled: Any  # whether the unit records; None: each does
-    is_writer: Any  # whether this lane writes
+    is_writer: Value  # whether this lane writes
 
     @property
     def schema(self) -> wire.RecordSchema:
@@ -76,18 +76,18 @@ def _unit(ctx: Lowering) -> _Unit:
     return unit
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: Value) -> Value:
     return v.create("llvm.zext", v.integer(64), value)
 
 
-def _byte(base: Any, offset: Any) -> Any:
+def _byte(base: Value, offset: Any) -> Value:
     """The address `offset` (a number or an i64) bytes behind `base`."""
     if isinstance(offset, int):
         offset = v.constant(offset, v.integer(64))
     return v.offset_pointer(base, offset, v.integer(8))
 
 
-def _program() -> Any:
+def _program() -> Value:
     """The linear number of this program, i64."""
     place, size = (
         [_wide(number(axis)) for axis in range(3)]
@@ -98,7 +98,7 @@ def _program() -> Any:
 
 
 @lowers("proton_gpu.init")
-def _init(ctx: Lowering, site: Site) -> list[Any]:
+def _init(ctx: Lowering, site: Site) -> list[Value]:
     profile = _profile(ctx)
     types = _variable_types(profile)
     struct = ir.TypeAttr.get(v.struct(types))
@@ -122,7 +122,7 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("proton_gpu.attach")
-def _attach(ctx: Lowering, site: Site) -> list[Any]:
+def _attach(ctx: Lowering, site: Site) -> list[Value]:
     """In a function that is called: a record of the caller may be pending."""
     profile = _profile(ctx)
     unit = _attached(ctx, profile, *ctx.mapped["state"])
@@ -137,11 +137,11 @@ def _profile(ctx: Lowering) -> KernelProfile:
     return next(profile for profile in candidates if profile is not None)
 
 
-def _record_types(schema: wire.RecordSchema) -> dict[str, Any]:
+def _record_types(schema: wire.RecordSchema) -> dict[str, Type]:
     return {field.name: v.integer(field.bits) for field in schema.all_fields}
 
 
-def _variable_types(profile: KernelProfile) -> list[Any]:
+def _variable_types(profile: KernelProfile) -> list[Type]:
     """Of the number of records, the pending record's offset and values, the chunk's address; under
     strategy flush of the heap's address and the number of the launch."""
     heap = [v.pointer(v.GLOBAL), v.integer(32)] if profile.strategy.moves else []
@@ -149,7 +149,7 @@ def _variable_types(profile: KernelProfile) -> list[Any]:
     return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *heap]
 
 
-def _attached(ctx: Lowering, profile: KernelProfile, buffer: Any, state: Any) -> _Unit:
+def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value) -> _Unit:
     """What the records of a function know, given the buffer and the kernel's variables."""
     layout = profile.block
     segment_bytes, i64 = layout.segment_bytes, v.integer(64)
@@ -206,7 +206,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Any, state: Any) ->
     return unit
 
 
-def _is_sampled(profile: KernelProfile, unit: Any, program: Any) -> Any:
+def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | None:
     """Whether a unit (i32) of a program (i64) records; None where each does."""
     found = None
     if profile.sampled_units not in (0, (1 << profile.units) - 1):
@@ -221,7 +221,7 @@ def _is_sampled(profile: KernelProfile, unit: Any, program: Any) -> Any:
     return found
 
 
-def _begin(block: Any, layout: wire.Block) -> None:
+def _begin(block: Value, layout: wire.Block) -> None:
     """The header, in as few stores as its fields allow; its magic comes last: a block that has it
     has a whole header."""
     place = [nvidia.program_id(axis) for axis in range(3)]
@@ -238,13 +238,13 @@ def _begin(block: Any, layout: wire.Block) -> None:
     _store_fields(block, "magic", [v.i32(wire.MAGIC), version_and_state, place[0], place[1]])
 
 
-def _store_fields(block: Any, first: str, values: list[Any]) -> None:
+def _store_fields(block: Value, first: str, values: list[Value]) -> None:
     """Stores consecutive fields at once."""
     nvidia.store(_byte(block, wire.header_offset(first)), values, note=COMMENT)
 
 
 @lowers("proton_gpu.finalize")
-def _finalize(ctx: Lowering, site: Site) -> list[Any]:
+def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     """Each unit leaves its number of records; the clock at the end is later than all of them."""
     unit = _unit(ctx)
     if STORES in site.op.attributes:
@@ -267,7 +267,7 @@ def _finalize(ctx: Lowering, site: Site) -> list[Any]:
     return []
 
 
-def _copy_ring(unit: _Unit, number: Any) -> None:
+def _copy_ring(unit: _Unit, number: Value) -> None:
     """What the ring holds goes to the unit's segment: the unit's first warp copies it, 16 bytes a
     lane."""
     records = v.create("llvm.intr.umin", number.type, number, v.i32(unit.profile.capacity))
@@ -279,7 +279,7 @@ def _copy_ring(unit: _Unit, number: Any) -> None:
         size = v.select(unit.is_sampled, size, v.i32(0))
     nvidia.warp_barrier(COMMENT)
 
-    def copy(offset: Any) -> None:
+    def copy(offset: Value) -> None:
         ring = _byte(unit.ring, offset)
         words = nvidia.load(ring, v.integer(32), 4, space="shared", note=COMMENT)
         nvidia.store(_byte(unit.segment, _wide(offset)), words, note=COMMENT)
@@ -290,7 +290,7 @@ def _copy_ring(unit: _Unit, number: Any) -> None:
 
 
 @lowers("proton_gpu.read_counter")
-def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
+def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     unit = _unit(ctx)
     now = nvidia.clock(unit.schema.clock_bits, COMMENT)
     if STORES in site.op.attributes:
@@ -298,7 +298,7 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
     return [now]
 
 
-def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
+def _mark_stores(ctx: Lowering, block: Block, pending: bool) -> bool:
     """Marks what a pending record may come before, and which stores it: readings, records (several
     may share a reading), and the end. `pending` says whether there may be one at the block's
     beginning; gives whether there may be one at its end."""
@@ -321,7 +321,7 @@ def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
 
 
 @lowers(*RECORDS)
-def _record(ctx: Lowering, site: Site) -> list[Any]:
+def _record(ctx: Lowering, site: Site) -> list[Value]:
     unit = _unit(ctx)
     if STORES in site.op.attributes:
         _store_pending(unit)
@@ -337,18 +337,18 @@ class _Record:
         # The last operand is the condition; None where the record is always kept.
         self.when = None if site.op.opview.when is None else site.operands[-1]
 
-    def count(self) -> Any:
+    def count(self) -> Value:
         """The number of this record, i32; the next one is stored, if there is a record."""
         number = v.load(self.unit.count, v.integer(32), 4)
         one = v.i32(1) if self.when is None else v.create("llvm.zext", v.integer(32), self.when)
         v.store(self.unit.count, v.add(number, one), 4)
         return number
 
-    def slot(self, number: Any) -> Any:
+    def slot(self, number: Value) -> Value:
         """Its place among `capacity`, which is a power of two."""
         return v.binary("llvm.and", number, v.i32(self.unit.profile.capacity - 1))
 
-    def take_chunk(self, number: Any, slot: Any) -> None:
+    def take_chunk(self, number: Value, slot: Value) -> None:
         """The first record of each `capacity` takes a chunk of the heap for all of them."""
         is_first = v.compare("eq", slot, v.i32(0))
         begins = v.binary("llvm.and", is_first, self.unit.is_writer)
@@ -356,7 +356,7 @@ class _Record:
             begins = v.binary("llvm.and", begins, self.when)
         v.when(begins, lambda: _take_chunk(self.unit, number))
 
-    def keep(self, slot: Any) -> None:
+    def keep(self, slot: Value) -> None:
         """Keeps the record for a slot until it is stored. Where its condition does not hold, the
         one before stays pending, and is stored once more."""
         pending, site = self.unit.pending, self.site
@@ -371,13 +371,13 @@ class _Record:
             if name in values:
                 self._set(variable, values[name])
 
-    def _set(self, variable: Any, value: Any) -> None:
+    def _set(self, variable: Value, value: Value) -> None:
         if self.when is not None:
             value = v.select(self.when, value, v.load(variable, value.type, 4))
         v.store(variable, value, 4)
 
 
-def _take_chunk(unit: _Unit, record: Any) -> None:
+def _take_chunk(unit: _Unit, record: Value) -> None:
     """A chunk of the heap, with its head; the unit's own segment where there is no room left."""
     heap = v.load(unit.heap, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.profile.block)

@@ -27,7 +27,8 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Any]:
     type_ = site.result_type
     rows, columns = tuple(type_.shape)
     tiling = warp_tiling((rows, columns), ctx.warps)
-    assert tiling is not None and tiling.accumulator == layout_of(type_), "as the pass chose it"
+    assert tiling is not None
+    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
     elements = [t.element_type for t in site.operand_types[:2]]
     types = mma.Types.of(type_.element_type, *elements)
     left_words, right_words = (v.to_elements(v.to_words(side)) for side in (a, b))
@@ -107,7 +108,8 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
     type_ = site.result_type
     shape = tuple(type_.shape)
     tiling = warp_group_tiling(shape, ctx.warps)
-    assert tiling is not None and tiling.accumulator == layout_of(type_), "as the pass chose it"
+    assert tiling is not None
+    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
     left_type, right_type, _ = site.operand_types
     (k, _), element, _ = mem_desc_parts(right_type)
     types = mma.Types.of(type_.element_type, _element(left_type), element)

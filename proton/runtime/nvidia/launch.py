@@ -36,7 +36,7 @@ from proton.runtime.backend import KernelFunction, Launcher
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
 from proton.runtime.nvidia.short import OPTIONS, checked_grid, generated, known_options
-from proton.runtime.nvidia.variant import Twin, Variant, variant_launch
+from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_launch
 from proton.trace.instrumentation import Instrumentation
 
 # Options of Triton that ask for what is not there.
@@ -74,11 +74,18 @@ class GPULauncher(Launcher):
         session = sessions.current()
         stream = cuda.current_stream(device)
         if session is not None:
-            if session.instrumentation not in variant.twins:
+            if session.instrumentation not in variant.instrumented:
                 self._instrument(session, variant, device, described, options)
             if all(sizes):
-                twin = variant.twins[session.instrumentation]
-                return _launch_profiled(variant, twin, session, device, stream, sizes, passed)
+                return _launch_profiled(
+                    variant,
+                    variant.instrumented[session.instrumentation],
+                    session,
+                    device,
+                    stream,
+                    sizes,
+                    passed,
+                )
         elif all(sizes):
             variant.launch(*sizes, stream, *passed)
         return variant.kernel
@@ -108,7 +115,8 @@ class GPULauncher(Launcher):
                 is_resident = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
                 if is_resident and spills <= MOST_SPILLS:
                     variant, found = other, instead
-        plain.twins[session.instrumentation] = Twin(session.instrumentation, variant, found)
+        key = session.instrumentation
+        plain.instrumented[key] = InstrumentedVariant(key, variant, found)
 
     def compile(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
@@ -193,7 +201,7 @@ class GPULauncher(Launcher):
 
 def _launch_profiled(
     plain: Variant,
-    twin: Twin,
+    instrumented: InstrumentedVariant,
     session: sessions.Session,
     device: int,
     stream: int,
@@ -204,10 +212,12 @@ def _launch_profiled(
     if not hasattr(_thread, "has_context"):
         cuda.enter_primary_context(device)
         _thread.has_context = True
-    kernel, recording = twin.variant.kernel, None
+    kernel, recording = instrumented.variant.kernel, None
     has_scopes, start = kernel.profile is not None, 0
     if has_scopes:
-        recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
+        recording = session.begin_gpu_launch(
+            kernel, sizes, device, stream, instrumented.perturbation
+        )
     else:
         start = time.perf_counter_ns()
     timing = None
@@ -218,7 +228,7 @@ def _launch_profiled(
         if recording is None:
             plain.launch(*sizes, stream, *passed)
         else:
-            twin.variant.launch(*sizes, stream, *passed, *recording.arguments)
+            instrumented.variant.launch(*sizes, stream, *passed, *recording.arguments)
         launched = True
     except Exception:
         launched = False
@@ -229,7 +239,7 @@ def _launch_profiled(
         if recording is not None:
             session.end_gpu_launch(recording, launched)
     if not has_scopes:
-        session.plain_gpu_launch(plain.kernel, sizes, device, start, twin.perturbation)
+        session.plain_gpu_launch(plain.kernel, sizes, device, start, instrumented.perturbation)
     return plain.kernel if recording is None else kernel
 
 

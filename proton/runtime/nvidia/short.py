@@ -83,13 +83,13 @@ def launch($grid, {parameters}*$rest, {options}**$unknown):
         return $variant.kernel
     $session = $sessions._current
     if $session is not None:
-        $twin = $variant.twin
-        if $twin is None or $twin.key is not $session.instrumentation:
-            $twin = $variant.find_twin($session.instrumentation)
-            if $twin is None:
+        $instrumented = $variant.last_instrumented
+        if $instrumented is None or $instrumented.key is not $session.instrumentation:
+            $instrumented = $variant.find_instrumented($session.instrumentation)
+            if $instrumented is None:
                 return $long_way($grid, {bound}, $rest, $unknown)
         $place = $device, $stream($device), ($x, $y, $z)
-        return $profiled($variant, $twin, $session, *$place, ({listed}))
+        return $profiled($variant, $instrumented, $session, *$place, ({listed}))
     try:
         $variant.launch($x, $y, $z, $stream($device), {values})
     except $StructError:  # a size that is no integer: the check says so

@@ -20,14 +20,14 @@ from math import prod
 from typing import Any, ClassVar
 
 from proton.analysis.layout_rules import result_layout
+from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import ir
-from proton.dialect.regions import ForLoop, end_of
+from proton.dialect.mlir import Module, Operation, Type, Value, ir
+from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
 from proton.dialect.walk import all_ops, before, defining_op
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
-from proton.transforms.loops import with_carried
 
 # What a combine function must be, and the value that changes nothing.
 _IDENTITIES: dict[str, float | int] = {
@@ -44,7 +44,7 @@ _IDENTITIES: dict[str, float | int] = {
 
 @register
 @dataclass(frozen=True)
-class ThreadLocality(Pass):
+class OptimizeThreadLocality(Pass):
     """Takes reductions that are accumulated in a loop apart: within threads, then after the loop.
 
     Sums change the order of additions, as any reduction of a block leaves it open.
@@ -52,7 +52,7 @@ class ThreadLocality(Pass):
 
     name: ClassVar[str] = "tritongpu-optimize-thread-locality"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for loop in [op for op in all_ops(module) if op.name == "scf.for"]:
             current = loop  # another op after each change, with new values carried last
             for number in range(len(loop.results)):
@@ -61,7 +61,7 @@ class ThreadLocality(Pass):
                     current = _take_apart(current, number, *found)
 
 
-def _accumulation(loop: Any, number: int) -> tuple[Any, Any] | None:
+def _accumulation(loop: Operation, number: int) -> tuple[Any, Any] | None:
     """(the op that adds to a carried value, the reduction that it adds), where there are such."""
     block = ForLoop(loop).body
     argument, value = block.arguments[1 + number], end_of(block).operands[number]
@@ -79,7 +79,7 @@ def _accumulation(loop: Any, number: int) -> tuple[Any, Any] | None:
     return combine, reduction
 
 
-def _through_conversion(value: Any) -> Any:
+def _through_conversion(value: Value) -> Operation | None:
     """The reduction behind a value that nothing else uses."""
     op = defining_op(value)
     if op is None or len(list(value.uses)) != 1:
@@ -89,7 +89,7 @@ def _through_conversion(value: Any) -> Any:
     return op if op.name == "tt.reduce" else None
 
 
-def _fits(reduction: Any, combine: Any, loop: Any) -> bool:
+def _fits(reduction: Operation, combine: Operation, loop: Operation) -> bool:
     """Whether the reduction combines as the loop does, both within threads and between them."""
     body = [view.operation for view in reduction.regions[0].blocks[0].operations]
     if reduction.parent != loop or len(body) != 2 or body[0].name != combine.name:
@@ -100,7 +100,9 @@ def _fits(reduction: Any, combine: Any, loop: Any) -> bool:
     return len({is_own for _, is_own in groups}) == 2
 
 
-def _take_apart(loop: Any, number: int, combine: Any, reduction: Any) -> Any:
+def _take_apart(
+    loop: Operation, number: int, combine: Operation, reduction: Operation
+) -> Operation:
     (source,) = reduction.operands
     axis = ir.IntegerAttr(reduction.attributes["axis"]).value
     with before(reduction):
@@ -134,7 +136,7 @@ def _take_apart(loop: Any, number: int, combine: Any, reduction: Any) -> Any:
     return new
 
 
-def _erase_unused(op: Any) -> None:
+def _erase_unused(op: Operation) -> None:
     """Erases an op without uses, and what was there for it alone."""
     sources = [defining_op(operand) for operand in op.operands]
     op.erase()
@@ -158,7 +160,7 @@ def _groups(layout: LinearLayout, axis: int, size: int) -> list[tuple[int, bool]
     return groups
 
 
-def _own_part(reduction: Any, source: Any, axis: int) -> Any:
+def _own_part(reduction: Operation, source: Value, axis: int) -> Value:
     """What each thread's elements along the axis come to: other threads' stay apart."""
     shape = shape_of(source)
     groups = _groups(layout_of(source.type), axis, shape[axis])
@@ -171,7 +173,7 @@ def _own_part(reduction: Any, source: Any, axis: int) -> Any:
     return _reshaped(value, (*shape[:axis], length, *shape[axis + 1 :]))
 
 
-def _finished(reduction: Any, part: Any, axis: int, type_: Any) -> Any:
+def _finished(reduction: Operation, part: Value, axis: int, type_: Type) -> Value:
     """The reduction of what the threads have, in the type that the loop's total has."""
     value = _reduced(reduction, part, axis)
     if value.type != type_:
@@ -179,7 +181,7 @@ def _finished(reduction: Any, part: Any, axis: int, type_: Any) -> Any:
     return value
 
 
-def _reshaped(value: Any, shape: tuple[int, ...]) -> Any:
+def _reshaped(value: Value, shape: tuple[int, ...]) -> Value:
     if shape_of(value) == shape:
         return value
     layout = shapes.reshape(layout_of(value.type), shape)
@@ -187,11 +189,10 @@ def _reshaped(value: Any, shape: tuple[int, ...]) -> Any:
     return ir.Operation.create("tt.reshape", results=[type_], operands=[value]).result
 
 
-def _reduced(reduction: Any, value: Any, axis: int) -> Any:
+def _reduced(reduction: Operation, value: Value, axis: int) -> Value:
     """`value` reduced along `axis` by the combine function of `reduction`."""
     op = reduction.clone()
-    i32 = ir.IntegerType.get_signless(32)
-    op.attributes["axis"] = ir.IntegerAttr.get(i32, axis)
+    op.attributes["axis"] = i32_attr(axis)
     op.operands[0] = value
     shape = shape_of(value)
     kept = (*shape[:axis], *shape[axis + 1 :])
@@ -205,7 +206,7 @@ def _reduced(reduction: Any, value: Any, axis: int) -> Any:
     return op.results[0]
 
 
-def _filled(type_: Any, value: float | int) -> Any:
+def _filled(type_: Type, value: float | int) -> Value:
     element = type_.element_type if is_tensor(type_) else type_
     kind = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
     attribute = kind.get(element, value)

@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.base.errors import CompilationError, OutOfResources
 from proton.base.targets import MAX_WARPS, WARP_SIZE
-from proton.dialect import ttg
-from proton.dialect.diagnostics import element_of, is_power_of_two, shape_of
+from proton.dialect.attributes import NUM_WARPS
+from proton.dialect.builtin import i32_attr
+from proton.dialect.diagnostics import is_power_of_two, shape_of
 from proton.dialect.layouts import convert, retype_result, set_constant_type
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, Type, ir
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
-from proton.dialect.walk import all_ops, before, replace, source_span
+from proton.dialect.walk import all_ops, before, source_span
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 
@@ -46,14 +47,13 @@ class TritonToTritonGPU(Pass):
 
     num_warps: int = 4
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         if not is_power_of_two(self.num_warps) or self.num_warps > MAX_WARPS:
             raise CompilationError(
                 f"num_warps must be a power of two up to {MAX_WARPS}, got {self.num_warps}",
                 hint="pass num_warps=4 or another power of two to the launch",
             )
-        i32 = ir.IntegerType.get_signless(32)
-        module.operation.attributes[ttg.NUM_WARPS] = ir.IntegerAttr.get(i32, self.num_warps)
+        module.operation.attributes[NUM_WARPS] = i32_attr(self.num_warps)
         ops = all_ops(module)
         self._check_sizes(ops)
         for op in ops:
@@ -62,12 +62,12 @@ class TritonToTritonGPU(Pass):
             if op.name in _LEGALIZE:
                 _LEGALIZE[op.name](op, self.num_warps)
 
-    def _type(self, type_: Any) -> Any:
+    def _type(self, type_: Type) -> Type:
         if not is_tensor(type_) or type_.encoding is not None:
             return type_
         return with_layout(type_, shapes.default(tuple(type_.shape), self.num_warps))
 
-    def _check_sizes(self, ops: list[Any]) -> None:
+    def _check_sizes(self, ops: list[Operation]) -> None:
         """Raises OutOfResources where a block does not fit into the threads."""
         largest = MAX_ELEMENTS * WARP_SIZE * self.num_warps
         shapes = [(op, tuple(r.type.shape)) for op in ops for r in op.results if is_tensor(r.type)]
@@ -86,7 +86,7 @@ class TritonToTritonGPU(Pass):
             "loop over smaller blocks, or pass a larger num_warps to the launch",
         )
 
-    def _assign(self, op: Any) -> None:
+    def _assign(self, op: Operation) -> None:
         """The default layout on results, on arguments of blocks, and on constants."""
         for result in op.results:
             if is_tensor(result.type):
@@ -110,19 +110,19 @@ class TritonToTritonGPU(Pass):
 # Ops whose operands and results have related layouts
 
 
-def _convert_operand(op: Any, number: int, layout: LinearLayout) -> None:
+def _convert_operand(op: Operation, number: int, layout: LinearLayout) -> None:
     with before(op):
         op.operands[number] = convert(op.operands[number], layout)
 
 
-def _operands(op: Any, num_warps: int) -> None:
+def _operands(op: Operation, num_warps: int) -> None:
     layouts = operand_layouts(op, layout_of(op.results[0].type))
     assert layouts is not None, "these ops have a rule"
     for number, layout in enumerate(layouts):
         _convert_operand(op, number, layout)
 
 
-def _results(op: Any, num_warps: int) -> None:
+def _results(op: Operation, num_warps: int) -> None:
     layout = result_layout(op, layout_of(op.operands[0].type))
     assert layout is not None, "these ops have a rule"
     for number, result in enumerate(op.results):
@@ -130,11 +130,11 @@ def _results(op: Any, num_warps: int) -> None:
             retype_result(op, number, layout)
 
 
-def _split(op: Any, num_warps: int) -> None:
+def _split(op: Operation, num_warps: int) -> None:
     _convert_operand(op, 0, shapes.join(layout_of(op.results[0].type)))
 
 
-def _scan(op: Any, num_warps: int) -> None:
+def _scan(op: Operation, num_warps: int) -> None:
     axis = ir.IntegerAttr(op.attributes["axis"]).value
     layout = shapes.scan(shape_of(op.operands[0]), axis, num_warps)
     for number in range(len(op.operands)):

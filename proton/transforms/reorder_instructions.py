@@ -5,9 +5,10 @@ needs its operand and its result at once. Loads stay where they are: early is go
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.traits import MovesData, Widens, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops
@@ -16,12 +17,12 @@ from proton.passes import Pass, register
 
 @register
 @dataclass(frozen=True)
-class Reorder(Pass):
+class ReorderInstructions(Pass):
     """Sinks conversions of tensors within their block, to right before the first use."""
 
     name: ClassVar[str] = "tritongpu-reorder-instructions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         # The last first, so that a chain of conversions sinks as one.
         for op in reversed(all_ops(module)):
             if _sinks(op):
@@ -30,7 +31,7 @@ class Reorder(Pass):
                     op.move_before(first)
 
 
-def _sinks(op: Any) -> bool:
+def _sinks(op: Operation) -> bool:
     if has(op, MovesData):
         return True
     if not has(op, Widens) or not is_tensor(op.results[0].type):
@@ -38,7 +39,7 @@ def _sinks(op: Any) -> bool:
     return bool(element_of(op.results[0]).width > element_of(op.operands[0]).width)
 
 
-def _first_use(op: Any) -> Any:
+def _first_use(op: Operation) -> Operation | None:
     """The first op of `op`'s block that uses its result, itself or somewhere inside of it."""
     users = set()
     for use in op.results[0].uses:

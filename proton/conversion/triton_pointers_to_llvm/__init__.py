@@ -7,7 +7,7 @@ that it can into gathers. Program ids become arguments of the kernel, prints cal
 
 The arguments that this adds are listed in `proton.dialect.abi`: the program's place and the
 grid, with assertions in the kernel a status word, and with `check_bounds` the table of arrays
-by which each access is checked (check_bounds.py).
+by which each access is checked (bounds.py).
 """
 
 from collections.abc import Callable
@@ -15,14 +15,27 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
-from proton.conversion.check_bounds import AccessCheck, BoundsChecks
-from proton.conversion.triton_print_to_llvm import lower_print
+from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
+from proton.conversion.triton_pointers_to_llvm.printing import lower_print
 from proton.dialect import tt
 from proton.dialect.abi import Argument, add_argument, update_type
+from proton.dialect.attributes import ASSERTIONS
+from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, for_each_element, zero_of
 from proton.dialect.memory import element_pointer, pointer_type, to_tensor
-from proton.dialect.mlir import arith, ir, llvm, memref, tensor
+from proton.dialect.mlir import (
+    Block,
+    Module,
+    Operation,
+    Type,
+    Value,
+    arith,
+    ir,
+    llvm,
+    memref,
+    tensor,
+)
 from proton.dialect.walk import all_ops, before, kernel_functions, replace
 from proton.passes import Pass, register
 
@@ -34,7 +47,6 @@ GRID = (
     Argument.GRID_Y,
     Argument.GRID_Z,
 )
-STATUS_ATTRIBUTE = "proton.assertions"  # on the kernel: the messages, by status - 1
 
 _ATOMIC_KINDS = {  # tt rmw_op -> the number of LLVM's AtomicBinOp in MLIR
     "xchg": 0,
@@ -62,12 +74,12 @@ class TritonPointersToLLVM(Pass):
 
     check_bounds: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             _convert(function, self.check_bounds)
 
 
-def _convert(function: Any, check_bounds: bool) -> None:
+def _convert(function: Operation, check_bounds: bool) -> None:
     ops = all_ops(function)
     # The pointees are read, and pointers followed, before the types change.
     bounds = BoundsChecks(function, ops) if check_bounds else None
@@ -82,7 +94,7 @@ def _convert(function: Any, check_bounds: bool) -> None:
         for op in ops
     ]
     block = function.regions[0].blocks[0]
-    i32 = ir.IntegerType.get_signless(32)
+    i32 = integer(32)
     grid = [add_argument(function, kind, i32) for kind in GRID]
     status = _Status(function) if any(op.name == "tt.assert" for op in ops) else None
     checks: list[AccessCheck | None] = [None] * len(ops)
@@ -115,27 +127,27 @@ def _convert(function: Any, check_bounds: bool) -> None:
     update_type(function)
 
 
-def _convert_types(block: Any) -> None:
+def _convert_types(block: Block) -> None:
     for argument in block.arguments:
         argument.set_type(_converted(argument.type))
 
 
-def _converted(type_: Any) -> Any:
+def _converted(type_: Type) -> Type:
     if not tt.is_pointer_like(type_):
         return type_
     if isinstance(type_, ir.RankedTensorType):
-        return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(64))
+        return ir.RankedTensorType.get(type_.shape, integer(64))
     return pointer_type()
 
 
-def _in_memory(pointee: Any, shape: tuple[int, ...]) -> Any:
+def _in_memory(pointee: Type, shape: tuple[int, ...]) -> Type:
     """What an element is in memory: a pointer is one, and in a tensor an address."""
     if not isinstance(pointee, tt.PointerType):
         return pointee
-    return ir.IntegerType.get_signless(64) if shape else pointer_type()
+    return integer(64) if shape else pointer_type()
 
 
-def bytes_of(type_: Any) -> int:
+def bytes_of(type_: Type) -> int:
     """Bytes of one element in memory."""
     return 8 if type_ == pointer_type() else max(1, type_.width // 8)
 
@@ -143,9 +155,9 @@ def bytes_of(type_: Any) -> int:
 # Pointer arithmetic
 
 
-def _i64(value: Any) -> Any:
+def _i64(value: Value) -> Value:
     """An integer, index or tensor of integers, sign-extended to i64."""
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = integer(64)
     if isinstance(value.type, ir.IndexType):
         return arith.IndexCastOp(i64, value).result
     if element_of(value).width == 64:
@@ -154,49 +166,49 @@ def _i64(value: Any) -> Any:
     return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
 
 
-def _addptr(op: Any, pointee: Any) -> None:
+def _addptr(op: Operation, pointee: Type) -> None:
     pointer, offset = op.operands[0], _i64(op.operands[1])
     if not shape_of(pointer):
         replace(op, [element_pointer(pointer, offset, pointee)])
         return
     scale = ir.DenseElementsAttr.get_splat(
-        offset.type, ir.IntegerAttr.get(ir.IntegerType.get_signless(64), bytes_of(pointee))
+        offset.type, i64_attr(bytes_of(pointee))
     )
-    scaled = arith.MulIOp(offset, arith.ConstantOp(offset.type, scale).result).result
+    scaled = arith.MulIOp(offset, constant(scale, offset.type)).result
     replace(op, [arith.AddIOp(pointer, scaled).result])
 
 
-def _splat(op: Any, pointee: Any) -> None:
+def _splat(op: Operation, pointee: Any) -> None:
     if str(op.operands[0].type) == "!llvm.ptr":
-        address = llvm.PtrToIntOp(ir.IntegerType.get_signless(64), op.operands[0]).result
+        address = llvm.PtrToIntOp(integer(64), op.operands[0]).result
         op.operands[0] = address
 
 
-def _unsplat(op: Any, pointee: Any) -> None:
+def _unsplat(op: Operation, pointee: Any) -> None:
     if str(op.results[0].type) == "!llvm.ptr":
-        i64 = ir.IntegerType.get_signless(64)
+        i64 = integer(64)
         address = tt.UnsplatOp(op.operands[0], i64).result
         replace(op, [_pointer(address)])
 
 
-def _pointer(address: Any) -> Any:
+def _pointer(address: Value) -> Value:
     return llvm.IntToPtrOp(pointer_type(), address).result
 
 
-def _int_to_ptr(op: Any, pointee: Any) -> None:
+def _int_to_ptr(op: Operation, pointee: Any) -> None:
     value = op.operands[0]
     replace(op, [value if shape_of(value) else _pointer(value)])
 
 
-def _ptr_to_int(op: Any, pointee: Any) -> None:
+def _ptr_to_int(op: Operation, pointee: Any) -> None:
     value = op.operands[0]
     if shape_of(value):
         replace(op, [value])
     else:
-        replace(op, [llvm.PtrToIntOp(ir.IntegerType.get_signless(64), value).result])
+        replace(op, [llvm.PtrToIntOp(integer(64), value).result])
 
 
-def _bitcast(op: Any, pointee: Any) -> None:
+def _bitcast(op: Operation, pointee: Any) -> None:
     if str(op.operands[0].type) == "!llvm.ptr" or op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
 
@@ -204,12 +216,12 @@ def _bitcast(op: Any, pointee: Any) -> None:
 # Element loops
 
 
-def _at(value: Any, indices: list[Any]) -> Any:
+def _at(value: Value, indices: list[Value]) -> Value:
     """An element of a tensor; a scalar is its own."""
     return tensor.ExtractOp(value, indices).result if shape_of(value) else value
 
 
-def _address(value: Any, indices: list[Any]) -> Any:
+def _address(value: Value, indices: list[Value]) -> Value:
     element = _at(value, indices)
     return element if str(element.type) == "!llvm.ptr" else _pointer(element)
 
@@ -218,21 +230,21 @@ def _address(value: Any, indices: list[Any]) -> Any:
 class _Element:
     """How one element of an access is done: only where its mask and its check let it."""
 
-    pointer: Any
-    mask: Any
+    pointer: Value
+    mask: Value | None
     check: AccessCheck | None
 
     def guarded(
         self,
-        indices: list[Any],
-        types: list[Any],
+        indices: list[Value],
+        types: list[Type],
         access: Callable[[Callable[[], Any]], list[Any]],
-        without: Callable[[], list[Any]] = list,
-    ) -> list[Any]:
+        without: Callable[[], list[Value]] = list,
+    ) -> list[Value]:
         """The values, of `types`, of `access`, which is given what emits the address; or of
         `without`."""
 
-        def checked() -> list[Any]:
+        def checked() -> list[Value]:
             if self.check is None:
                 return access(lambda: _address(self.pointer, indices))
             address = _address(self.pointer, indices)
@@ -244,20 +256,20 @@ class _Element:
 
     def value(
         self,
-        indices: list[Any],
-        type_: Any,
+        indices: list[Value],
+        type_: Type,
         access: Callable[[Callable[[], Any]], Any],
-        other: Any = None,
-    ) -> Any:
+        other: Value | None = None,
+    ) -> Value:
         """What `access` gives; `other`'s element, or 0, without it."""
 
-        def without() -> list[Any]:
+        def without() -> list[Value]:
             return [_at(other, indices) if other is not None else zero_of(type_)]
 
         return self.guarded(indices, [type_], lambda address: [access(address)], without)[0]
 
 
-def _check_element(op: Any, type_: Any) -> None:
+def _check_element(op: Operation, type_: Type) -> None:
     if isinstance(type_, ir.FloatType) and type_.width < 16:
         raise CompilationError(
             f"{op.name} of {type_}: fp8 is not supported on the CPU (at {op.location})",
@@ -265,7 +277,7 @@ def _check_element(op: Any, type_: Any) -> None:
         )
 
 
-def _gather(op: Any, indices_to_value: Callable[[list[Any]], Any], element: Any) -> None:
+def _gather(op: Operation, indices_to_value: Callable[[list[Value]], Value], element: Type) -> None:
     """Replaces an op by a buffer that a loop over its elements fills."""
     shape = shape_of(op.results[0])
     if not shape:
@@ -273,31 +285,31 @@ def _gather(op: Any, indices_to_value: Callable[[list[Any]], Any], element: Any)
         return
     buffer = memref.AllocOp(ir.MemRefType.get(shape, element), [], []).result
 
-    def body(indices: list[Any]) -> None:
+    def body(indices: list[Value]) -> None:
         memref.StoreOp(indices_to_value(indices), buffer, indices)
 
     for_each_element(shape, body)
     replace(op, [to_tensor(buffer)])
 
 
-def _load(op: Any, pointee: Any, check: AccessCheck | None) -> None:
+def _load(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     other, element = view.other, _Element(view.ptr, view.mask, check)
     _check_element(op, pointee)
 
-    def access(address: Callable[[], Any]) -> Any:
+    def access(address: Callable[[], Any]) -> Value:
         return llvm.LoadOp(pointee, address()).result
 
     _gather(op, lambda indices: element.value(indices, pointee, access, other), pointee)
 
 
-def _store(op: Any, pointee: Any, check: AccessCheck | None) -> None:
+def _store(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     stored, element = view.value, _Element(view.ptr, view.mask, check)
     _check_element(op, pointee)
 
-    def body(indices: list[Any]) -> None:
-        def write(address: Callable[[], Any]) -> list[Any]:
+    def body(indices: list[Value]) -> None:
+        def write(address: Callable[[], Any]) -> list[Value]:
             llvm.StoreOp(_at(stored, indices), address())
             return []
 
@@ -307,15 +319,14 @@ def _store(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     op.erase()
 
 
-def _atomic_rmw(op: Any, pointee: Any, check: AccessCheck | None) -> None:
+def _atomic_rmw(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     operand, element = view.value, _Element(view.ptr, view.mask, check)
-    i64 = ir.IntegerType.get_signless(64)
-    kind = ir.IntegerAttr.get(i64, _ATOMIC_KINDS[view.rmw_op.value])
-    ordering = ir.IntegerAttr.get(i64, _ORDERINGS[view.sem.value])
+    kind = i64_attr(_ATOMIC_KINDS[view.rmw_op.value])
+    ordering = i64_attr(_ORDERINGS[view.sem.value])
 
-    def value(indices: list[Any]) -> Any:
-        def access(address: Callable[[], Any]) -> Any:
+    def value(indices: list[Value]) -> Value:
+        def access(address: Callable[[], Any]) -> Value:
             return llvm.AtomicRMWOp(kind, address(), _at(operand, indices), ordering).result
 
         return element.value(indices, pointee, access)
@@ -323,17 +334,16 @@ def _atomic_rmw(op: Any, pointee: Any, check: AccessCheck | None) -> None:
     _gather(op, value, pointee)
 
 
-def _atomic_cas(op: Any, pointee: Any, check: AccessCheck | None) -> None:
+def _atomic_cas(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     expected, desired, element = view.cmp, view.value, _Element(view.ptr, None, check)
-    i64 = ir.IntegerType.get_signless(64)
     ordering = _ORDERINGS[view.sem.value]
-    success = ir.IntegerAttr.get(i64, ordering)
-    failure = ir.IntegerAttr.get(i64, {5: 2, 6: 4}.get(ordering, ordering))
-    bits = ir.IntegerType.get_signless(pointee.width)
+    success = i64_attr(ordering)
+    failure = i64_attr({5: 2, 6: 4}.get(ordering, ordering))
+    bits = integer(pointee.width)
 
-    def value(indices: list[Any]) -> Any:
-        def access(address: Callable[[], Any]) -> Any:
+    def value(indices: list[Value]) -> Value:
+        def access(address: Callable[[], Any]) -> Value:
             pair = [_at(expected, indices), _at(desired, indices)]
             if pointee != bits:
                 pair = [arith.BitcastOp(bits, v).result for v in pair]
@@ -354,13 +364,13 @@ class _Status:
         self.messages: list[str] = []
         self.pointer = add_argument(function, Argument.STATUS, pointer_type())
 
-    def lower(self, op: Any) -> None:
+    def lower(self, op: Operation) -> None:
         """Replaces a `tt.assert` by a loop that checks each element."""
         self.messages.append(op.attributes["message"].value)
-        number, i64 = len(self.messages), ir.IntegerType.get_signless(64)
+        number, i64 = len(self.messages), integer(64)
 
-        def body(indices: list[Any]) -> None:
-            def fail() -> list[Any]:
+        def body(indices: list[Value]) -> None:
+            def fail() -> list[Value]:
                 before = llvm.LoadOp(i64, self.pointer).result
                 none = arith.CmpIOp(arith.CmpIPredicate.eq, before, constant(0, i64)).result
                 first = arith.SelectOp(none, constant(number, i64), before).result
@@ -372,8 +382,8 @@ class _Status:
         with before(op):
             for_each_element(shape_of(op.operands[0]), body)
         op.erase()
-        self.function.attributes[STATUS_ATTRIBUTE] = ir.ArrayAttr.get(
-            [ir.StringAttr.get(message) for message in self.messages]
+        self.function.attributes[ASSERTIONS] = ir.ArrayAttr.get(
+            [string_attr(message) for message in self.messages]
         )
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
-from proton.dialect.emit import call_c, constant
+from proton.dialect.emit import call_c, constant, create
 from proton.dialect.linalg import map_elements
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Operation, Type, Value, arith, ir
 from proton.dialect.walk import replace
 from proton.language.extra.libdevice import FUNCTIONS
 from proton.language.types import dtype
@@ -31,7 +32,7 @@ def _names() -> dict[str, tuple[str, tuple[dtype, ...]]]:
     }
 
 
-def lower_extern(op: Any) -> None:
+def lower_extern(op: Operation) -> None:
     """Replaces a `tt.extern_elementwise`; the insertion point is before it.
 
     Raises UnsupportedLanguageConstruct for functions that the CPU does not have.
@@ -54,24 +55,13 @@ def lower_extern(op: Any) -> None:
 # Small steps
 
 
-def _op(name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
-    op = ir.Operation.create(
-        name, results=[type_], operands=list(operands), attributes=attributes
-    )
-    return op.result
-
-
-def _integer(bits: int) -> Any:
-    return ir.IntegerType.get_signless(bits)
-
-
-def _compare(predicate: str, left: Any, right: Any) -> Any:
+def _compare(predicate: str, left: Value, right: Value) -> Value:
     if isinstance(left.type, ir.FloatType):
         return arith.CmpFOp(getattr(arith.CmpFPredicate, predicate), left, right).result
     return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), left, right).result
 
 
-def _resized(value: Any, type_: Any, *, signed: bool = False) -> Any:
+def _resized(value: Value, type_: Type, *, signed: bool = False) -> Value:
     """An integer in another width."""
     if value.type.width == type_.width:
         return value
@@ -80,7 +70,7 @@ def _resized(value: Any, type_: Any, *, signed: bool = False) -> Any:
     return (arith.ExtSIOp if signed else arith.ExtUIOp)(type_, value).result
 
 
-def _of(value: int | float, like: Any) -> Any:
+def _of(value: int | float, like: Value) -> Value:
     return constant(value, like.type)
 
 
@@ -89,13 +79,13 @@ def _of(value: int | float, like: Any) -> Any:
 
 def _emits(name: str) -> Rule:
     """One op of the operands' type."""
-    return lambda *x, type_: _op(name, x[0].type, *x)
+    return lambda *x, type_: create(name, x[0].type, *x)
 
 
 def _calls(name: str) -> Rule:
     """A function of C's math library; that for fp32 has an f at its end."""
 
-    def rule(*x: Any, type_: Any) -> Any:
+    def rule(*x: Any, type_: Type) -> Value:
         is_double = any(v.type == ir.F64Type.get() for v in x)
         return call_c(name if is_double else f"{name}f", list(x), type_)
 
@@ -106,7 +96,7 @@ def _inverse(name: str) -> Rule:
     """One over a function of C's math library."""
     called = _calls(name)
 
-    def rule(*x: Any, type_: Any) -> Any:
+    def rule(*x: Any, type_: Type) -> Value:
         value = called(*x, type_=type_)
         return arith.DivFOp(_of(1.0, value), value).result
 
@@ -117,15 +107,15 @@ def _rounded(name: str, *, signed: bool) -> Rule:
     """To an integer: rounded to one by `math.name`, and saturated; NaN gives 0."""
     convert = "arith.fptosi" if signed else "arith.fptoui"
 
-    def rule(x: Any, type_: Any) -> Any:
-        whole = _op(name, x.type, x)
+    def rule(x: Value, type_: Type) -> Value:
+        whole = create(name, x.type, x)
         low = -(1 << (type_.width - 1)) if signed else 0
         high = (1 << (type_.width - signed)) - 1
         # Of what does not fit the conversion is poison, and not chosen.
         above = _compare("OGE", whole, _of(float(high + 1), whole))
         below = _compare("OLT", whole, _of(float(low), whole))
         greatest = constant(high if signed else -1, type_)
-        value = arith.SelectOp(above, greatest, _op(convert, type_, whole)).result
+        value = arith.SelectOp(above, greatest, create(convert, type_, whole)).result
         value = arith.SelectOp(below, constant(low, type_), value).result
         is_nan = _compare("UNO", whole, whole)
         return arith.SelectOp(is_nan, constant(0, type_), value).result
@@ -133,12 +123,12 @@ def _rounded(name: str, *, signed: bool) -> Rule:
     return rule
 
 
-def _hypotenuse(*x: Any, type_: Any) -> Any:
+def _hypotenuse(*x: Any, type_: Type) -> Value:
     called = _calls("hypot")
     return functools.reduce(lambda a, b: called(a, b, type_=type_), x)
 
 
-def _inverse_hypotenuse(*x: Any, type_: Any) -> Any:
+def _inverse_hypotenuse(*x: Any, type_: Type) -> Value:
     value = _hypotenuse(*x, type_=type_)
     return arith.DivFOp(_of(1.0, value), value).result
 
@@ -146,12 +136,12 @@ def _inverse_hypotenuse(*x: Any, type_: Any) -> Any:
 # Floating point
 
 
-def _normal_distribution(x: Any, type_: Any) -> Any:
+def _normal_distribution(x: Value, type_: Type) -> Value:
     scaled = arith.MulFOp(x, _of(-(0.5**0.5), x)).result
     return arith.MulFOp(_of(0.5, x), _calls("erfc")(scaled, type_=type_)).result
 
 
-def _power(x: Any, n: Any, type_: Any) -> Any:
+def _power(x: Value, n: Value, type_: Type) -> Value:
     """Of an integer exponent: in fp64, which has every i32."""
     f64 = ir.F64Type.get()
     wide = x if type_ == f64 else arith.ExtFOp(f64, x).result
@@ -159,84 +149,84 @@ def _power(x: Any, n: Any, type_: Any) -> Any:
     return value if type_ == f64 else arith.TruncFOp(type_, value).result
 
 
-def _saturate(x: Any, type_: Any) -> Any:
+def _saturate(x: Value, type_: Type) -> Value:
     positive = arith.MaxNumFOp(x, _of(0.0, x)).result  # 0 for NaN
     return arith.MinNumFOp(positive, _of(1.0, x)).result
 
 
-def _reciprocal(x: Any, type_: Any) -> Any:
+def _reciprocal(x: Value, type_: Type) -> Value:
     return arith.DivFOp(_of(1.0, x), x).result
 
 
 # Bits
 
 
-def _bits(value: Any) -> Any:
-    return arith.BitcastOp(_integer(value.type.width), value).result
+def _bits(value: Value) -> Value:
+    return arith.BitcastOp(integer(value.type.width), value).result
 
 
-def _cast_bits(x: Any, type_: Any) -> Any:
+def _cast_bits(x: Value, type_: Type) -> Value:
     return arith.BitcastOp(type_, x).result
 
 
-def _low_word(x: Any, type_: Any) -> Any:
+def _low_word(x: Value, type_: Type) -> Value:
     return _resized(_bits(x), type_)
 
 
-def _high_word(x: Any, type_: Any) -> Any:
+def _high_word(x: Value, type_: Type) -> Value:
     bits = _bits(x)
     return _resized(arith.ShRUIOp(bits, _of(32, bits)).result, type_)
 
 
-def _double_of_words(high: Any, low: Any, type_: Any) -> Any:
-    wide = _integer(64)
+def _double_of_words(high: Value, low: Value, type_: Type) -> Value:
+    wide = integer(64)
     top = _resized(high, wide)
     top = arith.ShLIOp(top, _of(32, top)).result
     return arith.BitcastOp(type_, arith.OrIOp(top, _resized(low, wide)).result).result
 
 
-def _is_nan(x: Any, type_: Any) -> Any:
+def _is_nan(x: Value, type_: Type) -> Value:
     return _resized(_compare("UNO", x, x), type_)
 
 
-def _magnitude(x: Any) -> Any:
-    return _op("math.absf", x.type, x)
+def _magnitude(x: Value) -> Value:
+    return create("math.absf", x.type, x)
 
 
-def _is_infinite(x: Any, type_: Any) -> Any:
+def _is_infinite(x: Value, type_: Type) -> Value:
     return _resized(_compare("OEQ", _magnitude(x), _of(float("inf"), x)), type_)
 
 
-def _is_finite(x: Any, type_: Any) -> Any:
+def _is_finite(x: Value, type_: Type) -> Value:
     return _resized(_compare("OLT", _magnitude(x), _of(float("inf"), x)), type_)
 
 
-def _sign_bit(x: Any, type_: Any) -> Any:
+def _sign_bit(x: Value, type_: Type) -> Value:
     bits = _bits(x)
     return _resized(_compare("slt", bits, _of(0, bits)), type_)
 
 
 def _counted(name: str) -> Rule:
     """A count of bits, as i32."""
-    return lambda x, type_: _resized(_op(name, x.type, x), type_)
+    return lambda x, type_: _resized(create(name, x.type, x), type_)
 
 
-def _first_set(x: Any, type_: Any) -> Any:
+def _first_set(x: Value, type_: Type) -> Value:
     """The place of the lowest bit that is set, counted from 1; 0 where there is none."""
-    place = arith.AddIOp(_op("math.cttz", x.type, x), _of(1, x)).result
+    place = arith.AddIOp(create("math.cttz", x.type, x), _of(1, x)).result
     none = _compare("eq", x, _of(0, x))
     return _resized(arith.SelectOp(none, _of(0, x), place).result, type_)
 
 
-def _reversed_bits(x: Any, type_: Any) -> Any:
-    return _op("llvm.intr.bitreverse", x.type, x)
+def _reversed_bits(x: Value, type_: Type) -> Value:
+    return create("llvm.intr.bitreverse", x.type, x)
 
 
-def _absolute(x: Any, type_: Any) -> Any:
-    return _op("math.absi" if isinstance(x.type, ir.IntegerType) else "math.absf", x.type, x)
+def _absolute(x: Value, type_: Type) -> Value:
+    return create("math.absi" if isinstance(x.type, ir.IntegerType) else "math.absf", x.type, x)
 
 
-def _chosen_byte(bytes_: Any, selector: Any, number: int) -> Any:
+def _chosen_byte(bytes_: Value, selector: Value, number: int) -> Value:
     """Byte `number` of the result: the one of eight that three bits of the selector name."""
     place = arith.ShRUIOp(selector, _of(4 * number, selector)).result
     place = arith.AndIOp(place, _of(7, place)).result
@@ -246,8 +236,8 @@ def _chosen_byte(bytes_: Any, selector: Any, number: int) -> Any:
     return arith.ShLIOp(chosen, _of(8 * number, chosen)).result
 
 
-def _permuted_bytes(x: Any, y: Any, selector: Any, type_: Any) -> Any:
-    wide = _integer(64)
+def _permuted_bytes(x: Value, y: Value, selector: Value, type_: Type) -> Value:
+    wide = integer(64)
     low, high = _resized(x, wide), _resized(y, wide)
     both = arith.OrIOp(low, arith.ShLIOp(high, _of(32, high)).result).result
     parts = [_chosen_byte(both, selector, number) for number in range(4)]
@@ -255,8 +245,8 @@ def _permuted_bytes(x: Any, y: Any, selector: Any, type_: Any) -> Any:
 
 
 def _upper_half(*, signed: bool) -> Rule:
-    def rule(x: Any, y: Any, type_: Any) -> Any:
-        wide = _integer(2 * type_.width)
+    def rule(x: Value, y: Value, type_: Type) -> Value:
+        wide = integer(2 * type_.width)
         left, right = (_resized(value, wide, signed=signed) for value in (x, y))
         product = arith.MulIOp(left, right).result
         return _resized(arith.ShRUIOp(product, _of(type_.width, product)).result, type_)
@@ -267,7 +257,7 @@ def _upper_half(*, signed: bool) -> Rule:
 def _product_24(*, signed: bool) -> Rule:
     shift = arith.ShRSIOp if signed else arith.ShRUIOp
 
-    def rule(x: Any, y: Any, type_: Any) -> Any:
+    def rule(x: Value, y: Value, type_: Type) -> Value:
         left, right = (
             shift(arith.ShLIOp(value, _of(8, value)).result, _of(8, value)).result
             for value in (x, y)
@@ -281,7 +271,7 @@ def _mean(*, signed: bool, up: bool) -> Rule:
     """The mean of two integers, rounded down (or up), without overflow on the way."""
     shift = arith.ShRSIOp if signed else arith.ShRUIOp
 
-    def rule(x: Any, y: Any, type_: Any) -> Any:
+    def rule(x: Value, y: Value, type_: Type) -> Value:
         half = shift(arith.XOrIOp(x, y).result, _of(1, x)).result
         if up:
             return arith.SubIOp(arith.OrIOp(x, y).result, half).result
@@ -294,15 +284,16 @@ def _difference(*, signed: bool) -> Rule:
     """|x - y| + z"""
     greatest, least = ("maxsi", "minsi") if signed else ("maxui", "minui")
 
-    def rule(x: Any, y: Any, z: Any, type_: Any) -> Any:
-        high, low = _op(f"arith.{greatest}", x.type, x, y), _op(f"arith.{least}", x.type, x, y)
+    def rule(x: Value, y: Value, z: Value, type_: Type) -> Value:
+        high = create(f"arith.{greatest}", x.type, x, y)
+        low = create(f"arith.{least}", x.type, x, y)
         return arith.AddIOp(arith.SubIOp(high, low).result, z).result
 
     return rule
 
 
 def _from_integer(name: str) -> Rule:
-    return lambda x, type_: _op(name, type_, x)
+    return lambda x, type_: create(name, type_, x)
 
 
 RULES: dict[str, Rule] = {

@@ -11,12 +11,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
-from proton.conversion.triton_extern_to_math import lower_extern
-from proton.conversion.triton_reduce_to_linalg import lower_reduce
-from proton.conversion.triton_scan_to_loops import lower_gather, lower_histogram, lower_scan
+from proton.conversion.triton_arith_to_linalg.extern import lower_extern
+from proton.conversion.triton_arith_to_linalg.reduce import lower_reduce
+from proton.conversion.triton_arith_to_linalg.scan import (
+    lower_gather,
+    lower_histogram,
+    lower_scan,
+)
+from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import constant, index_constant
 from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
-from proton.dialect.mlir import arith, ir, tensor
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.traits import CopiedIndex, has
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
@@ -38,7 +44,7 @@ class TritonArithToLinalg(Pass):
 
     name: ClassVar[str] = "triton-arith-to-linalg"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         _copy_cheap_producers(module)
         for op in all_ops(module):
             if op.name in RULES:
@@ -47,64 +53,64 @@ class TritonArithToLinalg(Pass):
         Upstream("convert-elementwise-to-linalg").run(module)
 
 
-def _first(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+def _first(inputs: list[Value], outputs: list[Value]) -> list[Value]:
     return inputs[:1]
 
 
 # Rules: the insertion point is before the op
 
 
-def _make_range(op: Any) -> None:
+def _make_range(op: Operation) -> None:
     type_, start = op.results[0].type, op.attributes["start"].value
     size = type_.shape[0]
     if size <= MAX_TABLE and _is_compared(op.results[0]):
         numbers = array.array("i", range(start, start + size))
         table = ir.DenseElementsAttr.get(numbers, type=type_)
-        replace(op, [arith.ConstantOp(type_, table).result])
+        replace(op, [constant(table, type_)])
         return
 
-    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+    def body(inputs: list[Value], outputs: list[Value]) -> list[Value]:
         value = arith.IndexCastOp(type_.element_type, index_of(0)).result
         if start:
-            value = arith.AddIOp(value, arith.ConstantOp(type_.element_type, start).result).result
+            value = arith.AddIOp(value, constant(start, type_.element_type)).result
         return [value]
 
     replace(op, generic([], [], [type_], body))
 
 
-def _is_compared(value: Any) -> bool:
+def _is_compared(value: Value) -> bool:
     """Whether a comparison is all that uses a range."""
     while len(found := users(value)) == 1 and found[0].name in ("tt.expand_dims", "tt.broadcast"):
         value = found[0].results[0]
     return bool(found) and all(user.name == "arith.cmpi" for user in found)
 
 
-def _splat(op: Any) -> None:
+def _splat(op: Operation) -> None:
     type_ = op.results[0].type
     replace(op, generic([op.operands[0]], [dimension_map(len(type_.shape), [])], [type_], _first))
 
 
-def _expand_dims(op: Any) -> None:
+def _expand_dims(op: Operation) -> None:
     type_, axis = op.results[0].type, op.attributes["axis"].value
     rank = len(type_.shape)
     in_map = dimension_map(rank, [d for d in range(rank) if d != axis])
     replace(op, generic([op.operands[0]], [in_map], [type_], _first))
 
 
-def _broadcast(op: Any) -> None:
+def _broadcast(op: Operation) -> None:
     type_, source = op.results[0].type, shape_of(op.operands[0])
     pairs = enumerate(zip(source, type_.shape, strict=True))
     in_map = dimension_map(len(source), [d if a == b else None for d, (a, b) in pairs])
     replace(op, generic([op.operands[0]], [in_map], [type_], _first))
 
 
-def _trans(op: Any) -> None:
+def _trans(op: Operation) -> None:
     order = list(op.attributes["order"])
     in_map = dimension_map(len(order), [order.index(d) for d in range(len(order))])
     replace(op, generic([op.operands[0]], [in_map], [op.results[0].type], _first))
 
 
-def _reshape(op: Any) -> None:
+def _reshape(op: Operation) -> None:
     """Through one dimension: collapse, then expand; both are views of a contiguous buffer."""
     source, target = op.operands[0], op.results[0].type
     flat = ir.RankedTensorType.get([_count(shape_of(source))], target.element_type)
@@ -118,10 +124,9 @@ def _count(shape: tuple[int, ...]) -> int:
     return _count(shape[1:]) * shape[0] if shape else 1
 
 
-def _reassociate(kind: str, value: Any, type_: Any) -> Any:
+def _reassociate(kind: str, value: Value, type_: Type) -> Value:
     wide = shape_of(value) if kind == "collapse" else tuple(type_.shape)
-    i64 = ir.IntegerType.get_signless(64)
-    group = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(len(wide))])
+    group = ir.ArrayAttr.get([i64_attr(d) for d in range(len(wide))])
     attributes: dict[str, Any] = {"reassociation": ir.ArrayAttr.get([group])}
     if kind == "expand":
         attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(wide)
@@ -131,20 +136,20 @@ def _reassociate(kind: str, value: Any, type_: Any) -> Any:
     return op.result
 
 
-def _join(op: Any) -> None:
+def _join(op: Operation) -> None:
     type_ = op.results[0].type
     rank = len(type_.shape)
     in_map = dimension_map(rank, list(range(rank - 1)))
 
-    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
-        zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+    def body(inputs: list[Value], outputs: list[Value]) -> list[Value]:
+        zero = index_constant(0)
         is_left = arith.CmpIOp(arith.CmpIPredicate.eq, index_of(rank - 1), zero).result
         return [arith.SelectOp(is_left, *inputs).result]
 
     replace(op, generic(list(op.operands), [in_map] * 2, [type_], body))
 
 
-def _split(op: Any) -> None:
+def _split(op: Operation) -> None:
     halves = []
     for position, result in enumerate(op.results):
         rank = len(result.type.shape)
@@ -154,13 +159,13 @@ def _split(op: Any) -> None:
     replace(op, halves)
 
 
-def _unsplat(op: Any) -> None:
-    zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+def _unsplat(op: Operation) -> None:
+    zero = index_constant(0)
     source = op.operands[0]
     replace(op, [tensor.ExtractOp(source, [zero] * len(shape_of(source))).result])
 
 
-def _dot(op: Any) -> None:
+def _dot(op: Operation) -> None:
     """A matmul in the accumulator's type; narrow accumulators are widened to f32."""
     a, b, acc = op.operands[:3]
     result = element_of(acc)
@@ -172,14 +177,14 @@ def _dot(op: Any) -> None:
 
 
 def _math(name: str) -> Callable[[Any], None]:
-    def lower(op: Any) -> None:
+    def lower(op: Operation) -> None:
         new = ir.Operation.create(name, results=[op.results[0].type], operands=list(op.operands))
         replace(op, [new.result])
 
     return lower
 
 
-def _fp_to_fp(op: Any) -> None:
+def _fp_to_fp(op: Operation) -> None:
     """Round towards zero: to nearest, and where that is further from zero, one bit back.
 
     The neighbour of a float of the same sign has the neighbouring integer for its bits; the one
@@ -200,37 +205,37 @@ def _fp_to_fp(op: Any) -> None:
         return
     back = arith.ExtFOp(value.type, nearest).result
     too_far = arith.CmpFOp(arith.CmpFPredicate.OGT, magnitude(back), magnitude(value)).result
-    bits = typed(ir.IntegerType.get_signless(width))
+    bits = typed(integer(width))
     raw = arith.BitcastOp(bits, nearest).result
     raw = arith.SubIOp(raw, arith.ExtUIOp(bits, too_far).result).result
     replace(op, [arith.BitcastOp(type_, raw).result])
 
 
-def _mulhiui(op: Any) -> None:
+def _mulhiui(op: Operation) -> None:
     """In twice the width."""
     type_ = op.results[0].type
     width = element_of(op.results[0]).width
     shape = shape_of(op.results[0])
 
-    def typed(bits: int) -> Any:
-        element = ir.IntegerType.get_signless(bits)
+    def typed(bits: int) -> Type:
+        element = integer(bits)
         return ir.RankedTensorType.get(shape, element) if shape else element
 
     wide = typed(2 * width)
     left, right = (arith.ExtUIOp(wide, operand).result for operand in op.operands)
-    amount = ir.IntegerAttr.get(ir.IntegerType.get_signless(2 * width), width)
+    amount = ir.IntegerAttr.get(integer(2 * width), width)
     shift = ir.DenseElementsAttr.get_splat(wide, amount) if shape else amount
     product = arith.MulIOp(left, right).result
-    high = arith.ShRUIOp(product, arith.ConstantOp(wide, shift).result).result
+    high = arith.ShRUIOp(product, constant(shift, wide)).result
     replace(op, [arith.TruncIOp(type_, high).result])
 
 
-def _erase(op: Any) -> None:
+def _erase(op: Operation) -> None:
     """Nothing to do: the threads of a CPU program are one."""
     op.erase()
 
 
-def _refuse_register(op: Any) -> None:
+def _refuse_register(op: Operation) -> None:
     name = op.attributes["register"].value
     raise CompilationError(
         f"tl.extra.cuda.{name} is a register of a GPU, and the kernel is compiled for the CPU",
@@ -239,7 +244,7 @@ def _refuse_register(op: Any) -> None:
     )
 
 
-RULES: dict[str, Callable[[Any], None]] = {
+RULES: dict[str, Callable[[Operation], None]] = {
     "tt.make_range": _make_range,
     "tt.splat": _splat,
     "tt.expand_dims": _expand_dims,
@@ -267,7 +272,7 @@ RULES: dict[str, Callable[[Any], None]] = {
 # Cheap producers
 
 
-def _copy_cheap_producers(module: Any) -> None:
+def _copy_cheap_producers(module: Module) -> None:
     """Gives each user of an index-like tensor its own copy of what makes it."""
     cheap: set[Any] = set()
     ops = all_ops(module)

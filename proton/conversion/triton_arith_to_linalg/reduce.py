@@ -5,16 +5,18 @@ A region that is one known op starts from that op's identity; any other starts f
 element and reduces the rest.
 """
 
+
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant
 from proton.dialect.linalg import convert_elements, dimension_map, filled, generic
-from proton.dialect.mlir import arith, ir, tensor
+from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.walk import all_ops, replace
 
 
-def lower_reduce(op: Any) -> None:
+def lower_reduce(op: Operation) -> None:
     """Replaces a `tt.reduce`; the insertion point is before it."""
     axis, sources = op.attributes["axis"].value, list(op.operands)
     combine, element = op.regions[0].blocks[0], element_of(sources[0])
@@ -33,7 +35,7 @@ def lower_reduce(op: Any) -> None:
     replace(op, [r if left else tensor.ExtractOp(r, []).result for r in results])
 
 
-def _from_identity(source: Any, axis: int, left: list[int], combine: Any) -> Any:
+def _from_identity(source: Value, axis: int, left: list[int], combine: Block) -> Value:
     """A reduction by one known op."""
     element = element_of(source)
     identity, type_ = _identity(combine, element), ir.RankedTensorType.get(left, element)
@@ -41,7 +43,7 @@ def _from_identity(source: Any, axis: int, left: list[int], combine: Any) -> Any
     return _reduce_generic([source], inits, [type_], axis, combine, identity)[0]
 
 
-def _from_first(sources: list[Any], axis: int, left: list[int], combine: Any) -> list[Any]:
+def _from_first(sources: list[Value], axis: int, left: list[int], combine: Block) -> list[Value]:
     """A reduction that starts from the first element and reduces the others."""
     inits = [_slice(source, axis, 0, 1, drop=True) for source in sources]
     size = shape_of(sources[0])[axis]
@@ -52,7 +54,7 @@ def _from_first(sources: list[Any], axis: int, left: list[int], combine: Any) ->
     return _reduce_generic(rest, inits, types, axis, combine, None)
 
 
-def _extreme(source: Any, axis: int, left: list[int], name: str) -> Any:
+def _extreme(source: Value, axis: int, left: list[int], name: str) -> Value:
     """maxnumf or minnumf of floats, by way of integers: NaN only where there is no number.
 
     LLVM reduces floats that may be NaN one after the other, integers as a tree of vectors. The
@@ -64,33 +66,33 @@ def _extreme(source: Any, axis: int, left: list[int], name: str) -> Any:
     """
     element, rank = element_of(source), len(shape_of(source))
     emit, sign = _EXTREMES[name]
-    integer = ir.IntegerType.get_signless(element.width)
+    bits = integer(element.width)
     largest = (1 << (element.width - 1)) - 1
     nans = sign * ((1 << _MANTISSAS[element.width]) - 1)  # of either sign
     loser = -largest - 1 if sign > 0 else largest
 
-    def ordered(bits: Any) -> Any:
+    def ordered(value: Value) -> Value:
         """Flips what is below a sign; its own inverse."""
-        is_negative = arith.ShRSIOp(bits, constant(element.width - 1, integer)).result
-        mask = arith.AndIOp(is_negative, constant(largest, integer)).result
-        return arith.XOrIOp(bits, mask).result
+        is_negative = arith.ShRSIOp(value, constant(element.width - 1, bits)).result
+        mask = arith.AndIOp(is_negative, constant(largest, bits)).result
+        return arith.XOrIOp(value, mask).result
 
-    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
-        key = ordered(arith.BitcastOp(integer, inputs[0]).result)
-        key = arith.AddIOp(key, constant(nans, integer)).result
+    def body(inputs: list[Value], outputs: list[Value]) -> list[Value]:
+        key = ordered(arith.BitcastOp(bits, inputs[0]).result)
+        key = arith.AddIOp(key, constant(nans, bits)).result
         return [emit(outputs[0], key).result]
 
-    def decoded(inputs: list[Any], outputs: list[Any]) -> list[Any]:
-        key = arith.SubIOp(inputs[0], constant(nans, integer)).result
+    def decoded(inputs: list[Value], outputs: list[Value]) -> list[Value]:
+        key = arith.SubIOp(inputs[0], constant(nans, bits)).result
         return [arith.BitcastOp(element, ordered(key)).result]
 
-    keys = ir.RankedTensorType.get(left, integer)
+    keys = ir.RankedTensorType.get(left, bits)
     winner = generic(
         [source],
         [ir.AffineMap.get_identity(rank)],
         [keys],
         body,
-        inits=[filled(ir.IntegerAttr.get(integer, loser), keys)],
+        inits=[filled(ir.IntegerAttr.get(bits, loser), keys)],
         out_map=dimension_map(rank, [d for d in range(rank) if d != axis]),
         reductions=frozenset({axis}),
         rank=rank,
@@ -104,23 +106,23 @@ _EXTREMES = {"arith.maxnumf": (arith.MaxSIOp, 1), "arith.minnumf": (arith.MinSIO
 _MANTISSAS = {32: 23, 64: 52}
 
 
-def _accumulator(element: Any) -> Any:
+def _accumulator(element: Type) -> Type:
     """The type to reduce in: fp32 for fp16 and bf16, which LLVM cannot reduce in vectors."""
     narrow = isinstance(element, ir.FloatType) and element.width == 16
     return ir.F32Type.get() if narrow else element
 
 
 def _reduce_generic(
-    sources: list[Any],
-    inits: list[Any],
-    types: list[Any],
+    sources: list[Value],
+    inits: list[Value],
+    types: list[Type],
     axis: int,
-    combine: Any,
-    identity: Any,
-) -> list[Any]:
+    combine: Block,
+    identity: Attribute | None,
+) -> list[Value]:
     rank = len(shape_of(sources[0]))
 
-    def body(inputs: list[Any], outputs: list[Any]) -> list[Any]:
+    def body(inputs: list[Value], outputs: list[Value]) -> list[Value]:
         # The accumulator comes first: combine(everything so far, the next element).
         return clone_payload(combine, [*outputs, *inputs], identity, reassociate=True)
 
@@ -137,8 +139,12 @@ def _reduce_generic(
 
 
 def clone_payload(
-    block: Any, arguments: list[Any], identity: Any = None, *, reassociate: bool = False
-) -> list[Any]:
+    block: Block,
+    arguments: list[Value],
+    identity: Attribute | None = None,
+    *,
+    reassociate: bool = False,
+) -> list[Value]:
     """Copies a region's ops to the insertion point with its arguments replaced; its values.
 
     Sums and products of a reduction, which has no order, may be reassociated: that is what lets
@@ -169,14 +175,14 @@ def clone_payload(
 _SELECTED = {"arith.maxnumf": arith.CmpFPredicate.OGT, "arith.minnumf": arith.CmpFPredicate.OLT}
 
 
-def _by_comparison(name: str, left: Any, right: Any) -> Any:
+def _by_comparison(name: str, left: Value, right: Value) -> Value:
     """maxnumf and minnumf as selections."""
     left_wins = arith.CmpFOp(_SELECTED[name], left, right).result
     is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, right, right).result
     return arith.SelectOp(arith.OrIOp(left_wins, is_nan).result, left, right).result
 
 
-def _clone(op: Any, operands: list[Any]) -> Any:
+def _clone(op: Operation, operands: list[Value]) -> Operation:
     """A copy of an op on other operands; one op between floats may become one between wider."""
     if operands and operands[0].type != op.operands[0].type:
         attributes = {named: op.attributes[named] for named in op.attributes}
@@ -187,7 +193,7 @@ def _clone(op: Any, operands: list[Any]) -> Any:
     return copy
 
 
-def _identity(combine: Any, type_: Any = None) -> Any:
+def _identity(combine: Block, type_: Type | None = None) -> Any:
     """The identity of a region that is a single known op on its arguments; else None.
 
     That of maxnumf and minnumf is NaN: a number wins over it, and it stays where there is none.
@@ -231,7 +237,7 @@ _FLOAT_IDENTITIES = {
 }
 
 
-def _slice(value: Any, axis: int, offset: int, size: int, drop: bool = False) -> Any:
+def _slice(value: Value, axis: int, offset: int, size: int, drop: bool = False) -> Value:
     """Elements [offset, offset + size) along an axis; `drop` removes the axis."""
     shape = list(shape_of(value))
     rank = len(shape)

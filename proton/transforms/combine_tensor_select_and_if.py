@@ -11,22 +11,21 @@ element.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.mlir import ir
-from proton.dialect.regions import end_of
+from proton.dialect.mlir import Module, Operation, ir
+from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
-from proton.transforms.loops import is_inside
 
 
 @register
 @dataclass(frozen=True)
-class CombineSelectIf(Pass):
+class CombineTensorSelectAndIf(Pass):
     """Merges `arith.select` of tensors with an `scf.if` on the same condition in its block."""
 
     name: ClassVar[str] = "tritongpu-combine-tensor-select-and-if"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         # Only selections are looked at again: merging erases branches and their ends.
         for op in ops_named(module, "arith.select"):
             if is_tensor(op.results[0].type):
@@ -35,7 +34,7 @@ class CombineSelectIf(Pass):
                     _merge(op, branch)
 
 
-def _branch(select: Any) -> Any:
+def _branch(select: Operation) -> Any:
     """The branch that a selection can join: every use of it comes after, or is inside."""
     condition = select.operands[0]
     if is_tensor(condition.type):
@@ -65,7 +64,7 @@ def _is_before(value: Any, branch: Any, order: dict[Any, int]) -> bool:
     return op not in order or order[op] < order[branch]
 
 
-def _outermost(op: Any, beside: Any) -> Any:
+def _outermost(op: Operation, beside: Any) -> Any:
     """The op of `beside`'s block that `op` is, or lies in."""
     while op.block != beside.block:
         op = op.parent
@@ -76,19 +75,17 @@ def _merge(select: Any, branch: Any) -> None:
     _, chosen, other = select.operands
     types = [result.type for result in branch.results] + [select.results[0].type]
     with before(branch):
-        new = ir.Operation.create("scf.if", results=types, operands=[branch.operands[0]], regions=2)
+        merged = If.create(branch.operands[0], types)
+    new = merged.op
     for name in branch.attributes:
         new.attributes[name] = branch.attributes[name]
-    for region, target, value in zip(branch.regions, new.regions, (chosen, other), strict=True):
-        if len(region.blocks):
-            region.blocks[0].append_to(target)
+    for number, value in enumerate((chosen, other)):
+        if (block := block_of(branch, number)) is not None:
+            block.append_to(new.regions[number])
         else:
-            with ir.InsertionPoint(ir.Block.create_at_start(target, [])), branch.location:
-                ir.Operation.create("scf.yield")
-        end = end_of(target.blocks[0])
-        with ir.InsertionPoint(end), end.location:
-            ir.Operation.create("scf.yield", operands=[*end.operands, value])
-        end.erase()
+            with ir.InsertionPoint(merged.add_block(number)), branch.location:
+                yield_values()
+        yield_more(new.regions[number].blocks[0], [value])
     result = new.results[len(types) - 1]
     for use in list(select.results[0].uses):
         user = use.owner.operation
@@ -103,7 +100,7 @@ def _merge(select: Any, branch: Any) -> None:
     select.erase()
 
 
-def _region_number(op: Any, branch: Any) -> int:
+def _region_number(op: Operation, branch: Any) -> int:
     while op.parent != branch:
         op = op.parent
     return next(n for n, region in enumerate(branch.regions) if region.blocks[0] == op.block)

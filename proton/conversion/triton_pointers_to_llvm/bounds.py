@@ -14,12 +14,13 @@ from typing import Any
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.base import bounds
 from proton.dialect.abi import Argument, add_argument
+from proton.dialect.attributes import BOUNDS
+from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.emit import constant, emit_if
 from proton.dialect.memory import byte_pointer, pointer_type
-from proton.dialect.mlir import arith, ir, llvm
+from proton.dialect.mlir import Attribute, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.walk import source_span
 
-BOUNDS_ATTRIBUTE = "proton.bounds"  # on the kernel: each access that is checked
 _KINDS = {
     "tt.load": "load",
     "tt.store": "store",
@@ -40,25 +41,25 @@ class AccessCheck:
 
     def guarded(
         self,
-        address: Any,
-        types: list[Any],
-        access: Callable[[], list[Any]],
-        without: Callable[[], list[Any]],
-    ) -> list[Any]:
+        address: Value,
+        types: list[Type],
+        access: Callable[[], list[Value]],
+        without: Callable[[], list[Value]],
+    ) -> list[Value]:
         """`access()` where the address is inside; else a report, and `without()`."""
 
-        def outside() -> list[Any]:
+        def outside() -> list[Value]:
             self.checks.report(self.number, place)
             return without()
 
-        place = llvm.PtrToIntOp(ir.IntegerType.get_signless(64), address).result
+        place = llvm.PtrToIntOp(integer(64), address).result
         inside = [self._lies_in(place, argument) for argument in self.arguments]
         result = inside[0]
         for condition in inside[1:]:
             result = arith.OrIOp(result, condition).result
         return emit_if(result, types, access, outside)
 
-    def _lies_in(self, place: Any, argument: int) -> Any:
+    def _lies_in(self, place: Value, argument: int) -> Value:
         """Whether all bytes lie in the array. Offsets are unsigned: below it they are huge."""
         low, size = self.checks.array(argument)
         first = arith.SubIOp(place, low).result
@@ -71,13 +72,13 @@ class AccessCheck:
 class BoundsChecks:
     """The checks of one kernel. To be made before pointers become addresses."""
 
-    def __init__(self, function: Any, ops: list[Any]) -> None:
+    def __init__(self, function: Operation, ops: list[Operation]) -> None:
         roots = Roots(function)
         self.function, self.ops = function, ops
         self.arguments = [_arguments(op, roots) for op in ops]
         self.arrays: dict[int, tuple[Any, Any]] = {}
 
-    def prepare(self, program: list[Any], sizes: list[int]) -> list["AccessCheck | None"]:
+    def prepare(self, program: list[Value], sizes: list[int]) -> list["AccessCheck | None"]:
         """Adds the table to the kernel's arguments; the check of each op, None where there is
         none. `program`: its x, y and z; `sizes`: the bytes of an element of each access."""
         checks: list[AccessCheck | None] = []
@@ -91,7 +92,7 @@ class BoundsChecks:
         if descriptions:
             self.program = program
             self.table = add_argument(self.function, Argument.BOUNDS, pointer_type())
-            self.function.attributes[BOUNDS_ATTRIBUTE] = ir.ArrayAttr.get(descriptions)
+            self.function.attributes[BOUNDS] = ir.ArrayAttr.get(descriptions)
             self._load_arrays()
         return checks
 
@@ -106,17 +107,17 @@ class BoundsChecks:
         """The address of an argument's array, and its bytes."""
         return self.arrays[argument]
 
-    def report(self, number: int, place: Any) -> None:
+    def report(self, number: int, place: Value) -> None:
         """Fills the report, if nobody has."""
-        i64 = ir.IntegerType.get_signless(64)
-        orders = [ir.IntegerAttr.get(i64, order) for order in (_RELAXED, _RELAXED)]
+        i64 = integer(64)
+        orders = [i64_attr(order) for order in (_RELAXED, _RELAXED)]
         word = self._word(bounds.ACCESS_WORD)
         exchange = llvm.AtomicCmpXchgOp(word, constant(0, i64), constant(number, i64), *orders)
         won = llvm.ExtractValueOp(
-            ir.IntegerType.get_signless(1), exchange.result, ir.DenseI64ArrayAttr.get([1])
+            integer(1), exchange.result, ir.DenseI64ArrayAttr.get([1])
         ).result
 
-        def fill() -> list[Any]:
+        def fill() -> list[Value]:
             llvm.StoreOp(place, self._word(bounds.ADDRESS_WORD))
             for axis, place_in_grid in enumerate(self.program):
                 number = arith.ExtSIOp(i64, place_in_grid).result
@@ -125,33 +126,33 @@ class BoundsChecks:
 
         emit_if(won, [], fill, list)
 
-    def _word(self, number: int) -> Any:
+    def _word(self, number: int) -> Value:
         return byte_pointer(self.table, number * bounds.WORD_BYTES)
 
-    def _load(self, number: int) -> Any:
-        return llvm.LoadOp(ir.IntegerType.get_signless(64), self._word(number)).result
+    def _load(self, number: int) -> Value:
+        return llvm.LoadOp(integer(64), self._word(number)).result
 
 
-def _arguments(op: Any, roots: Roots) -> list[int]:
+def _arguments(op: Operation, roots: Roots) -> list[int]:
     """The arguments that an op accesses the arrays of; none where they are not known."""
     found = roots.of(op.operands[0]) if op.name in _KINDS else frozenset()
     return [] if UNKNOWN in found else sorted(found)
 
 
-def _describe(op: Any, arguments: list[int]) -> Any:
-    span, i64 = source_span(op.location), ir.IntegerType.get_signless(64)
+def _describe(op: Operation, arguments: list[int]) -> Attribute:
+    span = source_span(op.location)
     return ir.DictAttr.get(
         {
-            "kind": ir.StringAttr.get(_KINDS[op.name]),
-            "file": ir.StringAttr.get(span.file),
-            "line": ir.IntegerAttr.get(i64, span.line),
-            "column": ir.IntegerAttr.get(i64, span.column),
+            "kind": string_attr(_KINDS[op.name]),
+            "file": string_attr(span.file),
+            "line": i64_attr(span.line),
+            "column": i64_attr(span.column),
             "arguments": ir.DenseI64ArrayAttr.get(arguments),
         }
     )
 
 
-def checked_accesses(function: Any) -> list[dict[str, Any]]:
+def checked_accesses(function: Operation) -> list[dict[str, Any]]:
     """What a launcher has to know of the checks of a kernel, one entry an access."""
     return [
         {
@@ -161,5 +162,5 @@ def checked_accesses(function: Any) -> list[dict[str, Any]]:
             "column": access["column"].value,
             "arguments": list(access["arguments"]),
         }
-        for access in function.attributes.get(BOUNDS_ATTRIBUTE, ())
+        for access in function.attributes.get(BOUNDS, ())
     ]
