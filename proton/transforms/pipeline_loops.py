@@ -274,7 +274,7 @@ def _pipeline(
 ) -> None:
     loads = [load for load in loads if list(load.op.results[0].uses)]
     each = sum(desc_bytes(load.memory) for load in loads)
-    replaced = [load.alloc for load in loads]
+    replaced = [load.alloc for load in loads if load.alloc]
     others = sum(
         desc_bytes(op.results[0].type)
         for op in ops_named(function, "ttg.local_alloc", "ttg.local_reserve")
@@ -484,7 +484,7 @@ def _flying(loop: Any, loads: list[_Load]) -> list[Any]:
     """The waits for products that only the next iteration takes, as its sum, and whose operands
     nothing overwrites meanwhile."""
     view = ForLoop(loop)
-    end, pipelined = end_of(view.body), [load.alloc for load in loads]
+    end, pipelined = end_of(view.body), [load.alloc for load in loads if load.alloc]
     found = []
     for op in ops_named(loop, "ttng.warp_group_dot_wait"):
         product = defining_op(op.operands[0])
