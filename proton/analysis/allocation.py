@@ -113,8 +113,8 @@ def _streams(op: Operation, function: Operation) -> tuple[tuple[Any, int], ...]:
 
 
 def _last_positions(function: Operation, position: dict[Operation, int]) -> dict[Operation, int]:
-    """For each op that allocates the position of the last use of its memory, or of the token of a
-    copy that goes on.
+    """For each op that allocates the position of the last use of its memory, or of what stands for
+    a copy or a product that goes on: its token, its result.
 
     A use inside of a loop that the buffer was made before counts at the loop's end: the next
     iteration comes back to it. So does one in a region that runs beside others.
@@ -150,6 +150,14 @@ def _last_positions(function: Operation, position: dict[Operation, int]) -> dict
             for part in aliases.memory.get(copy.operands[number], ())
         }
         use((u.owner.operation for u in token.uses), written)
+    for value, products in aliases.products.items():
+        read = {
+            part.op
+            for product in products
+            for operand in product.operands
+            for part in aliases.memory.get(operand, ())
+        }
+        use((u.owner.operation for u in value.uses), read)
     return last
 
 

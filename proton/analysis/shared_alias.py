@@ -14,7 +14,14 @@ from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.scratch import desc_bytes
 from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import Branch
-from proton.dialect.traits import AllocatesShared, Asynchronous, PassesMemory, PassesTokens, has
+from proton.dialect.traits import (
+    AllocatesShared,
+    Asynchronous,
+    PassesMemory,
+    PassesTokens,
+    SharedEffects,
+    has,
+)
 from proton.dialect.ttg import is_mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import defining_op
@@ -32,11 +39,13 @@ class Part:
 @dataclass
 class SharedAliases(ForwardDataflow[None]):
     """`memory[value]`: the parts of allocations that a value may name; `copies[token]`: the
-    asynchronous ops that a token may be of."""
+    asynchronous ops that a token may be of; `products[value]`: the ops that may go on reading
+    memory until the value is waited for."""
 
     function: Operation
     memory: dict[Value, frozenset[Part]] = field(default_factory=dict)
     copies: dict[Any, frozenset[Any]] = field(default_factory=dict)
+    products: dict[Any, frozenset[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.block(self.function.regions[0].blocks[0], None)
@@ -46,6 +55,8 @@ class SharedAliases(ForwardDataflow[None]):
             self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
         elif has(op, Asynchronous):
             self.copies[op.results[0]] = frozenset([op])
+        elif SharedEffects.of(op).reads_later:
+            self.products[op.results[0]] = frozenset([op])
         elif has(op, PassesTokens):
             known = [self.copies.get(token, frozenset()) for token in op.operands]
             self.copies[op.results[0]] = frozenset().union(*known)
@@ -68,6 +79,8 @@ class SharedAliases(ForwardDataflow[None]):
                 is_new |= _add(self.memory, source, target)
             elif isinstance(source.type, AsyncTokenType):
                 is_new |= _add(self.copies, source, target)
+            elif source in self.products:
+                is_new |= _add(self.products, source, target)
         return is_new
 
 

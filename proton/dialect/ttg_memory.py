@@ -25,6 +25,7 @@ from proton.dialect.traits import (
     PassesTokens,
     Pure,
     SharedEffects,
+    Speculatable,
     Writes,
 )
 from proton.dialect.ttg import (
@@ -62,7 +63,7 @@ def _verify_mutable(op: Any, desc: Any) -> bool:
 class LocalAllocOp(
     TTG.Operation,
     name="local_alloc",
-    traits=[Pure, MovesData, AnyLayout, AllocatesShared],
+    traits=[Pure, Speculatable, MovesData, AnyLayout, AllocatesShared],
 ):
     """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
 
@@ -156,7 +157,7 @@ class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMe
         )
 
 
-class MemDescTransOp(TTG.Operation, name="memdesc_trans", traits=[Pure, PassesMemory]):
+class MemDescTransOp(TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory]):
     """`ttg.memdesc_trans %desc`: a matrix in shared memory with its dimensions exchanged."""
 
     src: Operand[Any]

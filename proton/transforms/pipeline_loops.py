@@ -25,7 +25,7 @@ from proton.base.targets import GPUTarget
 from proton.dialect.attributes import NUM_STAGES
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Operation, arith, ir
 from proton.dialect.regions import ForLoop, end_of, is_invariant, with_carried
 from proton.dialect.traits import Accesses, Combines, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
@@ -278,11 +278,27 @@ def _pipeline(
     others = sum(
         desc_bytes(op.results[0].type)
         for op in ops_named(function, "ttg.local_alloc", "ttg.local_reserve")
-        if op not in replaced
+        if op not in replaced and _is_live_in(op, loop, function)
     )
     stages = min(stages, (limit - others) // each) if each else 0
     if stages > 1:
         _Pipeline(loop, loads, stages).run()
+
+
+def _is_live_in(alloc: Operation, loop: Operation, function: Operation) -> bool:
+    """Whether a loop has to leave room for a memory: it is made there, or used there or later."""
+    position = {op: number for number, op in enumerate(all_ops(function))}
+    inner = [op for op in all_ops(loop) if op in position]
+    start, end = position[loop], max(position[op] for op in inner)
+    if position[alloc] > start:
+        return position[alloc] <= end
+    uses, work = [], [alloc.results[0]]
+    while work:
+        for use in work.pop().uses:
+            user = use.owner.operation
+            uses.append(position[user])
+            work += [result for result in user.results if is_mem_desc(result.type)]
+    return any(place > start for place in uses)
 
 
 class _Pipeline:

@@ -30,6 +30,7 @@ from proton.transforms.pipeline_loops import PipelineLoops
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder_instructions import ReorderInstructions
+from proton.transforms.sink_dot_waits import SinkDotWaits
 
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:
@@ -47,6 +48,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         Upstream("canonicalize,cse"),
         PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
         Upstream("canonicalize,cse"),
+        SinkDotWaits(),
         FenceInsertion(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
