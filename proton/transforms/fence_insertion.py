@@ -6,12 +6,13 @@ made them (PTX ISA, "Async proxy").
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.analysis.shared_alias import SharedAliases
+from proton.dialect.mlir import Module, Operation
+from proton.dialect.traits import AllocatesShared, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
 from proton.dialect.ttng import FenceAsyncSharedOp
-from proton.dialect.walk import before, functions, ops_named
+from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
 
@@ -24,13 +25,28 @@ class FenceInsertion(Pass):
 
     name: ClassVar[str] = "triton-nvidia-gpu-fence-insertion"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in functions(module):
             products = ops_named(function, "ttng.warp_group_dot")
-            aliases = SharedAliases(function) if products else None
+            fenced: Operation | None = None  # the last product that a fence was put before
             for op in products:
-                assert aliases is not None
-                named = [v for v in op.operands if is_mem_desc(v.type)]
-                if any(aliases.memory.get(value) for value in named):
+                if fenced is None or _may_write_between(fenced, op):
                     with before(op):
                         FenceAsyncSharedOp()
+                    fenced = op
+
+
+def _may_write_between(first: Operation, second: Operation) -> bool:
+    """Whether shared memory may change between two ops, or they are in different blocks."""
+    if first.block != second.block:
+        return True
+    ops = [view.operation for view in first.block.operations]
+    between = ops[ops.index(first) + 1 : ops.index(second)]
+    return any(_changes_memory(inner) for op in between for inner in (op, *all_ops(op)))
+
+
+def _changes_memory(op: Operation) -> bool:
+    effects = SharedEffects.of(op)
+    writes = any(is_mem_desc(op.operands[n].type) for n in effects.writes)
+    is_landing = writes and not effects.lands_later
+    return is_landing or effects.waits or has(op, AllocatesShared) or op.name == "func.call"

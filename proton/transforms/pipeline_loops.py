@@ -15,7 +15,7 @@ in flight, too: it is waited for when the next one has been issued.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.analysis.alias import UNKNOWN, Roots
@@ -25,7 +25,7 @@ from proton.base.targets import GPUTarget
 from proton.dialect.attributes import NUM_STAGES
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Operation, arith, ir
+from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, is_invariant, with_carried
 from proton.dialect.traits import Accesses, Combines, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
@@ -239,25 +239,6 @@ def _slice(loop: Any, loads: Iterable[_Load]) -> _Slice | None:
 # The new loop
 
 
-@dataclass
-class _Group:
-    """Loads that are waited for together: their copies are one group."""
-
-    consumer: Any
-    loads: list[_Load] = field(default_factory=list)
-
-
-def _grouped(loads: list[_Load], body: Any) -> list[_Group]:
-    """By the first op that takes their data, in order."""
-    order = {view.operation: number for number, view in enumerate(body.operations)}
-    groups: dict[int, _Group] = {}
-    for load in loads:
-        load.consumer = _consumer(load.alloc or load.op, order)
-        place = order[load.consumer]
-        groups.setdefault(place, _Group(load.consumer)).loads.append(load)
-    return [groups[place] for place in sorted(groups)]
-
-
 def _consumer(op: Any, order: dict[Any, int]) -> Any:
     """The first op that takes a load's data, behind those that only say where it lies."""
     found = []
@@ -307,7 +288,10 @@ class _Pipeline:
     def __init__(self, loop: Any, loads: list[_Load], stages: int) -> None:
         self.loop, self.loads, self.stages = loop, loads, stages
         self.distance = stages - 1
-        self.groups = _grouped(loads, ForLoop(loop).body)
+        order = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
+        for load in loads:
+            load.consumer = _consumer(load.alloc or load.op, order)
+        self.consumer = min((load.consumer for load in loads), key=lambda op: order[op])
         slice_ = _slice(loop, loads)
         assert slice_ is not None, "asked of each load"
         self.slice: _Slice = slice_
@@ -323,7 +307,7 @@ class _Pipeline:
             tokens, ahead = self._prologue()
             indices = [_i32(self.distance), _i32(0)]
         flying = _flying(self.loop, self.loads)
-        initial = [*ahead, *(t for group in tokens for t in group), *indices]
+        initial = [*ahead, *tokens, *indices]
         old = len(self.loop.results)
         self.loop = with_carried(self.loop, initial)
         self._body(old, flying)
@@ -331,20 +315,17 @@ class _Pipeline:
 
     # Copies
 
-    def _copies(self, mapping: dict[Any, Any], index: Any, is_inside: Any) -> list[Any]:
-        """Begins the copies of an iteration whose values are in `mapping`; the groups' tokens."""
+    def _copies(self, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Value:
+        """Begins the copies of an iteration whose values are in `mapping`; their group's token."""
         for op in self.slice.ops:
             clone = op.operation.clone()
             for number, operand in enumerate(op.operands):
                 clone.operation.operands[number] = mapping.get(operand, operand)
             for result, value in zip(op.results, clone.operation.results, strict=True):
                 mapping[result] = value
-        tokens = []
-        for group in self.groups:
-            copies = [self._copy(load, mapping, index, is_inside) for load in group.loads]
-            with group.loads[-1].op.location:
-                tokens.append(AsyncCommitGroupOp(copies, _token()).group)
-        return tokens
+        copies = [self._copy(load, mapping, index, is_inside) for load in self.loads]
+        with self.loads[-1].op.location:
+            return AsyncCommitGroupOp(copies, _token()).group
 
     def _copy(self, load: _Load, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Any:
         with load.op.location:
@@ -359,15 +340,15 @@ class _Pipeline:
             target = MemDescIndexOp(load.buffers, index, load.memory).result
             return AsyncCopyOp(pointer, target, _token(), mask=mask).token
 
-    def _prologue(self) -> tuple[list[list[Any]], list[Any]]:
-        """(for each group the tokens of the first iterations, carried values ahead of them)."""
+    def _prologue(self) -> tuple[list[Value], list[Value]]:
+        """(the tokens of the first iterations, carried values ahead of them)."""
         view = ForLoop(self.loop)
         lower, upper, step = view.bounds
         arguments, yielded = view.iter_args, view.yielded
         state = [view.init_args[number] for number in self.slice.carried]
         runs = arith.CmpIOp(_SIGNED_LESS, lower, upper).result
         left = arith.SubIOp(upper, lower).result
-        tokens: list[list[Any]] = [[] for _ in self.groups]
+        tokens: list[Value] = []
         variable, passed = lower, None
         for number in range(self.distance):
             is_inside = runs
@@ -376,10 +357,7 @@ class _Pipeline:
                 is_inside = arith.AndIOp(runs, more).result
             mapping = {view.induction_var: variable}
             mapping |= {arguments[n]: v for n, v in zip(self.slice.carried, state, strict=True)}
-            for group, token in zip(
-                tokens, self._copies(mapping, _i32(number), is_inside), strict=True
-            ):
-                group.append(token)
+            tokens.append(self._copies(mapping, _i32(number), is_inside))
             state = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
             variable = arith.AddIOp(variable, step).result
             passed = step if passed is None else arith.AddIOp(passed, step).result
@@ -390,48 +368,36 @@ class _Pipeline:
         arguments = view.iter_args
         original, extra = arguments[:old], arguments[old:]
         count = len(self.slice.carried)
-        ahead = extra[:count]
-        tokens = [
-            extra[count + n * self.distance :][: self.distance] for n in range(len(self.groups))
-        ]
-        write, read = extra[-2:]
+        ahead, tokens, (write, read) = extra[:count], extra[count:-2], extra[-2:]
         end = end_of(view.body)
-        # Ahead of everything, if nothing that is in flight reads the buffer that is written.
-        first = end if flying else self.groups[0].consumer
-        with ir.InsertionPoint(first), self.loop.location:
-            if not flying:
-                self._wait(0, tokens, is_behind_copies=False)
+        with ir.InsertionPoint(self.consumer), self.loads[-1].op.location:
+            AsyncWaitOp(tokens[0], i32_attr(self.distance - 1))
+        with self._where_copies_begin(end, bool(flying)), self.loop.location:
             is_inside, variable = self._ahead(view)
             mapping = {view.induction_var: variable}
             mapping |= {
                 original[n]: value for n, value in zip(self.slice.carried, ahead, strict=True)
             }
             begun = self._copies(mapping, write, is_inside)
-        for number, group in enumerate(self.groups):
-            with before(group.consumer):
-                if flying or number:
-                    self._wait(number, tokens, is_behind_copies=not flying)
-                for load in group.loads:
-                    self._use(load, read)
+        for load in self.loads:
+            with before(load.consumer):
+                self._use(load, read)
         with before(end):
             following = [mapping.get(v, v) for v in (end.operands[n] for n in self.slice.carried)]
-            shifted = [
-                token
-                for group, new in zip(tokens, begun, strict=True)
-                for token in (*group[1:], new)
-            ]
             indices = [self._next(write), self._next(read)]
-        for number, value in enumerate([*following, *shifted, *indices]):
+        for number, value in enumerate([*following, *tokens[1:], begun, *indices]):
             end.operands[old + number] = value
         _drop_unused(self.loop, old)
 
-    def _wait(self, number: int, tokens: list[list[Any]], is_behind_copies: bool) -> None:
-        """For a group of this iteration: those committed later may be under way."""
-        groups = len(self.groups)
-        later = groups - 1 - number + (self.distance - 1) * groups
-        later += groups if is_behind_copies else 0
-        with self.groups[number].loads[-1].op.location:
-            AsyncWaitOp(tokens[number][0], i32_attr(later))
+    def _where_copies_begin(self, end: Operation, is_flying: bool) -> Any:
+        """Behind the last read of the buffer that is written: that was in the iteration before,
+        but for products in flight, which end in this one. A product of warp groups is issued
+        first, and goes on meanwhile."""
+        if is_flying:
+            return ir.InsertionPoint(end)
+        if self.consumer.name == "ttng.warp_group_dot":
+            return ir.InsertionPoint.after(self.consumer)
+        return ir.InsertionPoint(self.consumer)
 
     def _ahead(self, view: ForLoop) -> tuple[Any, Any]:
         """(whether the iteration whose copies begin is one, its variable)."""
@@ -469,10 +435,8 @@ class _Pipeline:
 
     def _epilogue(self, old: int, flying: list[Any]) -> None:
         with ir.InsertionPoint.after(self.loop), self.loop.location:
-            count = len(self.slice.carried)
-            for number in range(len(self.groups)):
-                last = old + count + (number + 1) * self.distance - 1
-                AsyncWaitOp(self.loop.results[last], i32_attr(0))
+            last = old + len(self.slice.carried) + self.distance - 1
+            AsyncWaitOp(self.loop.results[last], i32_attr(0))
         for wait in flying:
             wait.attributes["pendings"] = i32_attr(1)
             (use,) = wait.results[0].uses

@@ -20,7 +20,7 @@ _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
 # Of fp32; docs/math.md has their errors.
 _APPROXIMATE = {
     "divide": "div.full.f32",
-    "exp2": "ex2.approx.f32",
+    "exp2": "ex2.approx.ftz.f32",
     "sqrt": "sqrt.approx.f32",
     "rsqrt": "rsqrt.approx.f32",
 }
