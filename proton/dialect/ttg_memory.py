@@ -157,7 +157,9 @@ class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMe
         )
 
 
-class MemDescTransOp(TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory]):
+class MemDescTransOp(
+    TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory]
+):
     """`ttg.memdesc_trans %desc`: a matrix in shared memory with its dimensions exchanged."""
 
     src: Operand[Any]
