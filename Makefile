@@ -19,13 +19,16 @@ PYTEST ?=
 # Processes that run tests: one a core, or a number
 JOBS ?= auto
 
+# For pictures of Perfetto and of HTML pages
+BROWSER ?= chromium
+
 # Those that need neither a GPU nor torch: make bench BENCHMARKS=cpu_kernels
 BENCHMARKS ?= compile_time profiling trace_io
 
-.PHONY: bench bless clean demo format help lint lock setup test test-fast test-gpu
+.PHONY: bench bless clean demo docs docs-pictures format help lint lock setup test test-fast test-gpu
 
 help: ## what the targets do
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
 
 demo: $(DEMO) ## run a kernel, profile it, and write a trace
 	@$(BIN)/python -m proton.demo
@@ -52,6 +55,12 @@ lint: $(STAMP) ## check style and types
 	@$(BIN)/ruff check .
 	@echo "==> mypy"
 	@$(BIN)/mypy
+
+docs: $(STAMP) ## build the site into site/; a broken link fails
+	@$(BIN)/mkdocs build
+
+docs-pictures: $(STAMP) ## make the pictures and outputs in docs anew (BROWSER=chromium)
+	@$(BIN)/python scripts/docs_pictures.py --browser $(BROWSER)
 
 bless: $(STAMP) ## write what the front end makes of the golden kernels as the new goldens
 	@BLESS=1 $(BIN)/python -m pytest tests/ir/test_goldens.py
@@ -87,5 +96,5 @@ $(VENV)/.demo-$(VERSION): requirements-demo.lock pyproject.toml
 	@touch $@
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
