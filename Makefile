@@ -91,7 +91,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 $(VENV)/.demo-$(VERSION): requirements-demo.lock pyproject.toml
 	$(virtual_environment)
-	@echo "==> packages of requirements-demo.lock (170 MB to fetch, 0.6 GB on disk, once)"
+	@echo "==> packages of requirements-demo.lock (170 MB to fetch, 0.5 GB on disk, once)"
 	@$(INSTALL) requirements-demo.lock
 	@touch $@
 

@@ -33,10 +33,10 @@ SIZE = (1400, 520)  # px
 def run(*words: str | Path, folder: Path) -> str:
     """What a command prints, with this checkout's Proton and 80 columns."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
-    words = tuple(map(str, words))
-    print("   ", " ".join(words[1:] if words[0] == sys.executable else words), flush=True)
+    command = [str(word) for word in words]
+    print("   ", " ".join(command[1:]), flush=True)
     done = subprocess.run(
-        words, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True
+        command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True
     )
     return done.stdout
 

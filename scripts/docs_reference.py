@@ -151,7 +151,7 @@ def entry(name: str, value: Any, level: str = "###", shown: str = "") -> list[st
 def python() -> str:
     """`import proton`."""
     lines = ["# Python: `proton`", "", INTRODUCTION, ""]
-    public = {name: getattr(proton, name) for name in proton.__all__}
+    public = {name: getattr(proton, name) for name in dir(proton)}
     errors = {n: v for n, v in public.items() if _is(v, ProtonError)}
     modules = [name for name, value in public.items() if inspect.ismodule(value)]
     skip = {"__version__", "Run", "knobs", *modules, *errors}

@@ -161,6 +161,16 @@ def test_the_demo_runs_with_what_its_lock_names(wheel: Path, tmp_path: Path) -> 
     assert COMPILER & set(here) == {"numba-cuda-mlir", "llvmlite"}
     python = install(wheel, here, tmp_path / "env")
     assert done(python, "-m", "proton.demo", cwd=tmp_path).count("PASS") == 4
+    (tmp_path / "launch.py").write_text(
+        "import proton\n"
+        "class Array:\n"
+        "    __cuda_array_interface__ = dict("
+        "shape=(4,), typestr='<f4', data=(4096, False), version=3)\n"
+        "@proton.jit\ndef nothing(x): pass\nnothing[(1,)](Array())\n"
+    )
+    failed = run(python, "launch.py", cwd=tmp_path)
+    assert failed.returncode == 1
+    assert "pip install 'proton-tile[cuda]'" in failed.stderr
     (site,) = (tmp_path / "env").glob("lib/*/site-packages")
     link(names(["pytest"]), site)  # the plugin comes with the wheel
     assert "@pytest.mark.proton(" in done(python, "-m", "pytest", "--markers", cwd=tmp_path)
