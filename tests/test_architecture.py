@@ -395,7 +395,7 @@ def test_nothing_executable_is_stored() -> None:
 
 def project_texts() -> Iterator[tuple[str, str]]:
     """(path, text) of what the project ships, its tests and settings included."""
-    folders = ("proton", "tests", "docs", "kernels", "benchmarks", ".ci")
+    folders = ("proton", "tests", "docs", "kernels", "benchmarks", "scripts", ".ci")
     files = [f for folder in folders for f in (ROOT / folder).rglob("*") if f.is_file()]
     files += [f for f in ROOT.iterdir() if f.is_file()]
     for file in files:

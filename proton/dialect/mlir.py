@@ -13,6 +13,8 @@ import types
 from collections.abc import MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any
 
+from proton.base.packages import missing_compiler
+
 _WHEEL = "numba_cuda_mlir"
 
 
@@ -64,9 +66,7 @@ def _wheel() -> str:
     if _WHEEL not in sys.modules:
         spec = importlib.util.find_spec(_WHEEL)
         if spec is None or spec.submodule_search_locations is None:
-            raise ImportError(
-                f"Proton needs MLIR's Python bindings: install {_WHEEL.replace('_', '-')}"
-            )
+            raise missing_compiler(_WHEEL)
         package = _DeferredPackage(_WHEEL)
         package.__spec__, package.__loader__ = spec, spec.loader
         package.__path__ = list(spec.submodule_search_locations)

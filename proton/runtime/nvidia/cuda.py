@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from proton.base.errors import LaunchError, ProtonError
+from proton.base.packages import missing
 from proton.base.targets import ARCHITECTURES, GPUTarget
 
 _SLEEPING, _WITHOUT_TIME = 1, 2  # CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
@@ -25,8 +26,10 @@ class CUDAError(ProtonError, RuntimeError):
 
 
 def _driver() -> Any:
-    from cuda.bindings import driver
-
+    try:
+        from cuda.bindings import driver
+    except ModuleNotFoundError:
+        raise missing("a GPU", "cuda-bindings", "cuda") from None
     return driver
 
 
