@@ -208,7 +208,7 @@ def test_a_ring_of_imports_is_seen() -> None:
 
 PASS_FOLDERS = ("transforms", "conversion")
 # A pass that Triton has, too, has Triton's name; its file has the name without these.
-PREFIXES = ("convert-", "tritongpu-", "triton-", "tt-")
+PREFIXES = ("triton-nvidia-gpu-", "convert-", "tritongpu-", "triton-", "tt-")
 
 
 def passes_in(tree: ast.Module) -> list[str]:

@@ -26,7 +26,7 @@ from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
 from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
 from proton.transforms.pin_edges import PinEdges
-from proton.transforms.pipeline_loops import PipelineLoops
+from proton.transforms.pipeline import PipelineLoops
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder_instructions import ReorderInstructions

@@ -34,7 +34,7 @@ func.func @masked(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32, tt.element = "fp
 // Without a mask a load is LLVM's own.
 
 // CHECK-LABEL: func.func @plain(
-// CHECK: llvm.load %{{.*}} {alignment = 1024 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
 // CHECK-NOT: llvm.inline_asm
 // CHECK: return
 func.func @plain(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32, tt.element = "fp32"}) attributes {tt.kernel} {
