@@ -22,7 +22,7 @@ class PinRecords(Pass):
     """Notes the scopes on each function that has records, and where each is opened; with placement
     "schedule" also removes their records.
 
-    Records with payload stay as carriers of their values until `place-records`, and so do those of
+    Records with payload stay, as placeholders of their values, until `place-records`, and so do those of
     scopes that have a condition anywhere.
     """
 

@@ -213,10 +213,10 @@ def approximate(function: str, *values: Any) -> Value:
 def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     """A float as a narrower one, rounded towards zero."""
     source, kind = str(scalar.type), str(target)
-    carrier = v.integer(16) if _FLOATS[kind] == "h" else target
+    bits = v.integer(16) if _FLOATS[kind] == "h" else target
     text = f"cvt.rz.{kind}.{source} $0, $1;"
     constraints = f"={_FLOATS[kind]},{_FLOATS[source]}"
-    return v.bitcast(_assembly(text, constraints, carrier, scalar, effects=False), target)
+    return v.bitcast(_assembly(text, constraints, bits, scalar, effects=False), target)
 
 
 def pinned(words: Sequence[Value]) -> list[Value]:
