@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import PassError
-from proton.dialect.attributes import PINNED, WRITTEN
+from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, emit_if, index_constant, index_loop, zero_of
@@ -229,7 +229,7 @@ class _Lowering:
     def __init__(self, function: Operation, disjoint: bool, written: frozenset[int]) -> None:
         self.entry = function.regions[0].blocks[0]
         self.disjoint, self.written = disjoint, written
-        self.pinned = PINNED in function.attributes
+        self.in_program_order = PROGRAM_ORDER in function.attributes
 
     def _only_read(self, base: Value) -> bool:
         """Whether nothing that this kernel writes can be what this pointer reads."""
@@ -285,7 +285,7 @@ class _Lowering:
     def store(self, op: Operation) -> None:
         """tts.store: the value's producer writes to the destination itself."""
         value = op.opview.value
-        producer = None if self.pinned else _direct_producer(op, value)
+        producer = None if self.in_program_order else _direct_producer(op, value)
         if producer is None:
             producer = _identity(value)
         access = _Access(op, shape_of(value), element_of(value))

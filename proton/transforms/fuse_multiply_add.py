@@ -1,7 +1,7 @@
 """Forms fused multiply-adds: one rounding, one instruction.
 
-It is done here, once, before anything measures or pins values, so that what is computed does not
-depend on what is measured: LLVM fuses nothing by itself.
+It is done here, once, before anything measures values or keeps them in place, so that what is
+computed does not depend on what is measured: LLVM fuses nothing by itself.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Where the records of scopes go: around the work, once its order is final.
 
 From the front end on, an op's membership in scopes travels in its location
-(`loc("scope:outer/inner"(...))`). `pin-records` takes the front end's records out of the way at
+(`loc("scope:outer/inner"(...))`). `detach-records` takes the front end's records out of the way at
 the start; `place-records` puts them back when the work has its final order, which on the CPU is
 one of loops over buffers and on a GPU one of ops on tiles: it brackets each maximal run of ops of
 a scope in each block, outer scopes first. So no record stands in the way of an optimisation, and

@@ -26,8 +26,8 @@ from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
 from proton.transforms.mark_written import MarkWritten
+from proton.transforms.materialize_at_records import MaterializeAtRecords
 from proton.transforms.outline_segments import OutlineSegments
-from proton.transforms.pin_values import PinValues
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.prefetch_next_turn import PrefetchNextTurn
 from proton.transforms.stack_buffers import StackBuffers
@@ -38,7 +38,7 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
 
     With `check_bounds` no access is structured: each element is checked by itself.
     """
-    pinned = instrumentation is not None and instrumentation.placement == "program"
+    in_order = instrumentation is not None and instrumentation.placement == "program"
     return [
         MarkWritten(),
         # Early, so that nothing below knows of 8-bit floats, not even a pointer.
@@ -48,7 +48,7 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
         GuardDivision(),
         TritonPointersToLLVM(check_bounds=check_bounds),
         TritonArithToLinalg(),
-        *([PinValues()] if pinned else []),
+        *([MaterializeAtRecords()] if in_order else []),
         # Before buffers exist: a chain of elementwise ops becomes one loop nest.
         Upstream("linalg-fuse-elementwise-ops,canonicalize,cse"),
     ]

@@ -13,7 +13,7 @@ from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Type, Value, ir
 
 FULL_MASK = -1  # all lanes of a warp
-MOST_PINNED = 16  # words that one piece of inline assembly takes
+MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
 _LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
 _ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
 _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
@@ -219,11 +219,11 @@ def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     return v.bitcast(_assembly(text, constraints, bits, scalar, effects=False), target)
 
 
-def pinned(words: Sequence[Value]) -> list[Value]:
+def optimization_barrier(words: Sequence[Value]) -> list[Value]:
     """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
     kept: list[Any] = []
-    for first in range(0, len(words), MOST_PINNED):
-        part = words[first : first + MOST_PINNED]
+    for first in range(0, len(words), MOST_IN_BARRIER):
+        part = words[first : first + MOST_IN_BARRIER]
         outputs = ",".join(["=r"] * len(part))
         constraints = f"{outputs},{','.join(map(str, range(len(part))))}"
         if len(part) == 1:

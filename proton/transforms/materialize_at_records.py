@@ -16,20 +16,20 @@ from proton.passes import Pass, register
 
 @register
 @dataclass(frozen=True)
-class PinValues(Pass):
+class MaterializeAtRecords(Pass):
     """Materialises tensors that cross records."""
 
-    name: ClassVar[str] = "pin-values"
+    name: ClassVar[str] = "materialize-at-records"
 
     def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             for op in [function, *all_ops(function)]:
                 for region in op.regions:
                     for block in region.blocks:
-                        _pin_block(block)
+                        _materialize_in(block)
 
 
-def _pin_block(block: Block) -> None:
+def _materialize_in(block: Block) -> None:
     operations = [op.operation for op in block.operations]
     records = [op.name == "proton.record" for op in operations]
     if not any(records):
