@@ -52,7 +52,7 @@ def _without_scopes(run: Run, scopes: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(run: Run, console: Console, limit: int = 0) -> None:
-    """Prints the table of scopes (the `limit` first if not 0), losses and emptied scopes."""
+    """Prints the table of scopes (the `limit` first if not 0), losses and optimized-out scopes."""
     rows = scopes(run)
     shown = rows.head(limit) if limit else rows
     if len(shown):
@@ -62,7 +62,7 @@ def show(run: Run, console: Console, limit: int = 0) -> None:
     totals = run.totals
     console.print(
         f"{totals.launches} launches, {totals.programs} programs, {totals.slices} slices; "
-        f"lost records: {totals.lost}; emptied scopes: {len(run.emptied)}",
+        f"lost records: {totals.lost}; optimized-out scopes: {len(run.emptied)}",
         soft_wrap=True,
     )
     print_warnings(console, run.summary().warnings)

@@ -18,10 +18,11 @@ Plain = dict[str, Any]  # of numbers, text, lists and such
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeTable:
-    """What a kernel's records are of. `emptied` are scopes in which optimisation left no work."""
+    """What a kernel's records are of. `optimized_out` has the scopes in which optimisation left no
+    work."""
 
     scopes: tuple[Scope, ...] = ()
-    emptied: tuple[str, ...] = ()
+    optimized_out: tuple[str, ...] = ()
 
     @property
     def payload_slots(self) -> int:
@@ -31,13 +32,15 @@ class ScopeTable:
     def to_plain(self) -> Plain:
         """The table as text and numbers."""
         scopes = [scope_to_plain(scope) for scope in self.scopes]
-        return {"scopes": scopes, "emptied": list(self.emptied)}
+        return {"scopes": scopes, "optimized_out": list(self.optimized_out)}
 
     @staticmethod
     def from_plain(plain: Plain) -> "ScopeTable":
         """The table that `to_plain` gave."""
         scopes = tuple(scope_from_plain(scope) for scope in plain["scopes"])
-        return ScopeTable(scopes=scopes, emptied=tuple(map(ScopePath, plain["emptied"])))
+        return ScopeTable(
+            scopes=scopes, optimized_out=tuple(map(ScopePath, plain["optimized_out"]))
+        )
 
 
 def scope_to_plain(scope: Scope) -> Plain:

@@ -78,7 +78,7 @@ def test_a_profile_survives_the_cache() -> None:
     profile = KernelProfile(
         strategy=Strategy.FLUSH,
         block=Block(4, 16, RecordSchema(2, 32)),
-        table=ScopeTable(scopes=(scope,), emptied=("a",)),
+        table=ScopeTable(scopes=(scope,), optimized_out=("a",)),
         unit_warps=2,
         ring=64,
         sampled_units=5,
