@@ -56,7 +56,7 @@ class FakeMemory:
         self.size += size
 
     def release(self) -> None:
-        self.driver.arenas.pop(self.address)
+        self.driver.slabs.pop(self.address)
 
 
 @dataclass
@@ -74,7 +74,7 @@ class ProfilingDriver(FakeDriver):
     before_launch: Callable[[], Any] = lambda: None
     in_use: int | None = None
     is_cleared: bool = False  # a buffer was, for the launch that is captured next
-    arenas: dict[int, Any] = field(default_factory=dict)
+    slabs: dict[int, Any] = field(default_factory=dict)
     queued: list[int] = field(default_factory=list)  # events that there are
     recorded: dict[int, int] = field(default_factory=dict)  # what had been queued before each
     arrived: threading.Event = field(default_factory=threading.Event)  # what `wait` waits for
@@ -96,7 +96,7 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(cuda, "release_stream", lambda stream: self.streams.remove(stream))
         monkeypatch.setattr(cuda, "write_word", self._write_word)
         monkeypatch.setattr(cuda, "allocate_device", self._allocate_device)
-        monkeypatch.setattr(cuda, "release_device", lambda address: self.arenas.pop(address))
+        monkeypatch.setattr(cuda, "release_device", lambda address: self.slabs.pop(address))
         monkeypatch.setattr(cuda, "read_device", self._read_device)
         monkeypatch.setattr(cuda, "capture_aside", contextlib.nullcontext)
         monkeypatch.setattr(cuda, "launch_once", self._launch_once)
@@ -123,7 +123,7 @@ class ProfilingDriver(FakeDriver):
 
     def _allocate_device(self, size: int) -> int:
         block = ctypes.create_string_buffer(max(1, size))
-        self.arenas[ctypes.addressof(block)] = block
+        self.slabs[ctypes.addressof(block)] = block
         return ctypes.addressof(block)
 
     def _new_stream(self) -> int:
@@ -360,7 +360,7 @@ def test_a_launch_is_recorded_on_its_own_stream(driver: ProfilingDriver) -> None
     names = [event[0] for event in driver.events]
     assert names.count("launch") == 3
     assert set(names) == {"launch", "copy", "clear"}
-    assert not driver.arenas
+    assert not driver.slabs
     assert not driver.host
     frame = run.frame
     scopes = frame[frame.kind == "scope"]
@@ -530,7 +530,7 @@ def test_buffers_are_pieces_of_a_ring_which_are_used_again(
     scopes = run.frame[run.frame.kind == "scope"]
     found = [int((scopes.launch == number).sum()) for number in range(500)]
     assert found == [WARPS * g * t for g, t in zip(grids, turns, strict=True)]
-    assert not driver.arenas
+    assert not driver.slabs
     assert not driver.host
     assert not driver.streams
     assert not driver.queued, "events are given back"
@@ -564,7 +564,7 @@ def test_a_ring_grows_where_nothing_can_be_fetched(driver: ProfilingDriver) -> N
         assert run.totals.launches + run.totals.dropped_launches == room + 5
         assert room - 1 <= run.totals.launches <= room
         assert run.totals.slices == run.totals.launches * 7 * WARPS * 5
-        assert not driver.arenas
+        assert not driver.slabs
 
 
 PROFILE = KernelProfile(strategy=Strategy.CIRCULAR, block=BLOCK)
@@ -686,14 +686,14 @@ def test_a_capture_takes_no_more_memory_than_is_left(driver: ProfilingDriver) ->
     size = BLOCK.bytes
     driver.in_use = 0
     need = gpu_graph.HEAD_BYTES + 2 * size
-    for memory, arenas in ((need - 1, 0), (need, 1)):
+    for memory, slabs in ((need - 1, 0), (need, 1)):
         with proton.knobs.scope(profile_memory=memory), proton.profile("run") as run:
             driver.capturing = True
             kernel = rounds[1,](x, 5)
             driver.capturing = False
-        assert len(driver.arenas) == arenas
-        assert (kernel.metadata["profile"] is not None) == (arenas == 1)
-        assert run.totals.dropped_launches == 1 - arenas
+        assert len(driver.slabs) == slabs
+        assert (kernel.metadata["profile"] is not None) == (slabs == 1)
+        assert run.totals.dropped_launches == 1 - slabs
 
 
 def test_a_launch_that_fails_has_no_run_time(
@@ -737,7 +737,7 @@ def test_a_ring_begins_with_what_there_is(
     with proton.profile("run"):
         (device,) = sessions.current().gpu.devices.values()
         assert device.ring.size == {0: 0, 1: 1, 3: 2, 100: 8}[free] * STEP
-    assert not driver.arenas
+    assert not driver.slabs
 
 
 @pytest.mark.parametrize("where", ["Memory", "allocate_host"])
@@ -753,7 +753,7 @@ def test_where_memory_is_short_launches_are_dropped(
             rounds[2,](x, 5)
     assert [event[0] for event in driver.events] == ["launch"] * 3
     assert (run.totals.launches, run.totals.dropped_launches) == (0, 3)
-    assert not driver.arenas
+    assert not driver.slabs
 
 
 @pytest.mark.parametrize("broken_after", [0, 3, 9, 200])
@@ -825,7 +825,7 @@ def test_replays_of_a_graph_are_kept_apart(driver: ProfilingDriver, replays: int
                 node()
             driver.graph[1] = functools.partial(
                 ctypes.memmove,
-                next(iter(reversed(driver.arenas))) + gpu_graph.HEAD_BYTES + 3 * size,
+                next(iter(reversed(driver.slabs))) + gpu_graph.HEAD_BYTES + 3 * size,
                 written((2, 1, 1), number).tobytes(),
                 size,
             )
@@ -838,7 +838,7 @@ def test_replays_of_a_graph_are_kept_apart(driver: ProfilingDriver, replays: int
     scopes = run.frame[run.frame.kind == "scope"]
     found = [int((scopes.launch == number).sum()) for number in range(kept)]
     assert found == [2 * WARPS * count for count in turns]
-    assert len(driver.arenas) == 1, "the graph may be replayed again"
+    assert len(driver.slabs) == 1, "the graph may be replayed again"
 
 
 def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) -> None:
@@ -874,7 +874,7 @@ def test_a_launch_that_fails_leaves_no_memory_behind(
             rounds[2,](x, 5)
         driver.status = 0
         rounds[2,](x, 5)
-    assert not driver.arenas
+    assert not driver.slabs
     assert (run.totals.launches, run.totals.dropped_launches) == (2, 0)
 
 
@@ -888,11 +888,11 @@ def test_a_launch_that_outlives_its_session_is_no_part_of_the_run(
 
     def finalize() -> None:
         runs.append(proton.finalize())
-        assert bool(driver.arenas), "the launch is about to write there"
+        assert bool(driver.slabs), "the launch is about to write there"
 
     driver.before_launch = finalize
     rounds[2,](x, 5)
-    assert not driver.arenas
+    assert not driver.slabs
     assert not driver.host
     assert runs[0].totals.launches == 1
 
@@ -935,7 +935,7 @@ def test_flush_loses_nothing_while_the_heap_lasts(
     for _, group in scopes.groupby(["launch", "program", "warp"]):
         assert list(group.iteration) == list(range(turns))
     assert run.totals.lost == 0
-    assert not driver.arenas
+    assert not driver.slabs
     assert not driver.host
     assert not driver.streams
 
@@ -954,7 +954,7 @@ def test_heaps_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
                 (device,) = sessions.current().gpu.devices.values()
                 device.ring.wake(0)
                 wait_until(lambda ring=device.ring: not ring.pieces)
-            assert len(driver.arenas) <= 1 + 4, "the ring and the heaps"
+            assert len(driver.slabs) <= 1 + 4, "the ring and the heaps"
     assert run.totals.lost == 0
     assert run.totals.slices == 40 * WARPS * 100
     sent = sum(event[2] for event in driver.events if event[0] == "copy")
@@ -997,7 +997,7 @@ def test_where_all_heaps_are_in_use_the_last_one_goes_on(driver: ProfilingDriver
         with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
             for _ in range(9):
                 rounds[1,](x, 5)
-            assert len(driver.arenas) == 2, "nobody has looked how much was taken"
+            assert len(driver.slabs) == 2, "nobody has looked how much was taken"
             driver.arrived.set()
     assert run.totals.launches == 9
     assert run.totals.written == 9 * WARPS * 8

@@ -42,7 +42,7 @@ from proton.trace.instrumentation import Instrumentation
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
-MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of residency
+MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of occupancy
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if full segments
 # move away, of a heap, and the number of the launch.
@@ -100,7 +100,7 @@ class GPULauncher(Launcher):
     ) -> None:
         """Compiles the kernel that is launched in its place while the session runs.
 
-        Where its registers cost residency, and the kernel does with so few that they do not, and
+        Where its registers cost occupancy, and the kernel does with so few that they do not, and
         hardly spills, it gets those.
         """
         with compile_lock:
@@ -112,8 +112,8 @@ class GPULauncher(Launcher):
                 other = self._variant(device, described, fewer, session.instrumentation)
                 instead = _perturbation(other, plain)
                 spills = instead["spills"] - instead["spills_off"]
-                is_resident = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
-                if is_resident and spills <= MOST_SPILLS:
+                is_occupancy_kept = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
+                if is_occupancy_kept and spills <= MOST_SPILLS:
                     variant, found = other, instead
         key = session.instrumentation
         plain.instrumented[key] = InstrumentedVariant(key, variant, found)
