@@ -291,7 +291,7 @@ def medians() -> dict[str, dict[str, float]]:
 
 def overhead_table() -> tuple[Table, list[dict[str, Any]]]:
     """Each mode of each kernel against the kernel without records."""
-    table = Table("kernel", "mode", "us", "+ %", "cycles a slice", title="kernel time")
+    table = Table("kernel", "mode", "us", "+ %", "cycles per slice", title="kernel time")
     rows = []
     for kernel, modes in medians().items():
         for mode, us in modes.items():
@@ -314,7 +314,7 @@ def in_turns(x_ptr: torch.Tensor, out: torch.Tensor, programs: int) -> Launch:
 
 
 def host_table() -> Table:
-    """us a launch on the host without and with records, by grid, stream and strategy; medians of 5
+    """us per launch on the host without and with records, by grid, stream and strategy; medians of 5
     rounds, and of what each round adds."""
     table = Table("grid", "stream", "strategy", "off, us", "profiled", "added", title="host")
     x = torch.rand(4096 * 256, device="cuda")

@@ -39,8 +39,8 @@ MAX_WRITTEN = 1 << 62  # a count beyond this cannot be summed in 64 bits, nor ha
 class Decoded:
     """One launch in columns.
 
-    `state`, `hardware`, `thread`, the clocks and the timers have a row a program; `written` and
-    `kept` a row a track, where track = program * units + unit; the others a row a record, grouped
+    `state`, `hardware`, `thread`, the clocks and the timers have a row per program; `written` and
+    `kept` a row per track, where track = program * units + unit; the others a row per record, grouped
     by track, oldest first.
     """
 

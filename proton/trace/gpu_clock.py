@@ -51,7 +51,7 @@ class LaunchClock:
 
 @dataclass(frozen=True, kw_only=True)
 class GPUTimes:
-    """ns = slope * (cycles - zero) + offset: a row a program of the run, empty for those that no
+    """ns = slope * (cycles - zero) + offset: a row per program of the run, empty for those that no
     GPU ran. No time is off by more than error_ns, nor is the difference of two of one SM.
 
     `launches` has the clocks of the launches of which any program began, `hosts` the lines from

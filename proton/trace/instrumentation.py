@@ -71,7 +71,7 @@ def option_of(of: "Field[Any]") -> Option:
 def _check_capacity(name: str, value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value <= MAX_CAPACITY:
         raise ProfileError(
-            f"{name} must lie in [0, {MAX_CAPACITY}] records a program, got {value!r}"
+            f"{name} must lie in [0, {MAX_CAPACITY}] records per program, got {value!r}"
         )
     return value
 

@@ -232,7 +232,7 @@ def header_offset(field: str) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """One program's block: its header, the table, and a segment of `capacity` records a unit."""
+    """One program's block: its header, the table, and a segment of `capacity` records per unit."""
 
     units: int
     capacity: int

@@ -153,7 +153,7 @@ def _describe(op: Operation, arguments: list[int]) -> Attribute:
 
 
 def checked_accesses(function: Operation) -> list[dict[str, Any]]:
-    """What a launcher has to know of the checks of a kernel, one entry an access."""
+    """What a launcher has to know of the checks of a kernel, one entry per access."""
     return [
         {
             "kind": access["kind"].value,

@@ -3,7 +3,7 @@
 A record is stored once, in the unit's own ring, and not where its slice ends but behind the next
 reading of the clock: until then it is *pending*, in registers. A store keeps the registers that it
 reads for some time, and a clock that is read into one of them waits for it; stored later, the
-record costs a loop of one scope 5 cycles a turn where it costs 36 stored at once, and 3 where the
+record costs a loop of one scope 5 cycles per turn where it costs 36 stored at once, and 3 where the
 ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value, for
 that would wait, too, and the offset of a record is computed where it is made, so that its store
 does not wait for that. Stores are predicated, so nothing branches. The number of records so far,

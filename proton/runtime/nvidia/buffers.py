@@ -78,7 +78,7 @@ class Sparse:
 
     A block is a head (header and table) and the segments of its units, and the same parts of all
     blocks lie as far apart as blocks do: what is written of one part is rows of one width. The
-    result is a buffer with room for as many records a unit as one of the units wrote, if that is
+    result is a buffer with room for as many records per unit as one of the units wrote, if that is
     less than the capacity.
     """
 

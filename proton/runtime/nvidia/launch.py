@@ -42,7 +42,7 @@ from proton.trace.instrumentation import Instrumentation
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
-MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of occupancy
+MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if full segments
 # move away, of a heap, and the number of the launch.
