@@ -314,8 +314,8 @@ def in_turns(x_ptr: torch.Tensor, out: torch.Tensor, programs: int) -> Launch:
 
 
 def host_table() -> Table:
-    """us per launch on the host without and with records, by grid, stream and strategy; medians of 5
-    rounds, and of what each round adds."""
+    """us per launch on the host without and with records, by grid, stream and strategy: medians of
+    5 rounds, and of what each round adds."""
     table = Table("grid", "stream", "strategy", "off, us", "profiled", "added", title="host")
     x = torch.rand(4096 * 256, device="cuda")
     own = torch.cuda.Stream()

@@ -4,9 +4,9 @@
 
 132 programs of 4 warps go round 2000 times; a turn is 8 dependent multiply-adds between two
 readings of the clock, and the first lane of each warp stores 16 bytes into a ring of 64. Shown are
-cycles per turn, and beyond the loop that records nothing and is not unrolled. `nounroll` keeps ptxas
-from unrolling: then registers cannot rotate. `delayed` stores the record behind the next reading,
-`edge` reads the clock once per turn.
+cycles per turn, and beyond the loop that records nothing and is not unrolled. `nounroll` keeps
+ptxas from unrolling: then registers cannot rotate. `delayed` stores the record behind the next
+reading, `edge` reads the clock once per turn.
 """
 
 import ctypes

@@ -40,8 +40,8 @@ class Decoded:
     """One launch in columns.
 
     `state`, `hardware`, `thread`, the clocks and the timers have a row per program; `written` and
-    `kept` a row per track, where track = program * units + unit; the others a row per record, grouped
-    by track, oldest first.
+    `kept` a row per track, where track = program * units + unit; the others a row per record,
+    grouped by track, oldest first.
     """
 
     state: np.ndarray

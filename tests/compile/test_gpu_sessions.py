@@ -355,7 +355,7 @@ def test_a_launch_is_recorded_on_its_own_stream(driver: ProfilingDriver) -> None
     rounds, _ = kernels()
     x = driver.array("float32")
     with proton.profile("run") as run, proton.scope("outer"):
-        for _ in range(3):  # the first goes the long way
+        for _ in range(3):  # the first takes the slow path
             kernel = rounds[7,](x, 5)
     names = [event[0] for event in driver.events]
     assert names.count("launch") == 3
@@ -433,7 +433,7 @@ def test_a_kernel_without_arguments(driver: ProfilingDriver) -> None:
 
     with proton.knobs.scope(backend="cuda"):
         driver.arguments = 0
-        for _ in range(2):  # the second goes the short way
+        for _ in range(2):  # the second takes the fast path
             nothing[3,]()
         with contextlib.suppress(proton.ProtonError), proton.profile("run"):
             for _ in range(2):

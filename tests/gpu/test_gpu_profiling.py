@@ -353,7 +353,7 @@ def test_launches_on_several_streams_and_threads() -> None:
 
 def test_threads_that_are_new_to_cuda_record_and_end_sessions() -> None:
     x, runs = torch().zeros(128, device="cuda"), []
-    with proton.profile("known"):  # the short way is there, and code that is loaded
+    with proton.profile("known"):  # the fast path is there, and code that is loaded
         body[(2,)](x, 50)
 
     def in_a_new_thread(do: Callable[[], Any]) -> None:

@@ -9,7 +9,7 @@ functions are generated:
   memory that is laid out once, and calls the driver.
 
 Whatever the generated code does not expect (another kind of argument, a tensor on another device,
-a changed global) goes the long way, which finds the error or generates anew.
+a changed global) takes the slow path, which finds the error or generates anew.
 """
 
 import threading
@@ -35,7 +35,7 @@ from proton.runtime.arguments import signature_of
 from proton.runtime.backend import KernelFunction, Launcher
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
-from proton.runtime.nvidia.short import OPTIONS, checked_grid, generated, known_options
+from proton.runtime.nvidia.fast_path import OPTIONS, checked_grid, generated, known_options
 from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_launch
 from proton.trace.instrumentation import Instrumentation
 
@@ -60,7 +60,7 @@ class GPULauncher(Launcher):
         self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
 
     def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> GPUKernel:
-        """Describes, compiles, loads, launches; and generates the short way for next time."""
+        """Describes, compiles, loads, launches; and generates the fast path for next time."""
         sizes = checked_grid(grid)
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         device = self._device(described)
@@ -188,12 +188,12 @@ class GPULauncher(Launcher):
         return variant
 
     def _generate(self, described: list[Given]) -> None:
-        """Generates the short way for arguments of these kinds, unless it is there."""
+        """Generates the fast path for arguments of these kinds, unless it is there."""
         kinds = tuple(argument.kind for argument in described)
         signature = kinds, knobs.generation
         if signature != self._signature:
             self._variants.clear()  # what knobs change is not in the key
-            self._read, self.kernel.short = generated(
+            self._read, self.kernel.fast_path = generated(
                 self.kernel, self._variants, kinds, _launch_profiled
             )
             self._signature = signature
