@@ -137,7 +137,7 @@ class AllocateProfile(Pass):
             if moves:
                 add_argument(function, Argument.FLUSH, pointer_type())
         elif moves:
-            add_argument(function, Argument.HEAP, pointer_type(GLOBAL))
+            add_argument(function, Argument.SLAB, pointer_type(GLOBAL))
             add_argument(function, Argument.LAUNCH, integer(32))
 
 

@@ -45,7 +45,7 @@ LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
 MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if full segments
-# move away, of a heap, and the number of the launch.
+# move away, of a slab, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
 
 
