@@ -40,7 +40,7 @@ import proton.language as tl
 from proton.base import symbols
 from proton.kernels.layer_norm import layer_norm_kernel
 from proton.kernels.softmax import softmax_kernel
-from proton.runtime.nvidia.buffers import Ring
+from proton.runtime.nvidia.buffers import RingBuffer
 
 PROGRAMS, TURNS, REPEATS = 132, 2000, 10
 GHZ = 1.98
@@ -399,12 +399,12 @@ def stream_table() -> Table:
 @contextlib.contextmanager
 def unsent() -> Iterator[None]:
     """Launches get buffers, one after the other the same ones, and nobody fetches them."""
-    send, Ring.send = Ring.send, lambda ring, piece, *_: ring.give_back(piece)
+    send, RingBuffer.send = RingBuffer.send, lambda ring, buffer, *_: ring.give_back(buffer)
     try:
         yield
         torch.cuda.synchronize()
     finally:
-        Ring.send = send
+        RingBuffer.send = send
 
 
 def fidelity_table() -> Table:

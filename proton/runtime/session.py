@@ -1,6 +1,6 @@
 """A profiling session: what is recorded between `start` and `finalize`.
 
-One session runs at a time. It hands each instrumented launch a piece of a buffer whose pages
+One session runs at a time. It hands each instrumented launch a part of a slab whose pages
 have been touched already, so that page faults do not show as work, and keeps all records until
 the end, up to `knobs.profile_memory` bytes; launches beyond that run and are counted.
 

@@ -1,7 +1,7 @@
 """Turns the profile buffer of a launch into columns, for all programs and units at once.
 
-Records lie in *runs*: stretches of a ring, or of a flushed chunk, that are already in order. A
-segment that did not wrap is one run, a wrapped one is two (oldest slot to the end, then the
+Records lie in *runs*: stretches of a ring buffer, or of a flushed chunk, that are already in order.
+A segment that did not wrap is one run, a wrapped one is two (oldest slot to the end, then the
 beginning). Decoding is finding the runs, numbering the words they start at, and gathering.
 
 Clocks of 32 bits are the low halves of ticks whose high halves follow from the header and from

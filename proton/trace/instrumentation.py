@@ -140,7 +140,7 @@ class Instrumentation:
     )
     buffer: str = _choice(
         "auto",
-        "Where rings of strategy circular lie while the kernel runs: in shared or global memory; "
+        "Where ring buffers (strategy circular) lie while a kernel runs: shared or global memory; "
         "auto takes shared memory where a kernel has scopes in loops and that leaves as many "
         "programs on an SM as there were.",
         BUFFERS,

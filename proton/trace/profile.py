@@ -66,9 +66,9 @@ def scope_from_plain(plain: Plain) -> Scope:
 class KernelProfile:
     """How a kernel records: its strategy, the layout of a program's block, and its scopes.
 
-    A unit has `unit_warps` warps on a GPU, where its ring may lie in shared memory while the kernel
-    runs, from byte `ring` on. `sampled_units` has a bit for each unit that records (0: all do), and
-    of the programs each `sample_programs`-th does.
+    A unit has `unit_warps` warps on a GPU, where its ring buffer may lie in shared memory while the
+    kernel runs, from byte `ring` on. `sampled_units` has a bit for each unit that records (0: all
+    do), and of the programs each `sample_programs`-th does.
     """
 
     strategy: Strategy

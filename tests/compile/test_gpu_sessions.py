@@ -25,7 +25,7 @@ from proton.runtime.nvidia import buffers as gpu_buffers
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import profile as gpu_profile
-from proton.runtime.nvidia.buffers import Piece, Ring
+from proton.runtime.nvidia.buffers import LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair
 from proton.runtime.nvidia.slabs import Slabs
 from proton.trace import wire
@@ -246,7 +246,7 @@ class ProfilingDriver(FakeDriver):
                 data = written(launch.grid, self.turns)
             room = data.size  # other layouts than this one may have less
             for ring in (device.ring for device in devices if not self.capturing):
-                taken = {ring.address + p.start: p.size for p in list(ring.pieces)}
+                taken = {ring.address + p.start: p.size for p in list(ring.buffers)}
                 room = min(room, taken[instrumented])
             if self.capturing:
                 later = data.tobytes()
@@ -520,7 +520,7 @@ def test_buffers_are_pieces_of_a_ring_which_are_used_again(
             grids.append(number % 2 + 1)
             turns.append(driver.turns)
             rounds[grids[-1],](x, 5)
-            if 2 * sum(piece.size for piece in list(ring.pieces)) > ring.size:
+            if 2 * sum(buffer.size for buffer in list(ring.buffers)) > ring.size:
                 most = 0 if stream == 0 else gpu_buffers.EVENT_EVERY - 1
                 wait_until(lambda most=most: len(ring.sent) <= most)
     launched = [event[1] for event in driver.events if event[0] == "launch"]
@@ -607,9 +607,9 @@ def test_a_killed_program_is_fetched_whole(driver: ProfilingDriver) -> None:
     place = wire.header_offset("state")
     blocks[1, place] = wire.State.STARTED
     blocks[1, BLOCK.table : BLOCK.table + 8 * WARPS] = 0
-    ring: Ring[Piece] = Ring(0, driver, STEP)
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP)
     assert ring.grow()
-    piece = Piece(blocks.size, PROFILE, 0)
+    piece = LaunchBuffer(blocks.size, PROFILE, 0)
     for data, capacity in ((blocks.reshape(-1), CAPACITY), (np.zeros_like(blocks).reshape(-1), 1)):
         ctypes.memmove(ring.address, data.tobytes(), data.size)
         ring._fetch_written([piece])
@@ -768,7 +768,7 @@ def test_an_error_while_a_ring_is_in_use(
     with proton.profile("run") as run:
         (ring,) = (device.ring for device in sessions.current().gpu.devices.values())
         for number in range(broken_after + 3):
-            while ring.pieces and (number == broken_after or number % 8 == 0):
+            while ring.buffers and (number == broken_after or number % 8 == 0):
                 ring.wake(0)  # a ring that is half full grows first
                 time.sleep(0.001)
             if number == broken_after:
@@ -783,11 +783,11 @@ def test_pieces_of_a_ring_never_overlap(
     driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     monkeypatch.setattr(gpu_buffers, "STEP_BYTES", 4096)
-    ring: Ring[Piece] = Ring(0, driver, 4096)
-    taken: list[Piece] = []
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, 4096)
+    taken: list[LaunchBuffer] = []
     most = 0
     for _ in range(2000):
-        piece = Piece(64 * int(rng.integers(1, 24)), PROFILE, 0)
+        piece = LaunchBuffer(64 * int(rng.integers(1, 24)), PROFILE, 0)
         is_placed = ring.take(piece)
         if is_placed:
             assert piece.start + piece.size <= 4096
@@ -799,14 +799,14 @@ def test_pieces_of_a_ring_never_overlap(
             taken.append(piece)
         if taken and (not is_placed or rng.random() < 0.3):
             ring.free(taken.pop(int(rng.integers(len(taken)))))
-        taken = [p for p in ring.pieces if not p.is_free]
+        taken = [p for p in ring.buffers if not p.is_free]
         most = max(most, sum(p.size for p in taken))
     assert most > 3000, "the ring is never nearly full"
     for piece in taken:
         ring.free(piece)
-    assert ring.take(Piece(4096, PROFILE, 0))
-    assert not ring.take(Piece(64, PROFILE, 0))
-    assert not Ring(0, driver, 4096).take(Piece(4160, PROFILE, 0))
+    assert ring.take(LaunchBuffer(4096, PROFILE, 0))
+    assert not ring.take(LaunchBuffer(64, PROFILE, 0))
+    assert not RingBuffer(0, driver, 4096).take(LaunchBuffer(4160, PROFILE, 0))
 
 
 @pytest.mark.parametrize("replays", [0, 1, 3, 5])
@@ -953,7 +953,7 @@ def test_slabs_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
                 rounds[1,](x, 5)
                 (device,) = sessions.current().gpu.devices.values()
                 device.ring.wake(0)
-                wait_until(lambda ring=device.ring: not ring.pieces)
+                wait_until(lambda ring=device.ring: not ring.buffers)
             assert len(driver.allocations) <= 1 + 4, "the ring and the slabs"
     assert run.totals.lost == 0
     assert run.totals.slices == 40 * WARPS * 100

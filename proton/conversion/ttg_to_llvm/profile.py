@@ -1,14 +1,14 @@
 """The records of a GPU's program: a unit is a warp or several, and its first lane writes for it.
 
-A record is stored once, in the unit's own ring, and not where its slice ends but behind the next
-reading of the clock: until then it is *pending*, in registers. A store keeps the registers that it
-reads for some time, and a clock that is read into one of them waits for it; stored later, the
-record costs a loop of one scope 5 cycles per turn where it costs 36 stored at once, and 3 where the
-ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value, for
-that would wait, too, and the offset of a record is computed where it is made, so that its store
+A record is stored once, in the unit's own ring buffer, and not where its slice ends but behind the
+next reading of the clock: until then it is *pending*, in registers. A store keeps the registers
+that it reads for some time, and a clock that is read into one of them waits for it; stored later,
+the record costs a loop of one scope 5 cycles per turn where it costs 36 stored at once, and 3 where
+the ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value,
+for that would wait, too, and the offset of a record is computed where it is made, so that its store
 does not wait for that. Stores are predicated, so nothing branches. The number of records so far,
-the pending one among them, lives in a register. Rings in shared memory are copied to where they
-belong at the end. The header and the table are those of proton/trace/wire.py.
+the pending one among them, lives in a register. Ring buffers in shared memory are copied to where
+they belong at the end. The header and the table are those of proton/trace/wire.py.
 """
 
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ class _Unit:
 
     profile: KernelProfile
     block: Value  # address of the program's block
-    segment: Value  # address of this unit's ring in the block
-    ring: Any  # address of this unit's ring in shared memory; None where it has none
+    segment: Value  # address of this unit's ring buffer in the block
+    ring: Any  # of this unit's ring buffer in shared memory; None where it has none
     chunk: Value  # where the address of the present chunk is, under strategy flush
     slab: Any  # where the address of the slab is, under strategy flush; else None
     launch: Any  # where the number of the launch is, under strategy flush; else None
@@ -66,7 +66,7 @@ class _Pending:
     Before there is any, it is a record of nothing, for the slot of the first.
     """
 
-    offset: Any  # in the ring or chunk
+    offset: Any  # in the ring buffer or chunk
     values: dict[str, Any]  # by field of the record
     types: dict[str, Any]
 
@@ -268,8 +268,8 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _copy_ring(unit: _Unit, number: Value) -> None:
-    """What the ring holds goes to the unit's segment: the unit's first warp copies it, 16 bytes a
-    lane."""
+    """What the ring buffer holds goes to the unit's segment: the unit's first warp copies it, 16
+    bytes a lane."""
     records = v.create("llvm.intr.umin", number.type, number, v.i32(unit.profile.capacity))
     size = v.binary("llvm.mul", records, v.i32(unit.schema.bytes))
     if unit.profile.unit_warps > 1:

@@ -1,6 +1,6 @@
 """Launches on a GPU while a session records: their buffers, and what is made of them.
 
-The buffer of a launch is a piece of a ring (buffers.py), so that a launch costs no allocation
+The buffer of a launch is cut from a ring buffer (buffers.py), so that a launch costs no allocation
 and no copy on its stream. Under strategy flush launches also share slabs (slabs.py). The
 session's limit of memory holds for all that is kept, and a launch beyond it, or for which the
 device has no memory, runs without records and is counted. Launches that are captured into a CUDA
@@ -16,7 +16,13 @@ from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.runtime.grid import host_thread
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.buffers import LASTING_STREAMS, STEP_BYTES, Arrived, Piece, Ring
+from proton.runtime.nvidia.buffers import (
+    LASTING_STREAMS,
+    STEP_BYTES,
+    Arrived,
+    LaunchBuffer,
+    RingBuffer,
+)
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch, capture
 from proton.runtime.nvidia.slabs import Slab, Slabs, TakenChunks, chunks_of, slab_bytes
@@ -25,11 +31,11 @@ from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile
 
 MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
-FIRST_SHARE = 64  # a ring begins with at most one part of so many of the device's memory
+FIRST_SHARE = 64  # a ring buffer begins with at most one part of so many of the device's memory
 
 
-class GPURecording(Piece):
-    """A launch and its profile buffer, which is a piece of the ring, unless the launch is
+class GPURecording(LaunchBuffer):
+    """A launch and its profile buffer, which is cut from a ring buffer, unless the launch is
     `captured` into a graph; `slab` is what it takes segments from."""
 
     __slots__ = (
@@ -89,7 +95,7 @@ class _Device:
         self.device, self.queue = device, queue
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
         most = min(MOST_BYTES, wire.aligned(knobs.profile_memory, STEP_BYTES))
-        self.ring: Ring[GPURecording] = Ring(device, queue, most, self._on_arrival)
+        self.ring: RingBuffer[GPURecording] = RingBuffer(device, queue, most, self._on_arrival)
         first = min(most, cuda.total_memory(device) // FIRST_SHARE)
         while not self.ring.grow(first) and first > STEP_BYTES:  # others have the memory
             first //= 2
@@ -165,7 +171,7 @@ class GPURecorder:
         return found
 
     def prepare(self, device: int, stream: int = 0) -> None:
-        """Before the first launch on a device: clocks, calibration, the ring."""
+        """Before the first launch on a device: clocks, calibration, the ring buffer."""
         if device in self.devices:
             return
         if stream and self.queue.is_capturing(stream):
