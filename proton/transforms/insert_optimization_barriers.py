@@ -1,8 +1,8 @@
 """Keeps arithmetic between the clock reads it was placed between.
 
-A clock read orders nothing but itself: LLVM moves arithmetic across it. So at each read the
-values that the next stretch of work takes from outside of it, and those that the last stretch made
-for others, pass through `proton_gpu.optimization_barrier`, which nothing sees through:
+A clock read orders nothing but itself: LLVM moves arithmetic across it. So at each read the values
+that the next interval of work takes from outside of it, and those that the last interval made for
+others, pass through `proton_gpu.optimization_barrier`, which nothing sees through:
 
     %a = arith.mulf ...                      %a = arith.mulf ...
                                              %p = proton_gpu.optimization_barrier %a
@@ -80,29 +80,29 @@ def _depth(block: Block) -> int:
 
 
 def _insert_in(block: Block, data: _Data) -> None:
-    """A stretch is what lies between two reads; each op of the block is in one of them."""
+    """An interval is what lies between two reads; each op of the block is in one of them."""
     operations = [view.operation for view in block.operations]
     reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
     made: dict[Any, int] = {}
-    uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> stretch -> its uses there
-    stretch = 0
+    uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> interval -> its uses there
+    interval = 0
     for op in operations:
-        stretch += op.name == "proton_gpu.read_counter"
+        interval += op.name == "proton_gpu.read_counter"
         for result in op.results:
-            made[result] = stretch
+            made[result] = interval
         for inner in [op, *all_ops(op)]:
             if has(inner, Records):
                 continue
             for number, operand in enumerate(inner.operands):
                 if operand in data and is_invariant(operand, op):
-                    uses.setdefault(operand, {}).setdefault(stretch, []).append((inner, number))
+                    uses.setdefault(operand, {}).setdefault(interval, []).append((inner, number))
     leaving: dict[int, list[Any]] = {}
     entering: dict[int, list[Any]] = {}
-    for value, by_stretch in uses.items():
+    for value, by_interval in uses.items():
         origin = made.get(value, -1)
-        if origin >= 0 and any(s > origin for s in by_stretch) and origin < len(reads):
+        if origin >= 0 and any(s > origin for s in by_interval) and origin < len(reads):
             leaving.setdefault(origin, []).append(value)
-        for s in by_stretch:
+        for s in by_interval:
             if 0 < s != origin:
                 entering.setdefault(s, []).append(value)
     current: dict[Any, Any] = {}

@@ -295,9 +295,9 @@ def test_durations_are_those_of_the_global_timer(microseconds: int) -> None:
     found = slices(run, "spin")
     assert len(set(found.sm)) > sms // 2
     true = out.cpu().numpy()[found.launch, found.program]
-    grain = 32
+    resolution = 32
     off = np.abs(found.corrected_ns.to_numpy() - true)
-    assert np.median(off) <= max(0.01 * 1000 * microseconds, grain)
+    assert np.median(off) <= max(0.01 * 1000 * microseconds, resolution)
     assert (off <= found.error_ns).mean() >= 0.95
 
 
