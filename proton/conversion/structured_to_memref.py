@@ -24,7 +24,7 @@ from proton.base.errors import PassError
 from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, emit_if, index_constant, index_loop, zero_of
+from proton.dialect.emit import constant, create, emit_if, index_constant, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
 from proton.dialect.memory import DYNAMIC, element_pointer, materialize, memref_at, to_tensor
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref
@@ -68,9 +68,7 @@ class StructuredToMemref(Pass):
 
 
 def _index_op(name: str, *operands: Any) -> Value:
-    return ir.Operation.create(
-        f"arith.{name}", results=[ir.IndexType.get()], operands=list(operands)
-    ).result
+    return create(f"arith.{name}", ir.IndexType.get(), *operands)
 
 
 def _compare(predicate: Any, left: Value, right: Value) -> Value:

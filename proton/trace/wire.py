@@ -8,6 +8,8 @@ with linear id p (x fastest, then y, then z). All integers are little-endian. On
     segments   from the next multiple of 16 bytes: units x capacity records of
                `RecordSchema.bytes`
 
+A unit is what records: a warp or several of a GPU's program, on the CPU the program. Its segment is
+its ring buffer.
 A record is written once, when its slice ends; marks and the edges of events are instants. Record
 number k of a unit (k counts from 0) lies in slot k mod capacity, so after a wrap the segment holds
 the newest `capacity` records.

@@ -9,6 +9,7 @@ where they were written; with the default placement the pass does not run.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Operation, Value, ir
 from proton.dialect.walk import all_ops, before, kernel_functions
 from proton.passes import Pass, register
@@ -65,9 +66,9 @@ def _ancestor_in(block: Block, op: Operation) -> Operation:
 
 
 def _copy(value: Value) -> Value:
-    return ir.Operation.create(
+    return create(
         "bufferization.alloc_tensor",
-        results=[value.type],
-        operands=[value],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1, 0])},
-    ).result
+        value.type,
+        value,
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 0]),
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.builtin import string_attr
+from proton.dialect.emit import effect
 from proton.dialect.mlir import Type, Value, ir
 
 FULL_MASK = -1  # all lanes of a warp
@@ -108,10 +109,7 @@ def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
 
 def barrier() -> None:
     """All threads of the program arrive before any goes on."""
-    ir.Operation.create(
-        "nvvm.barrier",
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])},
-    )
+    effect("nvvm.barrier", operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0, 0]))
 
 
 def noted_barrier(note: str) -> None:
