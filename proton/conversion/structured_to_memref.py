@@ -261,9 +261,9 @@ class _Lowering:
             access.read_into(buffer, other)
             return [cast(buffer, access.memref_type())]
 
-        return emit_if(
-            access.whole, [access.memref_type()], lambda: [access.in_place()], buffered
-        )[0]
+        type_ = access.memref_type()
+        (block,) = emit_if(access.whole, [type_], lambda: [access.in_place()], buffered)
+        return block
 
     def _copy(self, access: _Access, other: Value | None, buffer: Value) -> Value:
         def whole() -> list[Value]:

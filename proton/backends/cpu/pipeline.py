@@ -1,5 +1,7 @@
 """The CPU recipe: which passes run, in which order, and why where it is not plain.
 
+The levels, and what they are made of:
+
     ttir    what the front end made, simplified           tt, scf, arith, math (../ttir.py)
     ttsir   structured accesses, arithmetic as linalg      tts, linalg, tensor
     memref  buffers; here records are placed               memref, linalg, scf
