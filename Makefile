@@ -53,6 +53,7 @@ format: $(STAMP) ## put imports and layout in order
 lint: $(STAMP) ## check style and types
 	@echo "==> ruff"
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@echo "==> mypy"
 	@$(BIN)/mypy
 

@@ -3,7 +3,7 @@
     python benchmarks/launch.py [--launches 2000] [--rounds 9]
 
 Kernels that do nothing, launched in a loop; the queue is emptied before each round. The median
-of rounds, in us a launch. The two take turns within a round.
+of rounds, in us per launch. The two take turns within a round.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def calls(module: ModuleType) -> dict[str, Callable[[], Any]]:
 
 
 def rate(call: Callable[[], Any], launches: int) -> float:
-    """us a launch."""
+    """us per launch."""
     torch.cuda.synchronize()
     begin = time.perf_counter()
     for _ in range(launches):

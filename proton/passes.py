@@ -84,7 +84,7 @@ def register(cls: type[Pass]) -> type[Pass]:
 
 @dataclass
 class Pipeline:
-    """Passes in order. `label` names the dumps (one folder a label)."""
+    """Passes in order. `label` names the dumps (one folder per label)."""
 
     passes: list[Pass]
     label: str = "module"
@@ -141,7 +141,7 @@ class Pipeline:
         return module
 
     def print_timings(self) -> None:
-        """Prints one line a pass to stderr: milliseconds, share, name."""
+        """Prints one line per pass to stderr: milliseconds, share, name."""
         total = sum(seconds for _, seconds in self.timings) or 1.0
         for name, seconds in self.timings:
             print(

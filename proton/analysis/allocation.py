@@ -4,7 +4,7 @@ A buffer is what an op allocates (alive until the last use of what names it), th
 an op (alive at that op), or the memory of a called function (a *virtual* buffer, alive at the
 call).
 Two buffers *interfere* where both are alive at one time: in one stream of instructions where their
-stretches of it overlap, in two streams that run at once always. What does not interfere may share
+intervals of it overlap, in two streams that run at once always. What does not interfere may share
 bytes. First fit, largest first, is the greedy method of Gergov's "Algorithms for Compile-Time
 Memory Optimization" (SODA 1999).
 

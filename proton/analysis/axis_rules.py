@@ -383,8 +383,6 @@ RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
 }
 
 
-
-
 def is_non_negative(value: Value) -> bool:
     """Whether an integer is known to be at least 0. A divisor that is not a constant is taken to be
     positive: it is a number of blocks or columns."""
@@ -408,9 +406,7 @@ def is_non_negative(value: Value) -> bool:
         return _integer(op, "start") >= 0
     if op.name == "arith.maxsi":
         return any(map(is_non_negative, op.operands))
-    return has(op, NonNegative) or (
-        has(op, KeepsSign) and all(map(is_non_negative, op.operands))
-    )
+    return has(op, NonNegative) or (has(op, KeepsSign) and all(map(is_non_negative, op.operands)))
 
 
 def _is_counter(value: Value) -> bool:

@@ -4,7 +4,6 @@
 none in that direction. The rules are those of `proton/layout/shapes.py`, found by the op's name.
 """
 
-
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.traits import Elementwise, TileSource, has

@@ -1,8 +1,8 @@
 """Allocate: where the records of a program go.
 
 `AllocateProfile` decides the layout of a program's block of the profile buffer
-(proton/trace/wire.py) and adds the arguments of instrumented code. On a GPU the rings of a program
-may lie in shared memory while it runs, which costs a record less than global memory
+(proton/trace/wire.py) and adds the arguments of instrumented code. On a GPU the ring buffers of a
+program may lie in shared memory while it runs, which costs a record less than global memory
 (docs/decisions.md, 36); they do where that leaves as many programs on an SM as there were, whatever
 their registers allow. Nothing else changes.
 """
@@ -41,9 +41,9 @@ class AllocateProfile(Pass):
     `DEFAULT_CAPACITY`; or on a GPU what shared memory has room for, or `GPU_CAPACITY`. A program
     has `units` units; with 0 it is on the CPU, where the program is the unit and the code takes the
     host's thread, too. On a GPU of compute capability `arch` / 10 a unit has `unit_warps` warps,
-    the capacity is rounded up to a power of two, and `buffer` says where rings lie; it needs the
-    attributes of `allocate-shared-memory`. `sampled_units` has a bit for each unit that records (0:
-    all do), and of the programs each `sample_programs`-th does.
+    the capacity is rounded up to a power of two, and `buffer` says where ring buffers lie; it needs
+    the attributes of `allocate-shared-memory`. `sampled_units` has a bit for each unit that records
+    (0: all do), and of the programs each `sample_programs`-th does.
     """
 
     name: ClassVar[str] = "allocate-profile"
@@ -106,7 +106,7 @@ class AllocateProfile(Pass):
         return wire.Block(max(1, self.units), capacity if stores else 0, schema)
 
     def _ring_capacity(self, known: int, schema: wire.RecordSchema, used: int) -> int:
-        """Records of a ring in shared memory; 0 where rings lie in global memory.
+        """Records of a ring buffer in shared memory; 0 where it lies in global memory.
 
         A unit whose records are known in number stores each once, where nothing waits for it, and
         is done.
@@ -120,7 +120,7 @@ class AllocateProfile(Pass):
             least = most = _power_of_two(self.capacity or known)
         unit, threads = self.units * schema.bytes, WARP_SIZE * self.units * self.unit_warps
         facts, capacity = ARCHITECTURES[self.arch], most
-        # Rings are copied 16 bytes at a time.
+        # Ring buffers are copied 16 bytes at a time.
         whole = 2 if schema.bytes % wire.RECORD_ALIGNMENT else 1
         while capacity >= least:
             end = wire.aligned(used, wire.RECORD_ALIGNMENT) + capacity * unit
@@ -137,7 +137,7 @@ class AllocateProfile(Pass):
             if moves:
                 add_argument(function, Argument.FLUSH, pointer_type())
         elif moves:
-            add_argument(function, Argument.HEAP, pointer_type(GLOBAL))
+            add_argument(function, Argument.SLAB, pointer_type(GLOBAL))
             add_argument(function, Argument.LAUNCH, integer(32))
 
 

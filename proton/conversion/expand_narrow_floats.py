@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from proton.conversion.rounding import to_odd_f32
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant
+from proton.dialect.emit import constant, create
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.traits import FloatArithmetic, has
 from proton.dialect.walk import all_ops, before, replace
@@ -71,12 +71,7 @@ def _compute_in(wide: Type, op: Operation) -> Value:
     narrow, result = op.operands[0].type, op.results[0].type
     operands = [arith.ExtFOp(wide, operand).result for operand in op.operands]
     attributes = {named: op.attributes[named] for named in op.attributes}
-    value = ir.Operation.create(
-        op.name,
-        results=[wide if result == narrow else result],
-        operands=operands,
-        attributes=attributes,
-    ).result
+    value = create(op.name, wide if result == narrow else result, *operands, **attributes)
     return _truncate(value, result) if result == narrow else value
 
 
@@ -92,7 +87,7 @@ def _extremum(op: Operation) -> Any:
 
 def _from_integer(op: Operation) -> Any:
     f64 = ir.F64Type.get()
-    wide = ir.Operation.create(op.name, results=[f64], operands=list(op.operands)).result
+    wide = create(op.name, f64, *op.operands)
     return _truncate(wide, op.results[0].type)
 
 

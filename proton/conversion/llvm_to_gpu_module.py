@@ -18,7 +18,7 @@ GPU_MODULE = "kernel"
 class LLVMToGPUModule(Pass):
     """Wraps a module of `llvm` functions, and says of each what LLVM and the assembler must know.
 
-    A kernel runs with `num_warps` warps and at most `max_registers` registers a thread (0: the
+    A kernel runs with `num_warps` warps and at most `max_registers` registers per thread (0: the
     assembler chooses); other functions are internal and stay calls.
     """
 

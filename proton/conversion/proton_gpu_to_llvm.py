@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from proton.conversion.strategies import CODE
 from proton.dialect.abi import Argument, argument
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant, emit_if
+from proton.dialect.emit import constant, effect, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.profile import profile_of
@@ -172,13 +172,11 @@ class _Record:
             byte_pointer(of.block, of.layout.segments),
             constant(of.layout.segment_bytes, _i(64)),
         ]
-        ir.Operation.create(
+        effect(
             "llvm.call",
-            operands=operands,
-            attributes={
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
+            *operands,
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
         )
         return []
 
@@ -194,9 +192,7 @@ def _read_clock() -> Value:
 
 def _read_clock_and_core() -> tuple[Any, Any]:
     """(time stamp counter, i64; core number, i32). Linux keeps the core in TSC_AUX's low bits."""
-    now, aux = _time_stamp(
-        "rdtscp", "={ax},={dx},={cx},~{memory},~{dirflag},~{fpsr},~{flags}", 3
-    )
+    now, aux = _time_stamp("rdtscp", "={ax},={dx},={cx},~{memory},~{dirflag},~{fpsr},~{flags}", 3)
     return now, arith.AndIOp(aux, constant(0xFFF, _i(32))).result
 
 

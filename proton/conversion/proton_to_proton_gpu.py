@@ -83,14 +83,14 @@ def _instrument(
     every: int,
 ) -> None:
     """A kernel and the functions that it calls, which record as it does, into its segment. Of the
-    scopes `wanted` those that have no record are emptied."""
+    scopes `wanted` those that have no record are optimized out."""
     table, seen = _Table(), set[str]()
     for function in (kernel, *called):
         instrumenter = _Instrumenter(function, strategy, table, every)
         instrumenter.run()
         seen |= instrumenter.seen
-    emptied = tuple(path for path in wanted if path not in seen)
-    set_table(kernel, ScopeTable(scopes=tuple(table.entries), emptied=emptied))
+    optimized_out = tuple(path for path in wanted if path not in seen)
+    set_table(kernel, ScopeTable(scopes=tuple(table.entries), optimized_out=optimized_out))
 
 
 @dataclass

@@ -5,8 +5,8 @@ fp32 and to 1 in bf16. So fp64 is first rounded *to odd* in fp32: of the two nei
 inexact value the one whose last bit is set, which no later rounding takes for a tie.
 """
 
-
 from proton.dialect.builtin import integer
+from proton.dialect.emit import create
 from proton.dialect.mlir import Value, arith, ir
 
 
@@ -26,4 +26,4 @@ def to_odd_f32(value: Value) -> Value:
 
 
 def _magnitude(value: Value) -> Value:
-    return ir.Operation.create("math.absf", results=[value.type], operands=[value]).result
+    return create("math.absf", value.type, value)

@@ -21,10 +21,10 @@ from typing import Any, ClassVar
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import PassError
-from proton.dialect.attributes import PINNED, WRITTEN
+from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, emit_if, index_constant, index_loop, zero_of
+from proton.dialect.emit import constant, create, emit_if, index_constant, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
 from proton.dialect.memory import DYNAMIC, element_pointer, materialize, memref_at, to_tensor
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref
@@ -68,9 +68,7 @@ class StructuredToMemref(Pass):
 
 
 def _index_op(name: str, *operands: Any) -> Value:
-    return ir.Operation.create(
-        f"arith.{name}", results=[ir.IndexType.get()], operands=list(operands)
-    ).result
+    return create(f"arith.{name}", ir.IndexType.get(), *operands)
 
 
 def _compare(predicate: Any, left: Value, right: Value) -> Value:
@@ -94,9 +92,7 @@ class _Access:
         self.base, self.strides = pointer.base, list(pointer.strides)
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
         parents = iter(pointer.parents)
-        self.parents = [
-            sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps
-        ]
+        self.parents = [sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps]
         self.dims = list(op.opview.dims)
         self.start = self._start()
         self.whole = self._whole()
@@ -229,7 +225,7 @@ class _Lowering:
     def __init__(self, function: Operation, disjoint: bool, written: frozenset[int]) -> None:
         self.entry = function.regions[0].blocks[0]
         self.disjoint, self.written = disjoint, written
-        self.pinned = PINNED in function.attributes
+        self.in_program_order = PROGRAM_ORDER in function.attributes
 
     def _only_read(self, base: Value) -> bool:
         """Whether nothing that this kernel writes can be what this pointer reads."""
@@ -263,9 +259,9 @@ class _Lowering:
             access.read_into(buffer, other)
             return [cast(buffer, access.memref_type())]
 
-        return emit_if(
-            access.whole, [access.memref_type()], lambda: [access.in_place()], buffered
-        )[0]
+        type_ = access.memref_type()
+        (block,) = emit_if(access.whole, [type_], lambda: [access.in_place()], buffered)
+        return block
 
     def _copy(self, access: _Access, other: Value | None, buffer: Value) -> Value:
         def whole() -> list[Value]:
@@ -285,7 +281,7 @@ class _Lowering:
     def store(self, op: Operation) -> None:
         """tts.store: the value's producer writes to the destination itself."""
         value = op.opview.value
-        producer = None if self.pinned else _direct_producer(op, value)
+        producer = None if self.in_program_order else _direct_producer(op, value)
         if producer is None:
             producer = _identity(value)
         access = _Access(op, shape_of(value), element_of(value))

@@ -250,5 +250,3 @@ def _order(pointer: Structure) -> list[int]:
     axes = list(reversed(range(len(pointer.dims))))
     axes.sort(key=lambda axis: pointer.dims[axis].stride != 1)
     return axes
-
-

@@ -80,7 +80,7 @@ class TritonToTritonGPU(Pass):
         shape = large[which][1]
         raise OutOfResources(
             f"a block of {list(shape)} with num_warps={self.num_warps} has "
-            f"{math.prod(shape) // (WARP_SIZE * self.num_warps)} elements a thread, and a thread "
+            f"{math.prod(shape) // (WARP_SIZE * self.num_warps)} elements per thread, and a thread "
             f"takes {MAX_ELEMENTS}: {largest} elements in all",
             spans[which] if spans[which].file else None,
             "loop over smaller blocks, or pass a larger num_warps to the launch",

@@ -42,9 +42,7 @@ def _annotate(blocks: list[Block]) -> None:
         if numbers[successor] <= end
     ]
     for first, end in loops:
-        is_innermost = not any(
-            first <= f and e <= end and (f, e) != (first, end) for f, e in loops
-        )
+        is_innermost = not any(first <= f and e <= end and (f, e) != (first, end) for f, e in loops)
         if not is_innermost or terminators[end].name != "llvm.br":
             continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]

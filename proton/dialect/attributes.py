@@ -14,7 +14,7 @@ BOUNDS = "proton.bounds"  # each access that is checked
 SHARED_BYTES = "ttg.shared"  # i32: shared memory, its callees' included
 SCOPES = "proton.scopes"  # all scope paths, in source order
 SCOPE_LINES = "proton.scope_lines"  # [file, line] of each, where it is opened
-PINNED = "proton.pinned"  # unit: nothing moves across records
+PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records
 SCOPE_TABLE = "proton.table"  # the ScopeTable, once records have numbers (profile.py)
 KERNEL_PROFILE = "proton.profile"  # the KernelProfile, once they have places (profile.py)
 

@@ -12,14 +12,14 @@ from proton.dialect.mlir import Block, Operation, Type, Value, arith, func, ir
 from proton.dialect.regions import ForLoop, If, yield_values
 
 
-def create(name: str, type_: Type, *operands: Any, **attributes: Any) -> Value:
+def create(name: str, type_: Type, /, *operands: Any, **attributes: Any) -> Value:
     """An op with one result."""
     return ir.Operation.create(
         name, results=[type_], operands=list(operands), attributes=attributes
     ).result
 
 
-def effect(name: str, *operands: Any, **attributes: Any) -> None:
+def effect(name: str, /, *operands: Any, **attributes: Any) -> None:
     """An op without results."""
     ir.Operation.create(name, operands=list(operands), attributes=attributes)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import effect
 from proton.dialect.mlir import Attribute, Type, Value, arith, ir, tensor
 
 
@@ -27,9 +28,7 @@ def generic(
     out_map = out_map or ir.AffineMap.get_identity(rank)
     if inits is None:
         inits = [tensor.EmptyOp(t.shape, t.element_type).result for t in out_types]
-    kinds = [
-        _iterator("reduction" if axis in reductions else "parallel") for axis in range(rank)
-    ]
+    kinds = [_iterator("reduction" if axis in reductions else "parallel") for axis in range(rank)]
     maps = [ir.AffineMapAttr.get(m) for m in (*in_maps, *[out_map] * len(inits))]
     op = ir.Operation.create(
         "linalg.generic",
@@ -48,7 +47,7 @@ def generic(
     arguments = list(block.arguments)
     with ir.InsertionPoint(block):
         yielded = body(arguments[: len(ins)], arguments[len(ins) :])
-        ir.Operation.create("linalg.yield", operands=yielded)
+        effect("linalg.yield", *yielded)
     return list(op.results)
 
 
@@ -70,7 +69,7 @@ def _named(name: str, ins: list[Value], out: Value, payload: Callable[[list[Valu
     here = ir.Location.current
     block = ir.Block.create_at_start(op.regions[0], types, [here] * len(types))
     with ir.InsertionPoint(block):
-        ir.Operation.create("linalg.yield", operands=[payload(list(block.arguments))])
+        effect("linalg.yield", payload(list(block.arguments)))
     return op.result if is_tensor else None
 
 

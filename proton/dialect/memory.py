@@ -3,6 +3,7 @@
 from typing import Any
 
 from proton.dialect.builtin import integer
+from proton.dialect.emit import create, effect
 from proton.dialect.mlir import Type, Value, arith, ir, llvm, memref
 
 BUFFER_ALIGNMENT = 64  # bytes: a cache line, an AVX-512 register
@@ -45,17 +46,16 @@ def memref_at(
     origin = _scalar_memref(address, element)
     dynamic = [s for s in strides if not isinstance(s, int)]
     array = ir.DenseI64ArrayAttr.get
-    return ir.Operation.create(
+    return create(
         "memref.reinterpret_cast",
-        results=[type_],
-        operands=[origin, *dynamic],
-        attributes={
-            "static_offsets": array([0]),
-            "static_sizes": array(shape),
-            "static_strides": array([s if isinstance(s, int) else DYNAMIC for s in strides]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, len(dynamic)]),
-        },
-    ).result
+        type_,
+        origin,
+        *dynamic,
+        static_offsets=array([0]),
+        static_sizes=array(shape),
+        static_strides=array([s if isinstance(s, int) else DYNAMIC for s in strides]),
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0, 0, len(dynamic)]),
+    )
 
 
 def taken_apart(view: Value) -> list[Value]:
@@ -67,9 +67,7 @@ def taken_apart(view: Value) -> list[Value]:
     _, offset, *rest = ir.Operation.create(
         "memref.extract_strided_metadata", results=results, operands=[view]
     ).results
-    base = ir.Operation.create(
-        "memref.extract_aligned_pointer_as_index", results=[index], operands=[view]
-    ).result
+    base = create("memref.extract_aligned_pointer_as_index", index, view)
     base = llvm.IntToPtrOp(pointer_type(), arith.IndexCastOp(i64, base).result).result
     address = element_pointer(base, arith.IndexCastOp(i64, offset).result, element)
     strides, _ = type_.get_strides_and_offset()
@@ -91,16 +89,12 @@ def put_together(parts: list[Any], type_: Any) -> Any:
 def _scalar_memref(address: Value, element: Type) -> Value:
     """The descriptor that a rank-0 memref becomes in LLVM, cast to that memref."""
     struct = ir.Type.parse("!llvm.struct<(ptr, ptr, i64)>")
-    descriptor = ir.Operation.create("llvm.mlir.poison", results=[struct]).result
+    descriptor = create("llvm.mlir.poison", struct)
     zero = arith.ConstantOp(integer(64), 0).result
     for position, value in ((0, address), (1, address), (2, zero)):
         place = ir.DenseI64ArrayAttr.get([position])
         descriptor = llvm.InsertValueOp(descriptor, value, place).result
-    return ir.Operation.create(
-        "builtin.unrealized_conversion_cast",
-        results=[ir.MemRefType.get([], element)],
-        operands=[descriptor],
-    ).result
+    return create("builtin.unrealized_conversion_cast", ir.MemRefType.get([], element), descriptor)
 
 
 def to_tensor(memory: Value, *, writable: bool = False) -> Value:
@@ -109,15 +103,15 @@ def to_tensor(memory: Value, *, writable: bool = False) -> Value:
     if writable:
         attributes["writable"] = ir.UnitAttr.get()
     type_ = ir.RankedTensorType.get(memory.type.shape, memory.type.element_type)
-    return ir.Operation.create(
-        "bufferization.to_tensor", results=[type_], operands=[memory], attributes=attributes
-    ).result
+    return create("bufferization.to_tensor", type_, memory, **attributes)
 
 
 def materialize(value: Value, destination: Value) -> None:
     """Says that a tensor ends up in a memref."""
-    ir.Operation.create(
+    effect(
         "bufferization.materialize_in_destination",
-        operands=[value, destination],
-        attributes={"restrict": ir.UnitAttr.get(), "writable": ir.UnitAttr.get()},
+        value,
+        destination,
+        restrict=ir.UnitAttr.get(),
+        writable=ir.UnitAttr.get(),
     )

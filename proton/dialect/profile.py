@@ -1,5 +1,7 @@
 """What a kernel records, as attributes of its function.
 
+There are two:
+
     proton.table     the ScopeTable, from where records get their numbers on
     proton.profile   the KernelProfile, from where they get their places on
 """

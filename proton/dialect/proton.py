@@ -22,9 +22,7 @@ def _verify_payload(op: Operation) -> bool:
     count = len(op.payload)
     for what in ("names", "kinds"):
         if len(op.attributes[what]) != count:
-            return reject(
-                op, f"{what} must have {count} entries, got {len(op.attributes[what])}"
-            )
+            return reject(op, f"{what} must have {count} entries, got {len(op.attributes[what])}")
     known = [string_attr(kind) for kind in PAYLOAD_KINDS]
     wrong = [str(kind) for kind in op.kinds if kind not in known]
     return not wrong or reject(op, f"kinds must be of {PAYLOAD_KINDS}, got {wrong[0]}")

@@ -41,15 +41,15 @@ class FinalizeOp(ProtonGPU.Operation, name="finalize", traits=[Records]):
     segment: Operand[SegmentType]
 
 
-class PinOp(ProtonGPU.Operation, name="pin", traits=[Records]):
-    """`proton_gpu.pin %value`: the same value, computed before the clock is read on one side of it
-    and used after it on the other. No instruction comes of it."""
+class OptimizationBarrierOp(ProtonGPU.Operation, name="optimization_barrier", traits=[Records]):
+    """`proton_gpu.optimization_barrier %value`: the same value, computed before the clock is read
+    on one side of it and used after it on the other. No instruction comes of it."""
 
     value: Operand[Any]
     result: Result[Any]
 
     @staticmethod
-    def verify_invariants(op: "PinOp") -> bool:
+    def verify_invariants(op: "OptimizationBarrierOp") -> bool:
         given, kept = op.value.type, op.result.type
         return given == kept or reject(op, f"result must have type {given}, got {kept}")
 

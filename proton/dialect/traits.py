@@ -57,9 +57,7 @@ class Trait:
     @classmethod
     def of_name(cls, name: str) -> bool:
         """Whether ops of a name have it."""
-        return name in cls._ours or (
-            _holds(cls._upstream, name) and not _holds(cls._without, name)
-        )
+        return name in cls._ours or (_holds(cls._upstream, name) and not _holds(cls._without, name))
 
 
 class Assumed(Trait):
@@ -109,7 +107,6 @@ class Speculatable(Trait):
     upstream = ("arith.", "math.")
     # Undefined for some operands.
     without = _ops("arith", "divsi divui remsi remui ceildivsi ceildivui floordivsi")
-
 
     @classmethod
     def of(cls, op: Operation) -> bool:
@@ -328,9 +325,7 @@ class TileIndex(Trait):
 class CopiedIndex(Trait):
     """Is computed for each user anew, where tensors are buffers: it makes indices and masks."""
 
-    upstream = _ops(
-        "arith", "constant addi subi muli cmpi andi ori xori extsi extui trunci"
-    )
+    upstream = _ops("arith", "constant addi subi muli cmpi andi ori xori extsi extui trunci")
 
 
 class MakesData(Trait):

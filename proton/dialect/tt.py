@@ -83,7 +83,8 @@ def _verify_axis(op: Operation) -> bool:
 
 
 class GetProgramIdOp(
-    TT.Operation, name="get_program_id",
+    TT.Operation,
+    name="get_program_id",
     traits=[Pure, Speculatable, TileIndex, NonNegative],
 ):
     """`tt.get_program_id {axis}`: this program's index along a grid axis."""
@@ -95,7 +96,8 @@ class GetProgramIdOp(
 
 
 class GetNumProgramsOp(
-    TT.Operation, name="get_num_programs",
+    TT.Operation,
+    name="get_num_programs",
     traits=[Pure, Speculatable, TileIndex, NonNegative],
 ):
     """`tt.get_num_programs {axis}`: the grid's size along an axis."""
@@ -107,7 +109,8 @@ class GetNumProgramsOp(
 
 
 class MakeRangeOp(
-    TT.Operation, name="make_range",
+    TT.Operation,
+    name="make_range",
     traits=[Pure, Speculatable, TileSource, TileIndex, CopiedIndex, Cheap],
 ):
     """`tt.make_range {start, end}`: the tensor<(end - start) x i32> of consecutive values."""
@@ -125,7 +128,8 @@ class MakeRangeOp(
 
 
 class SplatOp(
-    TT.Operation, name="splat",
+    TT.Operation,
+    name="splat",
     traits=[
         *(Pure, Speculatable, TileSource, TileIndex, CopiedIndex, Cheap, PassesPointers, KeepsSign)
     ],
@@ -144,7 +148,8 @@ class SplatOp(
 
 
 class UnsplatOp(
-    TT.Operation, name="unsplat",
+    TT.Operation,
+    name="unsplat",
     traits=[Pure, Speculatable, TileIndex, PassesPointers, AnyLayout],
 ):
     """`tt.unsplat %tensor`: the element of a tensor of one element."""
@@ -160,7 +165,8 @@ class UnsplatOp(
 
 
 class AddPtrOp(
-    TT.Operation, name="addptr",
+    TT.Operation,
+    name="addptr",
     traits=[Pure, Speculatable, Elementwise, TileIndex, Cheap, PassesPointers],
 ):
     """`tt.addptr %ptr, %offset`: pointers moved by `offset` elements."""
@@ -326,7 +332,8 @@ class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure, Speculatable, El
 
 
 class BitcastOp(
-    TT.Operation, name="bitcast",
+    TT.Operation,
+    name="bitcast",
     traits=[Pure, Speculatable, Elementwise, Cheap, PassesPointers],
 ):
     """`tt.bitcast %ptr`: a pointer to another type of element."""
@@ -338,7 +345,8 @@ class BitcastOp(
 
 
 class ExternElementwiseOp(
-    TT.Operation, name="extern_elementwise",
+    TT.Operation,
+    name="extern_elementwise",
     traits=[Pure, PureByAttribute, Elementwise, MakesData],
 ):
     """`tt.extern_elementwise %x, %y?, ... {symbol, libname, libpath, pure}`: `symbol` applied to
@@ -450,9 +458,7 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
         name = op.register.value
         if name not in SPECIAL_REGISTERS:
             return reject(op, f"register must be one of {tuple(SPECIAL_REGISTERS)}, got {name}")
-        return check_element(
-            op, "result", op.result, integer(SPECIAL_REGISTERS[name])
-        )
+        return check_element(op, "result", op.result, integer(SPECIAL_REGISTERS[name]))
 
 
 class DebugBarrierOp(TT.Operation, name="debug_barrier", traits=[Writes, Barrier]):

@@ -124,7 +124,8 @@ def _verify_combine(op: Operation, shape: tuple[int, ...], terminator: str) -> b
 
 
 class HistogramOp(
-    TT.Operation, name="histogram",
+    TT.Operation,
+    name="histogram",
     traits=[Pure, Speculatable, LayoutAnchor, MakesData],
 ):
     """`tt.histogram %src, %mask?`: how often each of 0, 1, ... is in a block of integers.

@@ -56,9 +56,7 @@ class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, LayoutAnchor, M
 
     @staticmethod
     def verify_invariants(op: "LoadOp") -> bool:
-        return _verify_caching(op) and _verify_access(
-            op, op.mask, result=op.result, other=op.other
-        )
+        return _verify_caching(op) and _verify_access(op, op.mask, result=op.result, other=op.other)
 
 
 class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
@@ -76,7 +74,8 @@ class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
 
 
 class AtomicRMWOp(
-    TT.Operation, name="atomic_rmw",
+    TT.Operation,
+    name="atomic_rmw",
     traits=[Writes, Accesses, LayoutAnchor, MakesData],
 ):
     """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
@@ -99,7 +98,8 @@ class AtomicRMWOp(
 
 
 class AtomicCASOp(
-    TT.Operation, name="atomic_cas",
+    TT.Operation,
+    name="atomic_cas",
     traits=[Writes, Accesses, LayoutAnchor, MakesData],
 ):
     """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""

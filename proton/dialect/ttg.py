@@ -27,7 +27,6 @@ from proton.layout.named import DISTRIBUTED, dim
 Operand, Result = ext.Operand, ext.Result
 
 
-
 class TTG(ext.Dialect, name="ttg"):
     """Layouts, and what moves data between them."""
 
@@ -74,9 +73,7 @@ _types: dict[tuple[Any, LinearLayout], Any] = {}
 
 
 def _bases_attr(bases: Any) -> Attribute:
-    return ir.ArrayAttr.get(
-        [ir.ArrayAttr.get([i64_attr(v) for v in basis]) for basis in bases]
-    )
+    return ir.ArrayAttr.get([ir.ArrayAttr.get([i64_attr(v) for v in basis]) for basis in bases])
 
 
 def _integers(attribute: Attribute) -> tuple[int, ...]:
@@ -159,7 +156,8 @@ def num_warps(module: Module) -> int:
 
 
 class ConvertLayoutOp(
-    TTG.Operation, name="convert_layout",
+    TTG.Operation,
+    name="convert_layout",
     traits=[Pure, Speculatable, MovesData, KeepsSign, PassesPointers],
 ):
     """`ttg.convert_layout %src`: the same tensor in the result's layout."""

@@ -211,9 +211,7 @@ class AsyncCopyOp(
         )
 
 
-class AsyncCommitGroupOp(
-    TTG.Operation, name="async_commit_group", traits=[Writes, PassesTokens]
-):
+class AsyncCommitGroupOp(TTG.Operation, name="async_commit_group", traits=[Writes, PassesTokens]):
     """`ttg.async_commit_group %token0, ...`: the copies begun since the last one, whose tokens
     these are, become a group, which ends as one."""
 
@@ -221,9 +219,7 @@ class AsyncCommitGroupOp(
     group: Result[AsyncTokenType]
 
 
-class AsyncWaitOp(
-    TTG.Operation, name="async_wait", traits=[Writes, SharedEffects(waits=True)]
-):
+class AsyncWaitOp(TTG.Operation, name="async_wait", traits=[Writes, SharedEffects(waits=True)]):
     """`ttg.async_wait %token {pendings}`: what the token's copies write is there, for who waits. At
     most `pendings` groups, all committed after the token's, may still be under way."""
 

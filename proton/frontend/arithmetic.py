@@ -143,8 +143,7 @@ def _true_divide(x: Any, y: Any) -> tensor:
         left, right = cast(as_tensor(x), ty.float32), cast(as_tensor(y), ty.float32)
     elif floats and not floats[0].is_fp8():  # an integer tensor takes the float's type
         left, right = (
-            cast(v, floats[0]) if isinstance(v, tensor) and v.dtype.is_int() else v
-            for v in (x, y)
+            cast(v, floats[0]) if isinstance(v, tensor) and v.dtype.is_int() else v for v in (x, y)
         )
     left, right = binary_operands(left, right, division=True, symbol="/")
     return emit("arith.divf", left.type, left, right)

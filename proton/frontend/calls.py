@@ -95,9 +95,7 @@ def _call_function(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Any:
         made[key] = _compile(g, fn, env)
     function = made[key]
     if function is None:
-        raise error(
-            f"{fn.__name__} calls itself", "recursion is not supported: write it as a loop"
-        )
+        raise error(f"{fn.__name__} calls itself", "recursion is not supported: write it as a loop")
     types = [to_ir(value.type) for value in _tensors(function.value)]
     operands = [value.handle for value in _tensors(tuple(env.values()))]
     op = func.CallOp(types, ir.FlatSymbolRefAttr.get(function.name), operands)

@@ -5,6 +5,7 @@ from typing import Any
 from proton.base.words import shown
 from proton.dialect import tt_collective as tc
 from proton.dialect.builtin import i32_attr
+from proton.dialect.emit import effect
 from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.traits import Reads, Records, Writes, has
 from proton.dialect.walk import all_ops, source_span
@@ -118,10 +119,10 @@ def _combine_region(
             )
         values = [cast(as_tensor(c), t) for c, t in zip(combined, types, strict=True)]
         _check_pure(generator, fn, block)
-        ir.Operation.create(
+        effect(
             f"{op.name}_return",
-            operands=[value.handle for value in values],
-            attributes={"operandSegmentSizes": tc.segments(len(values))},
+            *[value.handle for value in values],
+            operandSegmentSizes=tc.segments(len(values)),
         )
 
 

@@ -179,9 +179,7 @@ def _check_atomic_element(element: ty.dtype, what: str, floats: bool) -> None:
     if element.is_floating() and not floats:
         raise error(f"{what} is not defined on {element}", "it takes integers")
     if element.is_bool() or element.is_fp8() or element.is_ptr():
-        raise error(
-            f"{what} is not defined on {element}", "use elements of 16, 32 or 64 bits"
-        )
+        raise error(f"{what} is not defined on {element}", "use elements of 16, 32 or 64 bits")
 
 
 # op -> (its name, its name on floats; None where it takes integers only)

@@ -34,9 +34,7 @@ def promote_integers(a: ty.dtype, b: ty.dtype) -> ty.dtype:
     return unsigned if unsigned.primitive_bitwidth >= signed.primitive_bitwidth else signed
 
 
-def promote(
-    a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool = True
-) -> ty.dtype:
+def promote(a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool = True) -> ty.dtype:
     """The type in which two scalar types meet; `division` is for /, // and %.
 
     fp8 is a type of memory: arithmetic on it is done in fp16. An op that only moves values

@@ -315,9 +315,7 @@ def subscript(value: tensor, key: Any) -> tensor:
     keys = key if isinstance(key, tuple) else (key,)
     # Of a scalar `:` keeps nothing, as in Triton.
     if value.is_block() and sum(k == slice(None) for k in keys) > len(value.shape):
-        raise error(
-            f"too many indices for shape {list(value.shape)}", "write one ':' a dimension"
-        )
+        raise error(f"too many indices for shape {list(value.shape)}", "write one ':' a dimension")
     for axis, k in enumerate(keys):
         if k is None:
             value = expand_dims(value, axis)

@@ -5,7 +5,6 @@ Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Wor
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 
-
 import proton
 import proton.language as tl
 

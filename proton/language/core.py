@@ -142,9 +142,7 @@ def item(input):
 
 
 @builtin
-def load(
-    pointer, mask=None, other=None, *, cache_modifier="", eviction_policy="", volatile=False
-):
+def load(pointer, mask=None, other=None, *, cache_modifier="", eviction_policy="", volatile=False):
     """The values at `pointer`, a pointer or a block of pointers.
 
     Where `mask` is false nothing is read and the value is `other`; without `other` it is

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect.builtin import integer
-from proton.dialect.emit import constant
+from proton.dialect.emit import constant, create
 from proton.dialect.mlir import Module, Value, arith, ir, math
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
@@ -158,9 +158,7 @@ def _scale(value: _F32, power: _I32) -> _F32:
 
 def _ldexp(value: _F32, power: _I32) -> _F32:
     """The same by one instruction."""
-    result = ir.Operation.create(
-        "llvm.intr.ldexp", results=[ir.F32Type.get()], operands=[value.value, power.value]
-    ).result
+    result = create("llvm.intr.ldexp", ir.F32Type.get(), value.value, power.value)
     return _F32(result)
 
 

@@ -1,7 +1,7 @@
 """Forms fused multiply-adds: one rounding, one instruction.
 
-It is done here, once, before anything measures or pins values, so that what is computed does not
-depend on what is measured: LLVM fuses nothing by itself.
+It is done here, once, before anything measures values or keeps them in place, so that what is
+computed does not depend on what is measured: LLVM fuses nothing by itself.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
+from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
@@ -65,4 +66,4 @@ def _fuse(op: Operation, product: Operation, addend: Value, negate: str) -> None
 
 
 def _negated(value: Value) -> Value:
-    return ir.Operation.create("arith.negf", results=[value.type], operands=[value]).result
+    return create("arith.negf", value.type, value)

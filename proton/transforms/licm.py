@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from proton.dialect.attributes import DISABLE_LICM
 from proton.dialect.builtin import i64_attr, integer
+from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Speculatable, Writes, has
@@ -54,7 +55,7 @@ def _hoist_load(load: Operation, loop: Operation) -> None:
         if is_tensor(pointer.type):
             i1 = integer(1)
             type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
-            runs = ir.Operation.create("tt.splat", results=[type_], operands=[runs]).result
+            runs = create("tt.splat", type_, runs)
         if mask is not None:
             runs = arith.AndIOp(runs, mask).result
         attributes = {name: load.attributes[name] for name in load.attributes}

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from proton.analysis.layout_rules import result_layout
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import is_tensor, layout_of, with_layout
@@ -117,9 +118,7 @@ def _take_apart(
     argument = list(block.arguments)[-1]
     end = end_of(block)
     with before(end):
-        summed = ir.Operation.create(
-            combine.name, results=[part.type], operands=[argument, part]
-        ).result
+        summed = create(combine.name, part.type, argument, part)
     end.operands[len(new.results) - 1] = summed
     # The old total is carried unchanged, and canonicalization takes it away.
     end.operands[number] = ForLoop(new).iter_args[number]
@@ -127,9 +126,7 @@ def _take_apart(
     uses = list(result.uses)
     with ir.InsertionPoint.after(new), new.location:
         whole = _finished(reduction, new.results[len(new.results) - 1], axis, result.type)
-        final = ir.Operation.create(
-            combine.name, results=[result.type], operands=[total, whole]
-        ).result
+        final = create(combine.name, result.type, total, whole)
     for use in uses:
         use.owner.operation.operands[use.operand_number] = final
     _erase_unused(combine)
@@ -177,7 +174,7 @@ def _finished(reduction: Operation, part: Value, axis: int, type_: Type) -> Valu
     """The reduction of what the threads have, in the type that the loop's total has."""
     value = _reduced(reduction, part, axis)
     if value.type != type_:
-        value = ir.Operation.create("ttg.convert_layout", results=[type_], operands=[value]).result
+        value = create("ttg.convert_layout", type_, value)
     return value
 
 
@@ -186,7 +183,7 @@ def _reshaped(value: Value, shape: tuple[int, ...]) -> Value:
         return value
     layout = shapes.reshape(layout_of(value.type), shape)
     type_ = with_layout(ir.RankedTensorType.get(shape, element_of(value)), layout)
-    return ir.Operation.create("tt.reshape", results=[type_], operands=[value]).result
+    return create("tt.reshape", type_, value)
 
 
 def _reduced(reduction: Operation, value: Value, axis: int) -> Value:
@@ -212,6 +209,4 @@ def _filled(type_: Type, value: float | int) -> Value:
     attribute = kind.get(element, value)
     if is_tensor(type_):
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
-    return ir.Operation.create(
-        "arith.constant", results=[type_], attributes={"value": attribute}
-    ).result
+    return create("arith.constant", type_, value=attribute)

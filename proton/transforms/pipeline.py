@@ -250,9 +250,7 @@ def _consumer(op: Any, order: dict[Any, int]) -> Any:
     return min(found, key=lambda user: order[user])
 
 
-def _pipeline(
-    function: Any, loop: Any, loads: list[_Load], stages: int, limit: int
-) -> None:
+def _pipeline(function: Any, loop: Any, loads: list[_Load], stages: int, limit: int) -> None:
     loads = [load for load in loads if list(load.op.results[0].uses)]
     each = sum(desc_bytes(load.memory) for load in loads)
     replaced = [load.alloc for load in loads if load.alloc]
@@ -331,9 +329,7 @@ class _Pipeline:
         with load.op.location:
             pointer = mapping.get(load.pointer, load.pointer)
             i1 = ir.IntegerType.get_signless(1)
-            type_ = ir.RankedTensorType.get(
-                pointer.type.shape, i1, encoding=pointer.type.encoding
-            )
+            type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
             mask = ir.Operation.create("tt.splat", results=[type_], operands=[is_inside]).result
             if load.mask is not None:
                 mask = arith.AndIOp(mapping.get(load.mask, load.mask), mask).result

@@ -1,7 +1,7 @@
 """Where the records of scopes go: around the work, once its order is final.
 
 From the front end on, an op's membership in scopes travels in its location
-(`loc("scope:outer/inner"(...))`). `pin-records` takes the front end's records out of the way at
+(`loc("scope:outer/inner"(...))`). `detach-records` takes the front end's records out of the way at
 the start; `place-records` puts them back when the work has its final order, which on the CPU is
 one of loops over buffers and on a GPU one of ops on tiles: it brackets each maximal run of ops of
 a scope in each block, outer scopes first. So no record stands in the way of an optimisation, and
@@ -52,10 +52,10 @@ class PlaceRecords(Pass):
             order = [name.value for name in function.attributes[SCOPES]]
             if not order:
                 continue
-            carriers = ops_named(function, "proton.record")
-            placer = _Placer(order, _locations(function), carriers, WORK[self.work])
+            placeholders = ops_named(function, "proton.record")
+            placer = _Placer(order, _locations(function), placeholders, WORK[self.work])
             placer.place_block(function.regions[0].blocks[0], "")
-            for op in carriers:
+            for op in placeholders:
                 op.erase()
 
 
@@ -97,8 +97,7 @@ class _Item:
     def relative(self) -> "_Item":
         """The item inside the run of its (one) first component."""
         rest, entered = (
-            frozenset(path.rest for path in paths) - {""}
-            for paths in (self.paths, self.entered)
+            frozenset(path.rest for path in paths) - {""} for paths in (self.paths, self.entered)
         )
         return _Item(self.op, rest, self.glue, entered)
 
@@ -202,18 +201,22 @@ class _Placer:
     """Places the records of one function."""
 
     def __init__(
-        self, paths: list[str], locations: list[Location], carriers: list[Operation], work: Work
+        self,
+        paths: list[str],
+        locations: list[Location],
+        placeholders: list[Operation],
+        work: Work,
     ) -> None:
         self.order, self.work = {path: number for number, path in enumerate(paths)}, work
         self.locations = dict(zip(paths, locations, strict=False))
-        self.carriers = [op for op in carriers if is_start(op)]
-        self.conditional = conditional(self.carriers)
+        self.placeholders = [op for op in placeholders if is_start(op)]
+        self.conditional = conditional(self.placeholders)
         self.entries = {
-            c: scope_of(c)
-            for c in self.carriers
-            if scope_of(c) in self.conditional or iteration_of(c) is not None
+            record: scope_of(record)
+            for record in self.placeholders
+            if scope_of(record) in self.conditional or iteration_of(record) is not None
         }
-        self.decided: set[Any] = set()  # carriers whose conditions some run has
+        self.decided: set[Any] = set()  # placeholders whose conditions some run has
 
     def place_block(self, block: Block, context: str) -> None:
         """Places records in a block whose surroundings belong to the scope path `context`."""
@@ -271,15 +274,15 @@ class _Placer:
             RecordOp([], scope, string_attr("end"), empty, empty, when=when)
 
     def _payload(self, op: Operation, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
-        """The payload that the members' carriers hold, where those come before `op`."""
+        """The payload that the members' placeholders hold, where those come before `op`."""
         payload: dict[str, tuple[Any, Any]] = {}  # name -> (value, kind)
         for member in members:
-            carriers = self._carriers_before(op, member)
-            if not carriers:
+            placeholders = self._placeholders_before(op, member)
+            if not placeholders:
                 continue
-            carrier = carriers[-1]
-            attributes = carrier.attributes["names"], carrier.attributes["kinds"]
-            for value, name, kind in zip(carrier.opview.payload, *attributes, strict=True):
+            placeholder = placeholders[-1]
+            attributes = placeholder.attributes["names"], placeholder.attributes["kinds"]
+            for value, name, kind in zip(placeholder.opview.payload, *attributes, strict=True):
                 text = name.value
                 if text == ITERATION_FIELD:
                     payload.setdefault(text, (value, kind))
@@ -296,22 +299,24 @@ class _Placer:
         everywhere. A member entered several times since its last run is kept for each of them."""
         conditions: list[Any] = []
         for member in members:
-            carriers = self._carriers_before(op, member) if member in self.conditional else []
-            fresh = [c for c in carriers if c not in self.decided] or carriers[-1:]
+            has_condition = member in self.conditional
+            placeholders = self._placeholders_before(op, member) if has_condition else []
+            fresh = [record for record in placeholders if record not in self.decided]
+            fresh = fresh or placeholders[-1:]
             self.decided.update(fresh)
-            conditions += [carrier.opview.when for carrier in fresh] or [None]
+            conditions += [placeholder.opview.when for placeholder in fresh] or [None]
         if any(condition is None for condition in conditions):
             return None
         return functools.reduce(lambda a, b: arith.OrIOp(a, b).result, dict.fromkeys(conditions))
 
-    def _carriers_before(self, op: Operation, path: str) -> list[Operation]:
-        """The carriers of a scope that come before `op`, in its block or, where there are none, in
-        the nearest around it that has some."""
-        found = [c for c in self.carriers if scope_of(c) == path]
+    def _placeholders_before(self, op: Operation, path: str) -> list[Operation]:
+        """The placeholders of a scope that come before `op`, in its block or, where there are none,
+        in the nearest around it that has some."""
+        found = [record for record in self.placeholders if scope_of(record) == path]
         ancestor: Operation | None = op
         while ancestor is not None and ancestor.name != "func.func":
             block = ancestor.block
-            before = [c for c in found if c.block == block and c.is_before_in_block(ancestor)]
+            before = [r for r in found if r.block == block and r.is_before_in_block(ancestor)]
             if before:
                 return before
             ancestor = ancestor.parent.operation if ancestor.parent is not None else None

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from proton.dialect.attributes import TILE_LOOP
 from proton.dialect.builtin import i32_attr
-from proton.dialect.emit import constant, index_constant, loop
+from proton.dialect.emit import constant, effect, index_constant, loop
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
@@ -205,9 +205,7 @@ def _prefetch_by_tiles(view: Value, tile_loop: Operation, goes_on: Value) -> Non
 
 def _turns(op: Operation) -> int:
     """How often a loop of constant bounds runs."""
-    lower, upper, step = (
-        producer_of(v).attributes["value"].value for v in ForLoop(op).bounds
-    )
+    lower, upper, step = (producer_of(v).attributes["value"].value for v in ForLoop(op).bounds)
     return -(-(upper - lower) // step)
 
 
@@ -238,12 +236,11 @@ def _delinearized(place: Value, shape: list[int]) -> list[Value]:
 def _prefetch(view: Value, indices: list[Value]) -> None:
     """`memref.prefetch` of an element to read, into the cache that has room for the block."""
     nearest = 3 if _bytes(view.type) <= FIRST_LEVEL else 2
-    ir.Operation.create(
+    effect(
         "memref.prefetch",
-        operands=[view, *indices],
-        attributes={
-            "isWrite": ir.BoolAttr.get(False),
-            "isDataCache": ir.BoolAttr.get(True),
-            "localityHint": i32_attr(nearest),
-        },
+        view,
+        *indices,
+        isWrite=ir.BoolAttr.get(False),
+        isDataCache=ir.BoolAttr.get(True),
+        localityHint=i32_attr(nearest),
     )

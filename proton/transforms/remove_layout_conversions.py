@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
+from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
@@ -306,9 +307,7 @@ class _Rewriter:
             splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
             attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
         with ir.InsertionPoint.after(op), op.location:
-            return ir.Operation.create(
-                op.name, results=[type_], operands=operands, attributes=attributes
-            ).result
+            return create(op.name, type_, *operands, **attributes)
 
 
 def _converted(value: Value, type_: Type) -> Value:

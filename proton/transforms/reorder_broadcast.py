@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import create
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, defining_op, producer_of, replace
 from proton.passes import Pass, register
@@ -88,7 +89,7 @@ def _compute(op: Operation, shape: tuple[int, ...], widen: str) -> None:
         attributes={name: op.attributes[name] for name in op.attributes},
     )
     wide = [
-        ir.Operation.create(widen, results=[result.type], operands=[value]).result
+        create(widen, result.type, value)
         for result, value in zip(op.results, narrow.results, strict=True)
     ]
     replace(op, wide)
@@ -105,9 +106,7 @@ def _narrow(value: Value, shape: tuple[int, ...]) -> Value:
     if isinstance(fill, ir.Attribute):
         constant = ir.DenseElementsAttr.get_splat(type_, fill) if shape else fill
         return arith.ConstantOp(type_, constant).result
-    return (
-        ir.Operation.create("tt.splat", results=[type_], operands=[fill]).result if shape else fill
-    )
+    return create("tt.splat", type_, fill) if shape else fill
 
 
 def _typed(shape: tuple[int, ...], element: Type) -> Type:

@@ -9,9 +9,7 @@ ROWS, COLUMNS, LAUNCHES = 4096, 1024, 5
 
 
 @proton.jit
-def column_stats(
-    x_ptr, mean_ptr, var_ptr, rows, columns, BLOCK: tl.constexpr, WIDTH: tl.constexpr
-):
+def column_stats(x_ptr, mean_ptr, var_ptr, rows, columns, BLOCK: tl.constexpr, WIDTH: tl.constexpr):
     """A program takes WIDTH neighbouring columns."""
     column = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)[None, :]
     total = tl.zeros((BLOCK, WIDTH), tl.float32)

@@ -21,11 +21,11 @@ from proton.transforms.coalesce import Coalesce
 from proton.transforms.combine_tensor_select_and_if import CombineTensorSelectAndIf
 from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
+from proton.transforms.insert_optimization_barriers import InsertOptimizationBarriers
 from proton.transforms.licm import LICM
 from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
 from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
-from proton.transforms.pin_edges import PinEdges
 from proton.transforms.pipeline import PipelineLoops
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
@@ -59,7 +59,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
     if instrumentation.placement == "schedule":
         passes.append(PlaceRecords(work="tiles"))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
-    return [*passes, instrument, PinEdges()]
+    return [*passes, instrument, InsertOptimizationBarriers()]
 
 
 def llir_passes(options: GPUOptions) -> list[Pass]:

@@ -20,7 +20,7 @@ from proton.conversion.triton_arith_to_linalg.scan import (
 )
 from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, index_constant
+from proton.dialect.emit import constant, create, index_constant
 from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.traits import CopiedIndex, has
@@ -197,7 +197,7 @@ def _fp_to_fp(op: Operation) -> None:
         return ir.RankedTensorType.get(shape, element) if shape else element
 
     def magnitude(x: Any) -> Any:
-        return ir.Operation.create("math.absf", results=[x.type], operands=[x]).result
+        return create("math.absf", x.type, x)
 
     nearest = arith.TruncFOp(type_, value).result
     if op.attributes["rounding"].value == "rtne":

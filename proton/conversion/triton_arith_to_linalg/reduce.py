@@ -5,7 +5,6 @@ A region that is one known op starts from that op's identity; any other starts f
 element and reduces the rest.
 """
 
-
 from typing import Any
 
 from proton.dialect.builtin import integer

@@ -171,9 +171,7 @@ def _addptr(op: Operation, pointee: Type) -> None:
     if not shape_of(pointer):
         replace(op, [element_pointer(pointer, offset, pointee)])
         return
-    scale = ir.DenseElementsAttr.get_splat(
-        offset.type, i64_attr(bytes_of(pointee))
-    )
+    scale = ir.DenseElementsAttr.get_splat(offset.type, i64_attr(bytes_of(pointee)))
     scaled = arith.MulIOp(offset, constant(scale, offset.type)).result
     replace(op, [arith.AddIOp(pointer, scaled).result])
 

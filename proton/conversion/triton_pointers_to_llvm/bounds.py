@@ -113,9 +113,7 @@ class BoundsChecks:
         orders = [i64_attr(order) for order in (_RELAXED, _RELAXED)]
         word = self._word(bounds.ACCESS_WORD)
         exchange = llvm.AtomicCmpXchgOp(word, constant(0, i64), constant(number, i64), *orders)
-        won = llvm.ExtractValueOp(
-            integer(1), exchange.result, ir.DenseI64ArrayAttr.get([1])
-        ).result
+        won = llvm.ExtractValueOp(integer(1), exchange.result, ir.DenseI64ArrayAttr.get([1])).result
 
         def fill() -> list[Value]:
             llvm.StoreOp(place, self._word(bounds.ADDRESS_WORD))
@@ -153,7 +151,7 @@ def _describe(op: Operation, arguments: list[int]) -> Attribute:
 
 
 def checked_accesses(function: Operation) -> list[dict[str, Any]]:
-    """What a launcher has to know of the checks of a kernel, one entry an access."""
+    """What a launcher has to know of the checks of a kernel, one entry per access."""
     return [
         {
             "kind": access["kind"].value,

@@ -9,7 +9,7 @@ from typing import Any
 
 from proton.dialect.builtin import i32_attr, i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import call_c, for_each_element, module_block, symbol
+from proton.dialect.emit import call_c, create, for_each_element, module_block, symbol
 from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import Operation, Type, Value, arith, ir, llvm, tensor
 
@@ -32,7 +32,7 @@ def lower_print(op: Operation, program: list[Value], addresses: list[bool]) -> N
             show = functools.partial(_promoted, signed=bool(signed[number]), in_hex=in_hex)
         for_each_element(shape_of(value), functools.partial(_line, value, head, program, show))
     # Python has its own buffer: what C holds back would come out after what Python prints next.
-    everything = ir.Operation.create("llvm.mlir.zero", results=[pointer_type()]).result
+    everything = create("llvm.mlir.zero", pointer_type())
     call_c("fflush", [everything], integer(32))
     op.erase()
 
@@ -130,6 +130,4 @@ def _string(text: str) -> Value:
             regions=1,
         )
     attributes = {"global_name": ir.FlatSymbolRefAttr.get(name)}
-    return ir.Operation.create(
-        "llvm.mlir.addressof", results=[pointer_type()], attributes=attributes
-    ).result
+    return create("llvm.mlir.addressof", pointer_type(), **attributes)

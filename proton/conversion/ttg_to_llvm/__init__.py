@@ -13,7 +13,7 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     elementwise,
     layouts,
     memory,
-    pins,
+    optimization_barriers,
     profile,
     reduce,
     shared_memory,

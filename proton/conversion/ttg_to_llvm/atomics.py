@@ -131,9 +131,7 @@ def _guarded(predicate: Value | None, operands: list[Value], one: Callable[..., 
     if predicate is None:
         return one(*operands)
     type_ = operands[1].type
-    (value,) = emit_if(
-        predicate, [type_], lambda: [one(*operands)], lambda: [v.constant(0, type_)]
-    )
+    (value,) = emit_if(predicate, [type_], lambda: [one(*operands)], lambda: [v.constant(0, type_)])
     return value
 
 

@@ -1,7 +1,6 @@
 """Calls between device functions: each gets the address of its own shared memory, last, and what
 records need where functions that are called record."""
 
-
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
 from proton.dialect.attributes import SHARED_OFFSET
 from proton.dialect.mlir import Value, ir

@@ -88,7 +88,7 @@ def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
 
 @lowers("tt.print")
 def _print(ctx: Lowering, site: Site) -> list[Value]:
-    """One line an element: `pid (x, y, z) idx (i, j) prefix: value`."""
+    """One line per element: `pid (x, y, z) idx (i, j) prefix: value`."""
     ids = [nvidia.program_id(axis) for axis in range(3)]
     prefix = site.text("prefix").replace("%", "%%")
     hexadecimal = bool(site.op.attributes["hex"].value)

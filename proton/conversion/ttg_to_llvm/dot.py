@@ -1,6 +1,5 @@
 """Products by multiply-adds, from operands in shared memory."""
 
-
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.elementwise import widen_float8
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers

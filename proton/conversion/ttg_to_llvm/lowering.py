@@ -236,8 +236,7 @@ class Lowering:
             if self.called_record:
                 spaces = v.GLOBAL, 0  # the profile buffer, and the variables of the kernel
                 self.mapped["state"] = tuple(
-                    block.add_argument(v.pointer(space), self.function.location)
-                    for space in spaces
+                    block.add_argument(v.pointer(space), self.function.location) for space in spaces
                 )
         type_ = ir.TypeAttr(self.function.attributes["function_type"]).value
         inputs = [argument.type for argument in block.arguments]

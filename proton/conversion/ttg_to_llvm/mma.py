@@ -109,8 +109,7 @@ def load_matrices(address: Any, count: int, is_transposed: bool) -> list[Any]:
     trans = ".trans" if is_transposed else ""
     words = [f"${number}" for number in range(count)]
     text = (
-        f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
-        f"{{{', '.join(words)}}}, [${count}];"
+        f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{', '.join(words)}}}, [${count}];"
     )
     i32 = v.integer(32)
     type_ = i32 if count == 1 else v.struct([i32] * count)

@@ -10,10 +10,11 @@ from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.builtin import string_attr
+from proton.dialect.emit import effect
 from proton.dialect.mlir import Type, Value, ir
 
 FULL_MASK = -1  # all lanes of a warp
-MOST_PINNED = 16  # words that one piece of inline assembly takes
+MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
 _LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
 _ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
 _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
@@ -108,10 +109,7 @@ def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
 
 def barrier() -> None:
     """All threads of the program arrive before any goes on."""
-    ir.Operation.create(
-        "nvvm.barrier",
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])},
-    )
+    effect("nvvm.barrier", operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0, 0]))
 
 
 def noted_barrier(note: str) -> None:
@@ -249,17 +247,17 @@ def approximate(function: str, *values: Any) -> Value:
 def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     """A float as a narrower one, rounded towards zero."""
     source, kind = str(scalar.type), str(target)
-    carrier = v.integer(16) if _FLOATS[kind] == "h" else target
+    bits = v.integer(16) if _FLOATS[kind] == "h" else target
     text = f"cvt.rz.{kind}.{source} $0, $1;"
     constraints = f"={_FLOATS[kind]},{_FLOATS[source]}"
-    return v.bitcast(assembly(text, constraints, carrier, scalar, effects=False), target)
+    return v.bitcast(assembly(text, constraints, bits, scalar, effects=False), target)
 
 
-def pinned(words: Sequence[Value]) -> list[Value]:
+def optimization_barrier(words: Sequence[Value]) -> list[Value]:
     """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
     kept: list[Any] = []
-    for first in range(0, len(words), MOST_PINNED):
-        part = words[first : first + MOST_PINNED]
+    for first in range(0, len(words), MOST_IN_BARRIER):
+        part = words[first : first + MOST_IN_BARRIER]
         outputs = ",".join(["=r"] * len(part))
         constraints = f"{outputs},{','.join(map(str, range(len(part))))}"
         if len(part) == 1:

@@ -1,14 +1,14 @@
 """The records of a GPU's program: a unit is a warp or several, and its first lane writes for it.
 
-A record is stored once, in the unit's own ring, and not where its slice ends but behind the next
-reading of the clock: until then it is *pending*, in registers. A store keeps the registers that it
-reads for some time, and a clock that is read into one of them waits for it; stored later, the
-record costs a loop of one scope 5 cycles a turn where it costs 36 stored at once, and 3 where the
-ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value, for
-that would wait, too, and the offset of a record is computed where it is made, so that its store
+A record is stored once, in the unit's own ring buffer, and not where its slice ends but behind the
+next reading of the clock: until then it is *pending*, in registers. A store keeps the registers
+that it reads for some time, and a clock that is read into one of them waits for it; stored later,
+the record costs a loop of one scope 5 cycles per turn where it costs 36 stored at once, and 3 where
+the ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value,
+for that would wait, too, and the offset of a record is computed where it is made, so that its store
 does not wait for that. Stores are predicated, so nothing branches. The number of records so far,
-the pending one among them, lives in a register. Rings in shared memory are copied to where they
-belong at the end. The header and the table are those of proton/trace/wire.py.
+the pending one among them, lives in a register. Ring buffers in shared memory are copied to where
+they belong at the end. The header and the table are those of proton/trace/wire.py.
 """
 
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ class _Unit:
 
     profile: KernelProfile
     block: Value  # address of the program's block
-    segment: Value  # address of this unit's ring in the block
-    ring: Any  # address of this unit's ring in shared memory; None where it has none
+    segment: Value  # address of this unit's ring buffer in the block
+    ring: Any  # of this unit's ring buffer in shared memory; None where it has none
     chunk: Value  # where the address of the present chunk is, under strategy flush
-    heap: Any  # where the address of the heap is, under strategy flush; else None
+    slab: Any  # where the address of the slab is, under strategy flush; else None
     launch: Any  # where the number of the launch is, under strategy flush; else None
     program: Value  # linear number, i64
     number: Value  # of this unit, i64
@@ -66,7 +66,7 @@ class _Pending:
     Before there is any, it is a record of nothing, for the slot of the first.
     """
 
-    offset: Any  # in the ring or chunk
+    offset: Any  # in the ring buffer or chunk
     values: dict[str, Any]  # by field of the record
     types: dict[str, Any]
 
@@ -110,9 +110,9 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     nothing["tag"] = v.i32(NO_SCOPE)
     firsts = [v.i32(0), v.i32(0), *nothing.values(), unit.segment]
     variables = [unit.count, pending.offset, *pending.values.values(), unit.chunk]
-    if unit.heap is not None:
-        firsts += [argument(ctx.function, kind) for kind in (Argument.HEAP, Argument.LAUNCH)]
-        variables += [unit.heap, unit.launch]
+    if unit.slab is not None:
+        firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
+        variables += [unit.slab, unit.launch]
     for variable, first in zip(variables, firsts, strict=True):
         v.store(variable, first, 4)
     if profile.strategy.stores:
@@ -143,10 +143,10 @@ def _record_types(schema: wire.RecordSchema) -> dict[str, Type]:
 
 def _variable_types(profile: KernelProfile) -> list[Type]:
     """Of the number of records, the pending record's offset and values, the chunk's address; under
-    strategy flush of the heap's address and the number of the launch."""
-    heap = [v.pointer(v.GLOBAL), v.integer(32)] if profile.strategy.moves else []
+    strategy flush of the slab's address and the number of the launch."""
+    slab = [v.pointer(v.GLOBAL), v.integer(32)] if profile.strategy.moves else []
     record = _record_types(profile.schema).values()
-    return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *heap]
+    return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *slab]
 
 
 def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value) -> _Unit:
@@ -181,8 +181,8 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
         )
         for number_ in range(len(types))
     ]
-    heap, launch = variables[-2:] if profile.strategy.moves else (None, None)
-    count, offset, *values, chunk = variables if heap is None else variables[:-2]
+    slab, launch = variables[-2:] if profile.strategy.moves else (None, None)
+    count, offset, *values, chunk = variables if slab is None else variables[:-2]
     record = _record_types(profile.schema)
     pending = _Pending(offset, dict(zip(record, values, strict=True)), record)
     ctx.mapped["state"] = buffer, state
@@ -192,7 +192,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
         segment=_byte(_byte(block, layout.segments), place),
         ring=ring,
         chunk=chunk,
-        heap=heap,
+        slab=slab,
         launch=launch,
         program=program,
         number=number,
@@ -268,8 +268,8 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _copy_ring(unit: _Unit, number: Value) -> None:
-    """What the ring holds goes to the unit's segment: the unit's first warp copies it, 16 bytes a
-    lane."""
+    """What the ring buffer holds goes to the unit's segment: the unit's first warp copies it, 16
+    bytes a lane."""
     records = v.create("llvm.intr.umin", number.type, number, v.i32(unit.profile.capacity))
     size = v.binary("llvm.mul", records, v.i32(unit.schema.bytes))
     if unit.profile.unit_warps > 1:
@@ -349,7 +349,7 @@ class _Record:
         return v.binary("llvm.and", number, v.i32(self.unit.profile.capacity - 1))
 
     def take_chunk(self, number: Value, slot: Value) -> None:
-        """The first record of each `capacity` takes a chunk of the heap for all of them."""
+        """The first record of each `capacity` takes a chunk of the slab for all of them."""
         is_first = v.compare("eq", slot, v.i32(0))
         begins = v.binary("llvm.and", is_first, self.unit.is_writer)
         if self.when is not None:
@@ -378,16 +378,16 @@ class _Record:
 
 
 def _take_chunk(unit: _Unit, record: Value) -> None:
-    """A chunk of the heap, with its head; the unit's own segment where there is no room left."""
-    heap = v.load(unit.heap, v.pointer(v.GLOBAL), 8)
+    """A chunk of the slab, with its head; the unit's own segment where there is no room left."""
+    slab = v.load(unit.slab, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.profile.block)
     words = size // wire.RECORD_ALIGNMENT
-    taken = nvidia.fetch_add(heap, words, COMMENT)
-    place = _byte(heap, wire.heap_room_offset())
+    taken = nvidia.fetch_add(slab, words, COMMENT)
+    place = _byte(slab, wire.slab_room_offset())
     (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
     fits = v.compare("ule", v.add(taken, v.i32(words)), room)
     offset = v.binary("llvm.mul", _wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
-    chunk = _byte(_byte(heap, wire.HEAP_HEAD_BYTES), offset)
+    chunk = _byte(_byte(slab, wire.SLAB_HEAD_BYTES), offset)
     of = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
     launch = v.load(unit.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
@@ -405,7 +405,7 @@ def _store_pending(unit: _Unit) -> None:
     offset = v.load(pending.offset, v.integer(32), 4)
     if unit.ring is not None:
         place = _byte(unit.ring, offset)
-    elif unit.heap is not None:
+    elif unit.slab is not None:
         place = _byte(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), _wide(offset))
     else:
         place = _byte(unit.segment, _wide(offset))

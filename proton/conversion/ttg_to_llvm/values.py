@@ -1,4 +1,4 @@
-"""Emitting code on a thread's registers: one vector a tensor, a few ops a step.
+"""Emitting code on a thread's registers: one vector per tensor, a few ops per step.
 
 Functions emit at the insertion point and take and give `llvm`-compatible values. All of it is
 LLVM's; what only NVIDIA's GPUs have is in nvidia.py.

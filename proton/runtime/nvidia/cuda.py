@@ -132,9 +132,7 @@ def _is_current(device: int) -> bool:
     primary = _primary_context(device)
     current = int(_call(driver.cuCtxGetCurrent))
     # A context that is broken by a fault is not asked for its device.
-    return current == int(primary) or (
-        current != 0 and int(_call(driver.cuCtxGetDevice)) == device
-    )
+    return current == int(primary) or (current != 0 and int(_call(driver.cuCtxGetDevice)) == device)
 
 
 def load(cubin: bytes, name: str, shared: int) -> int:

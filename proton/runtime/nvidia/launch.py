@@ -9,7 +9,7 @@ functions are generated:
   memory that is laid out once, and calls the driver.
 
 Whatever the generated code does not expect (another kind of argument, a tensor on another device,
-a changed global) goes the long way, which finds the error or generates anew.
+a changed global) takes the slow path, which finds the error or generates anew.
 """
 
 import threading
@@ -35,17 +35,17 @@ from proton.runtime.arguments import signature_of
 from proton.runtime.backend import KernelFunction, Launcher
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
-from proton.runtime.nvidia.short import OPTIONS, checked_grid, generated, known_options
+from proton.runtime.nvidia.fast_path import OPTIONS, checked_grid, generated, known_options
 from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_launch
 from proton.trace.instrumentation import Instrumentation
 
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
-MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of residency
+MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if full segments
-# move away, of a heap, and the number of the launch.
+# move away, of a slab, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
 
 
@@ -60,7 +60,7 @@ class GPULauncher(Launcher):
         self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
 
     def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> GPUKernel:
-        """Describes, compiles, loads, launches; and generates the short way for next time."""
+        """Describes, compiles, loads, launches; and generates the fast path for next time."""
         sizes = checked_grid(grid)
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         device = self._device(described)
@@ -100,7 +100,7 @@ class GPULauncher(Launcher):
     ) -> None:
         """Compiles the kernel that is launched in its place while the session runs.
 
-        Where its registers cost residency, and the kernel does with so few that they do not, and
+        Where its registers cost occupancy, and the kernel does with so few that they do not, and
         hardly spills, it gets those.
         """
         with compile_lock:
@@ -112,8 +112,8 @@ class GPULauncher(Launcher):
                 other = self._variant(device, described, fewer, session.instrumentation)
                 instead = _perturbation(other, plain)
                 spills = instead["spills"] - instead["spills_off"]
-                is_resident = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
-                if is_resident and spills <= MOST_SPILLS:
+                is_occupancy_kept = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
+                if is_occupancy_kept and spills <= MOST_SPILLS:
                     variant, found = other, instead
         key = session.instrumentation
         plain.instrumented[key] = InstrumentedVariant(key, variant, found)
@@ -188,12 +188,12 @@ class GPULauncher(Launcher):
         return variant
 
     def _generate(self, described: list[Given]) -> None:
-        """Generates the short way for arguments of these kinds, unless it is there."""
+        """Generates the fast path for arguments of these kinds, unless it is there."""
         kinds = tuple(argument.kind for argument in described)
         signature = kinds, knobs.generation
         if signature != self._signature:
             self._variants.clear()  # what knobs change is not in the key
-            self._read, self.kernel.short = generated(
+            self._read, self.kernel.fast_path = generated(
                 self.kernel, self._variants, kinds, _launch_profiled
             )
             self._signature = signature

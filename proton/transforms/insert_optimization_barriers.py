@@ -1,16 +1,16 @@
 """Keeps arithmetic between the clock reads it was placed between.
 
-A clock read orders nothing but itself: LLVM moves arithmetic across it. So at each read the
-values that the next stretch of work takes from outside of it, and those that the last stretch made
-for others, pass through `proton_gpu.pin`, which nothing sees through:
+A clock read orders nothing but itself: LLVM moves arithmetic across it. So at each read the values
+that the next interval of work takes from outside of it, and those that the last interval made for
+others, pass through `proton_gpu.optimization_barrier`, which nothing sees through:
 
     %a = arith.mulf ...                      %a = arith.mulf ...
-                                             %p = proton_gpu.pin %a
+                                             %p = proton_gpu.optimization_barrier %a
     %t = proton_gpu.read_counter     ->      %t = proton_gpu.read_counter
-                                             %q = proton_gpu.pin %p
+                                             %q = proton_gpu.optimization_barrier %p
     %b = arith.addf %a, ...                  %b = arith.addf %q, ...
 
-Only data is pinned: floating point, and integers that were loaded or computed from such. What
+Only data gets barriers: floating point, and integers that were loaded or computed from such. What
 indices and masks are made of stays as it was, and with it all that is known of alignment.
 """
 
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of
+from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Value, ir
 from proton.dialect.regions import is_invariant
 from proton.dialect.traits import MakesData, Records, has
@@ -27,10 +28,10 @@ from proton.passes import Pass, register
 
 @register
 @dataclass(frozen=True)
-class PinEdges(Pass):
-    """Pins the data that crosses a clock read, on both of its sides."""
+class InsertOptimizationBarriers(Pass):
+    """Puts a barrier on data that crosses a clock read, on both of its sides."""
 
-    name: ClassVar[str] = "pin-edges"
+    name: ClassVar[str] = "insert-optimization-barriers"
 
     def run(self, module: Module) -> None:
         for function in functions(module):
@@ -38,9 +39,9 @@ class PinEdges(Pass):
             for read in ops_named(function, "proton_gpu.read_counter"):
                 if read.block not in blocks:
                     blocks.append(read.block)
-            # Outer ones first: what they pin is what inner ones take from outside.
+            # Outer ones first: the results of their barriers are what inner ones take.
             for block in sorted(blocks, key=_depth):
-                _pin_block(block, data)
+                _insert_in(block, data)
 
 
 class _Data:
@@ -78,47 +79,44 @@ def _depth(block: Block) -> int:
     return depth
 
 
-def _pin_block(block: Block, data: _Data) -> None:
-    """A stretch is what lies between two reads; each op of the block is in one of them."""
+def _insert_in(block: Block, data: _Data) -> None:
+    """An interval is what lies between two reads; each op of the block is in one of them."""
     operations = [view.operation for view in block.operations]
     reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
     made: dict[Any, int] = {}
-    uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> stretch -> its uses there
-    stretch = 0
+    uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> interval -> its uses there
+    interval = 0
     for op in operations:
-        stretch += op.name == "proton_gpu.read_counter"
+        interval += op.name == "proton_gpu.read_counter"
         for result in op.results:
-            made[result] = stretch
+            made[result] = interval
         for inner in [op, *all_ops(op)]:
             if has(inner, Records):
                 continue
             for number, operand in enumerate(inner.operands):
                 if operand in data and is_invariant(operand, op):
-                    uses.setdefault(operand, {}).setdefault(stretch, []).append((inner, number))
+                    uses.setdefault(operand, {}).setdefault(interval, []).append((inner, number))
     leaving: dict[int, list[Any]] = {}
     entering: dict[int, list[Any]] = {}
-    for value, by_stretch in uses.items():
+    for value, by_interval in uses.items():
         origin = made.get(value, -1)
-        if origin >= 0 and any(s > origin for s in by_stretch) and origin < len(reads):
+        if origin >= 0 and any(s > origin for s in by_interval) and origin < len(reads):
             leaving.setdefault(origin, []).append(value)
-        for s in by_stretch:
+        for s in by_interval:
             if 0 < s != origin:
                 entering.setdefault(s, []).append(value)
     current: dict[Any, Any] = {}
     for number, read in enumerate(reads):
         values = leaving.get(number, [])
         with before(read):
-            current |= zip(values, _pin(values), strict=True)
+            current |= zip(values, _barriers(values), strict=True)
         values = entering.get(number + 1, [])
         with ir.InsertionPoint.after(read), read.location:
-            pinned = _pin([current.get(value, value) for value in values])
-        for value, new in zip(values, pinned, strict=True):
+            kept = _barriers([current.get(value, value) for value in values])
+        for value, new in zip(values, kept, strict=True):
             for op, position in uses[value][number + 1]:
                 op.operands[position] = new
 
 
-def _pin(values: list[Value]) -> list[Value]:
-    return [
-        ir.Operation.create("proton_gpu.pin", results=[value.type], operands=[value]).result
-        for value in values
-    ]
+def _barriers(values: list[Value]) -> list[Value]:
+    return [create("proton_gpu.optimization_barrier", value.type, value) for value in values]

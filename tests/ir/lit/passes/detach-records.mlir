@@ -1,5 +1,5 @@
-// RUN: proton-opt --pipeline='pin-records' %s | filecheck %s --check-prefixes=CHECK,SCHEDULE
-// RUN: proton-opt --pipeline='pin-records{placement=program}' %s | filecheck %s --check-prefixes=CHECK,PROGRAM
+// RUN: proton-opt --pipeline='detach-records' %s | filecheck %s --check-prefixes=CHECK,SCHEDULE
+// RUN: proton-opt --pipeline='detach-records{placement=program}' %s | filecheck %s --check-prefixes=CHECK,PROGRAM
 
 // Paths are noted once each, in the order of the source; only records with payload stay.
 
@@ -10,7 +10,7 @@
 // SCHEDULE-NEXT: return
 
 // PROGRAM-LABEL: func.func @scopes
-// PROGRAM-SAME: attributes {proton.pinned, proton.scope_lines = {{.*}}, proton.scopes = ["b", "b/inner", "a"], tt.kernel}
+// PROGRAM-SAME: attributes {proton.program_order, proton.scope_lines = {{.*}}, proton.scopes = ["b", "b/inner", "a"], tt.kernel}
 // PROGRAM-NEXT: phase = "start", scope = "b"}
 // PROGRAM-NEXT: phase = "start", scope = "b/inner"}
 // PROGRAM-NEXT: phase = "end", scope = "b/inner"}
@@ -63,7 +63,7 @@ func.func @no_scopes() attributes {tt.kernel} {
 // CHECK-LABEL: func.func @called
 // SCHEDULE-SAME: attributes {proton.scope_lines = {{.*}}, proton.scopes = ["a"]}
 // SCHEDULE-NEXT: return
-// PROGRAM-SAME: attributes {proton.pinned, proton.scope_lines = {{.*}}, proton.scopes = ["a"]}
+// PROGRAM-SAME: attributes {proton.program_order, proton.scope_lines = {{.*}}, proton.scopes = ["a"]}
 // PROGRAM-NEXT: "proton.record"
 func.func @called() {
   "proton.record"() {scope = "a", phase = "start", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()

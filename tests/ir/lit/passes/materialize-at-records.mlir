@@ -1,4 +1,4 @@
-// RUN: proton-opt --pipeline='pin-values' %s | filecheck %s
+// RUN: proton-opt --pipeline='materialize-at-records' %s | filecheck %s
 
 // A tensor that crosses a record is copied in front of it; uses before stay.
 

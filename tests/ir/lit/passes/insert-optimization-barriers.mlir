@@ -1,21 +1,21 @@
-// RUN: proton-opt --pipeline='pin-edges' %s | filecheck %s
-// Data that crosses a reading passes through a pin on both of its sides; indices, masks and
+// RUN: proton-opt --pipeline='insert-optimization-barriers' %s | filecheck %s
+// Data that crosses a reading passes through a barrier on both of its sides; indices, masks and
 // constants do not.
 
 // CHECK-LABEL: func.func @two_readings(
 // CHECK: %[[M:.*]] = arith.mulf
-// CHECK-NEXT: %[[L:.*]] = "proton_gpu.pin"(%[[M]]) : (f32) -> f32
+// CHECK-NEXT: %[[L:.*]] = "proton_gpu.optimization_barrier"(%[[M]]) : (f32) -> f32
 // CHECK-NEXT: "proton_gpu.read_counter"
-// CHECK-NEXT: %[[E:.*]] = "proton_gpu.pin"(%[[L]]) : (f32) -> f32
-// CHECK-NEXT: %[[Y:.*]] = "proton_gpu.pin"(%arg1) : (f32) -> f32
+// CHECK-NEXT: %[[E:.*]] = "proton_gpu.optimization_barrier"(%[[L]]) : (f32) -> f32
+// CHECK-NEXT: %[[Y:.*]] = "proton_gpu.optimization_barrier"(%arg1) : (f32) -> f32
 // CHECK-NEXT: %[[C:.*]] = arith.constant
 // CHECK-NEXT: %[[S:.*]] = arith.addf %[[E]], %[[Y]]
 // CHECK-NEXT: %[[T:.*]] = arith.addf %[[S]], %[[C]]
 // CHECK-NEXT: %[[I:.*]] = arith.addi %arg2, %arg2
-// CHECK-NEXT: %[[L2:.*]] = "proton_gpu.pin"(%[[T]]) : (f32) -> f32
+// CHECK-NEXT: %[[L2:.*]] = "proton_gpu.optimization_barrier"(%[[T]]) : (f32) -> f32
 // CHECK-NEXT: "proton_gpu.read_counter"
-// CHECK-NEXT: %[[E2:.*]] = "proton_gpu.pin"(%[[L]]) : (f32) -> f32
-// CHECK-NEXT: %[[T2:.*]] = "proton_gpu.pin"(%[[L2]]) : (f32) -> f32
+// CHECK-NEXT: %[[E2:.*]] = "proton_gpu.optimization_barrier"(%[[L]]) : (f32) -> f32
+// CHECK-NEXT: %[[T2:.*]] = "proton_gpu.optimization_barrier"(%[[L2]]) : (f32) -> f32
 // CHECK-NEXT: arith.divf %[[E2]], %[[T2]]
 // CHECK-NEXT: arith.addi %[[I]], %[[I]]
 func.func @two_readings(%x: f32, %y: f32, %i: i32) -> (f32, i32) attributes {tt.kernel} {
@@ -35,9 +35,9 @@ func.func @two_readings(%x: f32, %y: f32, %i: i32) -> (f32, i32) attributes {tt.
 
 // CHECK-LABEL: func.func @loaded(
 // CHECK: %[[X:.*]] = "tt.load"
-// CHECK-NEXT: %[[L:.*]] = "proton_gpu.pin"(%[[X]]) : (i32) -> i32
+// CHECK-NEXT: %[[L:.*]] = "proton_gpu.optimization_barrier"(%[[X]]) : (i32) -> i32
 // CHECK-NEXT: "proton_gpu.read_counter"
-// CHECK-NEXT: %[[E:.*]] = "proton_gpu.pin"(%[[L]]) : (i32) -> i32
+// CHECK-NEXT: %[[E:.*]] = "proton_gpu.optimization_barrier"(%[[L]]) : (i32) -> i32
 // CHECK: scf.for
 // CHECK-NEXT: arith.muli %{{.*}}, %[[E]]
 func.func @loaded(%p: !tt.ptr<i32>, %n: i32) -> i32 attributes {tt.kernel} {
@@ -52,15 +52,15 @@ func.func @loaded(%p: !tt.ptr<i32>, %n: i32) -> i32 attributes {tt.kernel} {
   return %r : i32
 }
 
-// A loop's scope takes from outside what the scope around the loop has pinned.
+// A loop's scope takes from outside what the scope around the loop has a barrier on.
 
 // CHECK-LABEL: func.func @nested(
 // CHECK: "proton_gpu.read_counter"
-// CHECK-NEXT: %[[OUTER:.*]] = "proton_gpu.pin"(%arg0) : (f32) -> f32
+// CHECK-NEXT: %[[OUTER:.*]] = "proton_gpu.optimization_barrier"(%arg0) : (f32) -> f32
 // CHECK: scf.for
 // CHECK: "proton_gpu.read_counter"
-// CHECK-NEXT: "proton_gpu.pin"
-// CHECK-NEXT: %[[INNER:.*]] = "proton_gpu.pin"(%[[OUTER]]) : (f32) -> f32
+// CHECK-NEXT: "proton_gpu.optimization_barrier"
+// CHECK-NEXT: %[[INNER:.*]] = "proton_gpu.optimization_barrier"(%[[OUTER]]) : (f32) -> f32
 // CHECK: arith.mulf %{{.*}}, %[[INNER]]
 func.func @nested(%x: f32, %n: i32) -> f32 attributes {tt.kernel} {
   %c0 = arith.constant 0 : i32

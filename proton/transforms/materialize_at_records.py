@@ -9,6 +9,7 @@ where they were written; with the default placement the pass does not run.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Operation, Value, ir
 from proton.dialect.walk import all_ops, before, kernel_functions
 from proton.passes import Pass, register
@@ -16,20 +17,20 @@ from proton.passes import Pass, register
 
 @register
 @dataclass(frozen=True)
-class PinValues(Pass):
+class MaterializeAtRecords(Pass):
     """Materialises tensors that cross records."""
 
-    name: ClassVar[str] = "pin-values"
+    name: ClassVar[str] = "materialize-at-records"
 
     def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             for op in [function, *all_ops(function)]:
                 for region in op.regions:
                     for block in region.blocks:
-                        _pin_block(block)
+                        _materialize_in(block)
 
 
-def _pin_block(block: Block) -> None:
+def _materialize_in(block: Block) -> None:
     operations = [op.operation for op in block.operations]
     records = [op.name == "proton.record" for op in operations]
     if not any(records):
@@ -65,9 +66,9 @@ def _ancestor_in(block: Block, op: Operation) -> Operation:
 
 
 def _copy(value: Value) -> Value:
-    return ir.Operation.create(
+    return create(
         "bufferization.alloc_tensor",
-        results=[value.type],
-        operands=[value],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1, 0])},
-    ).result
+        value.type,
+        value,
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 1, 0]),
+    )

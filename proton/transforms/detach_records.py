@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.errors import SourceSpan
-from proton.dialect.attributes import PINNED, SCOPE_LINES, SCOPES
+from proton.dialect.attributes import PROGRAM_ORDER, SCOPE_LINES, SCOPES
 from proton.dialect.builtin import i32_attr, string_attr, strings_attr
 from proton.dialect.mlir import Attribute, Module, ir
 from proton.dialect.proton import RECORDS
@@ -18,15 +18,15 @@ from proton.passes import Pass, register
 
 @register
 @dataclass(frozen=True)
-class PinRecords(Pass):
+class DetachRecords(Pass):
     """Notes the scopes on each function that has records, and where each is opened; with placement
     "schedule" also removes their records.
 
-    Records with payload stay as carriers of their values until `place-records`, and so do those of
-    scopes that have a condition anywhere.
+    Records with payload stay until `place-records`, as placeholders of their values, and so do
+    those of scopes that have a condition anywhere.
     """
 
-    name: ClassVar[str] = "pin-records"
+    name: ClassVar[str] = "detach-records"
 
     placement: str = "schedule"
 
@@ -47,7 +47,7 @@ class PinRecords(Pass):
             function.attributes[SCOPES] = strings_attr(paths)
             function.attributes[SCOPE_LINES] = ir.ArrayAttr.get(lines)
             if self.placement == "program":
-                function.attributes[PINNED] = ir.UnitAttr.get()
+                function.attributes[PROGRAM_ORDER] = ir.UnitAttr.get()
 
 
 def _line_attribute(span: SourceSpan) -> Attribute:

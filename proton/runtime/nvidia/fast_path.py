@@ -1,8 +1,8 @@
-"""The short way: functions generated for a kernel and a *signature*, the kinds of its arguments.
+"""The fast path: functions generated for a kernel and a *signature*, the kinds of its arguments.
 
 `launch` reads addresses, makes the key of the variant, looks it up and launches it. Whatever it
-does not expect (another kind of argument, a tensor on another device, a changed global) goes the
-long way, which finds the error or generates anew. `read` makes the same key, by the same
+does not expect (another kind of argument, a tensor on another device, a changed global) takes the
+slow path, which finds the error or generates anew. `read` makes the same key, by the same
 statements, for the variant to be filed under.
 """
 
@@ -66,7 +66,7 @@ def launch($grid, {parameters}*$rest, {options}**$unknown):
         if $namespace.get($name) is not $value:
             $long = True
     if $long:
-        return $long_way($grid, {bound}, $rest, $unknown)
+        return $slow_path($grid, {bound}, $rest, $unknown)
     if $grid.__class__ is not tuple:
         $grid = $checked($grid({bound}) if callable($grid) else $grid)
     try:
@@ -87,7 +87,7 @@ def launch($grid, {parameters}*$rest, {options}**$unknown):
         if $instrumented is None or $instrumented.key is not $session.instrumentation:
             $instrumented = $variant.find_instrumented($session.instrumentation)
             if $instrumented is None:
-                return $long_way($grid, {bound}, $rest, $unknown)
+                return $slow_path($grid, {bound}, $rest, $unknown)
         $place = $device, $stream($device), ($x, $y, $z)
         return $profiled($variant, $instrumented, $session, *$place, ({listed}))
     try:
@@ -117,7 +117,7 @@ def _names(
         "current_device": cuda.current_device,
         "stream": cuda.current_stream,
         "profiled": launch_profiled,
-        "long_way": functools.partial(_long_way, kernel),
+        "slow_path": functools.partial(_slow_path, kernel),
     }
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
@@ -185,7 +185,7 @@ def _free_prefix(names: list[str]) -> str:
     return prefix
 
 
-def _long_way(
+def _slow_path(
     kernel: KernelFunction,
     grid: Any,
     bound: dict[str, Any],
@@ -202,5 +202,3 @@ def _long_way(
         taken = len(kernel.arg_names)
         raise LaunchError(f"{kernel.__name__}() takes {taken} arguments, got {taken + len(rest)}")
     return kernel.run_any(grid, (), given_ | unknown)
-
-
