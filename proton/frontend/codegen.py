@@ -345,9 +345,12 @@ class Generator:
         except ValueError as problem:
             raise error(str(problem), f"{what} is a constexpr str") from None
 
-    def enter_scope(self, /, name: Any, *, when: Any = True, **payload: Any) -> str:
+    def enter_scope(
+        self, /, name: Any, metrics: Any = None, *, when: Any = True, **payload: Any
+    ) -> str:
         """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
         name = self._scope_name(name)
+        self._check_metrics(metrics)
         self.scopes.append(name)
         with self.location():
             values, attributes = self._payload(payload)
@@ -355,8 +358,16 @@ class Generator:
             proton_dialect.RecordOp(values, path, string_attr("start"), *attributes, when=condition)
         return name
 
-    def exit_scope(self, name: Any) -> None:
+    def _check_metrics(self, metrics: Any) -> None:
+        if metrics is not None:
+            raise error(
+                "metrics of a scope are for the host",
+                "give values by name in a kernel: proton.scope('load', bytes=n)",
+            )
+
+    def exit_scope(self, name: Any, metrics: Any = None) -> None:
         """Closes the innermost scope of this block, which must have this name."""
+        self._check_metrics(metrics)
         is_open = len(self.scopes) > self.block_scope
         if not is_open or self.scopes[-1] != name:
             inner = repr(self.scopes[-1]) if is_open else "none"

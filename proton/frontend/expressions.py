@@ -60,7 +60,7 @@ _OPERATORS: dict[type, str] = {
 # What to write in the place of an expression that is not supported.
 _INSTEAD: dict[type, str] = {
     ast.Lambda: "write a @proton.jit function at module level",
-    ast.Dict: "use separate names, or a tuple",
+    ast.Dict: "use separate names, or a tuple; values of a scope by name: scope('load', bytes=n)",
     ast.Set: "use a tuple",
     ast.GeneratorExp: "use a list comprehension over constexprs",
     ast.SetComp: "use a list comprehension over constexprs",
@@ -272,7 +272,7 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise g.unsupported(f"tl.{function.name} (not there yet)", WHAT_THERE_IS)
     if isinstance(function, profiling._HostOp):
         return _call_profiling(g, function, args, kwargs)
-    if function is profiling.scope:
+    if inspect.isclass(function) and issubclass(function, profiling.scope):
         raise error(
             "proton.scope is used as `with proton.scope(name):`",
             "or call proton.enter_scope(name) and proton.exit_scope(name)",
@@ -309,6 +309,8 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
 
 def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     check_arguments(f"proton.{op.__name__}", op, args, kwargs)
+    if not hasattr(g, op.__name__):
+        raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")
     return getattr(g, op.__name__)(*args, **kwargs)
 
 

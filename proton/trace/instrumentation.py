@@ -228,10 +228,10 @@ class SessionOptions(Instrumentation):
         return Instrumentation(**own)
 
 
-def described_options() -> str:
+def described_options(options: type[SessionOptions] = SessionOptions) -> str:
     """All options with their words, for the documentation of what takes them."""
     lines = []
-    for of in fields(SessionOptions):
+    for of in fields(options):
         option = option_of(of)
         choices = f" ({', '.join(map(repr, option.choices))})" if option.choices else ""
         gpu = "On a GPU: " if option.on_gpu else ""
