@@ -77,7 +77,10 @@ def __getattr__(name: str) -> Any:
             f"proton.{name} of Triton is not there yet; what is: {', '.join(__all__)}"
         )
     else:
-        raise AttributeError(f"module 'proton' has no attribute {name!r}")
+        from proton.base.words import did_you_mean  # which a process may never need
+
+        guess = "" if name.startswith("__") else did_you_mean(name, __all__)
+        raise AttributeError(f"module 'proton' has no attribute {name!r}{guess}")
     globals()[name] = value
     return value
 

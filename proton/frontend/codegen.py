@@ -6,6 +6,7 @@ location, or kept (calls.py); a scope is a name location around everything compi
 """
 
 import ast
+import builtins
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -33,6 +34,7 @@ from proton.frontend.builder import (
 )
 from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
+from proton.frontend.suggestions import instead_of
 from proton.language import profiling
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -161,6 +163,11 @@ class Generator:
         except KeyError:
             if name in PYTHON_BUILTINS:
                 return PYTHON_BUILTINS[name]
+            if name in vars(builtins):
+                raise error(
+                    f"{name} of Python cannot be used in a kernel",
+                    instead_of(name) or "use the ops of proton.language",
+                ) from None
             known = [*self.env, *self.fn.__globals__, *PYTHON_BUILTINS]
             raise error(
                 f"{name} is not defined{did_you_mean(name, known)}",

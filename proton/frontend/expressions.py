@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import proton.language as tl
 from proton.base.words import did_you_mean, shown
 from proton.frontend import (
     arithmetic,
@@ -22,6 +21,7 @@ from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, att
 from proton.frontend.builder import at_compile_time, error, truth
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
+from proton.frontend.suggestions import instead_of, instead_of_missing
 from proton.language import NotYet, profiling
 from proton.language import types as ty
 from proton.language.function import (
@@ -269,7 +269,8 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         check_arguments(f"libdevice.{function.__name__}", function, args, kwargs)
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, NotYet):
-        raise g.unsupported(f"tl.{function.name} (not there yet)", WHAT_THERE_IS)
+        instead = instead_of_missing(function.name)
+        raise g.unsupported(f"tl.{function.name} (not there yet)", instead)
     if isinstance(function, profiling._HostOp):
         return _call_profiling(g, function, args, kwargs)
     if inspect.isclass(function) and issubclass(function, profiling.scope):
@@ -303,7 +304,7 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
     if op not in RULES:
-        raise g.unsupported(f"{op.__name__} (not there yet)", WHAT_THERE_IS)
+        raise g.unsupported(f"{op.__name__} (not there yet)", instead_of_missing(op.__name__))
     return RULES[op](*args, **kwargs)
 
 
@@ -321,9 +322,7 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
         module = getattr(function, "__module__", None) or "it"
         raise error(
             f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
-            f"use tl.{name}"
-            if name in vars(tl)
-            else "use the ops of proton.language, or a @proton.jit function",
+            instead_of(name) or "use the ops of proton.language, or a @proton.jit function",
         )
     if inspect.isclass(function) and issubclass(function, tensor | ty.block_type):
         raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
@@ -384,7 +383,6 @@ def _hasattr(g: Any, owner: Any, name: Any) -> bool:
     return bool(at_compile_time("hasattr", BY_PYTHON, hasattr, owner, name))
 
 
-WHAT_THERE_IS = "dir(proton.language) lists the functions that there are"
 _PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
     max: _extremum("max", arithmetic.maximum),
     min: _extremum("min", arithmetic.minimum),

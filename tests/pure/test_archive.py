@@ -136,8 +136,14 @@ def refused(path: Path) -> str:
 def test_each_wrong_archive_is_refused_with_its_reason(tmp_path: Path, saved: bytes) -> None:
     path, good = tmp_path / "bad.proton", members(saved)
     assert "cannot be read: No such file" in refused(path)
-    path.write_bytes(b"no zip")
-    assert "not a whole .proton archive" in refused(path)
+    for content, reason in (
+        (b"", "is no .proton file: it is empty"),
+        (b"no zip", "is no .proton file, which is a zip archive"),
+        (b' [{"frame": {}}]', "`proton-viewer metrics` opens it"),
+    ):
+        path.write_bytes(content)
+        assert refused(path).endswith(reason)
+    assert "a zip archive, but without run.json" in refused(repacked(path, {"x": b""}))
     path.write_bytes(saved[:-30])
     assert "not a whole .proton archive" in refused(path)
     less = {name: data for name, data in good.items() if name != "chunks.npy"}
