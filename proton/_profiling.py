@@ -56,6 +56,10 @@ def _start(options: StartOptions) -> int | None:
     value is out of its range. None where PROTON_PROFILE_DISABLE is set.
     """
     session = options.session()
+    if callable(session.name):
+        raise ProfileError(
+            "a session takes no function: call it in `with proton.profile('name') as run:`"
+        )
     try:
         name = check_text(session.name, "a session's name")
     except ValueError as error:

@@ -182,7 +182,8 @@ class StartOptions(SessionOptions):
 
     mode: Mode | str | None = field(default=None, kw_only=True, metadata={"option": _MODE})
     backend: str | None = _served(
-        (None, "instrumentation"), "kernels record themselves, on a GPU as on the CPU"
+        (None, "instrumentation"),
+        "kernels record themselves, on a GPU as on the CPU; activities='all' adds what CUPTI sees",
     )
     context: str = _served(
         ("shadow",),

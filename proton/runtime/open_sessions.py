@@ -56,7 +56,9 @@ class OpenSession:
 
     def run(self, host: list[HostSlice]) -> RawRun:
         """What it recorded, given all slices of the host."""
-        return within(replace(join(self.parts), name=self.name, host=host), union(self.windows))
+        whole = join(self.parts)
+        whole = replace(whole, name=self.name, host=[*whole.host, *host])
+        return within(whole, union(self.windows))
 
 
 class OpenSessions:

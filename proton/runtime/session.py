@@ -10,6 +10,7 @@ under way. Launches in processes that were forked meanwhile are counted.
 
 import contextlib
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,18 +19,20 @@ import numpy as np
 
 from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.target import GPUKernel
-from proton.base.errors import ProtonError
+from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
 from proton.language import profiling
 from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.described import kernel_model, machine_facts
 from proton.runtime.grid import host_thread
 from proton.runtime.host_scopes import HostRecorder
-from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia import cuda, cupti
+from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.profile import GPURecorder, GPURecording, ProfiledKernel, Timing
 from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.model import (
+    ACTIVITIES,
     FORKED,
     UNFINISHED,
     Chunk,
@@ -66,7 +69,7 @@ def leave(session: "Session") -> None:
 
 class Session:
     """Records launches, under the scopes that are open on the host; `finish` gives the raw run,
-    without host scopes."""
+    without host scopes; of what CUPTI sees its slices."""
 
     def __init__(self, options: SessionOptions, host: HostRecorder) -> None:
         self.name, self.options = options.name, options
@@ -98,6 +101,7 @@ class Session:
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 recorder.prepare(device)
                 self.gpu = recorder
+        self.activities, self.no_activities = _activities(options)
         self.pairs = [clock_pair()]
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
 
@@ -301,12 +305,15 @@ class Session:
             unfinished = self.running.wait()
             self.finished = True
         self.pairs.append(clock_pair())
+        activities = [] if self.activities is None else self.activities.stop()
         with self.lock:
             launches = [_compact(launch) for launch in self.launches]
             launches.sort(key=lambda launch: launch.host_start)
             machine: dict[str, object] = machine_facts()
             forked = self.forked_counts.close()
             self.dropped += unfinished + forked
+            if self.no_activities:
+                machine[ACTIVITIES] = self.no_activities
             machine |= {name: n for name, n in ((UNFINISHED, unfinished), (FORKED, forked)) if n}
             gpus: list[GPUClock] = []
             if self.gpu is not None:
@@ -332,9 +339,21 @@ class Session:
             gpus=gpus,
             kernels=self.kernels,
             launches=launches,
+            host=activities,
             dropped_launches=self.dropped,
             machine=machine,
         )
+
+
+def _activities(options: SessionOptions) -> tuple[Collector | None, str]:
+    """What listens to CUPTI, if that is asked for; else why nothing does, which is said, too."""
+    if options.activities == "own":
+        return None, ""
+    try:
+        return Collector(cupti.load()), ""
+    except ProfileError as error:
+        print(f"proton: only Proton's own launches are recorded: {error}", file=sys.stderr)
+        return None, str(error)
 
 
 def _compact(launch: Launch) -> Launch:

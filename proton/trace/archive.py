@@ -22,9 +22,9 @@ from proton.trace.check import require
 from proton.trace.errors import TraceFormatError
 from proton.trace.model import Chunk, Clock, Launch, RawRun
 
-SCHEMA = 4
+SCHEMA = 5
 # 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes
-READABLE = (2, 3, SCHEMA)
+READABLE = (2, 3, 4, SCHEMA)
 RUN = "run.json"
 LAUNCH_FIELDS = (
     "kernel",

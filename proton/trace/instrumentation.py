@@ -59,7 +59,7 @@ def _choice(default: T, help: str, choices: Iterable[T], *, on_gpu: bool = False
         return value
 
     option = Option(help, check, known, on_gpu)
-    return field(default=default, metadata={"option": option})
+    return field(default=default, kw_only=True, metadata={"option": option})
 
 
 def option_of(of: "Field[Any]") -> Option:
@@ -153,9 +153,7 @@ class Instrumentation:
         _check_warps,
         on_gpu=True,
     )
-    sample_programs: int = _option(
-        1, "One program of so many records.", _check_count, on_gpu=True
-    )
+    sample_programs: int = _option(1, "One program of so many records.", _check_count, on_gpu=True)
 
     def __post_init__(self) -> None:
         for of in fields(self):
@@ -219,6 +217,15 @@ class SessionOptions(Instrumentation):
                 on_gpu=True,
             )
         },
+    )
+
+    activities: str = _choice(
+        "own",
+        "own: launches of Proton's kernels. all: every kernel, copy and fill of the process, too, "
+        "torch's among them, as tracks of their streams; by CUPTI, which cupti-python brings "
+        "(pip install 'proton-tile[cupti]'). Without it own, and a message.",
+        ("own", "all"),
+        on_gpu=True,
     )
 
     @property

@@ -43,7 +43,9 @@ def within(raw: RawRun, windows: Sequence[Window]) -> RawRun:
 
 
 def _parts(slice_: HostSlice, windows: Sequence[Window]) -> list[HostSlice]:
-    """What of a slice lies in each window."""
+    """What of a slice lies in each window; all of what a GPU did where it began in one."""
+    if slice_.device >= 0:
+        return [slice_] if any(a <= slice_.start < b for a, b in windows) else []
     found = []
     for start, end in windows:
         if slice_.end >= start and slice_.start < end:

@@ -246,11 +246,12 @@ def test_what_is_not_served_is_an_error() -> None:
 
     def fails(options: dict[str, Any], message: str) -> None:
         with pytest.raises(proton.ProfileError, match=message):
-            proton.start("x", **options)
+            proton.start(**{"name": "x", **options})
 
     check_rows(
         fails,
         [
+            ({"name": launch}, "call it in `with proton.profile"),
             ({"backend": "cupti"}, "backend must be None or 'instrumentation', got 'cupti'"),
             ({"context": "python"}, "Python's call stacks are not kept"),
             ({"data": "graph"}, "data must be 'tree' or 'trace'"),

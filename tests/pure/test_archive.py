@@ -90,7 +90,7 @@ def repacked(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_S
     return path
 
 
-@pytest.mark.parametrize("schema", [2, 3])
+@pytest.mark.parametrize("schema", [2, 3, 4])
 def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
     """They had no kind of a host slice."""
     raw = random_run(6)
@@ -180,7 +180,7 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         ("run.json", b"{", "not JSON"),
         ("run.json", b"[" * 100_000, "not JSON"),
         ("run.json", b"[]", "must be an object, got list"),
-        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4, got 1"),
+        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4 or 5, got 1"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )

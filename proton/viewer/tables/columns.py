@@ -81,7 +81,8 @@ def of_frame(rows: pd.DataFrame) -> Columns:
     """Those of a table of slices, such as `run.frame`."""
     import pandas as pd
 
-    names = ["kind", "launch", "program", "unit", "thread"]  # slices of one nest in each other
+    # Slices of one of these nest in each other.
+    names = ["kind", "launch", "program", "unit", "thread", "device"]
     track = rows.groupby(names, observed=True).ngroup().to_numpy()
 
     def key(name: str) -> Key:

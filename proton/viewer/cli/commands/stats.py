@@ -28,6 +28,9 @@ class Kind(enum.Enum):
     SCOPE = "scope"
     LAUNCH = "launch"
     HOST = "host"
+    KERNEL = "kernel"
+    MEMCPY = "memcpy"
+    MEMSET = "memset"
 
 
 class Metric(enum.Enum):
@@ -81,7 +84,7 @@ def stats(
     threshold: Threshold = 0.0,
     tree: Tree = False,
     kind: Annotated[
-        Kind, typer.Option(help="Scopes of kernels, launches, or scopes on the host.")
+        Kind, typer.Option(help="Scopes of kernels, launches, host scopes, or what CUPTI saw.")
     ] = Kind.SCOPE,
     peak: Annotated[
         str, typer.Option(help="What the device can do, for %peak: gbytes/s=4800,tflop16/s=989.")
