@@ -171,8 +171,7 @@ class OpenSessions:
             return
         kind = active[0].kind
         if kind not in self.recorders:
-            sessions.install(None)  # what it calibrates with is no part of a run
-            with self.host.muted():
+            with self.host.muted():  # what it compiles to calibrate with is no part of a run
                 self.recorders[kind] = Session(active[0].options, self.host)
         sessions.install(self.recorders[kind])
 
