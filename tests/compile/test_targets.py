@@ -93,9 +93,7 @@ def test_registers_that_do_not_fit_are_spilled_and_counted() -> None:
     code = read_cubin(bound.asm["cubin"])
     assert free.n_spills == 0
     assert bound.n_regs == code.registers[mangled("transpose")] <= 24
-    assert (
-        bound.n_spills >= code.frames[mangled("transpose")] > 0
-    )
+    assert bound.n_spills >= code.frames[mangled("transpose")] > 0
 
 
 def test_memory_that_a_print_asks_for_is_no_spill() -> None:
