@@ -7,6 +7,7 @@ from proton.transforms.mangle_symbols import MangleSymbols
 from proton.transforms.number_iterations import NumberIterations
 from proton.transforms.place_records import PinRecords, StripRecords
 from proton.transforms.reorder_broadcast import ReorderBroadcast
+from proton.transforms.rewrite_tensor_pointer import RewriteTensorPointer
 
 
 def ttir_passes(placement: str | None) -> list[Pass]:
@@ -14,6 +15,7 @@ def ttir_passes(placement: str | None) -> list[Pass]:
     return [
         # First, so that without instrumentation nothing of a scope is seen by any pass.
         *([StripRecords()] if placement is None else [NumberIterations(), PinRecords(placement)]),
+        RewriteTensorPointer(),
         Upstream("canonicalize,cse"),
         Combine(),
         ReorderBroadcast(),

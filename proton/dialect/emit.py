@@ -43,11 +43,15 @@ def loop(lower: Any, upper: Any, step: Any) -> Iterator[Any]:
         ir.Operation.create("scf.yield")
 
 
-def index_loop(upper: Any, step: int = 1) -> contextlib.AbstractContextManager[Any]:
-    """A `loop` from 0 over `index`; `upper` is a value or a number."""
+def index_loop(
+    upper: Any, step: int = 1, *, start: Any = 0
+) -> contextlib.AbstractContextManager[Any]:
+    """A `loop` from `start` over `index`; that and `upper` are values or numbers."""
     index = ir.IndexType.get()
-    limit = constant(upper, index) if isinstance(upper, int) else upper
-    return loop(constant(0, index), limit, constant(step, index))
+    limit, lower = (
+        constant(bound, index) if isinstance(bound, int) else bound for bound in (upper, start)
+    )
+    return loop(lower, limit, constant(step, index))
 
 
 def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) -> None:

@@ -57,7 +57,8 @@ _SHAPE_CHANGE = [Pure, Speculatable, TileIndex, Cheap, PassesPointers, KeepsSign
 
 
 class PointerType(TT.Type, name="ptr"):
-    """`!tt.ptr<f32>`: a pointer to elements in global memory."""
+    """`!tt.ptr<f32>`: a pointer to elements in global memory; `!tt.ptr<tensor<16x8xf32>>` to a
+    block of a tensor there."""
 
     pointee: ir.TypeAttr
 
@@ -70,6 +71,11 @@ class PointerType(TT.Type, name="ptr"):
 def is_pointer_like(type_: Any) -> bool:
     """Whether the type is a pointer or a tensor of pointers."""
     return isinstance(getattr(type_, "element_type", type_), PointerType)
+
+
+def is_block_pointer(type_: Any) -> bool:
+    """Whether the type is a pointer to a block of a tensor (tt_block.py)."""
+    return isinstance(type_, PointerType) and isinstance(type_.target, ir.RankedTensorType)
 
 
 def pointee_of(value: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect.mlir import ir
-from proton.frontend.builder import as_tensor, constant, error, is_number, to_ir, truth
+from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth
 from proton.frontend.flow import MayReturn, Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, promote_integers, to_bool
 from proton.frontend.shapes import item
@@ -335,6 +335,8 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 def _zero(type_: ty.dtype) -> tensor:
     """Some value of the type, for a path on which nothing reads it."""
+    if isinstance(type_, ty.pointer_type) and type_.block is not None:
+        return emit("ub.poison", type_)
     if type_.scalar.is_ptr():
         return cast(constant(0, ty.with_scalar(type_, ty.int64)), type_.scalar)
     return constant(0, type_)

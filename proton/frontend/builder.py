@@ -47,7 +47,9 @@ def to_ir(type_: ty.dtype) -> Any:
     if type_.is_block():
         return ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
     if isinstance(type_, ty.pointer_type):
-        pointee = ty.int8 if type_.element_ty.is_bool() else type_.element_ty
+        pointee = type_.element_ty
+        if pointee.scalar.is_bool():
+            pointee = ty.with_scalar(pointee, ty.int8)
         return tt.PointerType.get(to_ir(pointee))
     if type_.is_floating():
         return getattr(ir, _FLOATS[type_.name]).get()

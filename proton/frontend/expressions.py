@@ -10,8 +10,9 @@ import proton.language as tl
 from proton.base.words import did_you_mean, shown
 from proton.frontend import (
     arithmetic,
+    blocks,  # noqa: F401 - registers its rules, as do the others marked so
     branches,
-    collectives,  # noqa: F401 - registers its rules, as do the others marked so
+    collectives,  # noqa: F401
     contractions,  # noqa: F401
     debugging,
     externs,

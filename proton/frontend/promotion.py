@@ -193,6 +193,10 @@ def _cast_float(value: tensor, type_: ty.dtype) -> tensor:
 
 def _cast_pointer(value: tensor, type_: ty.dtype) -> tensor:
     source, target = value.dtype, type_.scalar
+    if any(isinstance(t, ty.pointer_type) and t.block is not None for t in (source, target)):
+        raise error(
+            f"cannot cast {source} to {target}", "cast the base before tl.make_block_ptr"
+        )
     if source.is_ptr() and target.is_ptr():
         if to_ir(source) == to_ir(target):
             return tensor(value.handle, type_)

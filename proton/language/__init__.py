@@ -5,6 +5,7 @@ from typing import Any
 from proton.language.core import abs as abs
 from proton.language.core import (
     add as add,
+    advance as advance,
     arange as arange,
     associative_scan as associative_scan,
     assume as assume,
@@ -42,6 +43,7 @@ from proton.language.core import (
     load as load,
     log as log,
     log2 as log2,
+    make_block_ptr as make_block_ptr,
     max_constancy as max_constancy,
     max_contiguous as max_contiguous,
     maximum as maximum,
@@ -135,9 +137,9 @@ from proton.language.value import tensor as tensor
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
 NOT_YET = frozenset(
-    "advance atomic_load atomic_poll atomic_store bitonic_merge cat condition dot_scaled "
+    "atomic_load atomic_poll atomic_store bitonic_merge cat condition dot_scaled "
     "expect_zero flip float8e4b15 float8e4b8 float8e5b16 inline_asm_elementwise interleave "
-    "load_tensor_descriptor make_block_ptr make_tensor_descriptor map_elementwise math slice sort "
+    "load_tensor_descriptor make_tensor_descriptor map_elementwise math slice sort "
     "store_tensor_descriptor swizzle2d target_info tensor_descriptor topk tuple".split()
 )
 

@@ -143,18 +143,42 @@ def item(input):
 
 @builtin
 def load(
-    pointer, mask=None, other=None, *, cache_modifier="", eviction_policy="", volatile=False
+    pointer,
+    mask=None,
+    other=None,
+    boundary_check=(),
+    padding_option="",
+    cache_modifier="",
+    eviction_policy="",
+    volatile=False,
 ):
     """The values at `pointer`, a pointer or a block of pointers.
 
     Where `mask` is false nothing is read and the value is `other`; without `other` it is
-    undefined (0 on the CPU).
+    undefined (0 on the CPU). A block pointer has a `boundary_check` in place of the mask: the
+    dimensions in which the block may reach over the tensor's ends. What lies there is 0, or NaN
+    with `padding_option="nan"`.
     """
 
 
 @member
-def store(pointer, value, mask=None, *, cache_modifier="", eviction_policy=""):
-    """Writes `value` to `pointer` where `mask` is true."""
+def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", eviction_policy=""):
+    """Writes `value` to `pointer` where `mask` is true; to a block pointer, inside of the tensor in
+    the dimensions of `boundary_check`."""
+
+
+@builtin
+def make_block_ptr(base, shape, strides, offsets, block_shape, order):
+    """A pointer to the block of `block_shape` at `offsets` in the tensor at `base`.
+
+    `shape` and `strides` are the tensor's, in elements; `order` lists its dimensions, the fastest
+    first. `tl.advance` moves it; it is carried through loops and passed to functions as it is.
+    """
+
+
+@member
+def advance(base, offsets):
+    """A block pointer moved by `offsets` elements, one for each dimension."""
 
 
 @member

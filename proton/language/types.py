@@ -182,6 +182,11 @@ class pointer_type(dtype):
     def is_ptr(self) -> bool:
         return True
 
+    @property
+    def block(self) -> "block_type | None":
+        """The block that a block pointer points to (tl.make_block_ptr); None of other pointers."""
+        return self.element_ty if isinstance(self.element_ty, block_type) else None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, pointer_type) and other.element_ty == self.element_ty
 

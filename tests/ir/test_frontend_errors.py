@@ -15,7 +15,12 @@ from proton.frontend.rules import RULES
 from proton.language import core
 from proton.language.function import DeviceFunction
 from tests.cpu.harness import kernels_of
-from tests.ir import rejected_calls, rejected_code, rejected_ops  # noqa: F401  (fill the table)
+from tests.ir import (  # noqa: F401  (fill the table)
+    rejected_blocks,
+    rejected_calls,
+    rejected_code,
+    rejected_ops,
+)
 from tests.ir.rejected import CASES, Case
 
 # The type of a kernel's parameter, by its name.
