@@ -16,6 +16,7 @@ _HOME = {  # public name -> (module, name there)
     "jit": ("proton.runtime.jit", "jit"),
     "JITFunction": ("proton.runtime.jit", "JITFunction"),
     "reinterpret": ("proton.runtime.reinterpret", "reinterpret"),
+    "set_allocator": ("proton.runtime.allocation", "set_allocator"),
     "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
     "constexpr_function": ("proton.language.function", "constexpr_function"),
     "next_power_of_2": ("proton.language.standard", "next_power_of_2"),
@@ -41,11 +42,10 @@ _HOME = {  # public name -> (module, name there)
     "OutOfResources": ("proton.base.errors", "OutOfResources"),
     "ProfileError": ("proton.base.errors", "ProfileError"),
 }
-_MODULES = ("language",)
+_MODULES = ("language", "tools")
 # Names of triton that are not here yet.
 _NOT_YET = frozenset(
-    "autotune Config heuristics testing compile AsyncCompileMode aggregate set_allocator runtime "
-    "compiler tools".split()
+    "autotune Config heuristics testing compile AsyncCompileMode aggregate runtime compiler".split()
 )
 
 __all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, overload
 
 from proton import language as language
+from proton import tools as tools
 from proton._profiling import finalize as finalize
 from proton._profiling import start as start
 from proton.base.errors import BoundsError as BoundsError
@@ -26,6 +27,7 @@ from proton.language.profiling import mark as mark
 from proton.language.profiling import scope as scope
 from proton.language.profiling import start_event as start_event
 from proton.language.standard import next_power_of_2 as next_power_of_2
+from proton.runtime.allocation import set_allocator as set_allocator
 from proton.runtime.jit import JITFunction as JITFunction
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret

@@ -7,6 +7,7 @@ from proton.transforms.mangle_symbols import MangleSymbols
 from proton.transforms.number_iterations import NumberIterations
 from proton.transforms.place_records import PinRecords, StripRecords
 from proton.transforms.reorder_broadcast import ReorderBroadcast
+from proton.transforms.rewrite_tensor_descriptor import RewriteTensorDescriptorToPointer
 from proton.transforms.rewrite_tensor_pointer import RewriteTensorPointer
 
 
@@ -16,6 +17,7 @@ def ttir_passes(placement: str | None) -> list[Pass]:
         # First, so that without instrumentation nothing of a scope is seen by any pass.
         *([StripRecords()] if placement is None else [NumberIterations(), PinRecords(placement)]),
         RewriteTensorPointer(),
+        RewriteTensorDescriptorToPointer(),
         Upstream("canonicalize,cse"),
         Combine(),
         ReorderBroadcast(),

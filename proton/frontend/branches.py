@@ -335,7 +335,8 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 def _zero(type_: ty.dtype) -> tensor:
     """Some value of the type, for a path on which nothing reads it."""
-    if isinstance(type_, ty.pointer_type) and type_.block is not None:
+    is_descriptor = isinstance(type_, ty.tensor_descriptor_type)
+    if is_descriptor or (isinstance(type_, ty.pointer_type) and type_.block is not None):
         return emit("ub.poison", type_)
     if type_.scalar.is_ptr():
         return cast(constant(0, ty.with_scalar(type_, ty.int64)), type_.scalar)

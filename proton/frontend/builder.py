@@ -5,7 +5,7 @@ from typing import Any
 
 from proton.base.errors import CompilationError
 from proton.base.words import shown
-from proton.dialect import tt
+from proton.dialect import tt, tt_block
 from proton.dialect.mlir import ir
 from proton.language import types as ty
 from proton.language.value import tensor
@@ -47,13 +47,17 @@ def to_ir(type_: ty.dtype) -> Any:
     if type_.is_block():
         return ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
     if isinstance(type_, ty.pointer_type):
-        pointee = type_.element_ty
-        if pointee.scalar.is_bool():
-            pointee = ty.with_scalar(pointee, ty.int8)
-        return tt.PointerType.get(to_ir(pointee))
+        return tt.PointerType.get(to_ir(memory_type(type_.element_ty)))
+    if isinstance(type_, ty.tensor_descriptor_type):
+        return tt_block.TensorDescType.get(ir.TypeAttr.get(to_ir(memory_type(type_.block_type))))
     if type_.is_floating():
         return getattr(ir, _FLOATS[type_.name]).get()
     return ir.IntegerType.get_signless(type_.primitive_bitwidth)
+
+
+def memory_type(type_: ty.dtype) -> ty.dtype:
+    """The type that memory has for a scalar or block: bytes for truth values."""
+    return ty.with_scalar(type_, ty.int8) if type_.scalar.is_bool() else type_
 
 
 def emit(

@@ -15,6 +15,7 @@ from proton.frontend import (
     collectives,  # noqa: F401
     contractions,  # noqa: F401
     debugging,
+    descriptors,
     externs,
     memory,  # noqa: F401
     shapes,
@@ -324,7 +325,8 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
             if name in vars(tl)
             else "use the ops of proton.language, or a @proton.jit function",
         )
-    if inspect.isclass(function) and issubclass(function, tensor | ty.block_type):
+    made = (tensor, ty.block_type, tl.tensor_descriptor)
+    if inspect.isclass(function) and issubclass(function, made):
         raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
@@ -378,6 +380,8 @@ def _getattr(g: Any, owner: Any, name: Any, *default: Any) -> Any:
 def _hasattr(g: Any, owner: Any, name: Any) -> bool:
     if not isinstance(name, str):
         raise error(f"an attribute's name is a constexpr str, got {shown(name)}", "write 'name'")
+    if isinstance(owner, tl.tensor_descriptor):
+        return name in descriptors.ATTRIBUTES or hasattr(tl.tensor_descriptor, name)
     if isinstance(owner, tensor):
         return name in TENSOR_ATTRIBUTES or name in MEMBERS
     return bool(at_compile_time("hasattr", BY_PYTHON, hasattr, owner, name))

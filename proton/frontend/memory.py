@@ -9,6 +9,7 @@ from proton.frontend.builder import (
     broadcast_shape,
     broadcast_to,
     error,
+    memory_type,
     string_attr,
     to_ir,
     wrap,
@@ -64,6 +65,11 @@ def _eviction(value: Any) -> Any:
     return _choice(value or "", tt_memory.EVICTION_POLICIES, "eviction_policy", hint)
 
 
+def load_caching(cache_modifier: Any, eviction_policy: Any) -> tuple[Any, Any]:
+    """The attributes of a load that say how it is cached."""
+    return _cache(cache_modifier, _LOAD_CACHE), _eviction(eviction_policy)
+
+
 def _mask(pointer: tensor, mask: Any, what: str) -> tensor | None:
     if mask is None:
         return None
@@ -93,11 +99,7 @@ def load(
 ) -> tensor:
     """Reads memory."""
     pointer = _pointer(pointer, "tl.load", blocks=True)
-    caching = (
-        _cache(cache_modifier, _LOAD_CACHE),
-        _eviction(eviction_policy),
-        ir.BoolAttr.get(bool(volatile)),
-    )
+    caching = *load_caching(cache_modifier, eviction_policy), ir.BoolAttr.get(bool(volatile))
     if (block := _block_of(pointer)) is not None:
         options = boundary_check, padding_option, caching
         return _load_block(pointer, block, mask, other, *options)
@@ -177,7 +179,7 @@ def _load_block(
         )
     if padding == "nan" and not block.scalar.is_floating():
         raise error(f'padding_option="nan" needs floats, got {block}', 'pass "zero"')
-    memory = _in_memory(block)
+    memory = memory_type(block)
     op = tt_memory.LoadOp(pointer.handle, *caching, to_ir(memory))
     _set_boundary_check(op, boundary_check, len(block.shape))
     if padding:
@@ -201,11 +203,6 @@ def _store_block(
     stored = _stored(block.shape, value, block.scalar, "tl.store")
     op = tt_memory.StoreOp(pointer.handle, stored.handle, *caching)
     _set_boundary_check(op, boundary_check, len(block.shape))
-
-
-def _in_memory(block: ty.dtype) -> ty.dtype:
-    """The type that memory has for a block: bytes for truth values."""
-    return ty.with_scalar(block, ty.int8) if block.scalar.is_bool() else block
 
 
 def _set_boundary_check(op: Any, dims: Any, rank: int) -> None:
@@ -260,7 +257,7 @@ def _rmw(
     value = cast(val, element)
     shape = broadcast_shape(pointer.shape, value.shape)
     pointer = broadcast_to(pointer, shape)
-    _check_atomic_element(element, what, floats is not None)
+    check_atomic_element(element, what, floats is not None)
     value = broadcast_to(value, shape)
     kind = name
     if element.is_floating() and floats:
@@ -279,7 +276,8 @@ def _rmw(
     return wrap(op, value.type)
 
 
-def _check_atomic_element(element: ty.dtype, what: str, floats: bool) -> None:
+def check_atomic_element(element: ty.dtype, what: str, floats: bool) -> None:
+    """Raises CompilationError where an atomic is not defined on elements; `floats`: on such."""
     if element.is_floating() and not floats:
         raise error(f"{what} is not defined on {element}", "it takes integers")
     if element.is_bool() or element.is_fp8() or element.is_ptr():
@@ -315,7 +313,7 @@ def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = 
     what = "tl.atomic_cas"
     pointer = _pointer(pointer, what, writes=True)
     element = pointer.dtype.element_ty
-    _check_atomic_element(element, what, True)
+    check_atomic_element(element, what, True)
     expected = broadcast_to(cast(cmp, element), pointer.shape)
     value = broadcast_to(cast(val, element), pointer.shape)
     op = tt_memory.AtomicCASOp(

@@ -56,4 +56,6 @@ def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> di
         attributes["tt.divisibility"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 16)
     if isinstance(type_, ty.pointer_type):
         attributes["tt.element"] = string_attr(type_.element_ty.mangle())
+    if isinstance(type_, ty.tensor_descriptor_type):
+        attributes["tt.element"] = string_attr(type_.block_type.element_ty.mangle())
     return attributes

@@ -94,6 +94,10 @@ def binary_operands(
                 "pass a tensor, a number, or a constexpr number",
             )
     for value in (x, y):
+        if isinstance(value, tensor) and isinstance(value.type, ty.tensor_descriptor_type):
+            raise error(
+                f"{symbol} is not defined on tensor descriptors", "load a block, and take that"
+            )
         if isinstance(value, tensor) and value.dtype.is_ptr():
             raise error(
                 f"{symbol} is not defined on pointers ({value.type})",
@@ -136,6 +140,8 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
     source = value.dtype
     if source == target:
         return value
+    if isinstance(source, ty.tensor_descriptor_type):
+        raise error(f"cannot cast {source} to {target}", "load a block, and cast that")
     type_ = ty.with_scalar(value.type, target)
     if source.is_ptr() or target.is_ptr():
         return _cast_pointer(value, type_)

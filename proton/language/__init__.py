@@ -78,6 +78,13 @@ from proton.language.core import (
     zeros_like as zeros_like,
 )
 from proton.language import extra as extra
+from proton.language.descriptor import (
+    load_tensor_descriptor as load_tensor_descriptor,
+    make_tensor_descriptor as make_tensor_descriptor,
+    store_tensor_descriptor as store_tensor_descriptor,
+    tensor_descriptor as tensor_descriptor,
+    tensor_descriptor_base as tensor_descriptor_base,
+)
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.random import (
     pair_uniform_to_normal as pair_uniform_to_normal,
@@ -126,6 +133,7 @@ from proton.language.types import (
     pi32_t as pi32_t,
     pointer_type as pointer_type,
     str_to_ty as str_to_ty,
+    tensor_descriptor_type as tensor_descriptor_type,
     uint8 as uint8,
     uint16 as uint16,
     uint32 as uint32,
@@ -139,8 +147,7 @@ from proton.language.value import tensor as tensor
 NOT_YET = frozenset(
     "atomic_load atomic_poll atomic_store bitonic_merge cat condition dot_scaled "
     "expect_zero flip float8e4b15 float8e4b8 float8e5b16 inline_asm_elementwise interleave "
-    "load_tensor_descriptor make_tensor_descriptor map_elementwise math slice sort "
-    "store_tensor_descriptor swizzle2d target_info tensor_descriptor topk tuple".split()
+    "map_elementwise math slice sort swizzle2d target_info topk tuple".split()
 )
 
 

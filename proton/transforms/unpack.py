@@ -28,11 +28,13 @@ class Unpacking:
     `parts_of` gives the types of a compound type's parts, None for any other type. `rules` are of
     the ops that make or use compound values, by name: a rule is called with the op, before which it
     emits, and gives the parts of its result (None where that is no compound value and the rule has
-    replaced it); the op then goes.
+    replaced it); the op then goes. `attributes` gives those of the parts of a function's argument,
+    from its type and its own; the first part has them, if it is left out.
     """
 
     parts_of: Callable[[Any], list[Any] | None]
     rules: Mapping[str, Callable[[Any, "Unpacking"], Parts | None]]
+    attributes: Callable[[Any, Any], list[Any]] | None = None
     known: dict[Any, Parts] = field(default_factory=dict)
     dead: list[Any] = field(default_factory=list)  # ops, in the order of the program
     replaced: list[tuple[Any, int]] = field(default_factory=list)  # first arguments of blocks
@@ -68,10 +70,12 @@ class Unpacking:
             new = ir.FunctionType.get(self._types(inputs), self._types(results))
             function.attributes["function_type"] = ir.TypeAttr.get(new)
             if "arg_attrs" in function.attributes:
-                # What is said of a compound argument is said of its first part.
                 spread = []
                 for type_, known in zip(inputs, function.attributes["arg_attrs"], strict=True):
-                    spread += [known, *[ir.DictAttr.get({})] * (len(self._types([type_])) - 1)]
+                    if self.attributes is not None and self.parts_of(type_) is not None:
+                        spread += self.attributes(type_, known)
+                    else:
+                        spread += [known, *[ir.DictAttr.get({})] * (len(self._types([type_])) - 1)]
                 function.attributes["arg_attrs"] = ir.ArrayAttr.get(spread)
         for block in function.regions[0].blocks:
             self._block(block)

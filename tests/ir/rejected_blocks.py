@@ -1,4 +1,4 @@
-"""Kernels that make or use block pointers in ways that they do not take."""
+"""Kernels that make or use block pointers and tensor descriptors in ways they do not take."""
 
 import proton.language as tl
 from tests.ir.rejected import rejected
@@ -92,3 +92,97 @@ def adds_to_a_block(x_ptr):
 def casts_a_block_pointer(x_ptr):
     p = tl.make_block_ptr(x_ptr, (8,), (1,), (0,), (8,), (0,))
     p.to(tl.int64)
+
+
+# Tensor descriptors
+
+_DESCRIPTOR = "tl.make_tensor_descriptor("
+
+
+@rejected("base must be a pointer, got i32", _DESCRIPTOR, "first element")
+def describes_a_number(n):
+    tl.make_tensor_descriptor(n, [8], [1], [8])
+
+
+@rejected("the last stride must be 1, and known while compiling, got 2", _DESCRIPTOR, "transpose")
+def describes_columns(x_ptr):
+    tl.make_tensor_descriptor(x_ptr, [8, 8], [1, 2], [8, 8])
+
+
+@rejected("the last stride must be 1, and known while compiling, got", _DESCRIPTOR, "write 1")
+def describes_by_a_tensor(x_ptr, n):
+    tl.make_tensor_descriptor(x_ptr, [8], [n], [8])
+
+
+@rejected("must have 16 bytes or more, got 4 x 2", _DESCRIPTOR, "use pointers")
+def describes_narrow_blocks(h_ptr):
+    tl.make_tensor_descriptor(h_ptr, [8], [1], [4])
+
+
+@rejected("a tensor descriptor has 1 to 5 dimensions, got 6", _DESCRIPTOR, "use pointers")
+def describes_six_dimensions(x_ptr):
+    tl.make_tensor_descriptor(x_ptr, [1] * 6, [1] * 6, [1, 1, 1, 1, 1, 8])
+
+
+@rejected('padding_option="nan" needs floats, got i32', _DESCRIPTOR, '"zero"')
+def describes_integers_with_nan(i_ptr):
+    tl.make_tensor_descriptor(i_ptr, [8], [1], [8], padding_option="nan")
+
+
+@rejected("offsets must have 1 entries", "d.load([0, 0])", "0 or 1")
+def loads_at_two_indices(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8], [1], [8])
+    d.load([0, 0])
+
+
+@rejected("a block of [8] is written, got i32[4]", "d.store([0], tl.arange(0, 4))", "reshape")
+def stores_another_block(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8], [1], [8])
+    d.store([0], tl.arange(0, 4))
+
+
+@rejected("the descriptor's block must be one row, got [8]", "d.gather(", "[1, columns]")
+def gathers_from_rows(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8], [1], [8])
+    d.gather(tl.arange(0, 8), 0)
+
+
+@rejected("8 rows at least, got 4", "d.gather(tl.arange(0, 4), 0)", "desc.load")
+def gathers_four_rows(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8, 8], [8, 1], [1, 8])
+    d.gather(tl.arange(0, 4), 0)
+
+
+@rejected("x_offsets must be a row of i32, got i32", "d.scatter(", ".to(tl.int32)")
+def scatters_to_one_row(x_ptr, n):
+    d = tl.make_tensor_descriptor(x_ptr, [8, 8], [8, 1], [1, 8])
+    d.scatter(tl.zeros((8, 8), tl.float32), n, 0)
+
+
+@rejected("desc.atomic_and is not defined on fp32", "d.atomic_and(", "integers")
+def ands_floats(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8], [1], [8])
+    d.atomic_and([0], tl.zeros((8,), tl.float32))
+
+
+@rejected("a tensor descriptor has no attribute 'lod'; did you mean load?", "d.lod", "it has shape")
+def misspells_load(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8], [1], [8])
+    d.lod([0])
+
+
+@rejected("+ is not defined on tensor descriptors", "d + 1", "load a block")
+def adds_to_a_descriptor(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8], [1], [8])
+    d + 1
+
+
+@rejected("the first argument must be a pointer", "tl.load(d)", "add offsets")
+def loads_a_descriptor(x_ptr):
+    d = tl.make_tensor_descriptor(x_ptr, [8], [1], [8])
+    tl.load(d)
+
+
+@rejected("a load takes a tensor descriptor, got *fp32", "tl.load_tensor_desc", "make_tensor_desc")
+def loads_a_pointer(x_ptr):
+    tl.load_tensor_descriptor(x_ptr, [0])
