@@ -15,7 +15,14 @@ from proton.conversion.triton_extern_to_math import lower_extern
 from proton.conversion.triton_reduce_to_linalg import lower_reduce
 from proton.conversion.triton_scan_to_loops import lower_gather, lower_histogram, lower_scan
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
+from proton.dialect.linalg import (
+    batch_matmul,
+    convert_elements,
+    dimension_map,
+    generic,
+    index_of,
+    matmul,
+)
 from proton.dialect.mlir import arith, ir, tensor
 from proton.dialect.traits import CopiedIndex, has
 from proton.dialect.walk import all_ops, before, replace, source_span, users
@@ -167,7 +174,8 @@ def _dot(op: Any) -> None:
     wide = result
     if isinstance(result, ir.FloatType) and result.width < 32:
         wide = ir.F32Type.get()
-    value = matmul(*(convert_elements(operand, wide) for operand in (a, b, acc)))
+    sides = [convert_elements(operand, wide) for operand in (a, b, acc)]
+    value = (matmul if len(shape_of(acc)) == 2 else batch_matmul)(*sides)
     replace(op, [convert_elements(value, result)])
 
 

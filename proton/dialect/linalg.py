@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.memory import DYNAMIC
 from proton.dialect.mlir import arith, ir, tensor
+from proton.dialect.regions import ForLoop
 
 
 def generic(
@@ -99,6 +101,28 @@ def matmul(a: Any, b: Any, acc: Any) -> Any:
         return (arith.AddFOp if is_float else arith.AddIOp)(total, product).result
 
     return _named("matmul", [a, b], acc, payload)
+
+
+def batch_matmul(a: Any, b: Any, acc: Any) -> Any:
+    """A loop of `matmul` over the first dimension, of tensors of three."""
+    index = ir.IndexType.get()
+    bounds = [arith.ConstantOp(index, n).result for n in (0, shape_of(acc)[0], 1)]
+    loop = ForLoop.create(bounds, [acc])
+    with ir.InsertionPoint(loop.body):
+        place, total = loop.induction_var, loop.iter_args[0]
+        product = matmul(*(_matrix(side, place) for side in (a, b, total)))
+        offsets = [DYNAMIC, 0, 0], [1, *shape_of(acc)[1:]], [1, 1, 1]
+        total = tensor.InsertSliceOp(product, total, [place], [], [], *offsets).result
+        ir.Operation.create("scf.yield", operands=[total])
+    return loop.op.results[0]
+
+
+def _matrix(value: Any, place: Any) -> Any:
+    """One of the matrices along the first dimension."""
+    _, *shape = shape_of(value)
+    type_ = ir.RankedTensorType.get(shape, element_of(value))
+    offsets = [DYNAMIC, 0, 0], [1, *shape], [1, 1, 1]
+    return tensor.ExtractSliceOp(type_, value, [place], [], [], *offsets).result
 
 
 def dimension_map(rank: int, results: list[int | None]) -> Any:

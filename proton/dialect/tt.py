@@ -280,7 +280,8 @@ class SplitOp(TT.Operation, name="split", traits=[Pure, Speculatable, PassesPoin
 
 
 class DotOp(TT.Operation, name="dot", traits=[Pure]):
-    """`tt.dot %a, %b, %acc {inputPrecision, maxNumImpreciseAcc}`: (M, K) x (K, N) + (M, N).
+    """`tt.dot %a, %b, %acc {inputPrecision, maxNumImpreciseAcc}`: (M, K) x (K, N) + (M, N),
+    with or without one more dimension ahead, in which each product stands for itself.
 
     At most `maxNumImpreciseAcc` products of 8-bit floats may be added up in less than fp32 before
     they go into the accumulator. Both names are Triton's.
@@ -296,8 +297,8 @@ class DotOp(TT.Operation, name="dot", traits=[Pure]):
     @staticmethod
     def verify_invariants(op: "DotOp") -> bool:
         a, b, acc = shape_of(op.a), shape_of(op.b), shape_of(op.acc)
-        fits = len(a) == len(b) == 2 and a[1] == b[0] and acc == (a[0], b[1])
-        if not fits:
+        fits = len(a) == len(b) and len(a) in (2, 3) and a[:-2] == b[:-2] and a[-1] == b[-2]
+        if not fits or acc != (*a[:-1], b[-1]):
             return reject(op, f"shapes must be (M, K), (K, N), (M, N), got {a}, {b}, {acc}")
         return check_type(op, "result", op.result, op.acc.type) and check_choice(
             op, "inputPrecision", op.inputPrecision, INPUT_PRECISIONS

@@ -28,6 +28,7 @@ from proton.language.core import (
     device_print as device_print,
     div_rn as div_rn,
     dot as dot,
+    dot_scaled as dot_scaled,
     erf as erf,
     exp as exp,
     exp2 as exp2,
@@ -145,7 +146,7 @@ from proton.language.value import tensor as tensor
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
 NOT_YET = frozenset(
-    "atomic_load atomic_poll atomic_store bitonic_merge cat condition dot_scaled "
+    "atomic_load atomic_poll atomic_store bitonic_merge cat condition "
     "expect_zero flip float8e4b15 float8e4b8 float8e5b16 inline_asm_elementwise interleave "
     "map_elementwise math slice sort swizzle2d target_info topk tuple".split()
 )

@@ -7,7 +7,7 @@ masks off is neither read nor written.
 from typing import Any
 
 from proton.language.function import builtin, member
-from proton.language.types import dtype
+from proton.language.types import dtype, float32
 
 # Programming model
 
@@ -239,6 +239,29 @@ def dot(
     The result is fp32 for floats up to 32 bits, fp64 for fp64, i32 for int8; or `out_dtype`.
     The CPU computes in the precision of the result, whatever `input_precision` and
     `max_num_imprecise_acc` allow.
+    """
+
+
+@builtin
+def dot_scaled(
+    lhs,
+    lhs_scale,
+    lhs_format,
+    rhs,
+    rhs_scale,
+    rhs_format,
+    acc=None,
+    fast_math=False,
+    lhs_k_pack=True,
+    rhs_k_pack=True,
+    out_dtype=float32,
+):
+    """The product of (M, K) and (K, N) blocks whose elements have scales, added to `acc`.
+
+    A format is "e2m1" (two in a byte, along K, or along M or N if not `k_pack`), "e4m3", "e5m2",
+    "bf16" or "fp16"; the last four may be given as integers. Scales are powers of two in uint8
+    (E8M0) or None: (M, K / 32) of `lhs`, (N, K / 32) of `rhs`. Operands are scaled in bf16, or in
+    fp16 where one format is "fp16"; sums are those of `tl.dot`. `fast_math` changes nothing.
     """
 
 
