@@ -39,7 +39,8 @@ class RewriteTensorDescriptorToPointer(Pass):
     name: ClassVar[str] = "rewrite-tensor-descriptor-to-pointer"
 
     def run(self, module: Any) -> None:
-        Unpacking(_parts_of, _RULES, _argument_attributes).run(module)
+        maker = "tt.make_tensor_descriptor"
+        Unpacking(_parts_of, maker, _RULES, _argument_attributes).run(module)
 
 
 def _parts_of(type_: Any) -> list[Any] | None:

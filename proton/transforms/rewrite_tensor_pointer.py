@@ -27,7 +27,7 @@ class RewriteTensorPointer(Pass):
     name: ClassVar[str] = "rewrite-tensor-pointer"
 
     def run(self, module: Any) -> None:
-        Unpacking(_parts_of, _RULES).run(module)
+        Unpacking(_parts_of, "tt.make_tensor_ptr", _RULES).run(module)
 
 
 def _parts_of(type_: Any) -> list[Any] | None:

@@ -16,7 +16,7 @@ from typing import Any
 from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
 from proton.dialect.tt import IntToPtrOp, PointerType
-from proton.dialect.walk import before
+from proton.dialect.walk import before, ops_named
 
 Parts = list[Any]
 
@@ -25,7 +25,8 @@ Parts = list[Any]
 class Unpacking:
     """The rewriting of one module.
 
-    `parts_of` gives the types of a compound type's parts, None for any other type. `rules` are of
+    `parts_of` gives the types of a compound type's parts, None for any other type. `maker` names
+    the op that compound values come from, if they are no arguments of a function. `rules` are of
     the ops that make or use compound values, by name: a rule is called with the op, before which it
     emits, and gives the parts of its result (None where that is no compound value and the rule has
     replaced it); the op then goes. `attributes` gives those of the parts of a function's argument,
@@ -33,6 +34,7 @@ class Unpacking:
     """
 
     parts_of: Callable[[Any], list[Any] | None]
+    maker: str
     rules: Mapping[str, Callable[[Any, "Unpacking"], Parts | None]]
     attributes: Callable[[Any, Any], list[Any]] | None = None
     known: dict[Any, Parts] = field(default_factory=dict)
@@ -41,14 +43,23 @@ class Unpacking:
 
     def run(self, module: Any) -> None:
         """Rewrites all functions of a module. What was replaced goes last, users first."""
-        for view in module.body.operations:
-            if view.operation.name == "func.func":
-                self._function(view.operation)
+        functions = [v.operation for v in module.body.operations if v.operation.name == "func.func"]
+        if not self._is_needed(module, functions):
+            return
+        for function in functions:
+            self._function(function)
         for op in reversed(self.dead):
             op.erase()
         for block, count in self.replaced:
             for _ in range(count):
                 block.erase_argument(0)
+
+    def _is_needed(self, module: Any, functions: list[Any]) -> bool:
+        """Whether there is a compound value: most kernels have none, and this is quick."""
+        types = (t for f in functions for t in _function_type(f).inputs)
+        return any(self.parts_of(type_) for type_ in types) or any(
+            self.parts_of(op.results[0].type) for op in ops_named(module, self.maker, "ub.poison")
+        )
 
     def parts(self, value: Any) -> Parts:
         """The parts of a compound value; any other value alone."""
@@ -64,7 +75,7 @@ class Unpacking:
         return [part for value in values for part in self.parts(value)]
 
     def _function(self, function: Any) -> None:
-        old = ir.TypeAttr(function.attributes["function_type"]).value
+        old = _function_type(function)
         inputs, results = list(old.inputs), list(old.results)
         if any(self.parts_of(type_) for type_ in (*inputs, *results)):
             new = ir.FunctionType.get(self._types(inputs), self._types(results))
@@ -139,6 +150,10 @@ class Unpacking:
                 self.known[result] = parts
             else:
                 result.replace_all_uses_with(parts[0])
+
+
+def _function_type(function: Any) -> Any:
+    return ir.TypeAttr(function.attributes["function_type"]).value
 
 
 def _zero(type_: Any) -> Any:
