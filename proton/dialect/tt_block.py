@@ -17,7 +17,6 @@ from proton.dialect.diagnostics import (
 )
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import (
-    Accesses,
     LayoutAnchor,
     MakesData,
     PassesPointers,
@@ -161,7 +160,7 @@ class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure
 
 
 class DescriptorLoadOp(
-    TT.Operation, name="descriptor_load", traits=[Reads, Accesses, LayoutAnchor, MakesData]
+    TT.Operation, name="descriptor_load", traits=[Reads, LayoutAnchor, MakesData]
 ):
     """`tt.descriptor_load %desc, %indices {cache, evict}`: the block at `indices`."""
 
@@ -180,7 +179,7 @@ class DescriptorLoadOp(
         )
 
 
-class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[Writes, Accesses]):
+class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[Writes]):
     """`tt.descriptor_store %desc, %src, %indices`: writes what of the block is in the tensor."""
 
     desc: Operand[Any]
@@ -192,7 +191,7 @@ class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[Writes, A
         return _verify_block(op, "src", op.src)
 
 
-class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes, Accesses]):
+class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes]):
     """`tt.descriptor_reduce %desc, %src, %indices {kind, is_unsigned}`: combines each element in
     memory with the block's, atomically."""
 
@@ -208,7 +207,7 @@ class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes,
 
 
 class DescriptorGatherOp(
-    TT.Operation, name="descriptor_gather", traits=[Reads, Accesses, LayoutAnchor, MakesData]
+    TT.Operation, name="descriptor_gather", traits=[Reads, LayoutAnchor, MakesData]
 ):
     """`tt.descriptor_gather %desc, %x_offsets, %y_offset`: a row for each of `x_offsets`, from
     column `y_offset` on."""
@@ -223,7 +222,7 @@ class DescriptorGatherOp(
         return _verify_rows(op, "result", op.result)
 
 
-class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Writes, Accesses]):
+class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Writes]):
     """`tt.descriptor_scatter %desc, %x_offsets, %y_offset, %src`: writes each row of `src` to one
     of `x_offsets`, from column `y_offset` on."""
 

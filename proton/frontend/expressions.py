@@ -366,6 +366,8 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
 
 def _isinstance(g: Any, value: Any, classes: Any) -> bool:
     choices = classes if isinstance(classes, tuple) else (classes,)
+    if isinstance(value, tl.tensor_descriptor):
+        return tl.tensor_descriptor in choices
     if ty.constexpr in choices and not isinstance(value, tensor):
         return True  # constexprs are plain Python values here
     return bool(at_compile_time("isinstance", BY_PYTHON, isinstance, value, classes))

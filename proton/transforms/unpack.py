@@ -19,6 +19,7 @@ from proton.dialect.tt import IntToPtrOp, PointerType
 from proton.dialect.walk import before, ops_named
 
 Parts = list[Any]
+KERNEL = "tt.kernel"  # on a function that the host launches
 
 
 @dataclass
@@ -29,8 +30,8 @@ class Unpacking:
     the op that compound values come from, if they are no arguments of a function. `rules` are of
     the ops that make or use compound values, by name: a rule is called with the op, before which it
     emits, and gives the parts of its result (None where that is no compound value and the rule has
-    replaced it); the op then goes. `attributes` gives those of the parts of a function's argument,
-    from its type and its own; the first part has them, if it is left out.
+    replaced it); the op then goes. `attributes` gives those of the parts of a kernel's argument,
+    from its type and its own; elsewhere the first part has them.
     """
 
     parts_of: Callable[[Any], list[Any] | None]
@@ -83,7 +84,8 @@ class Unpacking:
             if "arg_attrs" in function.attributes:
                 spread = []
                 for type_, known in zip(inputs, function.attributes["arg_attrs"], strict=True):
-                    if self.attributes is not None and self.parts_of(type_) is not None:
+                    is_compound = self.parts_of(type_) is not None
+                    if self.attributes and is_compound and KERNEL in function.attributes:
                         spread += self.attributes(type_, known)
                     else:
                         spread += [known, *[ir.DictAttr.get({})] * (len(self._types([type_])) - 1)]

@@ -50,7 +50,7 @@ def made(
 
 
 @proton.jit
-def passed(x, got_ptr, y, i, j, down, right):
+def passed(x: tl.tensor_descriptor, got_ptr, y: "tl.tensor_descriptor", i, j, down, right):
     block = tl.load_tensor_descriptor(x, (i, j))
     M: tl.constexpr = x.block_shape[0]
     N: tl.constexpr = x.block_shape[1]
@@ -206,6 +206,7 @@ def carried(x, y, z_ptr, out, which, n, N: tl.constexpr):
     total = column_sum(chosen, chosen.shape[0], N)
     total += (chosen.strides[0] + chosen.shape[1]).to(tl.float32)
     tl.static_assert(isinstance(chosen, tl.tensor_descriptor))
+    tl.static_assert(not isinstance(chosen, tl.tensor))
     tl.static_assert(not isinstance(total, tl.tensor_descriptor))
     tl.static_assert(hasattr(chosen, "gather"))
     out.store([0], total)

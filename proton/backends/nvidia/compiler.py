@@ -16,6 +16,7 @@ from proton.dialect.ttg import SHARED
 from proton.dialect.walk import all_ops
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
+from proton.transforms.split_batched_dot import SplitBatchedDot
 
 
 def compile_kernel(
@@ -31,7 +32,8 @@ def compile_kernel(
         with stages.timed("frontend"):
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         profiled = options.instrumentation
-        module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
+        simplify = ttir_passes(profiled.placement if profiled else None)
+        module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
         passes = ttgir_passes(options.num_warps, options.enable_fp_fusion, profiled)
         module = stages.run("ttgir", module, passes)
         module = stages.run("llir", module, llir_passes(options))

@@ -27,7 +27,6 @@ from proton.transforms.pin_edges import PinEdges
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder import Reorder
-from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.thread_locality import ThreadLocality
 
 
@@ -36,7 +35,6 @@ def ttgir_passes(
 ) -> list[Pass]:
     """Layouts, and the final order of the work. `fuse` allows fused multiply-adds."""
     passes: list[Pass] = [
-        SplitBatchedDot(),
         TritonToTritonGPU(num_warps=num_warps),
         Coalesce(),
         RemoveLayoutConversions(),
