@@ -7,23 +7,30 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 STAMP := $(VENV)/.ready-$(VERSION)
-PIP := $(BIN)/python -m pip --disable-pip-version-check --require-virtualenv
-LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-	--extra test --extra dev --quiet
+# What the demo needs is less, and a full set-up has it.
+DEMO := $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.demo-$(VERSION))
+INSTALL := $(BIN)/python scripts/install.py
+LOCK := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal \
+	--python-version 3.11 --generate-hashes --quiet
+# The MLIR wheel asks for CUDA's bindings, of which nothing is used on a CPU.
+WITHOUT := $(addprefix --no-emit-package ,cuda-bindings cuda-core cuda-pathfinder)
 # Arguments for pytest: make test PYTEST='-k promotion'
 PYTEST ?=
 # Processes that run tests: one a core, or a number
 JOBS ?= auto
 
+# For pictures of Perfetto and of HTML pages
+BROWSER ?= chromium
+
 # Those that need neither a GPU nor torch: make bench BENCHMARKS=cpu_kernels
 BENCHMARKS ?= compile_time profiling trace_io
 
-.PHONY: bench bless clean demo format help lint lock setup test test-fast test-gpu
+.PHONY: bench bless clean demo docs docs-pictures format help lint lock setup test test-fast test-gpu
 
 help: ## what the targets do
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
 
-demo: $(STAMP) ## run a kernel, profile it, and write a trace
+demo: $(DEMO) ## run a kernel, profile it, and write a trace
 	@$(BIN)/python -m proton.demo
 
 test: lint ## check style and types, then run every test
@@ -46,32 +53,49 @@ format: $(STAMP) ## put imports and layout in order
 lint: $(STAMP) ## check style and types
 	@echo "==> ruff"
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@echo "==> mypy"
 	@$(BIN)/mypy
+
+docs: $(STAMP) ## build the site into site/; a broken link fails
+	@$(BIN)/mkdocs build
+
+docs-pictures: $(STAMP) ## make the pictures and outputs in docs anew (BROWSER=chromium)
+	@$(BIN)/python scripts/docs_pictures.py --browser $(BROWSER)
 
 bless: $(STAMP) ## write what the front end makes of the golden kernels as the new goldens
 	@BLESS=1 $(BIN)/python -m pytest tests/ir/test_goldens.py
 
 lock: $(STAMP) ## choose the newest versions within pyproject.toml's ranges
-	@UV_CUSTOM_COMPILE_COMMAND="make lock" $(LOCK) --upgrade --output-file requirements.lock
-	@! grep -nE '://|^-|^\./|file:' requirements.lock || { echo "the lock names a place"; exit 1; }
+	@$(LOCK) --extra dev --upgrade --output-file requirements.lock
+	@$(LOCK) --extra cpu --extra build --constraint requirements.lock $(WITHOUT) --upgrade \
+		--output-file requirements-demo.lock
+	@! grep -nE '://|^-|^\./|file:' requirements*.lock || { echo "the lock names a place"; exit 1; }
 
 setup: $(STAMP) ## make the virtual environment
 
+define virtual_environment
+@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	{ echo "Proton needs Python 3.11 to 3.13; $(PYTHON) is $(VERSION)." \
+	       "Name another one: make PYTHON=python3.12"; exit 1; }
+@if [ -x $(BIN)/python ] && [ ! -d $(VENV)/lib/python$(VERSION) ]; then \
+	echo "==> removing $(VENV), made by another Python"; rm -rf $(VENV); fi
+@echo "==> virtual environment $(VENV) with Python $(VERSION)"
+@$(PYTHON) -m venv $(VENV)
+endef
+
 $(STAMP): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
-		{ echo "Proton needs Python 3.11 to 3.13; $(PYTHON) is $(VERSION)." \
-		       "Name another one: make PYTHON=python3.12"; exit 1; }
-	@if [ -x $(BIN)/python ] && [ ! -d $(VENV)/lib/python$(VERSION) ]; then \
-		echo "==> removing $(VENV), made by another Python"; rm -rf $(VENV); fi
-	@echo "==> virtual environment $(VENV) with Python $(VERSION)"
-	@$(PYTHON) -m venv $(VENV)
+	$(virtual_environment)
 	@echo "==> packages of requirements.lock (about 1 GB, once)"
-	@$(PIP) install --require-hashes -r requirements.lock
-	@echo "==> proton itself"
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@$(INSTALL) requirements.lock
 	@rm -f $(VENV)/.ready-* && touch $@
 
+$(VENV)/.demo-$(VERSION): requirements-demo.lock pyproject.toml
+	$(virtual_environment)
+	@echo "==> packages of requirements-demo.lock (170 MB to fetch, 0.5 GB on disk, once)"
+	@$(INSTALL) requirements-demo.lock
+	@touch $@
+
 clean: ## remove everything that make made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -201,7 +201,7 @@ def main() -> None:
     options = parser.parse_args()
     console = Console(width=120)
     with ExitStack() as stack:
-        twins, cache, bytecode = (
+        modules, cache, bytecode = (
             stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3)
         )
         variables = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
@@ -210,8 +210,8 @@ def main() -> None:
         compilers = [Compiler("proton", sys.executable, KERNELS)]
         if has_triton(options.triton_python):
             for file in {kernel["file"] for kernel in SPECIMENS.values()}:
-                Path(twins, file).write_text(triton_source((KERNELS / file).read_text()))
-            compilers.append(Compiler("triton", options.triton_python, Path(twins)))
+                Path(modules, file).write_text(triton_source((KERNELS / file).read_text()))
+            compilers.append(Compiler("triton", options.triton_python, Path(modules)))
         else:
             console.print(f"{options.triton_python} has no Triton: only Proton is measured")
         processes = [

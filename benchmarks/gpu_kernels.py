@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peers import triton_twin
+from peers import triton_module
 from rich.console import Console
 from rich.table import Table
 
@@ -188,15 +188,15 @@ def check(problem: Problem, launch: Launch) -> float:
 
 def compare(problem: Problem, flush: torch.Tensor, repeats: int) -> dict[str, Any]:
     """One row: bandwidths, registers and spills of both."""
-    twin = triton_twin(problem.module)
+    translated = triton_module(problem.module)
     ours, chosen, kernel = best(problem, problem.module, flush, repeats)
     check(problem, problem.launch(problem.module, chosen))
-    theirs, their_choice, _ = best(problem, twin, flush, repeats)
+    theirs, their_choice, _ = best(problem, translated, flush, repeats)
     # Again, in turn: what drifts from one to the other is not a difference between them.
     ours = min(ours, time_of(problem.launch(problem.module, chosen), flush, repeats))
-    theirs = min(theirs, time_of(problem.launch(twin, their_choice), flush, repeats))
+    theirs = min(theirs, time_of(problem.launch(translated, their_choice), flush, repeats))
     # Registers are compared at one configuration.
-    same = problem.launch(twin, chosen)()
+    same = problem.launch(translated, chosen)()
     by_torch = time_of(problem.torch, flush, repeats)
     sass = kernel.asm["sass"]
     return {

@@ -40,7 +40,7 @@ import proton.language as tl
 from proton.base import symbols
 from proton.kernels.layer_norm import layer_norm_kernel
 from proton.kernels.softmax import softmax_kernel
-from proton.runtime.nvidia.buffers import Ring
+from proton.runtime.nvidia.buffers import RingBuffer
 
 PROGRAMS, TURNS, REPEATS = 132, 2000, 10
 GHZ = 1.98
@@ -291,7 +291,7 @@ def medians() -> dict[str, dict[str, float]]:
 
 def overhead_table() -> tuple[Table, list[dict[str, Any]]]:
     """Each mode of each kernel against the kernel without records."""
-    table = Table("kernel", "mode", "us", "+ %", "cycles a slice", title="kernel time")
+    table = Table("kernel", "mode", "us", "+ %", "cycles per slice", title="kernel time")
     rows = []
     for kernel, modes in medians().items():
         for mode, us in modes.items():
@@ -314,8 +314,8 @@ def in_turns(x_ptr: torch.Tensor, out: torch.Tensor, programs: int) -> Launch:
 
 
 def host_table() -> Table:
-    """us a launch on the host without and with records, by grid, stream and strategy; medians of 5
-    rounds, and of what each round adds."""
+    """us per launch on the host without and with records, by grid, stream and strategy: medians of
+    5 rounds, and of what each round adds."""
     table = Table("grid", "stream", "strategy", "off, us", "profiled", "added", title="host")
     x = torch.rand(4096 * 256, device="cuda")
     own = torch.cuda.Stream()
@@ -399,12 +399,12 @@ def stream_table() -> Table:
 @contextlib.contextmanager
 def unsent() -> Iterator[None]:
     """Launches get buffers, one after the other the same ones, and nobody fetches them."""
-    send, Ring.send = Ring.send, lambda ring, piece, *_: ring.give_back(piece)
+    send, RingBuffer.send = RingBuffer.send, lambda ring, buffer, *_: ring.give_back(buffer)
     try:
         yield
         torch.cuda.synchronize()
     finally:
-        Ring.send = send
+        RingBuffer.send = send
 
 
 def fidelity_table() -> Table:

@@ -3,7 +3,7 @@
     python benchmarks/launch.py [--launches 2000] [--rounds 9]
 
 Kernels that do nothing, launched in a loop; the queue is emptied before each round. The median
-of rounds, in us a launch. The two take turns within a round.
+of rounds, in us per launch. The two take turns within a round.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from peers import triton_twin
+from peers import triton_module
 from rich.console import Console
 from rich.table import Table
 
@@ -53,7 +53,7 @@ def calls(module: ModuleType) -> dict[str, Callable[[], Any]]:
 
 
 def rate(call: Callable[[], Any], launches: int) -> float:
-    """us a launch."""
+    """us per launch."""
     torch.cuda.synchronize()
     begin = time.perf_counter()
     for _ in range(launches):
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=25)
     options = parser.parse_args()
     here = sys.modules[__name__]
-    ours, theirs = calls(here), calls(triton_twin(here))
+    ours, theirs = calls(here), calls(triton_module(here))
     table = Table("arguments", "proton, us", "triton, us", "ratio", title=f"{proton.__version__}")
     for name in ours:
         times: dict[str, list[float]] = {"ours": [], "theirs": []}

@@ -44,7 +44,7 @@ def triton_source(source: str) -> str:
     return ast.unparse(ast.fix_missing_locations(_ToTriton().visit(ast.parse(source))))
 
 
-def triton_twin(module: ModuleType) -> ModuleType:
+def triton_module(module: ModuleType) -> ModuleType:
     """The module of kernels, jitted by Triton."""
     name = f"triton_{module.__name__.rpartition('.')[2]}"
     path = Path(_FOLDER.name) / f"{name}.py"
@@ -52,6 +52,6 @@ def triton_twin(module: ModuleType) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    twin = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(twin)
-    return twin
+    translated = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(translated)
+    return translated

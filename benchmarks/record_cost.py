@@ -4,9 +4,9 @@
 
 132 programs of 4 warps go round 2000 times; a turn is 8 dependent multiply-adds between two
 readings of the clock, and the first lane of each warp stores 16 bytes into a ring of 64. Shown are
-cycles a turn, and beyond the loop that records nothing and is not unrolled. `nounroll` keeps ptxas
-from unrolling: then registers cannot rotate. `delayed` stores the record behind the next reading,
-`edge` reads the clock once a turn.
+cycles per turn, and beyond the loop that records nothing and is not unrolled. `nounroll` keeps
+ptxas from unrolling: then registers cannot rotate. `delayed` stores the record behind the next
+reading, `edge` reads the clock once per turn.
 """
 
 import ctypes
@@ -110,7 +110,7 @@ def cycles(body: str, out: torch.Tensor, ring: torch.Tensor) -> float:
 def main() -> None:
     out = torch.zeros(1 << 20, dtype=torch.int64, device="cuda")
     ring = torch.zeros(1 << 22, dtype=torch.int32, device="cuda")
-    table = Table("record", "cycles a turn", "cost", title=torch.cuda.get_device_name())
+    table = Table("record", "cycles per turn", "cost", title=torch.cuda.get_device_name())
     base = None
     for name, body in bodies().items():
         found = cycles(body, out, ring)

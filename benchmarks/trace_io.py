@@ -176,7 +176,7 @@ def many(gpus: int, slices: int) -> Table:
         for suffix in (".proton", ".pftrace"):
             path = Path(folder) / f"trace{suffix}"
             run.save(path)
-            step(f"write {suffix}, {path.stat().st_size / kept:.1f} bytes a slice")
+            step(f"write {suffix}, {path.stat().st_size / kept:.1f} bytes per slice")
         with TraceProcessor(path) as processor:
             query = "select count(*) as n from slice where name in ('load', 'compute')"
             (row,) = processor.query(query)

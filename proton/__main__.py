@@ -24,11 +24,16 @@ import proton
 from proton import _report
 from proton.base.errors import ProfileError, ProtonError
 from proton.base.knobs import knobs
+from proton.base.packages import MissingPackage
 from proton.language.profiling import check_text
-from proton.runtime import session
 from proton.trace.instrumentation import SessionOptions, option_of
 from proton.trace.model import RawRun
 from proton.viewer.formats import check_packages, format_of
+
+try:
+    from proton.runtime import session
+except MissingPackage as problem:  # where only runs are read
+    sys.exit(f"proton: {problem}")
 
 FAILED, INTERRUPTED = 1, 130
 SUMMARY_SCOPES = 20

@@ -24,7 +24,7 @@ def duration(ns: float) -> str:
 
 
 def scopes(run: Run) -> pd.DataFrame:
-    """One row a kernel, by its label, and scope: durations as measured, and `corrected`, the mean
+    """One row per kernel, by its label, and scope: durations as measured, and `corrected`, the mean
     less the cost of measuring. Kernels as they were first launched, each with its largest total
     first."""
     table = run.stats(KEYS, "dur_ns")
@@ -42,7 +42,7 @@ def scopes(run: Run) -> pd.DataFrame:
 
 
 def _without_scopes(run: Run, scopes: pd.DataFrame) -> pd.DataFrame:
-    """A row a kernel that has launches and no slices: its launches."""
+    """A row per kernel that has launches and no slices: its launches."""
     table = stats(run.frame, KEYS[:2], "dur_ns", kind="launch")
     known = set(zip(scopes["kernel"], scopes["variant"], strict=True))
     keys = zip(table["kernel"], table["variant"], strict=True)
@@ -52,7 +52,7 @@ def _without_scopes(run: Run, scopes: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(run: Run, console: Console, limit: int = 0) -> None:
-    """Prints the table of scopes (the `limit` first if not 0), losses and emptied scopes."""
+    """Prints the table of scopes (the `limit` first if not 0), losses and optimized-out scopes."""
     rows = scopes(run)
     shown = rows.head(limit) if limit else rows
     if len(shown):
@@ -62,7 +62,7 @@ def show(run: Run, console: Console, limit: int = 0) -> None:
     totals = run.totals
     console.print(
         f"{totals.launches} launches, {totals.programs} programs, {totals.slices} slices; "
-        f"lost records: {totals.lost}; emptied scopes: {len(run.emptied)}",
+        f"lost records: {totals.lost}; optimized-out scopes: {len(run.emptied)}",
         soft_wrap=True,
     )
     print_warnings(console, run.summary().warnings)

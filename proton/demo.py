@@ -1,6 +1,8 @@
 """`python -m proton.demo`: four kernels on this machine's CPU, checked, profiled and explained."""
 
+import os
 import secrets
+import shutil
 import sys
 from pathlib import Path
 
@@ -31,6 +33,12 @@ def run_case(case: Case, rng: np.random.Generator) -> float:
             return case.check(inputs, out)
 
 
+def viewer_command() -> str:
+    """What to type for proton-viewer: its name, or where it lies if that is not on the path."""
+    name = "proton-viewer"
+    return name if shutil.which(name) else os.path.relpath(Path(sys.executable).with_name(name))
+
+
 def main() -> None:
     """Exit status 1 when a result is wrong."""
     console, seed = Console(highlight=False), secrets.randbits(32)
@@ -53,7 +61,7 @@ def main() -> None:
     console.print(
         f"\nWrote {' and '.join(map(str, files))}:\n"
         f"  timeline    open {FILES[0]} at https://ui.perfetto.dev\n"
-        f"  tables      proton-viewer summary {FILES[1]}\n"
+        f"  tables      {viewer_command()} summary {FILES[1]}\n"
         f'  in Python   proton.Run.load("{FILES[1]}").frame\n'
         "  the code    proton/kernels/; profile your own: python -m proton script.py"
     )

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from proton.base.errors import LocatedError, PassError
 from proton.base.knobs import knobs
-from proton.dialect.mlir import PassManager, ir
+from proton.dialect.mlir import Module, PassManager, ir
 from proton.dialect.text import module_text
 
 
@@ -55,7 +55,7 @@ class Upstream(Pass):
 
     text: str
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         manager = _manager(module.context, self.text)
         manager.enable_verifier(knobs.verify_each)
         manager.run(module.operation)
@@ -84,7 +84,7 @@ def register(cls: type[Pass]) -> type[Pass]:
 
 @dataclass
 class Pipeline:
-    """Passes in order. `label` names the dumps (one folder a label)."""
+    """Passes in order. `label` names the dumps (one folder per label)."""
 
     passes: list[Pass]
     label: str = "module"
@@ -93,7 +93,7 @@ class Pipeline:
     def __str__(self) -> str:
         return ",".join(map(str, self.passes))
 
-    def run(self, module: Any, first_number: int = 0) -> Any:
+    def run(self, module: Module, first_number: int = 0) -> Module:
         """Runs all passes; returns the module (another one where a dump overrides)."""
         for number, step in enumerate(self.passes, first_number):
             start = time.perf_counter()
@@ -102,7 +102,7 @@ class Pipeline:
             module = self._dump_and_override(module, number, step)
         return module
 
-    def _run_one(self, step: Pass, module: Any) -> None:
+    def _run_one(self, step: Pass, module: Module) -> None:
         # Printing is cheap next to losing the input of a failing pass, but it is not free:
         # the text is taken only where somebody asked for reproducers.
         before = module_text(module) if knobs.reproducer_to is not None else None
@@ -115,7 +115,7 @@ class Pipeline:
         except Exception as error:
             raise PassError(self._failure(step, module, before, error)) from error
 
-    def _failure(self, step: Pass, module: Any, before: str | None, error: Exception) -> str:
+    def _failure(self, step: Pass, module: Module, before: str | None, error: Exception) -> str:
         where = "set PROTON_REPRODUCER_TO to keep the input of the failing pass"
         folder = knobs.reproducer_to
         if before is not None and folder is not None:
@@ -129,7 +129,7 @@ class Pipeline:
         what = f"pass {step} failed on {self.label}: {type(error).__name__}: {error}"
         return "\n".join([what, *notes, where])
 
-    def _dump_and_override(self, module: Any, number: int, step: Pass) -> Any:
+    def _dump_and_override(self, module: Module, number: int, step: Pass) -> Module:
         file = Path(self.label) / f"{number:02d}_{_file_name(step)}.mlir"
         if knobs.override_from is not None and (Path(knobs.override_from) / file).exists():
             text = (Path(knobs.override_from) / file).read_text()
@@ -141,7 +141,7 @@ class Pipeline:
         return module
 
     def print_timings(self) -> None:
-        """Prints one line a pass to stderr: milliseconds, share, name."""
+        """Prints one line per pass to stderr: milliseconds, share, name."""
         total = sum(seconds for _, seconds in self.timings) or 1.0
         for name, seconds in self.timings:
             print(

@@ -203,6 +203,130 @@ def test_a_ring_of_imports_is_seen() -> None:
     assert not cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
+# Passes
+
+
+PASS_FOLDERS = ("transforms", "conversion")
+# A pass that Triton has, too, has Triton's name; its file has the name without these.
+PREFIXES = ("triton-nvidia-gpu-", "convert-", "tritongpu-", "triton-", "tt-")
+
+
+def passes_in(tree: ast.Module) -> list[str]:
+    """The names of the passes that a file registers."""
+    return [
+        str(line.value.value)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        and any(_is_name(decorator, "register") for decorator in node.decorator_list)
+        for line in node.body
+        if isinstance(line, ast.AnnAssign)
+        and _is_name(line.target, "name")
+        and isinstance(line.value, ast.Constant)
+    ]
+
+
+def pass_files() -> dict[str, tuple[Path, list[str]]]:
+    """module -> (file, passes) of the floors of passes. A folder in them is one pass: its modules
+    are parts of the pass that its `__init__` registers."""
+    found = {}
+    for file in FILES:
+        parts = file.relative_to(PROTON).with_suffix("").parts
+        if parts[0] in PASS_FOLDERS and len(parts) > 1 and parts[1] != "__init__":
+            module = ".".join(("proton", *parts)).removesuffix(".__init__")
+            found[module] = file, passes_in(ast.parse(file.read_text()))
+    return found
+
+
+def is_pass_of(module: str, name: str) -> bool:
+    """Whether a file's name and its pass's agree."""
+    stem = module.rsplit(".", 1)[-1].replace("_", "-")
+    return stem in (name, *(name.removeprefix(prefix) for prefix in PREFIXES))
+
+
+def test_a_pass_is_one_file_of_its_name() -> None:
+    """And what has the name of a pass, `a_to_b`, is one."""
+    files = pass_files()
+    wrong = {
+        module: names
+        for module, (_, names) in files.items()
+        if len(names) > 1
+        or any(not is_pass_of(module, name) for name in names)
+        or ("_to_" in module.rsplit(".", 1)[-1] and not names)
+    }
+    assert not wrong
+    assert sum(len(names) for _, names in files.values()) > 40
+    assert is_pass_of("proton.transforms.licm", "triton-licm")
+    assert not is_pass_of("proton.transforms.reorder", "tritongpu-reorder-instructions")
+
+
+def foreign_passes(module: str, imported: set[str], passes: set[str]) -> set[str]:
+    """The passes, or parts of passes, that a module of these floors imports and is no part of."""
+    return {
+        other
+        for other in imported
+        for owner in passes
+        if (other == owner or other.startswith(f"{owner}."))
+        and not (module == owner or module.startswith(f"{owner}."))
+    }
+
+
+def test_no_pass_imports_a_pass() -> None:
+    files = pass_files()
+    passes = {module for module, (_, names) in files.items() if names}
+    found = {
+        module: wrong
+        for module, (file, _) in files.items()
+        if (wrong := foreign_passes(module, imported_modules(file), passes))
+    }
+    assert not found
+
+
+def test_a_pass_that_imports_a_pass_is_seen() -> None:
+    passes = {"c.a_to_b", "c.unroll"}
+    assert foreign_passes("c.unroll", {"c.a_to_b.rules"}, passes) == {"c.a_to_b.rules"}
+    assert foreign_passes("c.helper", {"c.unroll", "c.unroll.FACTOR"}, passes)
+    assert not foreign_passes("c.a_to_b.rules", {"c.a_to_b.values", "c.helper"}, passes)
+
+
+def made_ops(tree: ast.Module, dialect: str) -> list[str]:
+    """The ops of a dialect that a program makes by name, or by the bindings' classes."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            name = node.func.id if isinstance(node.func, ast.Name) else name
+            first = node.args[0] if node.args else None
+            if name in ("create", "effect", "emit") and isinstance(first, ast.Constant):
+                found += [str(first.value)] * str(first.value).startswith(f"{dialect}.")
+        elif isinstance(node, ast.Attribute) and _is_name(node.value, dialect):
+            found.append(f"{dialect}.{node.attr}")
+    return found
+
+
+def test_only_one_file_makes_control_flow() -> None:
+    makers = [file for file in FILES if made_ops(ast.parse(file.read_text()), "scf")]
+    assert makers == [PROTON / "dialect" / "regions.py"]
+
+
+def test_control_flow_that_is_made_by_hand_is_seen() -> None:
+    source = 'ir.Operation.create("scf.if", regions=2); scf.ForOp(a, b); create("llvm.add", t)'
+    assert sorted(made_ops(ast.parse(source), "scf")) == ["scf.ForOp", "scf.if"]
+
+
+def test_names_of_attributes_are_in_one_file() -> None:
+    """Those that passes leave for each other; no other file of the compiler spells one out."""
+    names = set(texts_of(ast.parse((PROTON / "dialect" / "attributes.py").read_text())))
+    assert len(names) > 20
+    found = {
+        f"{file.relative_to(ROOT)}: {text}"
+        for file in FILES
+        if file.name != "attributes.py" or file.parent.name != "dialect"
+        for text in texts_of(ast.parse(file.read_text()))
+        if text in names
+    }
+    assert not found
+
+
 # What only one file may do
 
 
@@ -271,7 +395,7 @@ def test_nothing_executable_is_stored() -> None:
 
 def project_texts() -> Iterator[tuple[str, str]]:
     """(path, text) of what the project ships, its tests and settings included."""
-    folders = ("proton", "tests", "docs", "kernels", "benchmarks", ".ci")
+    folders = ("proton", "tests", "docs", "kernels", "benchmarks", "scripts", ".ci")
     files = [f for folder in folders for f in (ROOT / folder).rglob("*") if f.is_file()]
     files += [f for f in ROOT.iterdir() if f.is_file()]
     for file in files:

@@ -9,7 +9,7 @@ from typing import Any
 
 from proton.analysis.dataflow import ForwardDataflow
 from proton.dialect import traits
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Block, Operation, Value, ir
 from proton.dialect.regions import Branch
 from proton.dialect.traits import has
 from proton.dialect.tt import is_pointer_like
@@ -26,7 +26,7 @@ class Accesses:
     written: frozenset[int]
 
 
-def kernel_accesses(function: Any) -> Accesses:
+def kernel_accesses(function: Operation) -> Accesses:
     """The accesses of a kernel in `tt` IR."""
     roots = Roots(function)
     read: set[int] = set()
@@ -43,18 +43,18 @@ def kernel_accesses(function: Any) -> Accesses:
 class Roots(ForwardDataflow[None]):
     """Follows the pointers of a kernel in `tt` IR from its arguments on."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Operation) -> None:
         entry = function.regions[0].blocks[0]
         self.known: dict[Any, frozenset[int]] = {
             argument: frozenset([number]) for number, argument in enumerate(entry.arguments)
         }
         self.block(entry, None)
 
-    def of(self, value: Any) -> frozenset[int]:
+    def of(self, value: Value) -> frozenset[int]:
         """The arguments that a pointer may point into."""
         return self.known.get(value, frozenset([UNKNOWN]))
 
-    def transfer(self, op: Any, state: None) -> None:
+    def transfer(self, op: Operation, state: None) -> None:
         if has(op, traits.PassesPointers):
             found = [self.of(value) for value in op.operands if is_pointer_like(value.type)]
             for result in op.results:
@@ -71,7 +71,7 @@ class Roots(ForwardDataflow[None]):
         return is_new
 
 
-def pointer_argument(value: Any, entry: Any) -> int:
+def pointer_argument(value: Value, entry: Block) -> int:
     """The argument that a lowered scalar pointer (`!llvm.ptr`) is an offset of, or UNKNOWN."""
     while (op := defining_op(value)) is not None and op.name == "llvm.getelementptr":
         value = op.operands[0]

@@ -4,7 +4,7 @@ A buffer is what an op allocates (alive until the last use of what names it), th
 an op (alive at that op), or the memory of a called function (a *virtual* buffer, alive at the
 call).
 Two buffers *interfere* where both are alive at one time: in one stream of instructions where their
-stretches of it overlap, in two streams that run at once always. What does not interfere may share
+intervals of it overlap, in two streams that run at once always. What does not interfere may share
 bytes. First fit, largest first, is the greedy method of Gergov's "Algorithms for Compile-Time
 Memory Optimization" (SODA 1999).
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
-from proton.analysis.scratch import ALIGNMENT, scratch_bytes
+from proton.analysis.scratch import alignment, scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
+from proton.dialect.mlir import Operation, ir
 from proton.dialect.traits import Concurrent, SharedEffects, has
-from proton.dialect.ttg import OFFSET, SHARED
 from proton.dialect.walk import all_ops
 
 
@@ -30,7 +30,7 @@ class Buffer:
     says, for each op with regions that run at once around it, outermost first, which region it is
     in."""
 
-    op: Any
+    op: Operation
     size: int
     start: int
     end: int
@@ -72,20 +72,20 @@ def allocation_of(graph: CallGraph) -> dict[str, Allocation]:
     for function in graph.callees_first():
         offsets, sizes = {}, {}
         for op in all_ops(function):
-            if OFFSET in op.attributes:
-                offsets[op] = int(op.attributes[OFFSET].value)
+            if SHARED_OFFSET in op.attributes:
+                offsets[op] = int(op.attributes[SHARED_OFFSET].value)
                 sizes[op] = _bytes_of(op, found)
-        size = ir.IntegerAttr(function.attributes[SHARED]).value
+        size = ir.IntegerAttr(function.attributes[SHARED_BYTES]).value
         found[function_name(function)] = Allocation(int(size), offsets, sizes)
     return found
 
 
-def _bytes_of(op: Any, callees: dict[str, Allocation]) -> int:
+def _bytes_of(op: Operation, callees: dict[str, Allocation]) -> int:
     """What an op needs of its function's shared memory."""
     return callees[callee_name(op)].size if op.name == "func.call" else scratch_bytes(op)
 
 
-def live_buffers(function: Any, callees: dict[str, Allocation]) -> list[Buffer]:
+def live_buffers(function: Operation, callees: dict[str, Allocation]) -> list[Buffer]:
     """The buffers of a function and when they are alive: positions number its ops in pre-order."""
     ops = all_ops(function)
     position = {op: number for number, op in enumerate(ops)}
@@ -99,7 +99,7 @@ def live_buffers(function: Any, callees: dict[str, Allocation]) -> list[Buffer]:
     return buffers
 
 
-def _streams(op: Any, function: Any) -> tuple[tuple[Any, int], ...]:
+def _streams(op: Operation, function: Operation) -> tuple[tuple[Any, int], ...]:
     """See `Buffer`."""
     found: list[tuple[Any, int]] = []
     inner, outer = op, op.parent
@@ -112,16 +112,16 @@ def _streams(op: Any, function: Any) -> tuple[tuple[Any, int], ...]:
     return tuple(found)
 
 
-def _last_positions(function: Any, position: dict[Any, int]) -> dict[Any, int]:
-    """For each op that allocates the position of the last use of its memory, or of the token of a
-    copy that goes on.
+def _last_positions(function: Operation, position: dict[Operation, int]) -> dict[Operation, int]:
+    """For each op that allocates the position of the last use of its memory, or of what stands for
+    a copy or a product that goes on: its token, its result.
 
     A use inside of a loop that the buffer was made before counts at the loop's end: the next
     iteration comes back to it. So does one in a region that runs beside others.
     """
     ends: dict[Any, int] = {}
 
-    def end_of(op: Any) -> int:
+    def end_of(op: Operation) -> int:
         if op not in ends:
             inner = all_ops(op) if len(op.regions) else []
             ends[op] = position[inner[-1]] if inner else position[op]
@@ -129,7 +129,7 @@ def _last_positions(function: Any, position: dict[Any, int]) -> dict[Any, int]:
 
     last: dict[Any, int] = {}
 
-    def use(users: Iterable[Any], allocations: set[Any]) -> None:
+    def use(users: Iterable[Any], allocations: set[Operation]) -> None:
         for user in users:
             for allocation in allocations:
                 at, parent = position[user], user.parent
@@ -150,6 +150,14 @@ def _last_positions(function: Any, position: dict[Any, int]) -> dict[Any, int]:
             for part in aliases.memory.get(copy.operands[number], ())
         }
         use((u.owner.operation for u in token.uses), written)
+    for value, products in aliases.products.items():
+        read = {
+            part.op
+            for product in products
+            for operand in product.operands
+            for part in aliases.memory.get(operand, ())
+        }
+        use((u.owner.operation for u in value.uses), read)
     return last
 
 
@@ -162,11 +170,11 @@ def _place(buffers: list[Buffer]) -> Allocation:
             for other in placed
             if other.interferes(buffer)
         )
-        offset = 0
+        offset, unit = 0, alignment(buffer.op)
         for start, end in taken:
             if offset + buffer.size <= start:
                 break
-            offset = max(offset, -(-end // ALIGNMENT) * ALIGNMENT)
+            offset = max(offset, -(-end // unit) * unit)
         offsets[buffer.op] = offset
         placed.append(buffer)
     size = max((offsets[b.op] + b.size for b in buffers), default=0)

@@ -28,39 +28,42 @@ from proton.analysis.axis_rules import (
 )
 from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
+from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.regions import Branch, ForLoop
 from proton.dialect.traits import Combines, has
 from proton.dialect.tt import is_pointer_like
+from proton.dialect.tt_memory import mask_of
+from proton.dialect.ttg import is_tensor, layout_of
 
 
 class AxisInfos(ForwardDataflow[None]):
     """The analysis of a module: `infos[value]`."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Module) -> None:
         self._infos: dict[Any, AxisInfo] = {}
         self._arguments: dict[str, list[AxisInfo]] = {}  # of functions that were called so far
         for function in call_graph(module).callers_first():
             self._function(function)
 
-    def __getitem__(self, value: Any) -> AxisInfo:
+    def __getitem__(self, value: Value) -> AxisInfo:
         return self._infos.get(value) or unknown(value)
 
-    def _function(self, function: Any) -> None:
+    def _function(self, function: Operation) -> None:
         block = function.regions[0].blocks[0]
         given = self._arguments.get(function_name(function))
         attributes = function.attributes
         hints = ir.ArrayAttr(attributes["arg_attrs"]) if "arg_attrs" in attributes else ()
         for number, argument in enumerate(block.arguments):
             info = given[number] if given else unknown(argument)
-            if number < len(hints) and "tt.divisibility" in hints[number]:
-                multiple = ir.IntegerAttr(hints[number]["tt.divisibility"]).value
+            if number < len(hints) and DIVISIBILITY in hints[number]:
+                multiple = ir.IntegerAttr(hints[number][DIVISIBILITY]).value
                 info = AxisInfo(info.contiguity, (power(multiple),), info.constancy)
             self._infos[argument] = info
         self.block(block, None)
 
-    def enter(self, op: Any) -> None:
+    def enter(self, op: Operation) -> None:
         if op.name == "scf.for":
             loop = ForLoop(op)
             lower, _, step = loop.bounds
@@ -77,7 +80,7 @@ class AxisInfos(ForwardDataflow[None]):
                 self._infos[target], is_new = joined, True
         return is_new
 
-    def transfer(self, op: Any, state: None) -> None:
+    def transfer(self, op: Operation, state: None) -> None:
         if op.name == "func.call":
             self._call(op)
         elif op.regions and not has(op, Combines):  # of control flow that nobody knows
@@ -91,7 +94,7 @@ class AxisInfos(ForwardDataflow[None]):
                 if isinstance(element_of(result), ir.IntegerType) or is_pointer_like(result.type):
                     self._infos[result] = _with_hints(op, info) if info else unknown(result)
 
-    def _call(self, op: Any) -> None:
+    def _call(self, op: Operation) -> None:
         infos = [self[value] for value in op.operands]
         name = callee_name(op)
         before = self._arguments.get(name)
@@ -100,7 +103,7 @@ class AxisInfos(ForwardDataflow[None]):
         )
 
 
-def _with_hints(op: Any, info: AxisInfo) -> AxisInfo:
+def _with_hints(op: Operation, info: AxisInfo) -> AxisInfo:
     """What the kernel's author promised (`tl.multiple_of`, ...) counts where it says more."""
     values = {}
     for name in ("contiguity", "divisibility", "constancy"):
@@ -121,7 +124,7 @@ def order_of(info: AxisInfo) -> tuple[int, ...]:
     return tuple(sorted(axes, key=lambda axis: (-info.contiguity[axis], -axis)))
 
 
-def vector_elements(pointer: Any, mask: Any, infos: AxisInfos) -> tuple[int, ...]:
+def vector_elements(pointer: Value, mask: Value | None, infos: AxisInfos) -> tuple[int, ...]:
     """For each dimension, how many consecutive elements one access of at most 16 bytes may take:
     they lie side by side, the address is a multiple of their size, and one mask is for all."""
     info, size = infos[pointer], element_bytes(pointer)
@@ -135,10 +138,27 @@ def vector_elements(pointer: Any, mask: Any, infos: AxisInfos) -> tuple[int, ...
     return tuple(result)
 
 
+def access_elements(op: Operation, infos: AxisInfos) -> int:
+    """How many consecutive registers one access of a load or store may take."""
+    pointer = op.operands[0]
+    if not is_tensor(pointer.type):
+        return 1
+    bases = layout_of(pointer.type).bases("register")
+    if not bases or not any(bases[0]):
+        return 1
+    axis = next(a for a, value in enumerate(bases[0]) if value)
+    run = 1
+    for bit, basis in enumerate(bases):
+        if basis != tuple((1 << bit) * (a == axis) for a in range(len(basis))):
+            break
+        run *= 2
+    return min(run, vector_elements(pointer, mask_of(op), infos)[axis])
+
+
 def _floor_power(value: int) -> int:
     return 1 << (value.bit_length() - 1)
 
 
-def elements(value: Any) -> int:
+def elements(value: Value) -> int:
     """The number of elements of a block."""
     return prod(shape_of(value))

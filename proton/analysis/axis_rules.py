@@ -9,7 +9,7 @@ from math import gcd
 from typing import Any, Protocol
 
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.traits import KeepsSign, NonNegative, has
 from proton.dialect.tt import is_pointer_like, pointee_of
@@ -48,11 +48,11 @@ def power(value: int) -> int:
     return min(value & -value, MOST) if value else MOST
 
 
-def _rank(value: Any) -> int:
+def _rank(value: Value) -> int:
     return max(1, len(shape_of(value)))
 
 
-def unknown(value: Any) -> AxisInfo:
+def unknown(value: Value) -> AxisInfo:
     """What is always true."""
     ones = (1,) * _rank(value)
     return AxisInfo(ones, ones, ones)
@@ -64,18 +64,18 @@ class Infos(Protocol):
     def __getitem__(self, value: Any) -> AxisInfo: ...
 
 
-def element_bits(pointer: Any) -> int:
+def element_bits(pointer: Value) -> int:
     """The width of what a pointer, or each pointer of a block, points to."""
     pointee = pointee_of(pointer)
     return 64 if is_pointer_like(pointee) else int(pointee.width)
 
 
-def element_bytes(pointer: Any) -> int:
+def element_bytes(pointer: Value) -> int:
     """The size of what a pointer points to."""
     return max(1, element_bits(pointer) // 8)
 
 
-def elementwise(op: Any, infos: Infos) -> AxisInfo | None:
+def elementwise(op: Operation, infos: Infos) -> AxisInfo | None:
     """Equal operands give equal results, whatever an op computes."""
     if op.name.partition(".")[0] not in ("arith", "math") or not op.operands:
         return None
@@ -87,11 +87,11 @@ def elementwise(op: Any, infos: Infos) -> AxisInfo | None:
     return AxisInfo(ones, ones, constancy)
 
 
-def _integer(op: Any, name: str) -> int:
+def _integer(op: Operation, name: str) -> int:
     return int(ir.IntegerAttr(op.attributes[name]).value)
 
 
-def _constant(op: Any, infos: Infos) -> AxisInfo | None:
+def _constant(op: Operation, infos: Infos) -> AxisInfo | None:
     attribute = op.attributes["value"]
     shape = shape_of(op.results[0]) or (1,)
     ones = (1,) * len(shape)
@@ -105,21 +105,21 @@ def _constant(op: Any, infos: Infos) -> AxisInfo | None:
     return AxisInfo(ones, (power(value),) * len(shape), shape, value)
 
 
-def _make_range(op: Any, infos: Infos) -> AxisInfo:
+def _make_range(op: Operation, infos: Infos) -> AxisInfo:
     start, end = _integer(op, "start"), _integer(op, "end")
     return AxisInfo((end - start,), (power(start),), (1,))
 
 
-def _splat(op: Any, infos: Infos) -> AxisInfo:
+def _splat(op: Operation, infos: Infos) -> AxisInfo:
     info, shape = infos[op.operands[0]], shape_of(op.results[0])
     return AxisInfo((1,) * len(shape), info.divisibility * len(shape), shape, info.constant)
 
 
-def _same(op: Any, infos: Infos) -> AxisInfo:
+def _same(op: Operation, infos: Infos) -> AxisInfo:
     return infos[op.operands[0]]
 
 
-def _truncate(op: Any, infos: Infos) -> AxisInfo:
+def _truncate(op: Operation, infos: Infos) -> AxisInfo:
     """Integers of less than 32 bits wrap around: a run goes on up to half of their range."""
     info, width = infos[op.operands[0]], element_of(op.results[0]).width
     if width >= INDEX_BITS:
@@ -131,13 +131,13 @@ def _truncate(op: Any, infos: Infos) -> AxisInfo:
     return AxisInfo(tuple(runs), tuple(multiples), info.constancy, info.constant if fits else None)
 
 
-def _zero_extend(op: Any, infos: Infos) -> AxisInfo:
+def _zero_extend(op: Operation, infos: Infos) -> AxisInfo:
     info = infos[op.operands[0]]
     is_negative = info.constant is not None and info.constant < 0
     return replace(info, constant=None) if is_negative else info
 
 
-def _expand_dims(op: Any, infos: Infos) -> AxisInfo:
+def _expand_dims(op: Operation, infos: Infos) -> AxisInfo:
     info, axis = infos[op.operands[0]], _integer(op, "axis")
     # Along the new dimension every element is a run of its own: what divides all of them?
     pairs = zip(info.divisibility, info.contiguity, strict=True)
@@ -154,7 +154,7 @@ def _expand_dims(op: Any, infos: Infos) -> AxisInfo:
     )
 
 
-def _broadcast(op: Any, infos: Infos) -> AxisInfo:
+def _broadcast(op: Operation, infos: Infos) -> AxisInfo:
     info, shape = infos[op.operands[0]], shape_of(op.results[0])
     wider = [a != b for a, b in zip(shape_of(op.operands[0]), shape, strict=True)]
     return AxisInfo(
@@ -165,7 +165,7 @@ def _broadcast(op: Any, infos: Infos) -> AxisInfo:
     )
 
 
-def _trans(op: Any, infos: Infos) -> AxisInfo:
+def _trans(op: Operation, infos: Infos) -> AxisInfo:
     info, order = infos[op.operands[0]], tuple(ir.DenseI64ArrayAttr(op.attributes["order"]))
     contiguity, divisibility, constancy = (
         tuple(part[axis] for axis in order)
@@ -174,7 +174,7 @@ def _trans(op: Any, infos: Infos) -> AxisInfo:
     return AxisInfo(contiguity, divisibility, constancy, info.constant)
 
 
-def _reshape(op: Any, infos: Infos) -> AxisInfo | None:
+def _reshape(op: Operation, infos: Infos) -> AxisInfo | None:
     """The last dimension keeps what the last dimension had, as far as it reaches."""
     info = infos[op.operands[0]]
     source, target = shape_of(op.operands[0]), shape_of(op.results[0])
@@ -191,7 +191,7 @@ def _reshape(op: Any, infos: Infos) -> AxisInfo | None:
     return AxisInfo((*ones, run), (*ones, multiple), (*ones, last[1]))
 
 
-def _add(op: Any, infos: Infos) -> AxisInfo:
+def _add(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     scale = 1
     if op.name == "tt.addptr":
@@ -226,7 +226,7 @@ def _all_multiple(info: AxisInfo, axis: int, run: int) -> int:
     return gcd(info.divisibility[axis], run)
 
 
-def _multiply(op: Any, infos: Infos) -> AxisInfo:
+def _multiply(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     return _product(left, right)
 
@@ -248,7 +248,7 @@ def _product(left: AxisInfo, right: AxisInfo) -> AxisInfo:
     return AxisInfo((1,) * len(constancy), tuple(multiples), constancy, constant)
 
 
-def _shift_left(op: Any, infos: Infos) -> AxisInfo:
+def _shift_left(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     if right.constant is None or not 0 <= right.constant < 30:
         return _only_constancy(left, right)
@@ -262,7 +262,7 @@ def _only_constancy(left: AxisInfo, right: AxisInfo) -> AxisInfo:
     return AxisInfo(ones, ones, _gcds(left.constancy, right.constancy))
 
 
-def _divide(op: Any, infos: Infos) -> AxisInfo:
+def _divide(op: Operation, infos: Infos) -> AxisInfo:
     """Runs of consecutive values that start at multiples of the divisor have equal quotients."""
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     if op.name == "arith.divsi" and not is_non_negative(op.operands[0]):
@@ -287,7 +287,7 @@ def _divide(op: Any, infos: Infos) -> AxisInfo:
     return AxisInfo((1,) * len(constancy), multiples, tuple(constancy), constant)
 
 
-def _remainder(op: Any, infos: Infos) -> AxisInfo:
+def _remainder(op: Operation, infos: Infos) -> AxisInfo:
     """Runs survive up to the divisor, if they start at its multiples."""
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     if op.name == "arith.remsi" and not is_non_negative(op.operands[0]):
@@ -312,7 +312,7 @@ def _remainder(op: Any, infos: Infos) -> AxisInfo:
 _LEFT_RUNS, _RIGHT_RUNS = {2, 5, 6, 9}, {3, 4, 7, 8}
 
 
-def _compare(op: Any, infos: Infos) -> AxisInfo:
+def _compare(op: Operation, infos: Infos) -> AxisInfo:
     left, right = infos[op.operands[0]], infos[op.operands[1]]
     predicate = _integer(op, "predicate")
     constancy = []
@@ -328,7 +328,7 @@ def _compare(op: Any, infos: Infos) -> AxisInfo:
     return AxisInfo(ones, ones, tuple(constancy))
 
 
-def _select(op: Any, infos: Infos) -> AxisInfo:
+def _select(op: Operation, infos: Infos) -> AxisInfo:
     condition, left, right = (infos[operand] for operand in op.operands)
     both = left.join(right)
     if not shape_of(op.operands[0]):
@@ -341,7 +341,7 @@ def _select(op: Any, infos: Infos) -> AxisInfo:
     return AxisInfo(contiguity, tuple(multiples), constancy, both.constant)
 
 
-def _load(op: Any, infos: Infos) -> AxisInfo:
+def _load(op: Operation, infos: Infos) -> AxisInfo:
     """Equal addresses hold equal values."""
     info = infos[op.operands[0]]
     ones = (1,) * len(info.contiguity)
@@ -383,13 +383,20 @@ RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
 }
 
 
-
-
-def is_non_negative(value: Any) -> bool:
-    """Whether an integer is known to be at least 0."""
+def is_non_negative(value: Value) -> bool:
+    """Whether an integer is known to be at least 0. A divisor that is not a constant is taken to be
+    positive: it is a number of blocks or columns."""
     op = defining_op(value)
     if op is None:
         return _is_counter(value)
+    if op.name == "arith.remsi":  # has the dividend's sign
+        return is_non_negative(op.operands[0])
+    if op.name == "arith.divsi":
+        divisor = defining_op(op.operands[1])
+        is_constant = divisor is not None and divisor.name == "arith.constant"
+        return is_non_negative(op.operands[0]) and (
+            not is_constant or is_non_negative(op.operands[1])
+        )
     if op.name == "arith.constant":
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr):
@@ -399,12 +406,10 @@ def is_non_negative(value: Any) -> bool:
         return _integer(op, "start") >= 0
     if op.name == "arith.maxsi":
         return any(map(is_non_negative, op.operands))
-    return has(op, NonNegative) or (
-        has(op, KeepsSign) and all(map(is_non_negative, op.operands))
-    )
+    return has(op, NonNegative) or (has(op, KeepsSign) and all(map(is_non_negative, op.operands)))
 
 
-def _is_counter(value: Any) -> bool:
+def _is_counter(value: Value) -> bool:
     """Whether a block argument is the variable of a loop that starts at 0 or above."""
     owner = value.owner.owner.operation
     is_variable = owner.name == "scf.for" and value.arg_number == 0

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proton.base.errors import CompilationError
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.walk import all_ops
 
 
@@ -12,14 +12,14 @@ from proton.dialect.walk import all_ops
 class CallGraph:
     """`functions` by name, and the `func.call` ops of each function's body."""
 
-    functions: dict[str, Any]
+    functions: dict[str, Operation]
     calls: dict[str, list[Any]] = field(default_factory=dict)
 
-    def callers_first(self) -> list[Any]:
+    def callers_first(self) -> list[Operation]:
         """Functions in an order in which each one comes after everything that calls it."""
         return list(reversed(self.callees_first()))
 
-    def callees_first(self) -> list[Any]:
+    def callees_first(self) -> list[Operation]:
         """Functions in an order in which each one comes after everything that it calls.
 
         Raises CompilationError for recursion: a program's shared memory is laid out before it
@@ -47,17 +47,17 @@ class CallGraph:
         return [self.functions[name] for name in order]
 
 
-def callee_name(call: Any) -> str:
+def callee_name(call: Operation) -> str:
     """The name of the function that a `func.call` calls."""
     return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
-def function_name(function: Any) -> str:
+def function_name(function: Operation) -> str:
     """The name of a `func.func`."""
     return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
-def call_graph(module: Any) -> CallGraph:
+def call_graph(module: Module) -> CallGraph:
     """The call graph of a module's functions with a body."""
     functions = {
         function_name(op.operation): op.operation

@@ -11,9 +11,10 @@ An analysis says what an op does (`transfer`), how states are joined (`join`), a
 hands on (`flow`), which must be monotone for the iteration to end.
 """
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from proton.dialect.regions import OUTSIDE, Branch, block_of, branches
+from proton.dialect.mlir import Block, Operation
+from proton.dialect.regions import OUTSIDE, Branch, branches
 
 State = TypeVar("State")
 
@@ -21,7 +22,7 @@ State = TypeVar("State")
 class ForwardDataflow(Generic[State]):
     """The driver; `State` is None for an analysis of values alone."""
 
-    def transfer(self, op: Any, state: State) -> State:
+    def transfer(self, op: Operation, state: State) -> State:
         """The state behind an op that has no branches."""
         raise NotImplementedError
 
@@ -29,20 +30,20 @@ class ForwardDataflow(Generic[State]):
         """What holds whichever way was taken."""
         return left
 
-    def enter(self, op: Any) -> None:
+    def enter(self, op: Operation) -> None:
         """An op with branches begins."""
 
     def flow(self, branch: Branch) -> bool:
         """Values go along a branch; gives whether anything is known anew."""
         return False
 
-    def block(self, block: Any, state: State) -> State:
+    def block(self, block: Block, state: State) -> State:
         """The state at the end of a block."""
         for view in block.operations:
             state = self.visit(view.operation, state)
         return state
 
-    def visit(self, op: Any, state: State) -> State:
+    def visit(self, op: Operation, state: State) -> State:
         """The state behind an op."""
         ways = branches(op)
         if ways is None:
@@ -69,5 +70,5 @@ class ForwardDataflow(Generic[State]):
         while regions := pending - {OUTSIDE}:
             region = min(regions)
             pending.remove(region)
-            leave(region, self.block(block_of(op, region), entries[region]))
+            leave(region, self.block(op.regions[region].blocks[0], entries[region]))
         return entries[OUTSIDE]

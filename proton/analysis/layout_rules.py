@@ -4,24 +4,22 @@
 none in that direction. The rules are those of `proton/layout/shapes.py`, found by the op's name.
 """
 
-from typing import Any
-
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, ir
 from proton.dialect.traits import Elementwise, TileSource, has
 from proton.dialect.ttg import is_tensor
 from proton.layout import LinearLayout, shapes
 
 
-def _axis(op: Any) -> int:
+def _axis(op: Operation) -> int:
     return int(ir.IntegerAttr(op.attributes["axis"]).value)
 
 
-def _order(op: Any) -> tuple[int, ...]:
+def _order(op: Operation) -> tuple[int, ...]:
     return tuple(ir.DenseI64ArrayAttr(op.attributes["order"]))
 
 
-def result_layout(op: Any, source: LinearLayout) -> LinearLayout | None:
+def result_layout(op: Operation, source: LinearLayout) -> LinearLayout | None:
     """The layout of the op's results, if its tensor operands have `source`."""
     if has(op, Elementwise):
         return source
@@ -41,7 +39,7 @@ def result_layout(op: Any, source: LinearLayout) -> LinearLayout | None:
     return None
 
 
-def operand_layouts(op: Any, result: LinearLayout) -> list[LinearLayout] | None:
+def operand_layouts(op: Operation, result: LinearLayout) -> list[LinearLayout] | None:
     """The layouts of the op's tensor operands that give its results the layout `result`."""
     if has(op, Elementwise):
         return [result for operand in op.operands if is_tensor(operand.type)]

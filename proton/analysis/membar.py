@@ -4,13 +4,16 @@ A forward dataflow over each function: the bytes read and written since the last
 that touches bytes with a pending write, or writes bytes with a pending read, needs a barrier
 before it. Ops that exchange data have a barrier inside: they write, meet, and read. What a copy
 writes that goes on is *in flight*: a barrier does not wait for it, and where its token is waited
-for, it becomes a pending write of the threads that waited. Groups of warps that run at once meet
+for, it becomes a pending write of the threads that waited. What a product reads that goes on
+becomes a pending read where the product is waited for: whoever made it may issue the write before
+that only to another part of the memory. Groups of warps that run at once meet
 before and behind, and each is looked at by itself: what they pass to each other they wait for by
 other means. Callees come first; a caller sees what a callee touches before its first barrier,
 whether every way through it meets one, and what it leaves pending. Loops are followed until nothing
 changes.
 """
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +21,7 @@ from proton.analysis.allocation import Allocation
 from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.shared_alias import SharedAliases
+from proton.dialect.mlir import Operation
 from proton.dialect.regions import If
 from proton.dialect.traits import AllocatesShared, Barrier, Concurrent, SharedEffects, has
 
@@ -29,12 +33,14 @@ _NONE: Intervals = frozenset()
 @dataclass(frozen=True)
 class State:
     """What is pending at a point. `fresh`: some way from the function's entry met no barrier.
-    `in_flight` are copies that may be under way: (op, its bytes)."""
+    `in_flight` are copies that may be under way: (op, its bytes); `being_read` is what products
+    under way may read."""
 
     reads: Intervals = _NONE
     writes: Intervals = _NONE
     fresh: bool = False
     in_flight: frozenset[tuple[Any, Interval]] = frozenset()
+    being_read: Intervals = _NONE
 
     def join(self, other: "State") -> "State":
         """What may be pending, whichever way was taken."""
@@ -43,11 +49,12 @@ class State:
             self.writes | other.writes,
             self.fresh or other.fresh,
             self.in_flight | other.in_flight,
+            self.being_read | other.being_read,
         )
 
     def behind_a_barrier(self) -> "State":
         """What is pending when all threads have met."""
-        return State(in_flight=self.in_flight)
+        return State(in_flight=self.in_flight, being_read=self.being_read)
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ def _shifted(intervals: Intervals, offset: int) -> Intervals:
     return frozenset((start + offset, end + offset) for start, end in intervals)
 
 
-def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> list[Any]:
+def missing_barriers(graph: CallGraph, allocations: dict[str, Allocation]) -> list[Operation]:
     """The ops of a module before which a barrier must go."""
     summaries: dict[str, Summary] = {}
     needed: list[Any] = []
@@ -99,18 +106,18 @@ class _Dataflow(ForwardDataflow[State]):
     def join(self, left: State, right: State) -> State:
         return left.join(right)
 
-    def visit(self, op: Any, state: State) -> State:
+    def visit(self, op: Operation, state: State) -> State:
         if not has(op, Concurrent):
             return super().visit(op, state)
         ends = [self.block(block, State()) for block in If(op).blocks]
-        return State(in_flight=frozenset().union(*(end.in_flight for end in ends)))
+        return functools.reduce(State.join, ends, State()).behind_a_barrier()
 
-    def transfer(self, op: Any, state: State) -> State:
+    def transfer(self, op: Operation, state: State) -> State:
         if op.name == "func.call":
             return self._call(op, state)
         if has(op, Barrier):
             return state.behind_a_barrier()
-        if op in self.users:
+        if op in self.users or SharedEffects.of(op).ends_reads:
             state = self._named(op, state)
         if op not in self.allocation.offsets:
             return state
@@ -121,7 +128,7 @@ class _Dataflow(ForwardDataflow[State]):
         # Written, met, and now being read.
         return replace(state.behind_a_barrier(), reads=own)
 
-    def _named(self, op: Any, state: State) -> State:
+    def _named(self, op: Operation, state: State) -> State:
         """The state behind an op's effects on the memory that its operands name."""
         effects = SharedEffects.of(op)
         reads, writes = self._bytes(op, effects.reads), self._bytes(op, effects.writes)
@@ -129,6 +136,12 @@ class _Dataflow(ForwardDataflow[State]):
             copies = {c for v in op.operands for c in self.aliases.copies.get(v, ())}
             landed = frozenset(bytes_ for copy, bytes_ in state.in_flight if copy in copies)
             state = replace(state, writes=state.writes | landed)
+        if effects.ends_reads:
+            left = state.being_read if op.attributes["pendings"].value else _NONE
+            state = replace(state, reads=state.reads | state.being_read, being_read=left)
+        if effects.reads_later:
+            state = self._meet(op, state, reads, writes)
+            return replace(state, being_read=state.being_read | reads)
         if effects.lands_later:
             state = self._meet(op, state, reads, writes)
             return replace(
@@ -138,12 +151,12 @@ class _Dataflow(ForwardDataflow[State]):
             )
         return self._touch(op, state, reads, writes)
 
-    def _touch(self, op: Any, state: State, reads: Intervals, writes: Intervals) -> State:
+    def _touch(self, op: Operation, state: State, reads: Intervals, writes: Intervals) -> State:
         """The state behind an op that reads and writes, with no barrier inside."""
         state = self._meet(op, state, reads, writes)
         return replace(state, reads=state.reads | reads, writes=state.writes | writes)
 
-    def _bytes(self, op: Any, operands: tuple[int, ...]) -> Intervals:
+    def _bytes(self, op: Operation, operands: tuple[int, ...]) -> Intervals:
         """The bytes that operands of an op may name."""
         return frozenset(
             (start + part.start, start + part.start + part.size)
@@ -152,11 +165,11 @@ class _Dataflow(ForwardDataflow[State]):
             for start in [self.allocation.offsets[part.op]]
         )
 
-    def _interval(self, op: Any) -> Interval:
+    def _interval(self, op: Operation) -> Interval:
         start = self.allocation.offsets[op]
         return start, start + self.allocation.sizes[op]
 
-    def _meet(self, op: Any, state: State, reads: Intervals, writes: Intervals) -> State:
+    def _meet(self, op: Operation, state: State, reads: Intervals, writes: Intervals) -> State:
         """The state right before the op touches memory: with a barrier where it needs one."""
         if (
             op in self.barriers
@@ -170,7 +183,7 @@ class _Dataflow(ForwardDataflow[State]):
             self.first_writes |= writes
         return state
 
-    def _call(self, op: Any, state: State) -> State:
+    def _call(self, op: Operation, state: State) -> State:
         callee = self.summaries[callee_name(op)]
         offset = self.allocation.offsets.get(op, 0)
         first_reads = _shifted(callee.first_reads, offset)
@@ -181,5 +194,6 @@ class _Dataflow(ForwardDataflow[State]):
             _shifted(callee.end.writes, offset),
             state.fresh and callee.end.fresh,
             state.in_flight,
+            state.being_read,
         )
         return replace(state.join(end), fresh=end.fresh) if callee.end.fresh else end

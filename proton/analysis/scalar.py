@@ -8,14 +8,16 @@ decided to use them.
 from dataclasses import dataclass
 from typing import Any
 
-from proton.dialect.mlir import arith, ir
+from proton.dialect.builtin import integer
+from proton.dialect.emit import constant
+from proton.dialect.mlir import Value, arith, ir
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """A scalar of the IR: an integer, an index, or (for `cond`) an i1."""
 
-    value: Any
+    value: Value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Leaf) and self.value == other.value
@@ -100,9 +102,9 @@ _INDEX_OPS = {
 }
 
 
-def not_zero(divisor: Any) -> Any:
+def not_zero(divisor: Value) -> Value:
     """An index value, 1 where it is 0: a division by zero would end the process."""
-    zero, one = (arith.ConstantOp(divisor.type, value).result for value in (0, 1))
+    zero, one = (constant(value, divisor.type) for value in (0, 1))
     is_zero = arith.CmpIOp(arith.CmpIPredicate.eq, divisor, zero).result
     return arith.SelectOp(is_zero, one, divisor).result
 
@@ -118,19 +120,19 @@ class Materializer:
         self.substitutes = substitutes or {}
         self.emitted: dict[Expr, Any] = {}
 
-    def __call__(self, expr: Expr) -> Any:
+    def __call__(self, expr: Expr) -> Value:
         """The SSA value of an expression; equal ones are emitted once."""
         key = ("int", expr) if isinstance(expr, int) else expr
         if key not in self.emitted:
             self.emitted[key] = self._emit(expr)  # type: ignore[index]
         return self.emitted[key]  # type: ignore[index]
 
-    def _emit(self, expr: Expr) -> Any:
+    def _emit(self, expr: Expr) -> Value:
         if isinstance(expr, int):
-            return arith.ConstantOp(self.index, expr).result
+            return constant(expr, self.index)
         if isinstance(expr, Leaf):
             value = self.substitutes.get(expr.value, expr.value)
-            if value.type == self.index or value.type == ir.IntegerType.get_signless(1):
+            if value.type == self.index or value.type == integer(1):
                 return value
             return arith.IndexCastOp(self.index, value).result
         operands = [self(argument) for argument in expr.args]

@@ -5,21 +5,33 @@ plans in `proton/layout` that this module adds up.
 """
 
 from math import prod
-from typing import Any
 
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, Type, ir
 from proton.dialect.traits import AllocatesShared, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 from proton.layout.conversion import Exchange, plan
+from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
+from proton.layout.matrix_memory import matrix_memory
 from proton.layout.reduction import plan_reduction
 
 ALIGNMENT = 16  # bytes: the widest access
 
 
-def stored_bytes(element: Any) -> int:
+def alignment(op: Operation) -> int:
+    """What the bytes of an op must begin at a multiple of: swizzles count from there."""
+    if op.name == "func.call":
+        return MATRIX_ALIGNMENT
+    if has(op, AllocatesShared):
+        _, element, layout = mem_desc_parts(op.results[0].type)
+        if matrix_memory(layout, stored_bytes(element)) is not None:
+            return MATRIX_ALIGNMENT
+    return ALIGNMENT
+
+
+def stored_bytes(element: Type) -> int:
     """The bytes of an element in shared memory; a bit takes one."""
     if isinstance(element, PointerType) or str(element).startswith("!llvm.ptr"):
         return 8
@@ -30,17 +42,17 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def exchange_bytes(exchange: Exchange, element: Any) -> int:
+def exchange_bytes(exchange: Exchange, element: Type) -> int:
     """The scratch memory of one exchange."""
     return _aligned(exchange.elements * stored_bytes(element))
 
 
-def axis_of(op: Any) -> int:
+def axis_of(op: Operation) -> int:
     """The `axis` attribute."""
     return int(ir.IntegerAttr(op.attributes["axis"]).value)
 
 
-def partials_bytes(op: Any) -> list[int]:
+def partials_bytes(op: Operation) -> list[int]:
     """For each operand of a reduction or scan the bytes of its warps' partial results."""
     result = []
     for operand in op.operands:
@@ -58,7 +70,7 @@ def has_copies(layout: LinearLayout) -> bool:
     return bool(free.get("lane", 0) or free.get("warp", 0))
 
 
-def scratch_bytes(op: Any) -> int:
+def scratch_bytes(op: Operation) -> int:
     """The shared memory that an op needs for itself, or that it allocates."""
     match op.name:
         case "ttg.convert_layout":
@@ -79,13 +91,14 @@ def scratch_bytes(op: Any) -> int:
     return desc_bytes(op.results[0].type) if has(op, AllocatesShared) else 0
 
 
-def desc_bytes(type_: Any) -> int:
+def desc_bytes(type_: Type) -> int:
     """The bytes of a tensor in shared memory."""
-    _, element, layout = mem_desc_parts(type_)
-    return _aligned((1 << layout.total_in_bits) * stored_bytes(element))
+    shape, element, layout = mem_desc_parts(type_)
+    count = prod(shape[: len(shape) - len(layout.outs)])
+    return _aligned(count * (1 << layout.total_in_bits) * stored_bytes(element))
 
 
-def _atomic_bytes(op: Any) -> int:
+def _atomic_bytes(op: Operation) -> int:
     """One thread does an atomic; where others hold copies they read what it got."""
     result = op.results[0]
     if not list(result.uses):

@@ -12,9 +12,16 @@ from typing import Any
 
 from proton.analysis.dataflow import ForwardDataflow
 from proton.analysis.scratch import desc_bytes
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import Branch
-from proton.dialect.traits import AllocatesShared, Asynchronous, PassesMemory, has
+from proton.dialect.traits import (
+    AllocatesShared,
+    Asynchronous,
+    PassesMemory,
+    PassesTokens,
+    SharedEffects,
+    has,
+)
 from proton.dialect.ttg import is_mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import defining_op
@@ -24,7 +31,7 @@ from proton.dialect.walk import defining_op
 class Part:
     """Bytes of what an op allocated."""
 
-    op: Any
+    op: Operation
     start: int
     size: int
 
@@ -32,38 +39,48 @@ class Part:
 @dataclass
 class SharedAliases(ForwardDataflow[None]):
     """`memory[value]`: the parts of allocations that a value may name; `copies[token]`: the
-    asynchronous ops that a token may be of."""
+    asynchronous ops that a token may be of; `products[value]`: the ops that may go on reading
+    memory until the value is waited for."""
 
-    function: Any
-    memory: dict[Any, frozenset[Part]] = field(default_factory=dict)
+    function: Operation
+    memory: dict[Value, frozenset[Part]] = field(default_factory=dict)
     copies: dict[Any, frozenset[Any]] = field(default_factory=dict)
+    products: dict[Any, frozenset[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.block(self.function.regions[0].blocks[0], None)
 
-    def transfer(self, op: Any, state: None) -> None:
+    def transfer(self, op: Operation, state: None) -> None:
         if has(op, AllocatesShared):
             self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
         elif has(op, Asynchronous):
             self.copies[op.results[0]] = frozenset([op])
+        elif SharedEffects.of(op).reads_later:
+            self.products[op.results[0]] = frozenset([op])
+        elif has(op, PassesTokens):
+            known = [self.copies.get(token, frozenset()) for token in op.operands]
+            self.copies[op.results[0]] = frozenset().union(*known)
         elif op.name == "ttg.memdesc_index":
             self.memory[op.results[0]] = frozenset(
                 _indexed(part, op) for part in self.memory.get(op.operands[0], ())
             )
         elif has(op, PassesMemory) and op.results:
-            passed = [v for v in op.operands if v.type == op.results[0].type]
+            is_view = len(op.operands) == 1
+            passed = [v for v in op.operands if is_view or v.type == op.results[0].type]
             self._pass(passed, [op.results[0]] * len(passed))
 
     def flow(self, branch: Branch) -> bool:
         return self._pass(branch.passed, branch.received)
 
-    def _pass(self, sources: Sequence[Any], targets: Sequence[Any]) -> bool:
+    def _pass(self, sources: Sequence[Value], targets: Sequence[Value]) -> bool:
         is_new = False
         for source, target in zip(sources, targets, strict=True):
-            if is_mem_desc(source.type):
+            if is_mem_desc(source.type) and is_mem_desc(target.type):
                 is_new |= _add(self.memory, source, target)
             elif isinstance(source.type, AsyncTokenType):
                 is_new |= _add(self.copies, source, target)
+            elif source in self.products:
+                is_new |= _add(self.products, source, target)
         return is_new
 
 
@@ -73,7 +90,7 @@ def _add(known: dict[Any, frozenset[Any]], source: Any, target: Any) -> bool:
     return known[target] != before
 
 
-def _indexed(part: Part, op: Any) -> Part:
+def _indexed(part: Part, op: Operation) -> Part:
     """The part of a part: all of it, where the index is not known."""
     index = defining_op(op.operands[1])
     if index is None or index.name != "arith.constant":

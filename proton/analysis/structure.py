@@ -21,8 +21,9 @@ from typing import Any
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import shape_of
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Block, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop
 from proton.dialect.tt import is_pointer_like
 
@@ -70,13 +71,13 @@ class StructureAnalysis:
 
     # Loop variable -> (its `scf.for`, which of the carried values keep all of their structure
     # but the scalar). Values are the keys because an operation's hash changes with it.
-    loops: dict[Any, tuple[Any, list[int]]] = field(default_factory=dict)
+    loops: dict[Value, tuple[Any, list[int]]] = field(default_factory=dict)
     # Their block arguments and results -> the structure, in which `Leaf(that value)` stands
     # for the scalar that the transform will carry in the tensor's place.
-    loop_values: dict[Any, Structure] = field(default_factory=dict)
-    memo: dict[Any, Structure | None] = field(default_factory=dict)
+    loop_values: dict[Value, Structure] = field(default_factory=dict)
+    memo: dict[Value, Structure | None] = field(default_factory=dict)
 
-    def structure(self, value: Any) -> Structure | None:
+    def structure(self, value: Value) -> Structure | None:
         """The structure of a scalar or tensor of integers or pointers; None where it has none."""
         if value in self.loop_values:
             return self.loop_values[value]
@@ -85,7 +86,7 @@ class StructureAnalysis:
             self.memo[value] = self._compute(value)
         return self.memo[value]
 
-    def _compute(self, value: Any) -> Structure | None:
+    def _compute(self, value: Value) -> Structure | None:
         shape = shape_of(value)
         op = _defining_op(value)
         if not shape:
@@ -102,7 +103,7 @@ class StructureAnalysis:
 
     # Loops
 
-    def analyse_loops(self, block: Any) -> None:
+    def analyse_loops(self, block: Block) -> None:
         """Analyses every `scf.for` below a block, outer ones first; see `loops`."""
         for op in block.operations:
             if op.operation.name == "scf.for":
@@ -112,7 +113,7 @@ class StructureAnalysis:
                     for inner in region.blocks:
                         self.analyse_loops(inner)
 
-    def _analyse_loop(self, op: Any) -> None:
+    def _analyse_loop(self, op: Operation) -> None:
         """Assumes that all candidates keep their structure, drops those that do not, repeats."""
         loop = ForLoop(op)
         body, arguments, yielded = loop.body, loop.iter_args, loop.yielded
@@ -148,7 +149,7 @@ class StructureAnalysis:
 
     # Masks
 
-    def box(self, mask: Any) -> Box | None:
+    def box(self, mask: Value) -> Box | None:
         """The box of a mask; None where it is not one."""
         shape = shape_of(mask)
         op = _defining_op(mask)
@@ -176,7 +177,7 @@ class StructureAnalysis:
                 return self._compare_box(op, shape)
         return None
 
-    def _and_box(self, op: Any, shape: tuple[int, ...]) -> Box | None:
+    def _and_box(self, op: Operation, shape: tuple[int, ...]) -> Box | None:
         left, right = self.box(op.operands[0]), self.box(op.operands[1])
         if left is None or right is None:
             return None
@@ -185,10 +186,11 @@ class StructureAnalysis:
             tuple(map(sc.maximum, left.starts, right.starts)),
         )
 
-    def _broadcast_box(self, op: Any, shape: tuple[int, ...]) -> Box | None:
+    def _broadcast_box(self, op: Operation, shape: tuple[int, ...]) -> Box | None:
         inner, source = self.box(op.operands[0]), shape_of(op.operands[0])
         if inner is None:
             return None
+
         # A repeated element is there for all of the new dimension, or for nothing of it.
         def repeated(limits: tuple[Expr, ...]) -> tuple[Expr, ...]:
             triples = zip(limits, source, shape, strict=True)
@@ -196,7 +198,7 @@ class StructureAnalysis:
 
         return Box(repeated(inner.counts), repeated(inner.starts))
 
-    def _compare_box(self, op: Any, shape: tuple[int, ...]) -> Box | None:
+    def _compare_box(self, op: Operation, shape: tuple[int, ...]) -> Box | None:
         """i + scalar < bound or i + scalar >= bound, in any of their spellings."""
         predicate = op.attributes["predicate"].value
         left, right = self.structure(op.operands[0]), self.structure(op.operands[1])
@@ -223,17 +225,17 @@ class StructureAnalysis:
         return Box(tuple(counts), tuple(starts))
 
 
-def _defining_op(value: Any) -> Any:
+def _defining_op(value: Value) -> Operation | None:
     return value.owner if isinstance(value, ir.OpResult) else None
 
 
-def _is_number(type_: Any) -> bool:
+def _is_number(type_: Type) -> bool:
     """Whether the type is an integer of more than one bit, or index."""
     is_bool = isinstance(type_, ir.IntegerType) and type_.width == 1
     return isinstance(type_, ir.IntegerType | ir.IndexType) and not is_bool
 
 
-def _scalar_constant(op: Any) -> int | None:
+def _scalar_constant(op: Operation | None) -> int | None:
     if op is None or op.name != "arith.constant":
         return None
     attribute = op.attributes["value"]
@@ -250,7 +252,7 @@ def _scalar_box(condition: Any, shape: tuple[int, ...]) -> Box | None:
     return Box.first((sc.select(leaf, shape[0], 0), *shape[1:]))
 
 
-def _constant_box(op: Any, shape: tuple[int, ...]) -> Box | None:
+def _constant_box(op: Operation, shape: tuple[int, ...]) -> Box | None:
     attribute = op.attributes["value"]
     if not shape or not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
         return None
@@ -258,7 +260,7 @@ def _constant_box(op: Any, shape: tuple[int, ...]) -> Box | None:
     return Box.first(shape if true else (0,) * len(shape))
 
 
-def _keeps_structure(loop: Any, argument: Any, a: Structure, b: Structure | None) -> bool:
+def _keeps_structure(loop: Operation, argument: Value, a: Structure, b: Structure | None) -> bool:
     """Whether a carried value changes only its scalar.
 
     A carried integer tensor may be used for more than addresses, so its scalar must be exact in
@@ -303,26 +305,28 @@ def _is_inside(value: Any, loop: Any) -> bool:
 # Rules: op -> the structure of its result
 
 
-def _make_range(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure:
+def _make_range(analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]) -> Structure:
     return Structure((Dim(stride=1),), op.attributes["start"].value)
 
 
-def _splat(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _splat(analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner = analysis.structure(op.operands[0])
     return inner and replace(inner, dims=(Dim(),) * len(shape))
 
 
-def _constant(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _constant(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     attribute = op.attributes["value"]
     if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
         return None
     value = attribute.get_splat_value()
-    if value.type == ir.IntegerType.get_signless(1):
+    if value.type == integer(1):
         return None
     return Structure((Dim(),) * len(shape), ir.IntegerAttr(value).value)
 
 
-def _add(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _add(analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None:
         return None
@@ -338,7 +342,9 @@ def _add(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Struct
     return Structure(tuple(dims), scalar, left.source or right.source)
 
 
-def _subtract(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _subtract(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or any(dim.parent is not None for dim in right.dims):
         return None
@@ -351,7 +357,9 @@ def _subtract(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> S
     return Structure(dims, sc.sub(left.scalar, right.scalar))
 
 
-def _multiply(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _multiply(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None:
         return None
@@ -368,7 +376,9 @@ def _multiply(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> S
     return Structure(tuple(map(scaled, left.dims)), sc.mul(left.scalar, factor))
 
 
-def _remainder(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _remainder(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or not right.uniform:
         return None
@@ -408,12 +418,16 @@ def _factor(expr: Expr) -> int:
     return sum(factors) if expr.op in ("add", "sub") else max(factors)
 
 
-def _expand_dims(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _expand_dims(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     inner, axis = analysis.structure(op.operands[0]), op.attributes["axis"].value
     return inner and replace(inner, dims=(*inner.dims[:axis], Dim(), *inner.dims[axis:]))
 
 
-def _broadcast(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _broadcast(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     inner, source = analysis.structure(op.operands[0]), shape_of(op.operands[0])
     if inner is None:
         return None
@@ -428,14 +442,16 @@ def _broadcast(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> 
     return replace(inner, dims=tuple(dims), scalar=scalar)
 
 
-def _transpose(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _transpose(
+    analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]
+) -> Structure | None:
     inner = analysis.structure(op.operands[0])
     return inner and replace(inner, dims=tuple(inner.dims[axis] for axis in op.attributes["order"]))
 
 
-def _widen(analysis: StructureAnalysis, op: Any, shape: tuple[int, ...]) -> Structure | None:
+def _widen(analysis: StructureAnalysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     source = op.operands[0].type.element_type
-    if source == ir.IntegerType.get_signless(1):
+    if source == integer(1):
         return None
     return analysis.structure(op.operands[0])
 

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.base.knobs import knobs
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.text import module_text
 from proton.passes import Pass, Pipeline
 
@@ -20,10 +20,10 @@ class Stages:
 
     label: str
     number: int = 1
-    levels: dict[str, Any] = field(default_factory=dict)
+    levels: dict[str, Operation] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
 
-    def run(self, stage: str, module: Any, passes: list[Pass]) -> Any:
+    def run(self, stage: str, module: Module, passes: list[Pass]) -> Module:
         """Runs the passes and returns the module; a copy is kept under the stage's name."""
         with self.timed(stage):
             pipeline = Pipeline(passes, self.label)

@@ -2,20 +2,27 @@
 
 from proton.passes import Pass, Upstream
 from proton.transforms.combine import Combine
+from proton.transforms.detach_records import DetachRecords
 from proton.transforms.loop_unroll import LoopUnroll
 from proton.transforms.mangle_symbols import MangleSymbols
 from proton.transforms.number_iterations import NumberIterations
-from proton.transforms.place_records import PinRecords, StripRecords
 from proton.transforms.reorder_broadcast import ReorderBroadcast
-from proton.transforms.rewrite_tensor_descriptor import RewriteTensorDescriptorToPointer
+from proton.transforms.rewrite_tensor_descriptor_to_pointer import (
+    RewriteTensorDescriptorToPointer,
+)
 from proton.transforms.rewrite_tensor_pointer import RewriteTensorPointer
+from proton.transforms.strip_records import StripRecords
 
 
 def ttir_passes(placement: str | None) -> list[Pass]:
     """Target-independent simplification. `placement` is that of records; None compiles without."""
     return [
         # First, so that without instrumentation nothing of a scope is seen by any pass.
-        *([StripRecords()] if placement is None else [NumberIterations(), PinRecords(placement)]),
+        *(
+            [StripRecords()]
+            if placement is None
+            else [NumberIterations(), DetachRecords(placement)]
+        ),
         RewriteTensorPointer(),
         RewriteTensorDescriptorToPointer(),
         Upstream("canonicalize,cse"),

@@ -148,7 +148,7 @@ class Knobs:
         "PROTON_PROFILE_FLUSH_MEMORY",
         _count(0),
         32 << 20,
-        "bytes of a heap that GPU launches share under strategy flush",
+        "bytes of a slab that GPU launches share under strategy flush",
     )
     github_actions = Knob(
         "GITHUB_ACTIONS", _boolean, False, "a job of GitHub: checks leave annotations"

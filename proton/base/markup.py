@@ -14,7 +14,7 @@ def text(value: object) -> str:
 
 
 def facts(entries: Mapping[str, object]) -> str:
-    """A name and a value a row."""
+    """A name and a value per row."""
     rows = (f"<tr><th>{text(name)}</th><td>{text(v)}</td></tr>" for name, v in entries.items())
     return f'<table style="text-align:left">{"".join(rows)}</table>' if entries else ""
 

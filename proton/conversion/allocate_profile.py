@@ -1,23 +1,24 @@
 """Allocate: where the records of a program go.
 
 `AllocateProfile` decides the layout of a program's block of the profile buffer
-(proton/trace/wire.py) and adds the arguments of instrumented code. On a GPU the rings of a program
-may lie in shared memory while it runs, which costs a record less than global memory
+(proton/trace/wire.py) and adds the arguments of instrumented code. On a GPU the ring buffers of a
+program may lie in shared memory while it runs, which costs a record less than global memory
 (docs/decisions.md, 36); they do where that leaves as many programs on an SM as there were, whatever
 their registers allow. Nothing else changes.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect.abi import Argument, add_argument
+from proton.dialect.attributes import SHARED_BYTES
+from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import pointer_type
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.profile import set_profile, table_of
 from proton.dialect.proton_gpu import RECORDS
-from proton.dialect.traits import Loop, has
-from proton.dialect.ttg import SHARED
+from proton.dialect.regions import in_loop
 from proton.dialect.walk import kernel_functions, ops_named
 from proton.passes import Pass, register
 from proton.trace import wire
@@ -40,9 +41,9 @@ class AllocateProfile(Pass):
     `DEFAULT_CAPACITY`; or on a GPU what shared memory has room for, or `GPU_CAPACITY`. A program
     has `units` units; with 0 it is on the CPU, where the program is the unit and the code takes the
     host's thread, too. On a GPU of compute capability `arch` / 10 a unit has `unit_warps` warps,
-    the capacity is rounded up to a power of two, and `buffer` says where rings lie; it needs the
-    attributes of `allocate-shared-memory`. `sampled_units` has a bit for each unit that records (0:
-    all do), and of the programs each `sample_programs`-th does.
+    the capacity is rounded up to a power of two, and `buffer` says where ring buffers lie; it needs
+    the attributes of `allocate-shared-memory`. `sampled_units` has a bit for each unit that records
+    (0: all do), and of the programs each `sample_programs`-th does.
     """
 
     name: ClassVar[str] = "allocate-profile"
@@ -57,13 +58,13 @@ class AllocateProfile(Pass):
     sampled_units: int = 0
     sample_programs: int = 1
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         called = bool(ops_named(module, "proton_gpu.attach"))
         for function in kernel_functions(module):
             if ops_named(function, "proton_gpu.init"):
                 self._allocate(function, called)
 
-    def _allocate(self, function: Any, called: bool) -> None:
+    def _allocate(self, function: Operation, called: bool) -> None:
         """`called`: whether functions that the kernel calls record, any number of times."""
         table = table_of(function)
         records = ops_named(function, *RECORDS)
@@ -73,18 +74,19 @@ class AllocateProfile(Pass):
         set_profile(function, make(function, known, table))
         self._add_arguments(function)
 
-    def _cpu(self, function: Any, known: int, table: ScopeTable) -> KernelProfile:
+    def _cpu(self, function: Operation, known: int, table: ScopeTable) -> KernelProfile:
         block = self._block(self.capacity or known or DEFAULT_CAPACITY, table)
         return KernelProfile(strategy=Strategy(self.strategy), block=block, table=table)
 
-    def _gpu(self, function: Any, known: int, table: ScopeTable) -> KernelProfile:
-        used = int(function.attributes[SHARED].value) if SHARED in function.attributes else 0
+    def _gpu(self, function: Operation, known: int, table: ScopeTable) -> KernelProfile:
+        given = function.attributes.get(SHARED_BYTES)
+        used = 0 if given is None else int(given.value)
         schema = wire.RecordSchema(table.payload_slots, self.clock_bits)
         capacity, ring = self._ring_capacity(known, schema, used), None
         if capacity:
             ring = wire.aligned(used, wire.RECORD_ALIGNMENT)
             end = ring + self.units * capacity * schema.bytes
-            function.attributes[SHARED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), end)
+            function.attributes[SHARED_BYTES] = i32_attr(end)
         else:
             capacity = _power_of_two(self.capacity or known or GPU_CAPACITY)
         return KernelProfile(
@@ -104,7 +106,7 @@ class AllocateProfile(Pass):
         return wire.Block(max(1, self.units), capacity if stores else 0, schema)
 
     def _ring_capacity(self, known: int, schema: wire.RecordSchema, used: int) -> int:
-        """Records of a ring in shared memory; 0 where rings lie in global memory.
+        """Records of a ring buffer in shared memory; 0 where it lies in global memory.
 
         A unit whose records are known in number stores each once, where nothing waits for it, and
         is done.
@@ -118,7 +120,7 @@ class AllocateProfile(Pass):
             least = most = _power_of_two(self.capacity or known)
         unit, threads = self.units * schema.bytes, WARP_SIZE * self.units * self.unit_warps
         facts, capacity = ARCHITECTURES[self.arch], most
-        # Rings are copied 16 bytes at a time.
+        # Ring buffers are copied 16 bytes at a time.
         whole = 2 if schema.bytes % wire.RECORD_ALIGNMENT else 1
         while capacity >= least:
             end = wire.aligned(used, wire.RECORD_ALIGNMENT) + capacity * unit
@@ -127,25 +129,16 @@ class AllocateProfile(Pass):
             capacity //= 2
         return max(whole, least) if self.buffer == "shared" else 0
 
-    def _add_arguments(self, function: Any) -> None:
+    def _add_arguments(self, function: Operation) -> None:
         moves = Strategy(self.strategy).moves
         add_argument(function, Argument.PROFILE, pointer_type(GLOBAL if self.units else 0))
         if not self.units:
-            add_argument(function, Argument.THREAD, ir.IntegerType.get_signless(32))
+            add_argument(function, Argument.THREAD, integer(32))
             if moves:
                 add_argument(function, Argument.FLUSH, pointer_type())
         elif moves:
-            add_argument(function, Argument.HEAP, pointer_type(GLOBAL))
-            add_argument(function, Argument.LAUNCH, ir.IntegerType.get_signless(32))
-
-
-def in_loop(op: Any) -> bool:
-    """Whether an op is in a loop of its function."""
-    while op is not None and op.name != "func.func":
-        if has(op, Loop):
-            return True
-        op = op.parent.operation if op.parent is not None else None
-    return False
+            add_argument(function, Argument.SLAB, pointer_type(GLOBAL))
+            add_argument(function, Argument.LAUNCH, integer(32))
 
 
 def _power_of_two(number: int) -> int:

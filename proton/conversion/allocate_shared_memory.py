@@ -1,12 +1,13 @@
 """Writes down where the shared memory of every op lies: what `ttg-to-llvm` reads."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.allocation import allocate
 from proton.analysis.call_graph import call_graph
-from proton.dialect.mlir import ir
-from proton.dialect.ttg import OFFSET, SHARED
+from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
+from proton.dialect.builtin import i32_attr
+from proton.dialect.mlir import Module
 from proton.passes import Pass, register
 
 
@@ -17,10 +18,9 @@ class AllocateSharedMemory(Pass):
 
     name: ClassVar[str] = "allocate-shared-memory"
 
-    def run(self, module: Any) -> None:
-        i32 = ir.IntegerType.get_signless(32)
+    def run(self, module: Module) -> None:
         graph = call_graph(module)
         for name, allocation in allocate(graph).items():
-            graph.functions[name].attributes[SHARED] = ir.IntegerAttr.get(i32, allocation.size)
+            graph.functions[name].attributes[SHARED_BYTES] = i32_attr(allocation.size)
             for op, offset in allocation.offsets.items():
-                op.attributes[OFFSET] = ir.IntegerAttr.get(i32, offset)
+                op.attributes[SHARED_OFFSET] = i32_attr(offset)

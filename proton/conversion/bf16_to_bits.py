@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.traits import MovesBits, has
 from proton.dialect.walk import all_ops, before, kernel_functions, replace
 from proton.passes import Pass, register
@@ -27,12 +28,12 @@ class BF16ToBits(Pass):
 
     name: ClassVar[str] = "bf16-to-bits"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             _convert(function)
 
 
-def _convert(function: Any) -> None:
+def _convert(function: Operation) -> None:
     ops = [op for op in all_ops(function) if _touches_bf16(op)]
     # What to do is known by the types that are about to change.
     rules = [None if has(op, MovesBits) else _RULES.get(op.name, _compute) for op in ops]
@@ -51,34 +52,34 @@ def _convert(function: Any) -> None:
                 replace(op, [rule(op)])
 
 
-def _touches_bf16(op: Any) -> bool:
+def _touches_bf16(op: Operation) -> bool:
     arguments = [a for region in op.regions for block in region.blocks for a in block.arguments]
     return any(_is_bf16(value.type) for value in (*op.operands, *op.results, *arguments))
 
 
-def _is_bf16(type_: Any) -> bool:
+def _is_bf16(type_: Type) -> bool:
     if isinstance(type_, ir.MemRefType | ir.VectorType):
         type_ = type_.element_type
     return isinstance(type_, ir.BF16Type)
 
 
-def _bits(type_: Any) -> Any:
+def _bits(type_: Type) -> Type:
     """The type with i16 in the place of bf16."""
     if not _is_bf16(type_):
         return type_
-    i16 = ir.IntegerType.get_signless(16)
+    i16 = integer(16)
     if isinstance(type_, ir.MemRefType):
         return ir.MemRefType.get(type_.shape, i16, type_.layout, type_.memory_space)
     return ir.VectorType.get(type_.shape, i16) if isinstance(type_, ir.VectorType) else i16
 
 
-def _number(type_: Any) -> Any:
+def _number(type_: Type) -> Type:
     """The type with bf16 in the place of i16."""
     bf16 = ir.BF16Type.get()
     return ir.VectorType.get(type_.shape, bf16) if isinstance(type_, ir.VectorType) else bf16
 
 
-def _compute(op: Any, gives: list[bool], takes: list[bool]) -> None:
+def _compute(op: Operation, gives: list[bool], takes: list[bool]) -> None:
     """Keeps an op as it is, between bitcasts."""
     with before(op):
         for place, (value, is_number) in enumerate(zip(op.operands, takes, strict=True)):
@@ -92,14 +93,14 @@ def _compute(op: Any, gives: list[bool], takes: list[bool]) -> None:
                 result.replace_all_uses_except(cast.result, cast.operation)
 
 
-def _constant(op: Any) -> Any:
+def _constant(op: Operation) -> Value:
     (bits,) = struct.unpack(">I", struct.pack(">f", ir.FloatAttr(op.attributes["value"]).value))
     upper = bits >> 16
-    return constant(upper - (1 << 16) if upper >> 15 else upper, ir.IntegerType.get_signless(16))
+    return constant(upper - (1 << 16) if upper >> 15 else upper, integer(16))
 
 
-def _widen(op: Any) -> Any:
-    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+def _widen(op: Operation) -> Value:
+    i32, f32 = integer(32), ir.F32Type.get()
     bits = arith.ExtUIOp(i32, op.operands[0]).result
     value = arith.BitcastOp(f32, arith.ShLIOp(bits, constant(16, i32)).result).result
     wide = op.results[0].type
@@ -109,7 +110,7 @@ def _widen(op: Any) -> Any:
 def _sign(emit: Callable[[Any, Any], Any], mask: int) -> Callable[[Any], Any]:
     """A rule that changes the sign."""
 
-    def rule(op: Any) -> Any:
+    def rule(op: Operation) -> Any:
         i16 = element_of(op.operands[0])
         return emit(op.operands[0], constant(mask, i16)).result
 

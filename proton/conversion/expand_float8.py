@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
-from proton.conversion.expand_narrow_floats import to_odd_f32
+from proton.conversion.rounding import to_odd_f32
 from proton.dialect import tt
 from proton.dialect.abi import update_type
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.linalg import map_elements
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, kernel_functions, replace
 from proton.passes import Pass, register
 
@@ -49,12 +50,12 @@ class ExpandFloat8(Pass):
 
     name: ClassVar[str] = "expand-float8"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             _expand(function)
 
 
-def _expand(function: Any) -> None:
+def _expand(function: Operation) -> None:
     ops = all_ops(function)
     # What converts is known by the types that are about to change.
     rules = [_rule(op) for op in ops]
@@ -73,20 +74,20 @@ def _expand(function: Any) -> None:
     update_type(function)
 
 
-def _bytes(type_: Any) -> Any:
+def _bytes(type_: Type) -> Type:
     """The type with i8 in the place of 8-bit floats."""
     if isinstance(type_, ir.RankedTensorType):
         return ir.RankedTensorType.get(type_.shape, _bytes(type_.element_type))
     if isinstance(type_, tt.PointerType):
         return tt.PointerType.get(_bytes(type_.target))
-    return ir.IntegerType.get_signless(8) if str(type_) in _FORMATS else type_
+    return integer(8) if str(type_) in _FORMATS else type_
 
 
-def _format(value: Any) -> _Format | None:
+def _format(value: Value) -> _Format | None:
     return _FORMATS.get(str(element_of(value)))
 
 
-def _rule(op: Any) -> Any:
+def _rule(op: Operation) -> Any:
     """How to rewrite an op once its types have changed; None where that is all."""
     operands = [_format(value) for value in op.operands]
     results = [_format(value) for value in op.results]
@@ -110,10 +111,10 @@ def _rule(op: Any) -> Any:
     return None
 
 
-def _constant(op: Any, format_: _Format | None) -> None:
+def _constant(op: Operation, format_: _Format | None) -> None:
     assert format_ is not None
     type_, attribute = op.results[0].type, op.attributes["value"]
-    i8 = ir.IntegerType.get_signless(8)
+    i8 = integer(8)
     is_tensor = isinstance(type_, ir.RankedTensorType)
     if is_tensor:
         attribute = ir.DenseElementsAttr(attribute)
@@ -123,7 +124,7 @@ def _constant(op: Any, format_: _Format | None) -> None:
     bits = encode(float(ir.FloatAttr(attribute).value), format_)
     number = ir.IntegerAttr.get(i8, bits - 256 if bits > 127 else bits)
     value = ir.DenseElementsAttr.get_splat(type_, number) if is_tensor else number
-    replace(op, [arith.ConstantOp(type_, value).result])
+    replace(op, [constant(value, type_)])
 
 
 def encode(number: float, format_: _Format) -> int:
@@ -142,7 +143,7 @@ def encode(number: float, format_: _Format) -> int:
     return int(sign | ((bits >> (_MANTISSA_32 - format_.mantissa)) - rebias))
 
 
-def _dot(op: Any, formats: list[_Format | None]) -> None:
+def _dot(op: Operation, formats: list[_Format | None]) -> None:
     """8-bit operands are widened to fp32."""
     for number, format_ in enumerate(formats[:2]):
         if format_ is not None:
@@ -151,11 +152,11 @@ def _dot(op: Any, formats: list[_Format | None]) -> None:
             op.operands[number] = map_elements(lambda x, f=format_: _widen(x, f), [value], f32)
 
 
-def _widened(value: Any, format_: _Format | None, like: Any) -> Any:
+def _widened(value: Value, format_: _Format | None, like: Value) -> Value:
     assert format_ is not None
     target = element_of(like)
 
-    def body(byte: Any) -> Any:
+    def body(byte: Value) -> Value:
         wide = _widen(byte, format_)
         if target.width == 32:
             return wide
@@ -165,31 +166,31 @@ def _widened(value: Any, format_: _Format | None, like: Any) -> Any:
     return map_elements(body, [value], target)
 
 
-def _narrowed(value: Any, format_: _Format | None) -> Any:
+def _narrowed(value: Value, format_: _Format | None) -> Value:
     assert format_ is not None
     f32 = ir.F32Type.get()
 
-    def body(wide: Any) -> Any:
+    def body(wide: Value) -> Value:
         if wide.type.width == 64:
             wide = to_odd_f32(wide)
         elif wide.type.width < 32:
             wide = arith.ExtFOp(f32, wide).result
         return _narrow(wide, format_)
 
-    return map_elements(body, [value], ir.IntegerType.get_signless(8))
+    return map_elements(body, [value], integer(8))
 
 
 # Scalars
 
 
-def _i32(value: int) -> Any:
-    return constant(value, ir.IntegerType.get_signless(32))
+def _i32(value: int) -> Value:
+    return constant(value, integer(32))
 
 
-def _widen(byte: Any, format_: _Format) -> Any:
+def _widen(byte: Value, format_: _Format) -> Value:
     """The fp32 with the byte's value: its bits moved to where fp32 has them, times a power of two
     that makes up for the biases (and normalises what is subnormal)."""
-    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+    i32, f32 = integer(32), ir.F32Type.get()
     bits = arith.ExtUIOp(i32, byte).result
     rest = arith.AndIOp(bits, _i32(0x7F)).result
     moved = arith.ShLIOp(rest, _i32(_MANTISSA_32 - format_.mantissa)).result
@@ -208,12 +209,12 @@ def _widen(byte: Any, format_: _Format) -> Any:
     return arith.BitcastOp(f32, arith.OrIOp(magnitude, sign).result).result
 
 
-def _narrow(value: Any, format_: _Format) -> Any:
+def _narrow(value: Value, format_: _Format) -> Value:
     """An fp32 as a byte: normal results by rounding the mantissa where it ends, subnormal ones by
     adding a power of two whose unit in the last place is theirs."""
     i8, i32, f32 = (
-        ir.IntegerType.get_signless(8),
-        ir.IntegerType.get_signless(32),
+        integer(8),
+        integer(32),
         ir.F32Type.get(),
     )
     bits = arith.BitcastOp(i32, value).result
@@ -240,5 +241,5 @@ def _narrow(value: Any, format_: _Format) -> Any:
     return arith.TruncIOp(i8, arith.OrIOp(result, sign).result).result
 
 
-def _compare(predicate: str, value: Any, number: int) -> Any:
+def _compare(predicate: str, value: Value, number: int) -> Value:
     return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), value, _i32(number)).result

@@ -2,18 +2,18 @@
 
 Left to LLVM they become calls of a library that is not there (`__truncdfhf2`, `fmaf16`), or an
 instruction that flushes denormals (`vcvtneps2bf16`). Arithmetic on bf16 is done in fp32 and
-rounded after each operation, fp16 and bf16 `fma` in fp64.
-
-Rounding twice to nearest is not rounding once: 1 + 2^-8 + 2^-40 would go to the tie 1 + 2^-8 in
-fp32 and to 1 in bf16. So fp64 is first rounded *to odd* in fp32: of the two neighbours of an
-inexact value the one whose last bit is set, which no later rounding takes for a tie.
+rounded after each operation, fp16 and bf16 `fma` in fp64, which is rounded to odd on the way
+(rounding.py).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.mlir import arith, ir
+from proton.conversion.rounding import to_odd_f32
+from proton.dialect.builtin import integer
+from proton.dialect.emit import constant, create
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.traits import FloatArithmetic, has
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
@@ -37,7 +37,7 @@ class ExpandNarrowFloats(Pass):
 
     name: ClassVar[str] = "expand-narrow-floats"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in all_ops(module):
             rule = _rule(op)
             if rule is not None:
@@ -45,7 +45,7 @@ class ExpandNarrowFloats(Pass):
                     replace(op, [rule(op)])
 
 
-def _rule(op: Any) -> Callable[[Any], Any] | None:
+def _rule(op: Operation) -> Callable[[Any], Any] | None:
     """How to expand an op; None where LLVM does it right."""
     if not op.name.startswith(("arith.", "math.fma")) or not len(op.operands):
         return None
@@ -66,21 +66,16 @@ def _rule(op: Any) -> Callable[[Any], Any] | None:
     return None
 
 
-def _compute_in(wide: Any, op: Any) -> Any:
+def _compute_in(wide: Type, op: Operation) -> Value:
     """The op on operands of a wider type, its result rounded back if it is a narrow float."""
     narrow, result = op.operands[0].type, op.results[0].type
     operands = [arith.ExtFOp(wide, operand).result for operand in op.operands]
     attributes = {named: op.attributes[named] for named in op.attributes}
-    value = ir.Operation.create(
-        op.name,
-        results=[wide if result == narrow else result],
-        operands=operands,
-        attributes=attributes,
-    ).result
+    value = create(op.name, wide if result == narrow else result, *operands, **attributes)
     return _truncate(value, result) if result == narrow else value
 
 
-def _extremum(op: Any) -> Any:
+def _extremum(op: Operation) -> Any:
     """By comparison: LLVM would narrow an fp32 maximum of bf16 values, and round its result."""
     predicate, kept = _EXTREMA[op.name]
     left, right = op.operands
@@ -90,13 +85,13 @@ def _extremum(op: Any) -> Any:
     return arith.SelectOp(is_nan, left if kept == "left" else right, chosen).result
 
 
-def _from_integer(op: Any) -> Any:
+def _from_integer(op: Operation) -> Any:
     f64 = ir.F64Type.get()
-    wide = ir.Operation.create(op.name, results=[f64], operands=list(op.operands)).result
+    wide = create(op.name, f64, *op.operands)
     return _truncate(wide, op.results[0].type)
 
 
-def _truncate(value: Any, type_: Any) -> Any:
+def _truncate(value: Value, type_: Type) -> Value:
     """fp32 or fp64 to bf16 or fp16, to nearest even."""
     if value.type == ir.F64Type.get():
         value = to_odd_f32(value)
@@ -105,37 +100,14 @@ def _truncate(value: Any, type_: Any) -> Any:
     return arith.TruncFOp(type_, value).result
 
 
-def _integer(value: int, type_: Any) -> Any:
-    return arith.ConstantOp(type_, value).result
-
-
-def to_odd_f32(value: Any) -> Any:
-    """fp64 to fp32, rounded to odd; infinities and NaN stay what they are."""
-    i32 = ir.IntegerType.get_signless(32)
-    near = arith.TruncFOp(ir.F32Type.get(), value).result
-    back = arith.ExtFOp(value.type, near).result
-    inexact = arith.CmpFOp(arith.CmpFPredicate.ONE, back, value).result
-    away = arith.CmpFOp(
-        arith.CmpFPredicate.OGT, _magnitude(back), _magnitude(value)
-    ).result  # also where it overflowed: one below infinity is the greatest number
-    bits = arith.BitcastOp(i32, near).result
-    bits = arith.SubIOp(bits, arith.ExtUIOp(i32, away).result).result
-    bits = arith.OrIOp(bits, arith.ExtUIOp(i32, inexact).result).result
-    return arith.BitcastOp(ir.F32Type.get(), bits).result
-
-
-def _magnitude(value: Any) -> Any:
-    return ir.Operation.create("math.absf", results=[value.type], operands=[value]).result
-
-
-def _to_bf16(value: Any) -> Any:
+def _to_bf16(value: Value) -> Value:
     """The upper half of the bits, after adding just under half of its last place."""
-    i16, i32 = ir.IntegerType.get_signless(16), ir.IntegerType.get_signless(32)
+    i16, i32 = integer(16), integer(32)
     bits = arith.BitcastOp(i32, value).result
-    sixteen = _integer(16, i32)
-    last = arith.AndIOp(arith.ShRUIOp(bits, sixteen).result, _integer(1, i32)).result
-    carried = arith.AddIOp(bits, arith.AddIOp(last, _integer(0x7FFF, i32)).result).result
+    sixteen = constant(16, i32)
+    last = arith.AndIOp(arith.ShRUIOp(bits, sixteen).result, constant(1, i32)).result
+    carried = arith.AddIOp(bits, arith.AddIOp(last, constant(0x7FFF, i32)).result).result
     upper = arith.TruncIOp(i16, arith.ShRUIOp(carried, sixteen).result).result
     is_nan = arith.CmpFOp(arith.CmpFPredicate.UNO, value, value).result
-    kept = arith.SelectOp(is_nan, _integer(NAN_BITS, i16), upper).result
+    kept = arith.SelectOp(is_nan, constant(NAN_BITS, i16), upper).result
     return arith.BitcastOp(ir.BF16Type.get(), kept).result

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.abi import Argument, added_arguments
+from proton.dialect.attributes import SCRATCH_BYTES
+from proton.dialect.builtin import integer, string_attr
 from proton.dialect.emit import call_c, constant, loop
-from proton.dialect.memory import element_pointer, pointer_type
-from proton.dialect.mlir import arith, func, ir
+from proton.dialect.memory import BUFFER_ALIGNMENT, element_pointer, pointer_type
+from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, func, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.walk import kernel_functions
 from proton.passes import Pass, register
-from proton.transforms.stack_buffers import ALIGNMENT, SCRATCH_ATTRIBUTE
 
 RANGE_SUFFIX = "__range"
 PROGRAM_SUFFIX = "__program"
@@ -33,25 +34,25 @@ class GridToLoop(Pass):
 
     noalias: bool = False  # mark the user's pointers as not overlapping
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         names = [(f, f.attributes["sym_name"].value) for f in kernel_functions(module)]
         for function, name in names:
             # The user's name may be that of a C function, which LLVM would take the kernel for.
-            function.attributes["sym_name"] = ir.StringAttr.get(name + PROGRAM_SUFFIX)
+            function.attributes["sym_name"] = string_attr(name + PROGRAM_SUFFIX)
         for function, name in names:
             _add_range(module, function, name, self.noalias)
 
 
-def extra_arguments(function: Any) -> list[Argument]:
+def extra_arguments(function: Operation) -> list[Argument]:
     """The arguments of the range function behind `last`."""
     return [kind for kind in added_arguments(function) if kind in _EXTRAS]
 
 
-def _add_range(module: Any, function: Any, name: str, noalias: bool) -> None:
+def _add_range(module: Module, function: Operation, name: str, noalias: bool) -> None:
     added = added_arguments(function)
     arguments = list(function.regions[0].blocks[0].arguments)
     user = [value.type for value in arguments[: len(arguments) - len(added)]]
-    i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+    i32, i64 = (integer(bits) for bits in (32, 64))
     extras = extra_arguments(function)
     extra_types = [i32 if kind is Argument.THREAD else pointer_type() for kind in extras]
     inputs = [*user, i32, i32, i32, i64, i64, *extra_types]
@@ -68,13 +69,13 @@ def _add_range(module: Any, function: Any, name: str, noalias: bool) -> None:
         _emit_loop(function, name + PROGRAM_SUFFIX, added, list(block.arguments), len(user), extras)
 
 
-def _strings(values: list[Any]) -> Any:
+def _strings(values: list[Any]) -> Attribute:
     return ir.ArrayAttr.get(
-        [_strings(v) if isinstance(v, list) else ir.StringAttr.get(v) for v in values]
+        [_strings(v) if isinstance(v, list) else string_attr(v) for v in values]
     )
 
 
-def _mark_pointers(function: Any, count: int, noalias: bool) -> None:
+def _mark_pointers(function: Operation, count: int, noalias: bool) -> None:
     """Pointers carry `llvm.noalias` where the launcher has checked it."""
     arguments = list(function.regions[0].blocks[0].arguments)
     attributes = []
@@ -86,21 +87,21 @@ def _mark_pointers(function: Any, count: int, noalias: bool) -> None:
 
 
 def _emit_loop(
-    function: Any,
+    function: Operation,
     name: str,
     added: list[Argument],
-    arguments: list[Any],
+    arguments: list[Value],
     count: int,
     extras: list[Argument],
 ) -> None:
     user, (grid_x, grid_y, grid_z, first, last) = arguments[:count], arguments[count : count + 5]
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = integer(64)
     values: dict[Argument, Any] = dict(zip(extras, arguments[count + 5 :], strict=True))
     values |= {Argument.GRID_X: grid_x, Argument.GRID_Y: grid_y, Argument.GRID_Z: grid_z}
     scratch = None
     if Argument.SCRATCH in added:
-        size = function.attributes[SCRATCH_ATTRIBUTE].value
-        sizes = [constant(ALIGNMENT, i64), constant(size, i64)]
+        size = function.attributes[SCRATCH_BYTES].value
+        sizes = [constant(BUFFER_ALIGNMENT, i64), constant(size, i64)]
         scratch = call_c("aligned_alloc", sizes, pointer_type())
         values[Argument.SCRATCH] = scratch
     with loop(first, last, constant(1, i64)) as program:
@@ -109,7 +110,7 @@ def _emit_loop(
             profile = profile_of(function)
             assert profile is not None
             offset = arith.MulIOp(program, constant(profile.block.bytes, i64)).result
-            i8 = ir.IntegerType.get_signless(8)
+            i8 = integer(8)
             values[Argument.PROFILE] = element_pointer(values[Argument.PROFILE], offset, i8)
         operands = [*user, *(values[kind] for kind in added)]
         func.CallOp([], ir.FlatSymbolRefAttr.get(name), operands)
@@ -118,9 +119,9 @@ def _emit_loop(
     func.ReturnOp([])
 
 
-def _program_ids(program: Any, grid_x: Any, grid_y: Any) -> dict[Argument, Any]:
+def _program_ids(program: Value, grid_x: Value, grid_y: Value) -> dict[Argument, Value]:
     """x, y, z of a linear id, in 32 bits: the launcher checks that the grid fits."""
-    i32 = ir.IntegerType.get_signless(32)
+    i32 = integer(32)
     linear = arith.TruncIOp(i32, program).result
     rows = arith.DivUIOp(linear, grid_x).result
     return {

@@ -5,10 +5,10 @@ a mask cuts a block: the lanes it masks off hold 0.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.walk import before, defining_op, ops_named
 from proton.passes import Pass, register
 
@@ -23,14 +23,14 @@ class GuardDivision(Pass):
 
     name: ClassVar[str] = "guard-division"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in ops_named(module, *_SIGNED, *_UNSIGNED):
             if not _is_safe_constant(op.operands[1]):
                 with before(op):
                     op.operands[1] = _guarded(op)
 
 
-def _is_safe_constant(divisor: Any) -> bool:
+def _is_safe_constant(divisor: Value) -> bool:
     op = defining_op(divisor)
     if op is None or op.name != "arith.constant":
         return False
@@ -42,17 +42,17 @@ def _is_safe_constant(divisor: Any) -> bool:
     return ir.IntegerAttr(attribute).value not in (0, -1)
 
 
-def _guarded(op: Any) -> Any:
+def _guarded(op: Operation) -> Value:
     dividend, divisor = op.operands
     type_, element = divisor.type, element_of(divisor)
 
-    def constant(value: int) -> Any:
+    def constant(value: int) -> Value:
         attribute = ir.IntegerAttr.get(element, value)
         if type_ != element:
             attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
         return arith.ConstantOp(type_, attribute).result
 
-    def equal(left: Any, right: int) -> Any:
+    def equal(left: Value, right: int) -> Value:
         return arith.CmpIOp(arith.CmpIPredicate.eq, left, constant(right)).result
 
     traps = equal(divisor, 0)

@@ -14,16 +14,17 @@ transform dialect: that takes 13 ms of compile time for the same inner loop (doc
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.emit import constant, index_loop
+from proton.dialect.attributes import TILE_LOOP
+from proton.dialect.builtin import integer
+from proton.dialect.emit import index_constant, index_loop
 from proton.dialect.linalg import copy_into
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
-from proton.dialect.mlir import arith, ir, llvm, memref, vector
-from proton.dialect.regions import ForLoop
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, vector
+from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
-from proton.transforms.prefetch_next_turn import TILE_LOOP
 
 ACCUMULATORS = {512: 16, 256: 8}  # by vector bits: of 32 registers, or 16
 VECTORS = {512: 4, 256: 2}  # in a row of the tile, at most
@@ -39,14 +40,14 @@ class LinalgMatmulToVector(Pass):
 
     vector_bits: int = 256
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in ops_named(module, "linalg.matmul"):
             with before(op):
                 _lower(op, self.vector_bits)
             op.erase()
 
 
-def _lower(op: Any, vector_bits: int) -> None:
+def _lower(op: Operation, vector_bits: int) -> None:
     a, b, c = op.operands
     (rows, depth), columns = a.type.shape, b.type.shape[1]
     element = c.type.element_type
@@ -64,7 +65,7 @@ def _lower(op: Any, vector_bits: int) -> None:
         copy_into(result, c)
 
 
-def _with_unit_stride(buffer: Any) -> Any:
+def _with_unit_stride(buffer: Value) -> Value:
     """The buffer, or a row-major copy of it where its rows are not contiguous."""
     type_ = buffer.type
     row_major = ir.MemRefType.get(type_.shape, type_.element_type)
@@ -80,18 +81,18 @@ def _with_unit_stride(buffer: Any) -> Any:
 class _Tile:
     """The register tile: `rows` vectors of `type`."""
 
-    a: Any
-    b: Any
-    c: Any
+    a: Value
+    b: Value
+    c: Value
     rows: int
-    type: Any
+    type: Type
 
-    def emit(self, i: Any, j: Any, depth: int) -> None:
+    def emit(self, i: Value, j: Value, depth: int) -> None:
         """One tile of the result, at (i, j)."""
         places = [self._row(i, r) for r in range(self.rows)]
         initial = [vector.LoadOp(self.type, self.c, [place, j]).result for place in places]
         rows = self._rows_of_a(places)
-        bounds = [constant(bound, ir.IndexType.get()) for bound in (0, depth, 1)]
+        bounds = [index_constant(bound) for bound in (0, depth, 1)]
         loop = ForLoop.create(bounds, initial)
         k, accumulators = loop.induction_var, loop.iter_args
         with ir.InsertionPoint(loop.body):
@@ -100,18 +101,18 @@ class _Tile:
                 self._multiply_add(self._factor(row, k), line, total)
                 for row, total in zip(rows, accumulators, strict=True)
             ]
-            ir.Operation.create("scf.yield", operands=sums)
+            yield_values(sums)
         for place, total in zip(places, loop.op.results, strict=True):
             vector.StoreOp(total, self.c, [place, j])
 
-    def _rows_of_a(self, places: list[Any]) -> list[Any]:
+    def _rows_of_a(self, places: list[Value]) -> list[Value]:
         """The tile's rows of the left factor: their indices, or where their distance is not
         known their addresses, by way of an empty instruction. LLVM would compute some from others
         in each turn of the loop, to save registers, though there are enough."""
         strides, _ = self.a.type.get_strides_and_offset()
         if strides[0] != DYNAMIC or strides[1] != 1:
             return places
-        i64, rows = ir.IntegerType.get_signless(64), []
+        i64, rows = integer(64), []
         address, stride = taken_apart(self.a)
         for place in places:
             offset = arith.IndexCastOp(i64, arith.MulIOp(place, stride).result).result
@@ -119,18 +120,18 @@ class _Tile:
             rows.append(llvm.InlineAsmOp(row.type, [row], "", "=r,0").res)
         return rows
 
-    def _factor(self, row: Any, k: Any) -> Any:
+    def _factor(self, row: Value, k: Value) -> Value:
         """An element of the left factor, in a row at an index or an address."""
         if isinstance(row.type, ir.IndexType):
             return memref.LoadOp(self.a, [row, k]).result
         element = self.a.type.element_type
-        offset = arith.IndexCastOp(ir.IntegerType.get_signless(64), k).result
+        offset = arith.IndexCastOp(integer(64), k).result
         return llvm.LoadOp(element, element_pointer(row, offset, element)).result
 
-    def _row(self, i: Any, r: int) -> Any:
-        return arith.AddIOp(i, constant(r, ir.IndexType.get())).result
+    def _row(self, i: Value, r: int) -> Value:
+        return arith.AddIOp(i, index_constant(r)).result
 
-    def _multiply_add(self, scalar: Any, line: Any, total: Any) -> Any:
+    def _multiply_add(self, scalar: Value, line: Value, total: Value) -> Value:
         factor = vector.BroadcastOp(self.type, scalar).result
         if isinstance(self.type.element_type, ir.FloatType):
             return vector.FMAOp(factor, line, total).result

@@ -1,11 +1,12 @@
 """Puts the functions of a program into a `gpu.module`: what the NVPTX target of MLIR takes."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.targets import WARP_SIZE
-from proton.dialect.mlir import ir
-from proton.dialect.profile import PROFILE_ATTRIBUTE
+from proton.dialect.attributes import KERNEL, KERNEL_PROFILE
+from proton.dialect.builtin import i32_attr, string_attr, strings_attr
+from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.ttg import num_warps
 from proton.passes import Pass, register
 
@@ -17,7 +18,7 @@ GPU_MODULE = "kernel"
 class LLVMToGPUModule(Pass):
     """Wraps a module of `llvm` functions, and says of each what LLVM and the assembler must know.
 
-    A kernel runs with `num_warps` warps and at most `max_registers` registers a thread (0: the
+    A kernel runs with `num_warps` warps and at most `max_registers` registers per thread (0: the
     assembler chooses); other functions are internal and stay calls.
     """
 
@@ -25,7 +26,7 @@ class LLVMToGPUModule(Pass):
 
     max_registers: int = 0
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         threads = WARP_SIZE * num_warps(module)
         ops = [view.operation for view in module.body.operations]
         for op in ops:
@@ -34,24 +35,23 @@ class LLVMToGPUModule(Pass):
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         with ir.InsertionPoint(module.body), module.operation.location:
             inner = ir.Operation.create(
-                "gpu.module", attributes={"sym_name": ir.StringAttr.get(GPU_MODULE)}, regions=1
+                "gpu.module", attributes={"sym_name": string_attr(GPU_MODULE)}, regions=1
             )
             block = ir.Block.create_at_start(inner.regions[0], [])
         for op in ops:
             block.append(op)
 
-    def _describe(self, function: Any, threads: int) -> None:
+    def _describe(self, function: Operation, threads: int) -> None:
         attributes = function.attributes
-        is_kernel = "tt.kernel" in attributes
+        is_kernel = KERNEL in attributes
         for name in list(attributes):
-            if name.startswith(("tt.", "proton.")) and name != PROFILE_ATTRIBUTE:
+            if name.startswith(("tt.", "proton.")) and name != KERNEL_PROFILE:
                 del attributes[name]
         if is_kernel:
             attributes["nvvm.kernel"] = ir.UnitAttr.get()
             attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
             if self.max_registers:
-                i32 = ir.IntegerType.get_signless(32)
-                attributes["nvvm.maxnreg"] = ir.IntegerAttr.get(i32, self.max_registers)
+                attributes["nvvm.maxnreg"] = i32_attr(self.max_registers)
         else:
-            attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+            attributes["passthrough"] = strings_attr(["noinline"])
             attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")

@@ -1,9 +1,10 @@
 """`memref.copy` becomes `linalg.copy`: the former calls a run-time library that we do not have."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.linalg import copy_into
+from proton.dialect.mlir import Module
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
 
@@ -15,7 +16,7 @@ class MemrefCopyToLinalg(Pass):
 
     name: ClassVar[str] = "memref-copy-to-linalg"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in ops_named(module, "memref.copy"):
             with before(op):
                 copy_into(op.operands[0], op.operands[1])

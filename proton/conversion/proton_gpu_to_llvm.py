@@ -9,14 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.conversion.allocate_profile import in_loop
 from proton.conversion.strategies import CODE
 from proton.dialect.abi import Argument, argument
-from proton.dialect.emit import constant, emit_if
+from proton.dialect.builtin import integer
+from proton.dialect.emit import constant, effect, emit_if
 from proton.dialect.memory import byte_pointer, element_pointer, pointer_type
-from proton.dialect.mlir import arith, ir, llvm
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
+from proton.dialect.regions import in_loop
 from proton.dialect.walk import all_ops, before, kernel_functions, ops_named
 from proton.passes import Pass, register
 from proton.trace import wire
@@ -30,7 +31,7 @@ class ProtonGPUToLLVM(Pass):
 
     name: ClassVar[str] = "convert-proton-gpu-to-llvm"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             profile = profile_of(function)
             if profile is not None:
@@ -42,35 +43,35 @@ class ProtonGPUToLLVM(Pass):
                         op.erase()
 
 
-def _i(bits: int) -> Any:
-    return ir.IntegerType.get_signless(bits)
+def _i(bits: int) -> Type:
+    return integer(bits)
 
 
-def _store(value: Any, base: Any, offset: int) -> None:
+def _store(value: Value, base: Value, offset: int) -> None:
     llvm.StoreOp(value, byte_pointer(base, offset))
 
 
 class _Lowering:
     """The rules for one kernel."""
 
-    def __init__(self, function: Any, profile: KernelProfile) -> None:
+    def __init__(self, function: Operation, profile: KernelProfile) -> None:
         self.function, self.layout = function, profile.block
         self.block = argument(function, Argument.PROFILE)
         self.capacity, self.schema = profile.capacity, profile.schema
         records = ops_named(function, *RECORDS)
         self.may_wrap = len(records) > self.capacity or any(map(in_loop, records))
         self.count: Any = None  # address of the number of records so far
-        self.rules: dict[str, Callable[[Any], None]] = {
+        self.rules: dict[str, Callable[[Operation], None]] = {
             "proton_gpu.init": self._init,
             "proton_gpu.finalize": self._finalize,
             "proton_gpu.read_counter": self._read_counter,
             **dict.fromkeys(RECORDS, self._record),
         }
 
-    def _header(self, name: str, value: Any) -> None:
+    def _header(self, name: str, value: Value) -> None:
         _store(value, self.block, wire.header_offset(name))
 
-    def _init(self, op: Any) -> None:
+    def _init(self, op: Operation) -> None:
         self.count = llvm.AllocaOp(pointer_type(), constant(1, _i(32)), _i(64)).result
         llvm.StoreOp(constant(0, _i(64)), self.count)
         for name, kind in (
@@ -98,23 +99,23 @@ class _Lowering:
         self._header("magic", constant(wire.MAGIC, _i(32)))
         self._replace_segment(op)
 
-    def _replace_segment(self, op: Any) -> None:
+    def _replace_segment(self, op: Operation) -> None:
         """The segment is a place known to this lowering; its value only carried the order."""
         op.results[0].set_type(pointer_type())
         op.results[0].replace_all_uses_with(self.block)
 
-    def _finalize(self, op: Any) -> None:
+    def _finalize(self, op: Operation) -> None:
         _store(llvm.LoadOp(_i(64), self.count).result, self.block, self.layout.table)
         self._header("clock_end", _read_clock())
         self._header("state", constant(int(wire.State.FINISHED), _i(16)))
 
-    def _read_counter(self, op: Any) -> None:
+    def _read_counter(self, op: Operation) -> None:
         op.results[0].replace_all_uses_with(_read_clock())
 
-    def _record(self, op: Any) -> None:
+    def _record(self, op: Operation) -> None:
         """What keeps a record, where the record's condition is true."""
 
-        def keep() -> list[Any]:
+        def keep() -> list[Value]:
             CODE[op.name].on_cpu(_Record(self, op))
             return []
 
@@ -127,18 +128,18 @@ class _Lowering:
 class _Record:
     """A record while it is lowered."""
 
-    def __init__(self, of: _Lowering, op: Any) -> None:
+    def __init__(self, of: _Lowering, op: Operation) -> None:
         self.of, self.op = of, op
         self.following: Any = None  # the number of the next record
 
-    def count(self) -> Any:
+    def count(self) -> Value:
         """The number of this record; that of the next one is stored."""
         number = llvm.LoadOp(_i(64), self.of.count).result
         self.following = arith.AddIOp(number, constant(1, _i(64))).result
         llvm.StoreOp(self.following, self.of.count)
         return number
 
-    def store(self, number: Any) -> None:
+    def store(self, number: Value) -> None:
         """Writes the record into its slot."""
         of, view, slot = self.of, self.op.opview, number
         if of.may_wrap:
@@ -161,7 +162,7 @@ class _Record:
         full = arith.CmpIOp(arith.CmpIPredicate.eq, used, constant(0, _i(64))).result
         emit_if(full, [], lambda: self._call_host(arith.SubIOp(self.following, size).result), list)
 
-    def _call_host(self, first: Any) -> list[Any]:
+    def _call_host(self, first: Value) -> list[Value]:
         """flush(block, number of the first record, segment, bytes)"""
         of = self.of
         operands = [
@@ -171,13 +172,11 @@ class _Record:
             byte_pointer(of.block, of.layout.segments),
             constant(of.layout.segment_bytes, _i(64)),
         ]
-        ir.Operation.create(
+        effect(
             "llvm.call",
-            operands=operands,
-            attributes={
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
+            *operands,
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
         )
         return []
 
@@ -186,16 +185,14 @@ def _signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def _read_clock() -> Any:
+def _read_clock() -> Value:
     """The time stamp counter, i64."""
     return _time_stamp("rdtsc", "={ax},={dx},~{memory},~{dirflag},~{fpsr},~{flags}", 2)[0]
 
 
 def _read_clock_and_core() -> tuple[Any, Any]:
     """(time stamp counter, i64; core number, i32). Linux keeps the core in TSC_AUX's low bits."""
-    now, aux = _time_stamp(
-        "rdtscp", "={ax},={dx},={cx},~{memory},~{dirflag},~{fpsr},~{flags}", 3
-    )
+    now, aux = _time_stamp("rdtscp", "={ax},={dx},={cx},~{memory},~{dirflag},~{fpsr},~{flags}", 3)
     return now, arith.AndIOp(aux, constant(0xFFF, _i(32))).result
 
 
@@ -203,7 +200,7 @@ def _time_stamp(instruction: str, constraints: str, count: int) -> tuple[Any, An
     struct = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
     registers = llvm.InlineAsmOp(struct, [], instruction, constraints, has_side_effects=True).res
 
-    def part(position: int) -> Any:
+    def part(position: int) -> Value:
         place = ir.DenseI64ArrayAttr.get([position])
         return llvm.ExtractValueOp(_i(32), registers, place).result
 

@@ -14,9 +14,13 @@ from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
 from proton.dialect import proton_gpu as pg
-from proton.dialect.mlir import arith, ir
+from proton.dialect.attributes import KERNEL, SCOPES
+from proton.dialect.builtin import i32_attr, integer
+from proton.dialect.emit import constant, iteration_number
+from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir
 from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
+from proton.dialect.records import iteration_of, payload_of
 from proton.dialect.regions import end_of
 from proton.dialect.traits import NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
@@ -26,8 +30,6 @@ from proton.trace.profile import ScopeTable
 from proton.trace.scope_path import ScopePath
 from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_PAYLOAD_SLOTS, NO_ITERATION, Kind
-from proton.transforms.number_iterations import iteration_number, iteration_of, payload_of
-from proton.transforms.place_records import SCOPES_ATTRIBUTE
 
 
 @dataclass
@@ -57,34 +59,38 @@ class ProtonToProtonGPU(Pass):
     strategy: str = "circular"
     every: int = 1
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         strategy = Strategy(self.strategy)
         kernels = kernel_functions(module)
         others = [function for function in functions(module) if function not in kernels]
         called = [function for function in others if _has_records(function)]
         for kernel in kernels:
-            annotated = [f for f in (kernel, *others) if SCOPES_ATTRIBUTE in f.attributes]
+            annotated = [f for f in (kernel, *others) if SCOPES in f.attributes]
             if annotated or called or _has_records(kernel):
-                paths = [path.value for f in annotated for path in f.attributes[SCOPES_ATTRIBUTE]]
+                paths = [path.value for f in annotated for path in f.attributes[SCOPES]]
                 _instrument(kernel, called, dict.fromkeys(paths), strategy, self.every)
 
 
-def _has_records(function: Any) -> bool:
+def _has_records(function: Operation) -> bool:
     return bool(ops_named(function, *RECORDS))
 
 
 def _instrument(
-    kernel: Any, called: list[Any], wanted: Iterable[str], strategy: Strategy, every: int
+    kernel: Operation,
+    called: list[Operation],
+    wanted: Iterable[str],
+    strategy: Strategy,
+    every: int,
 ) -> None:
     """A kernel and the functions that it calls, which record as it does, into its segment. Of the
-    scopes `wanted` those that have no record are emptied."""
+    scopes `wanted` those that have no record are optimized out."""
     table, seen = _Table(), set[str]()
     for function in (kernel, *called):
         instrumenter = _Instrumenter(function, strategy, table, every)
         instrumenter.run()
         seen |= instrumenter.seen
-    emptied = tuple(path for path in wanted if path not in seen)
-    set_table(kernel, ScopeTable(scopes=tuple(table.entries), emptied=emptied))
+    optimized_out = tuple(path for path in wanted if path not in seen)
+    set_table(kernel, ScopeTable(scopes=tuple(table.entries), optimized_out=optimized_out))
 
 
 @dataclass
@@ -102,7 +108,7 @@ class _Table:
     entries: list[Scope] = field(default_factory=list)
     ids: dict[Scope, int] = field(default_factory=dict)  # of entries without their places
 
-    def add(self, op: Any, kind: Kind) -> int:
+    def add(self, op: Operation, kind: Kind) -> int:
         """The id of a record's scope."""
         is_mark = kind is Kind.MARK
         path = ScopePath(op.attributes["mark" if is_mark else "scope"].value)
@@ -119,12 +125,12 @@ class _Table:
         scope = Scope(name=path.name, path=path, kind=what, fused=is_fused, payload=payload)
         return self._id(scope, op)
 
-    def add_event(self, op: Any) -> int:
+    def add_event(self, op: Operation) -> int:
         """The id of an event: its starts and ends have one, wherever they are."""
         name = op.attributes["event"].value
         return self._id(Scope(name=name, path=name, kind="event"), op)
 
-    def _id(self, scope: Scope, op: Any) -> int:
+    def _id(self, scope: Scope, op: Operation) -> int:
         if scope not in self.ids:
             self.ids[scope] = len(self.entries)
             span = source_span(op.location)
@@ -133,7 +139,7 @@ class _Table:
 
 
 class _Instrumenter:
-    def __init__(self, function: Any, strategy: Strategy, table: _Table, every: int) -> None:
+    def __init__(self, function: Operation, strategy: Strategy, table: _Table, every: int) -> None:
         self.function, self.strategy, self.table = function, strategy, table
         self.every = every
         self.segment: Any = None
@@ -141,7 +147,7 @@ class _Instrumenter:
 
     def run(self) -> None:
         entry = self.function.regions[0].blocks[0]
-        is_kernel = "tt.kernel" in self.function.attributes
+        is_kernel = KERNEL in self.function.attributes
         with ir.InsertionPoint.at_block_begin(entry), self.function.location:
             op = pg.InitOp if is_kernel else pg.AttachOp
             self.segment = op(pg.SegmentType.get()).result
@@ -151,7 +157,7 @@ class _Instrumenter:
             with before(terminator):
                 pg.FinalizeOp(self.segment)
 
-    def _walk(self, block: Any, iteration: Callable[[], Any] | None) -> None:
+    def _walk(self, block: Block, iteration: Callable[[], Any] | None) -> None:
         """Rewrites a block's records; `iteration` emits the enclosing loop's count, None outside
         of loops that count."""
         open_scopes: list[_Open] = []
@@ -165,7 +171,7 @@ class _Instrumenter:
                 counter = counter if _is_free(op) else None
                 continue
             with before(op):
-                counter = counter or pg.ReadCounterOp(ir.IntegerType.get_signless(64)).counter
+                counter = counter or pg.ReadCounterOp(integer(64)).counter
                 if op.name == "proton.mark":
                     self._record(op, Kind.MARK, counter, counter, iteration, op.opview.when)
                 elif op.name == "proton.event":
@@ -180,7 +186,9 @@ class _Instrumenter:
         for op in done:
             op.erase()
 
-    def _close(self, op: Any, open_scopes: list[_Open], counter: Any, iteration: Any) -> None:
+    def _close(
+        self, op: Operation, open_scopes: list[_Open], counter: Value, iteration: Any
+    ) -> None:
         path = op.attributes["scope"].value
         if not open_scopes or open_scopes[-1].record.attributes["scope"].value != path:
             self._unpaired(op)
@@ -189,7 +197,15 @@ class _Instrumenter:
         when = opened if closed is None else closed
         self._record(start.record, Kind.SLICE, start.counter, counter, iteration, when)
 
-    def _record(self, op: Any, kind: Kind, start: Any, end: Any, iteration: Any, when: Any) -> None:
+    def _record(
+        self,
+        op: Operation,
+        kind: Kind,
+        start: Value,
+        end: Value,
+        iteration: Any,
+        when: Value | None,
+    ) -> None:
         if kind is Kind.SLICE:
             self.seen.add(op.attributes["scope"].value)
             if "members" in op.attributes:
@@ -205,7 +221,7 @@ class _Instrumenter:
             when = sampled if when is None else arith.AndIOp(when, sampled).result
         self._keep(_Edge(start, end, number, payload, scope_id, kind, when))
 
-    def _event(self, op: Any, now: Any, iteration: Callable[[], Any] | None) -> None:
+    def _event(self, op: Operation, now: Value, iteration: Callable[[], Any] | None) -> None:
         is_start = op.attributes["phase"].value == "start"
         kind = Kind.EVENT_START if is_start else Kind.EVENT_END
         number = functools.cache(iteration or _no_iteration)
@@ -217,10 +233,10 @@ class _Instrumenter:
         values = []
         if self.strategy.stores:
             values = [edge.start, edge.end, edge.iteration(), edge.payload]
-        numbers = _i32_attr(edge.scope_id), _i32_attr(edge.kind)
+        numbers = i32_attr(edge.scope_id), i32_attr(edge.kind)
         pg.RECORD_OPS[self.strategy](self.segment, *values, *numbers, when=edge.when)
 
-    def _unpaired(self, op: Any) -> None:
+    def _unpaired(self, op: Operation) -> None:
         raise CompilationError(
             f"scope {op.attributes['scope'].value!r} does not start and end in one block",
             source_span(op.location),
@@ -228,7 +244,7 @@ class _Instrumenter:
         )
 
 
-def _is_free(op: Any) -> bool:
+def _is_free(op: Operation) -> bool:
     if has(op, TileIndex):
         return True
     if any(isinstance(result.type, ir.RankedTensorType) for result in op.results):
@@ -236,22 +252,22 @@ def _is_free(op: Any) -> bool:
     return has(op, NoInstruction)
 
 
-def _no_iteration() -> Any:
-    return arith.ConstantOp(_i32(), _signed(NO_ITERATION)).result
+def _no_iteration() -> Value:
+    return constant(_signed(NO_ITERATION), integer(32))
 
 
-def _truncated(number: Any) -> Any:
+def _truncated(number: Value) -> Value:
     """An i64 that fits, as i32."""
-    return arith.TruncIOp(_i32(), number).result
+    return arith.TruncIOp(integer(32), number).result
 
 
-def _is_multiple(number: Any, factor: int) -> Any:
+def _is_multiple(number: Value, factor: int) -> Value:
     """Whether an i32, which is not negative, is a multiple of a factor, as i1."""
-    rest = arith.RemUIOp(number, arith.ConstantOp(_i32(), factor).result).result
-    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, arith.ConstantOp(_i32(), 0).result).result
+    rest = arith.RemUIOp(number, constant(factor, integer(32))).result
+    return arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, integer(32))).result
 
 
-def _loop_iteration(op: Any, outer: Callable[[], Any] | None) -> Callable[[], Any] | None:
+def _loop_iteration(op: Operation, outer: Callable[[], Any] | None) -> Callable[[], Any] | None:
     """What emits the number of the current iteration, counted from 0, as i32; None where the loop
     does not count."""
     if op.name == "scf.while":
@@ -259,14 +275,6 @@ def _loop_iteration(op: Any, outer: Callable[[], Any] | None) -> Callable[[], An
     if op.name != "scf.for":
         return outer
     return functools.partial(iteration_number, op, 32)
-
-
-def _i32() -> Any:
-    return ir.IntegerType.get_signless(32)
-
-
-def _i32_attr(value: int) -> Any:
-    return ir.IntegerAttr.get(_i32(), value)
 
 
 def _signed(value: int) -> int:

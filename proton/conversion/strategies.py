@@ -34,7 +34,7 @@ class GPURecord(Protocol):
         """Where it goes in the segment."""
 
     def take_chunk(self, number: Any, slot: Any) -> None:
-        """Where the slot is the first one, takes a new segment from the heap."""
+        """Where the slot is the first one, takes a new segment from the slab."""
 
     def keep(self, slot: Any) -> None:
         """Has it stored in the slot."""

@@ -21,15 +21,23 @@ from typing import Any, ClassVar
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
 from proton.base.errors import PassError
+from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import constant, emit_if, index_loop, zero_of
+from proton.dialect.emit import constant, create, emit_if, index_constant, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
 from proton.dialect.memory import DYNAMIC, element_pointer, materialize, memref_at, to_tensor
-from proton.dialect.mlir import arith, ir, llvm, memref
-from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace, users
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref
+from proton.dialect.walk import (
+    before,
+    defining_op,
+    kernel_functions,
+    ops_named,
+    producer_of,
+    replace,
+    users,
+)
 from proton.passes import Pass, register
-from proton.transforms.mark_written import WRITTEN_ATTRIBUTE
-from proton.transforms.place_records import PINNED_ATTRIBUTE
 
 CACHE_LINE = 64  # bytes
 
@@ -43,11 +51,11 @@ class StructuredToMemref(Pass):
 
     disjoint: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
-            if WRITTEN_ATTRIBUTE not in function.attributes:
+            if WRITTEN not in function.attributes:
                 raise PassError(f"{self.name} needs mark-written to have run on the tt level")
-            written = frozenset(function.attributes[WRITTEN_ATTRIBUTE])
+            written = frozenset(function.attributes[WRITTEN])
             lowering = _Lowering(function, self.disjoint, written)
             for op in ops_named(function, "tts.store"):
                 with before(op):
@@ -59,17 +67,15 @@ class StructuredToMemref(Pass):
                 op.erase()
 
 
-def _index_op(name: str, *operands: Any) -> Any:
-    return ir.Operation.create(
-        f"arith.{name}", results=[ir.IndexType.get()], operands=list(operands)
-    ).result
+def _index_op(name: str, *operands: Any) -> Value:
+    return create(f"arith.{name}", ir.IndexType.get(), *operands)
 
 
-def _compare(predicate: Any, left: Any, right: Any) -> Any:
+def _compare(predicate: Any, left: Value, right: Value) -> Value:
     return arith.CmpIOp(predicate, left, right).result
 
 
-def _constant_of(value: Any) -> int | None:
+def _constant_of(value: Value) -> int | None:
     op = defining_op(value)
     if op is not None and op.name == "arith.constant":
         attribute = op.attributes["value"]
@@ -80,15 +86,13 @@ def _constant_of(value: Any) -> int | None:
 class _Access:
     """One tts access: its addresses, and when its block is whole."""
 
-    def __init__(self, op: Any, shape: tuple[int, ...], element: Any) -> None:
-        pointer = defining_op(op.operands[0]).opview
+    def __init__(self, op: Operation, shape: tuple[int, ...], element: Type) -> None:
+        pointer = producer_of(op.operands[0]).opview
         self.shape, self.element = shape, element
         self.base, self.strides = pointer.base, list(pointer.strides)
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
         parents = iter(pointer.parents)
-        self.parents = [
-            sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps
-        ]
+        self.parents = [sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps]
         self.dims, self.starts = list(op.opview.dims), list(op.opview.starts)
         self.start = self._start()
         self.whole = self._whole()
@@ -100,9 +104,9 @@ class _Access:
             any(_constant_of(start) != 0 for start in self.starts)
         )
 
-    def _start(self) -> Any:
+    def _start(self) -> Value:
         """The address of element 0, after wrapping."""
-        base, i64 = self.base, ir.IntegerType.get_signless(64)
+        base, i64 = self.base, integer(64)
         for offset, parent in zip(self.offsets, self.parents, strict=True):
             if parent is not None:
                 wrapped = _index_op("remsi", offset, parent)
@@ -110,12 +114,12 @@ class _Access:
                 base = element_pointer(base, wrapped, self.element)
         return base
 
-    def _whole(self) -> Any:
+    def _whole(self) -> Value | None:
         """An i1, or None where the block always is."""
         conditions = []
         for dim, size in zip(self.dims, self.shape, strict=False):
             if _constant_of(dim) != size:
-                full = constant(size, ir.IndexType.get())
+                full = index_constant(size)
                 conditions.append(_compare(arith.CmpIPredicate.eq, dim, full))
         for start in self.starts:
             if _constant_of(start) != 0:
@@ -131,7 +135,7 @@ class _Access:
             result = arith.AndIOp(result, condition).result
         return result
 
-    def _does_not_wrap(self, axis: int, parent: Any) -> Any:
+    def _does_not_wrap(self, axis: int, parent: Value) -> Value:
         """Whether all of the dimension's elements come before the parent's end."""
         index = ir.IndexType.get()
         first = _index_op("remsi", self.offsets[axis], parent)
@@ -153,7 +157,7 @@ class _Access:
 
     # Memrefs
 
-    def memref_type(self) -> Any:
+    def memref_type(self) -> Type:
         """The type of the block in place, to which a row-major buffer can be cast, too: all
         strides are dynamic but that of a contiguous last dimension."""
         strides = [DYNAMIC] * len(self.strides)
@@ -172,7 +176,7 @@ class _Access:
         """Whether a product can read the block, as its left factor, a cache line after another."""
         return _constant_of(self.strides[-1]) == 1
 
-    def in_place(self) -> Any:
+    def in_place(self) -> Value:
         """The memory itself as a memref."""
         strides = [1 if _constant_of(stride) == 1 else stride for stride in self.strides]
         view = memref_at(self.start, self.shape, self.element, strides)
@@ -184,39 +188,39 @@ class _Access:
         """Emits loops over the unmasked elements; `body(indices, address)` inside."""
         limits = self.dims or self.shape
 
-        def nest(indices: list[Any], offset: Any) -> None:
+        def nest(indices: list[Value], offset: Value) -> None:
             axis = len(indices)
             if axis == len(self.shape):
-                place = arith.IndexCastOp(ir.IntegerType.get_signless(64), offset).result
+                place = arith.IndexCastOp(integer(64), offset).result
                 body(indices, element_pointer(self.base, place, self.element))
                 return
             start = self.starts[axis] if self.starts else 0
             with index_loop(limits[axis], start=start) as variable:
                 nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
 
-        nest([], constant(0, ir.IndexType.get()))
+        nest([], index_constant(0))
 
-    def _place(self, axis: int, variable: Any) -> Any:
+    def _place(self, axis: int, variable: Value) -> Value:
         """wrap(offset + i * stride)"""
         place = _index_op("muli", variable, self.strides[axis])
         if self.parents[axis] is None:
             return place
         return _index_op("remsi", _index_op("addi", self.offsets[axis], place), self.parents[axis])
 
-    def read_into(self, buffer: Any, other: Any) -> None:
+    def read_into(self, buffer: Value, other: Value | None) -> None:
         """Fills a buffer with the block: `other` where masked."""
         if self.masked:
             fill(other if other is not None else zero_of(self.element), buffer)
 
-        def body(indices: list[Any], address: Any) -> None:
+        def body(indices: list[Value], address: Value) -> None:
             memref.StoreOp(llvm.LoadOp(self.element, address).result, buffer, indices)
 
         self.for_each_element(body)
 
-    def write_from(self, buffer: Any) -> None:
+    def write_from(self, buffer: Value) -> None:
         """Writes the unmasked elements of a buffer to memory."""
 
-        def body(indices: list[Any], address: Any) -> None:
+        def body(indices: list[Value], address: Value) -> None:
             llvm.StoreOp(memref.LoadOp(buffer, indices).result, address)
 
         self.for_each_element(body)
@@ -225,12 +229,12 @@ class _Access:
 class _Lowering:
     """The rules for one kernel."""
 
-    def __init__(self, function: Any, disjoint: bool, written: frozenset[int]) -> None:
+    def __init__(self, function: Operation, disjoint: bool, written: frozenset[int]) -> None:
         self.entry = function.regions[0].blocks[0]
         self.disjoint, self.written = disjoint, written
-        self.pinned = PINNED_ATTRIBUTE in function.attributes
+        self.in_program_order = PROGRAM_ORDER in function.attributes
 
-    def _only_read(self, base: Any) -> bool:
+    def _only_read(self, base: Value) -> bool:
         """Whether nothing that this kernel writes can be what this pointer reads."""
         if not self.written:
             return True
@@ -239,7 +243,7 @@ class _Lowering:
         argument = pointer_argument(base, self.entry)
         return argument != UNKNOWN and argument not in self.written
 
-    def load(self, op: Any) -> None:
+    def load(self, op: Operation) -> None:
         """tts.load"""
         value, other = op.results[0], op.opview.other
         access = _Access(op, shape_of(value), element_of(value))
@@ -253,25 +257,25 @@ class _Lowering:
             memory = self._copy(access, other, buffer)
         replace(op, [to_tensor(memory)])
 
-    def _view_or_buffer(self, access: _Access, other: Any) -> Any:
+    def _view_or_buffer(self, access: _Access, other: Value | None) -> Value:
         if access.whole is None:
             return access.in_place()
 
-        def buffered() -> list[Any]:
+        def buffered() -> list[Value]:
             buffer = allocate(access)
             access.read_into(buffer, other)
             return [cast(buffer, access.memref_type())]
 
-        return emit_if(
-            access.whole, [access.memref_type()], lambda: [access.in_place()], buffered
-        )[0]
+        type_ = access.memref_type()
+        (block,) = emit_if(access.whole, [type_], lambda: [access.in_place()], buffered)
+        return block
 
-    def _copy(self, access: _Access, other: Any, buffer: Any) -> Any:
-        def whole() -> list[Any]:
+    def _copy(self, access: _Access, other: Value | None, buffer: Value) -> Value:
+        def whole() -> list[Value]:
             copy(access.in_place(), buffer)
             return []
 
-        def partial() -> list[Any]:
+        def partial() -> list[Value]:
             access.read_into(buffer, other)
             return []
 
@@ -281,17 +285,17 @@ class _Lowering:
             emit_if(access.whole, [], whole, partial)
         return buffer
 
-    def store(self, op: Any) -> None:
+    def store(self, op: Operation) -> None:
         """tts.store: the value's producer writes to the destination itself."""
         value = op.opview.value
-        producer = None if self.pinned else _direct_producer(op, value)
+        producer = None if self.in_program_order else _direct_producer(op, value)
         if producer is None:
             producer = _identity(value)
         access = _Access(op, shape_of(value), element_of(value))
         self._write(op, producer, access)
         op.erase()
 
-    def _write(self, op: Any, producer: Any, access: _Access) -> None:
+    def _write(self, op: Operation, producer: Operation, access: _Access) -> None:
         """Gives an elementwise op the memory, or for a cut block a buffer, as its destination."""
         if access.whole is None:
             destination = access.in_place()
@@ -308,22 +312,22 @@ class _Lowering:
         materialize(producer.results[0], destination)
         if access.whole is not None:
 
-            def write_back() -> list[Any]:
+            def write_back() -> list[Value]:
                 access.write_from(destination)
                 return []
 
             emit_if(access.whole, [], list, write_back)
 
 
-def _identity(value: Any) -> Any:
+def _identity(value: Value) -> Operation:
     """An elementwise copy of a tensor."""
     rank = len(shape_of(value))
-    return defining_op(
+    return producer_of(
         generic([value], [ir.AffineMap.get_identity(rank)], [value.type], lambda ins, _: ins)[0]
     )
 
 
-def _direct_producer(op: Any, value: Any) -> Any:
+def _direct_producer(op: Operation, value: Value) -> Operation | None:
     """The elementwise generic that makes a stored value for nobody else, if it can move."""
     producer = defining_op(value)
     if producer is None or producer.name != "linalg.generic" or len(users(value)) != 1:
@@ -341,12 +345,12 @@ def _direct_producer(op: Any, value: Any) -> Any:
 # Buffers
 
 
-def allocate(access: _Access) -> Any:
+def allocate(access: _Access) -> Value:
     """A local buffer for the block, row-major."""
     return memref.AllocOp(ir.MemRefType.get(access.shape, access.element), [], []).result
 
 
-def allocate_right_factor(access: _Access) -> Any:
+def allocate_right_factor(access: _Access) -> Value:
     """The same with a cache line free after each row, where that makes an odd number of lines.
 
     A product reads few columns of all rows, again and again. Rows that are a power of two apart
@@ -363,11 +367,11 @@ def allocate_right_factor(access: _Access) -> Any:
     return memref.SubViewOp(type_, wide.result, [], [], [], *sizes).result
 
 
-def cast(value: Any, type_: Any) -> Any:
+def cast(value: Value, type_: Type) -> Value:
     """`memref.cast` where the type differs."""
     return value if value.type == type_ else memref.CastOp(type_, value).result
 
 
-def copy(source: Any, target: Any) -> None:
+def copy(source: Value, target: Value) -> None:
     """Copies a block between memrefs."""
     memref.CopyOp(source, target)

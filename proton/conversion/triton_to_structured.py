@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from proton.analysis.scalar import Materializer
 from proton.analysis.structure import Box, Structure, StructureAnalysis
 from proton.dialect import tt, tts
+from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Attribute, Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of
 from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace
 from proton.passes import Pass, register
@@ -22,7 +23,7 @@ from proton.passes import Pass, register
 class _Access:
     """A load or store that can be rewritten, and how."""
 
-    op: Any
+    op: Operation
     pointer: Structure
     box: Box | None
     other: Any  # scalar Value, or None
@@ -46,7 +47,7 @@ class TritonToStructured(Pass):
 
     name: ClassVar[str] = "triton-to-structured"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             for block in function.regions[0].blocks:
                 analysis = StructureAnalysis()
@@ -72,14 +73,14 @@ class TritonToStructured(Pass):
                     _rewrite_access(access, substitutes)
 
 
-def _outer_first(analysis: StructureAnalysis, function: Any) -> list[tuple[Any, list[int]]]:
+def _outer_first(analysis: StructureAnalysis, function: Operation) -> list[tuple[Any, list[int]]]:
     """The analysed loops in pre-order."""
     loops = ops_named(function, "scf.for")
     keys = [loop.regions[0].blocks[0].arguments[0] for loop in loops]
     return [analysis.loops[key] for key in keys if key in analysis.loops]
 
 
-def _plan(analysis: StructureAnalysis, function: Any) -> list[_Access]:
+def _plan(analysis: StructureAnalysis, function: Operation) -> list[_Access]:
     """The accesses to rewrite, decided before any IR changes."""
     accesses = []
     for op in ops_named(function, "tt.load", "tt.store"):
@@ -100,7 +101,7 @@ def _plan(analysis: StructureAnalysis, function: Any) -> list[_Access]:
     return accesses
 
 
-def uniform_scalar(value: Any) -> Any:
+def uniform_scalar(value: Value) -> Value | Attribute | None:
     """The scalar (Value or Attribute) that fills a tensor; None where it varies."""
     op = defining_op(value)
     if op is None:
@@ -116,7 +117,7 @@ def uniform_scalar(value: Any) -> Any:
     return None
 
 
-def _rewrite_head(plan: _LoopPlan, substitutes: dict[Any, Any]) -> Any:
+def _rewrite_head(plan: _LoopPlan, substitutes: dict[Any, Any]) -> Block:
     """A new `scf.for` that carries scalars in place of the structured tensors; its body, which
     still yields the tensors."""
     loop, positions, initials = plan.loop, plan.positions, plan.initials
@@ -142,7 +143,7 @@ def _rewrite_head(plan: _LoopPlan, substitutes: dict[Any, Any]) -> Any:
 
 
 def _substitute(
-    old: Any, fresh: Any, structure: Structure | None, substitutes: dict[Any, Any]
+    old: Value, fresh: Value, structure: Structure | None, substitutes: dict[Value, Value]
 ) -> None:
     """Puts a new loop's value in the place of the old one's: as it is, or as the scalar of a
     structured tensor. An integer's scalar is cut to the tensor's width, where the sum wraps."""
@@ -155,7 +156,7 @@ def _substitute(
     old.replace_all_uses_with(_rebuild(structure, old.type, fresh, substitutes))
 
 
-def _rewrite_end(plan: _LoopPlan, body: Any, substitutes: dict[Any, Any]) -> None:
+def _rewrite_end(plan: _LoopPlan, body: Block, substitutes: dict[Value, Value]) -> None:
     """Makes a rewritten loop yield the scalars."""
     terminator = end_of(body)
     with before(terminator):
@@ -163,15 +164,17 @@ def _rewrite_end(plan: _LoopPlan, body: Any, substitutes: dict[Any, Any]) -> Non
             terminator.operands[position] = Materializer(substitutes)(structure.scalar)
 
 
-def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[Any, Any]) -> Any:
+def _rebuild(
+    structure: Structure, type_: Type, scalar: Value, substitutes: dict[Value, Value]
+) -> Value:
     """The tensor of a structure, for uses that need it; dead where there are none."""
     emit, shape = Materializer(substitutes), tuple(type_.shape)
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = integer(64)
     is_pointer = tt.is_pointer_like(type_)
     element = i64 if is_pointer else type_.element_type
     offsets = ir.RankedTensorType.get(shape, element)
 
-    def cast(value: Any) -> Any:
+    def cast(value: Value) -> Value:
         return arith.IndexCastOp(element, value).result
 
     total = tt.SplatOp(cast(scalar), offsets).result
@@ -181,10 +184,10 @@ def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[An
         ones = [1] * len(shape)
         ones[axis] = shape[axis]
         line_type = ir.RankedTensorType.get([shape[axis]], element)
-        i32 = ir.IntegerType.get_signless(32)
+        i32 = integer(32)
         line = tt.MakeRangeOp(
-            ir.IntegerAttr.get(i32, 0),
-            ir.IntegerAttr.get(i32, shape[axis]),
+            i32_attr(0),
+            i32_attr(shape[axis]),
             ir.RankedTensorType.get([shape[axis]], i32),
         ).result
         if element != i32:
@@ -203,7 +206,7 @@ def _rebuild(structure: Structure, type_: Any, scalar: Any, substitutes: dict[An
     return tt.AddPtrOp(source, total, type_).result
 
 
-def _rewrite_access(access: _Access, substitutes: dict[Any, Any]) -> None:
+def _rewrite_access(access: _Access, substitutes: dict[Value, Value]) -> None:
     op = access.op
     view = op.opview
     with before(op):
@@ -229,7 +232,7 @@ def _rewrite_access(access: _Access, substitutes: dict[Any, Any]) -> None:
         replace(op, [value])
 
 
-def _make_tptr(pointer: Structure, block: Any, emit: Materializer) -> Any:
+def _make_tptr(pointer: Structure, block: Type, emit: Materializer) -> Value:
     base = pointer.source
     if pointer.scalar != 0:
         base = tt.AddPtrOp(base, emit(pointer.scalar), base.type).result
@@ -251,5 +254,3 @@ def _order(pointer: Structure) -> list[int]:
     axes = list(reversed(range(len(pointer.dims))))
     axes.sort(key=lambda axis: pointer.dims[axis].stride != 1)
     return axes
-
-

@@ -7,9 +7,9 @@ by the size of the work alone.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Block, Module, Operation, ir
 from proton.dialect.traits import FreeInThread, has
 from proton.passes import Pass, register
 
@@ -24,14 +24,14 @@ class UnrollRecordedLoops(Pass):
 
     name: ClassVar[str] = "unroll-recorded-loops"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for view in module.body.operations:
             function = view.operation
             if function.name == "llvm.func" and len(function.regions[0].blocks):
                 _annotate(list(function.regions[0].blocks))
 
 
-def _annotate(blocks: list[Any]) -> None:
+def _annotate(blocks: list[Block]) -> None:
     """A loop's blocks are those from where a branch goes back to, to where it comes from."""
     numbers = {block: number for number, block in enumerate(blocks)}
     terminators = [list(block.operations)[-1].operation for block in blocks]
@@ -42,9 +42,7 @@ def _annotate(blocks: list[Any]) -> None:
         if numbers[successor] <= end
     ]
     for first, end in loops:
-        is_innermost = not any(
-            first <= f and e <= end and (f, e) != (first, end) for f, e in loops
-        )
+        is_innermost = not any(first <= f and e <= end and (f, e) != (first, end) for f, e in loops)
         if not is_innermost or terminators[end].name != "llvm.br":
             continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
@@ -61,12 +59,12 @@ def _turns(size: int) -> int:
     return turns
 
 
-def _is_work(op: Any) -> bool:
+def _is_work(op: Operation) -> bool:
     if op.name in ("llvm.load", "llvm.store"):
         address = op.operands[op.name == "llvm.store"]
         return address.type != ir.Type.parse("!llvm.ptr")  # a variable becomes a register
     return not has(op, FreeInThread)
 
 
-def _records(op: Any) -> bool:
+def _records(op: Operation) -> bool:
     return op.name == "llvm.inline_asm" and "// proton" in op.attributes["asm_string"].value

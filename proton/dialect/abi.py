@@ -6,9 +6,9 @@
 import enum
 from typing import Any
 
-from proton.dialect.mlir import ir
-
-_ATTRIBUTE = "proton.abi"
+from proton.dialect.attributes import ABI
+from proton.dialect.builtin import strings_attr
+from proton.dialect.mlir import Operation, Type, Value, ir
 
 
 class Argument(enum.Enum):
@@ -25,29 +25,29 @@ class Argument(enum.Enum):
     SCRATCH = "scratch"  # !llvm.ptr to local buffers that are too large for the stack
     PROFILE = "profile"  # !llvm.ptr to the program's block of the profile buffer; on a GPU to all
     FLUSH = "flush"  # !llvm.ptr to the host function that takes full segments
-    HEAP = "heap"  # !llvm.ptr<1> to the heap that segments are taken from, on a GPU
-    LAUNCH = "launch"  # i32: the number of the launch in the heap
+    SLAB = "slab"  # !llvm.ptr<1> to the slab that segments are taken from, on a GPU
+    LAUNCH = "launch"  # i32: the number of the launch in the slab
     THREAD = "thread"  # i32: which host thread runs the program; only in profiled kernels
 
 
-def added_arguments(function: Any) -> list[Argument]:
+def added_arguments(function: Operation) -> list[Argument]:
     """The arguments behind the user's."""
-    if _ATTRIBUTE not in function.attributes:
+    if ABI not in function.attributes:
         return []
-    return [Argument(name.value) for name in function.attributes[_ATTRIBUTE]]
+    return [Argument(name.value) for name in function.attributes[ABI]]
 
 
-def add_argument(function: Any, kind: Argument, type_: Any) -> Any:
+def add_argument(function: Operation, kind: Argument, type_: Type) -> Value:
     """Appends an argument to a `func.func`; gives its value."""
     block = function.regions[0].blocks[0]
     value = block.add_argument(type_, ir.Location.unknown())
     names = [argument.value for argument in added_arguments(function)] + [kind.value]
-    function.attributes[_ATTRIBUTE] = ir.ArrayAttr.get([ir.StringAttr.get(n) for n in names])
+    function.attributes[ABI] = strings_attr(names)
     update_type(function)
     return value
 
 
-def argument(function: Any, kind: Argument) -> Any:
+def argument(function: Operation, kind: Argument) -> Any:
     """The value of an argument that was added; None where it was not."""
     added = added_arguments(function)
     if kind not in added:
@@ -56,7 +56,7 @@ def argument(function: Any, kind: Argument) -> Any:
     return arguments[len(arguments) - len(added) + added.index(kind)]
 
 
-def update_type(function: Any) -> None:
+def update_type(function: Operation) -> None:
     """Makes a function's type and argument attributes agree with its entry block."""
     inputs = [value.type for value in function.regions[0].blocks[0].arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))

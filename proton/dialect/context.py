@@ -7,14 +7,15 @@ from typing import Any
 
 from proton.dialect import tt_block, tt_collective, tt_memory, ttg_memory  # noqa: F401 - of TT, TTG
 from proton.dialect.diagnostics import reject
-from proton.dialect.mlir import ext, ir, prepare_lookups
+from proton.dialect.mlir import Operation, ext, ir, prepare_lookups
 from proton.dialect.proton import Proton
 from proton.dialect.proton_gpu import ProtonGPU
 from proton.dialect.tt import TT
 from proton.dialect.ttg import TTG
+from proton.dialect.ttng import TTNG
 from proton.dialect.tts import TTS
 
-DIALECTS = (TT, TTG, TTS, Proton, ProtonGPU)
+DIALECTS = (TT, TTG, TTNG, TTS, Proton, ProtonGPU)
 
 # The Python classes of our dialects belong to the context that loaded them last, so there is
 # one context and one compilation at a time; MLIR's own work is short next to LLVM's, which
@@ -32,7 +33,7 @@ def _check_attributes_first(cls: Any) -> None:
     names = [field.name for field in cls._fields if isinstance(field, ext.AttributeDef)]
     names += ["operandSegmentSizes"] * (cls._ODS_OPERAND_SEGMENTS is not None)
 
-    def verify_all(op: Any) -> bool:
+    def verify_all(op: Operation) -> bool:
         for name in names:
             if name not in op.operation.attributes:
                 return reject(op, f"needs the attribute {name}")

@@ -6,22 +6,22 @@ A check returns whether its rule holds, and reports where it does not: verifiers
 
 from typing import Any
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Attribute, Operation, Type, Value, ir
 
 
-def reject(op: Any, message: str) -> bool:
+def reject(op: Operation, message: str) -> bool:
     """Reports `message` at the op's location and returns False, the verifier's answer."""
     op.operation.location.emit_error(f"'{op.operation.name}' {message}")
     return False
 
 
-def shape_of(value: Any) -> tuple[int, ...]:
+def shape_of(value: Value) -> tuple[int, ...]:
     """The static shape of a value; () for a scalar."""
     type_ = value.type
     return tuple(type_.shape) if hasattr(type_, "shape") else ()
 
 
-def element_of(value: Any) -> Any:
+def element_of(value: Any) -> Type:
     """The element type of a tensor value, or the type of a scalar."""
     type_ = value.type
     return type_.element_type if hasattr(type_, "element_type") else type_
@@ -32,31 +32,33 @@ def block_type(shape: tuple[int, ...], element: Any) -> Any:
     return ir.RankedTensorType.get(shape, element) if shape else element
 
 
-def check_shape(op: Any, what: str, value: Any, shape: tuple[int, ...]) -> bool:
+def check_shape(op: Operation, what: str, value: Value, shape: tuple[int, ...]) -> bool:
     """The value has this shape."""
     return shape_of(value) == shape or reject(
         op, f"{what} must have shape {shape}, got {shape_of(value)}"
     )
 
 
-def check_element(op: Any, what: str, value: Any, element: Any) -> bool:
+def check_element(op: Operation, what: str, value: Value, element: Type) -> bool:
     """The value has this element type."""
     return element_of(value) == element or reject(
         op, f"{what} must be of {element}, got {element_of(value)}"
     )
 
 
-def check_block(op: Any, what: str, value: Any, shape: tuple[int, ...], element: Any) -> bool:
+def check_block(
+    op: Operation, what: str, value: Value, shape: tuple[int, ...], element: Type
+) -> bool:
     """The value has this shape and element type."""
     return check_shape(op, what, value, shape) and check_element(op, what, value, element)
 
 
-def check_type(op: Any, what: str, value: Any, type_: Any) -> bool:
+def check_type(op: Operation, what: str, value: Value, type_: Type) -> bool:
     """The value has this type."""
     return value.type == type_ or reject(op, f"{what} must have type {type_}, got {value.type}")
 
 
-def check_types(op: Any, what: str, values: Any, types: list[Any]) -> bool:
+def check_types(op: Operation, what: str, values: Any, types: list[Type]) -> bool:
     """The values have these types, in order."""
     found = [value.type for value in values]
     return found == types or reject(op, f"{what} must be {_listed(types)}, got {_listed(found)}")
@@ -66,7 +68,7 @@ def _listed(types: list[Any]) -> str:
     return f"({', '.join(map(str, types))})"
 
 
-def check_choice(op: Any, what: str, attribute: Any, choices: tuple[str, ...]) -> bool:
+def check_choice(op: Operation, what: str, attribute: Attribute, choices: tuple[str, ...]) -> bool:
     """The string attribute is one of the choices."""
     return attribute.value in choices or reject(
         op, f"{what} must be one of {choices}, got {attribute}"

@@ -7,57 +7,85 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from proton.dialect.mlir import arith, func, ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.builtin import integer, string_attr
+from proton.dialect.mlir import Block, Operation, Type, Value, arith, func, ir
+from proton.dialect.regions import ForLoop, If, yield_values
 
 
-def constant(value: int | float, type_: Any) -> Any:
-    """A scalar constant of an index, integer or float type."""
+def create(name: str, type_: Type, /, *operands: Any, **attributes: Any) -> Value:
+    """An op with one result."""
+    return ir.Operation.create(
+        name, results=[type_], operands=list(operands), attributes=attributes
+    ).result
+
+
+def effect(name: str, /, *operands: Any, **attributes: Any) -> None:
+    """An op without results."""
+    ir.Operation.create(name, operands=list(operands), attributes=attributes)
+
+
+def constant(value: Any, type_: Type) -> Value:
+    """A constant: a number of a scalar type, or an attribute with the elements of a tensor."""
     return arith.ConstantOp(type_, value).result
 
 
-def zero_of(type_: Any) -> Any:
+def index_constant(value: int) -> Value:
+    """A constant of `index`."""
+    return constant(value, ir.IndexType.get())
+
+
+def zero_of(type_: Type) -> Value:
     """The zero of a scalar type; null for a pointer."""
     if str(type_) == "!llvm.ptr":
-        return ir.Operation.create("llvm.mlir.zero", results=[type_]).result
+        return create("llvm.mlir.zero", type_)
     return constant(0.0 if isinstance(type_, ir.FloatType) else 0, type_)
 
 
 def emit_if(
-    condition: Any, types: list[Any], then: Callable[[], list[Any]], other: Callable[[], list[Any]]
-) -> list[Any]:
+    condition: Value,
+    types: list[Type],
+    then: Callable[[], list[Value]],
+    other: Callable[[], list[Value]],
+) -> list[Value]:
     """An `scf.if` whose branches yield values of `types`."""
-    op = ir.Operation.create("scf.if", results=types, operands=[condition], regions=2)
-    for region, branch in zip(op.regions, (then, other), strict=True):
-        with ir.InsertionPoint(ir.Block.create_at_start(region, [])):
-            ir.Operation.create("scf.yield", operands=branch())
-    return list(op.results)
+    made = If.create(condition, types)
+    for number, branch in enumerate((then, other)):
+        with ir.InsertionPoint(made.add_block(number)):
+            yield_values(branch())
+    return list(made.op.results)
+
+
+def emit_when(condition: Value, then: Callable[[], None]) -> None:
+    """An `scf.if` without results and without another branch."""
+    made = If.create(condition)
+    with ir.InsertionPoint(made.add_block(0)):
+        then()
+        yield_values()
 
 
 @contextlib.contextmanager
-def loop(lower: Any, upper: Any, step: Any) -> Iterator[Any]:
+def loop(lower: Value, upper: Value, step: Value) -> Iterator[Any]:
     """An `scf.for` that carries nothing; gives its variable, and emits into its body inside."""
     made = ForLoop.create((lower, upper, step))
     with ir.InsertionPoint(made.body):
         yield made.induction_var
-        ir.Operation.create("scf.yield")
+        yield_values()
 
 
 def index_loop(
     upper: Any, step: int = 1, *, start: Any = 0
 ) -> contextlib.AbstractContextManager[Any]:
     """A `loop` from `start` over `index`; that and `upper` are values or numbers."""
-    index = ir.IndexType.get()
     limit, lower = (
-        constant(bound, index) if isinstance(bound, int) else bound for bound in (upper, start)
+        index_constant(bound) if isinstance(bound, int) else bound for bound in (upper, start)
     )
-    return loop(lower, limit, constant(step, index))
+    return loop(lower, limit, index_constant(step))
 
 
-def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) -> None:
+def for_each_element(shape: tuple[int, ...], body: Callable[[list[Value]], None]) -> None:
     """A nest of loops over `shape`; `body` emits what is inside, given the indices."""
 
-    def nest(indices: list[Any]) -> None:
+    def nest(indices: list[Value]) -> None:
         if len(indices) == len(shape):
             body(indices)
             return
@@ -67,7 +95,20 @@ def for_each_element(shape: tuple[int, ...], body: Callable[[list[Any]], None]) 
     nest([])
 
 
-def module_block() -> Any:
+def iteration_number(loop: Operation, bits: int) -> Value:
+    """Inside an `scf.for`: the number of its iteration, counted from 0, in so many bits."""
+    view = ForLoop(loop)
+    lower, _, step = view.bounds
+    number = arith.DivSIOp(arith.SubIOp(view.induction_var, lower).result, step).result
+    type_ = integer(bits)
+    if isinstance(number.type, ir.IndexType):
+        return arith.IndexCastOp(type_, number).result
+    if number.type.width > bits:
+        return arith.TruncIOp(type_, number).result
+    return number if number.type == type_ else arith.ExtSIOp(type_, number).result
+
+
+def module_block() -> Block:
     """The body of the module around the current insertion point."""
     op = ir.InsertionPoint.current.block.owner.operation
     while op.parent is not None:
@@ -75,7 +116,7 @@ def module_block() -> Any:
     return op.regions[0].blocks[0]
 
 
-def symbol(name: str) -> Any:
+def symbol(name: str) -> Operation | None:
     """The op of the module that has this name; None where there is none."""
     for view in module_block().operations:
         attributes = view.operation.attributes
@@ -84,12 +125,12 @@ def symbol(name: str) -> Any:
     return None
 
 
-def call_c(name: str, operands: list[Any], result: Any) -> Any:
+def call_c(name: str, operands: list[Value], result: Type | None) -> Any:
     """A call of a C function, declared in the module on first use; None if `result` is None."""
     results = [] if result is None else [result]
     if symbol(name) is None:
         with ir.InsertionPoint.at_block_begin(module_block()):
             declaration = func.FuncOp(name, ([v.type for v in operands], results))
-            declaration.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            declaration.attributes["sym_visibility"] = string_attr("private")
     call = func.CallOp(results, ir.FlatSymbolRefAttr.get(name), operands)
     return call.operation.results[0] if results else None

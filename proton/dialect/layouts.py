@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.ttg import ConvertLayoutOp, with_layout
 from proton.layout import LinearLayout
 
 
-def set_constant_type(op: Any, type_: Any = None) -> None:
+def set_constant_type(op: Operation, type_: Any = None) -> None:
     """Makes a constant's value agree with its result's type, or gives both another type."""
     result = op.results[0]
     if type_ is not None:
@@ -20,13 +20,13 @@ def set_constant_type(op: Any, type_: Any = None) -> None:
     raise ValueError("a constant tensor must be filled with one value")
 
 
-def convert(value: Any, layout: LinearLayout) -> Any:
+def convert(value: Value, layout: LinearLayout) -> Value:
     """The value in a layout; a conversion at the insertion point if it has another one."""
     type_ = with_layout(value.type, layout)
     return value if type_ == value.type else ConvertLayoutOp(value, type_).result
 
 
-def retype_result(op: Any, number: int, layout: LinearLayout) -> None:
+def retype_result(op: Operation, number: int, layout: LinearLayout) -> None:
     """Gives a result the layout the op makes; users go on seeing the layout they know."""
     result = op.results[number]
     known, made = result.type, with_layout(result.type, layout)

@@ -6,31 +6,31 @@ Each function emits at the current insertion point and location.
 from collections.abc import Callable
 from typing import Any
 
+from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import effect, index_constant
 from proton.dialect.memory import DYNAMIC
-from proton.dialect.mlir import arith, ir, tensor
-from proton.dialect.regions import ForLoop
+from proton.dialect.mlir import Attribute, Type, Value, arith, ir, tensor
+from proton.dialect.regions import ForLoop, yield_values
 
 
 def generic(
-    ins: list[Any],
+    ins: list[Value],
     in_maps: list[Any],
-    out_types: list[Any],
-    body: Callable[[list[Any], list[Any]], list[Any]],
+    out_types: list[Type],
+    body: Callable[[list[Value], list[Value]], list[Value]],
     *,
-    inits: list[Any] | None = None,
+    inits: list[Value] | None = None,
     out_map: Any = None,
     reductions: frozenset[int] = frozenset(),
     rank: int | None = None,
-) -> list[Any]:
+) -> list[Value]:
     """Emits a `linalg.generic`; `body(inputs, outputs)` emits the payload and gives its values."""
     rank = len(out_types[0].shape) if rank is None else rank
     out_map = out_map or ir.AffineMap.get_identity(rank)
     if inits is None:
         inits = [tensor.EmptyOp(t.shape, t.element_type).result for t in out_types]
-    kinds = [
-        _iterator("reduction" if axis in reductions else "parallel") for axis in range(rank)
-    ]
+    kinds = [_iterator("reduction" if axis in reductions else "parallel") for axis in range(rank)]
     maps = [ir.AffineMapAttr.get(m) for m in (*in_maps, *[out_map] * len(inits))]
     op = ir.Operation.create(
         "linalg.generic",
@@ -49,15 +49,15 @@ def generic(
     arguments = list(block.arguments)
     with ir.InsertionPoint(block):
         yielded = body(arguments[: len(ins)], arguments[len(ins) :])
-        ir.Operation.create("linalg.yield", operands=yielded)
+        effect("linalg.yield", *yielded)
     return list(op.results)
 
 
-def _iterator(kind: str) -> Any:
+def _iterator(kind: str) -> Attribute:
     return ir.Attribute.parse(f"#linalg.iterator_type<{kind}>")
 
 
-def _named(name: str, ins: list[Any], out: Any, payload: Callable[[list[Any]], Any]) -> Any:
+def _named(name: str, ins: list[Value], out: Value, payload: Callable[[list[Value]], Value]) -> Any:
     """A named op with one output, a tensor or a memref; its result if that is a tensor."""
     is_tensor = isinstance(out.type, ir.RankedTensorType)
     op = ir.Operation.create(
@@ -71,31 +71,32 @@ def _named(name: str, ins: list[Any], out: Any, payload: Callable[[list[Any]], A
     here = ir.Location.current
     block = ir.Block.create_at_start(op.regions[0], types, [here] * len(types))
     with ir.InsertionPoint(block):
-        ir.Operation.create("linalg.yield", operands=[payload(list(block.arguments))])
+        effect("linalg.yield", payload(list(block.arguments)))
     return op.result if is_tensor else None
 
 
-def fill(scalar: Any, out: Any) -> Any:
+def fill(scalar: Value, out: Value) -> Value:
     """`linalg.fill`: every element of `out` becomes the scalar."""
     return _named("fill", [scalar], out, lambda arguments: arguments[0])
 
 
-def filled(attribute: Any, type_: Any) -> Any:
+def filled(attribute: Attribute, type_: Type) -> Value:
     """A new tensor filled with a constant."""
     scalar = arith.ConstantOp(type_.element_type, attribute).result
     return fill(scalar, tensor.EmptyOp(type_.shape, type_.element_type).result)
 
 
-def copy_into(source: Any, out: Any) -> Any:
-    """`linalg.copy`: the elements of `source` in the place of `out`'s."""
+def copy_into(source: Value, out: Value) -> Value | None:
+    """`linalg.copy`: the elements of `source` in the place of `out`'s. Its result if `out` is a
+    tensor."""
     return _named("copy", [source], out, lambda arguments: arguments[0])
 
 
-def matmul(a: Any, b: Any, acc: Any) -> Any:
+def matmul(a: Value, b: Value, acc: Value) -> Value:
     """`linalg.matmul`: acc + a @ b, all of one element type."""
     is_float = isinstance(element_of(acc), ir.FloatType)
 
-    def payload(arguments: list[Any]) -> Any:
+    def payload(arguments: list[Value]) -> Value:
         left, right, total = arguments
         product = (arith.MulFOp if is_float else arith.MulIOp)(left, right).result
         return (arith.AddFOp if is_float else arith.AddIOp)(total, product).result
@@ -103,21 +104,20 @@ def matmul(a: Any, b: Any, acc: Any) -> Any:
     return _named("matmul", [a, b], acc, payload)
 
 
-def batch_matmul(a: Any, b: Any, acc: Any) -> Any:
+def batch_matmul(a: Value, b: Value, acc: Value) -> Value:
     """A loop of `matmul` over the first dimension, of tensors of three."""
-    index = ir.IndexType.get()
-    bounds = [arith.ConstantOp(index, n).result for n in (0, shape_of(acc)[0], 1)]
+    bounds = [index_constant(n) for n in (0, shape_of(acc)[0], 1)]
     loop = ForLoop.create(bounds, [acc])
     with ir.InsertionPoint(loop.body):
         place, total = loop.induction_var, loop.iter_args[0]
         product = matmul(*(_matrix(side, place) for side in (a, b, total)))
         offsets = [DYNAMIC, 0, 0], [1, *shape_of(acc)[1:]], [1, 1, 1]
         total = tensor.InsertSliceOp(product, total, [place], [], [], *offsets).result
-        ir.Operation.create("scf.yield", operands=[total])
+        yield_values([total])
     return loop.op.results[0]
 
 
-def _matrix(value: Any, place: Any) -> Any:
+def _matrix(value: Value, place: Value) -> Value:
     """One of the matrices along the first dimension."""
     _, *shape = shape_of(value)
     type_ = ir.RankedTensorType.get(shape, element_of(value))
@@ -133,18 +133,17 @@ def dimension_map(rank: int, results: list[int | None]) -> Any:
     return ir.AffineMap.get(rank, 0, expressions)
 
 
-def index_of(dimension: int) -> Any:
+def index_of(dimension: int) -> Value:
     """`linalg.index`: the loop index of a dimension, inside a generic."""
-    i64 = ir.IntegerType.get_signless(64)
     op = ir.Operation.create(
         "linalg.index",
         results=[ir.IndexType.get()],
-        attributes={"dim": ir.IntegerAttr.get(i64, dimension)},
+        attributes={"dim": i64_attr(dimension)},
     )
     return op.result
 
 
-def map_elements(body: Callable[..., Any], values: list[Any], element: Any) -> Any:
+def map_elements(body: Callable[..., Any], values: list[Value], element: Type) -> Value:
     """`body(*scalars)`, an `element`, of each element of tensors of one shape, or of scalars."""
     shape = shape_of(values[0])
     if not shape:
@@ -157,7 +156,7 @@ def map_elements(body: Callable[..., Any], values: list[Any], element: Any) -> A
     )[0]
 
 
-def convert_elements(value: Any, element: Any) -> Any:
+def convert_elements(value: Value, element: Type) -> Value:
     """A tensor with its elements converted to another float, or a wider signed integer, type."""
     source = element_of(value)
     if source == element:

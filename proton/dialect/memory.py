@@ -2,32 +2,35 @@
 
 from typing import Any
 
-from proton.dialect.mlir import arith, ir, llvm, memref
+from proton.dialect.builtin import integer
+from proton.dialect.emit import create, effect
+from proton.dialect.mlir import Type, Value, arith, ir, llvm, memref
 
+BUFFER_ALIGNMENT = 64  # bytes: a cache line, an AVX-512 register
 DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 
 
-def pointer_type(space: int = 0) -> Any:
+def pointer_type(space: int = 0) -> Type:
     """`!llvm.ptr`, or `!llvm.ptr<space>`."""
     return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
 
 
-def element_pointer(base: Any, offset: Any, element: Any) -> Any:
+def element_pointer(base: Value, offset: Value, element: Type) -> Value:
     """The address `offset` (i64) elements after `base`."""
     dynamic = ir.DenseI32ArrayAttr.get([-(1 << 31)])  # GEPOp::kDynamicIndex
     return llvm.GEPOp(base.type, base, [offset], dynamic, element, None).result
 
 
-def byte_pointer(base: Any, offset: int) -> Any:
+def byte_pointer(base: Value, offset: int) -> Value:
     """The address a constant number of bytes after `base`."""
     constant = ir.DenseI32ArrayAttr.get([offset])
-    i8 = ir.IntegerType.get_signless(8)
+    i8 = integer(8)
     return llvm.GEPOp(base.type, base, [], constant, i8, None).result
 
 
 def memref_at(
-    address: Any, shape: tuple[int, ...], element: Any, strides: list[int | Any] | None = None
-) -> Any:
+    address: Value, shape: tuple[int, ...], element: Type, strides: list[int | Any] | None = None
+) -> Value:
     """A memref of `shape` whose first element is at `address`.
 
     `strides` (in elements; ints or index values) default to row-major.
@@ -43,31 +46,28 @@ def memref_at(
     origin = _scalar_memref(address, element)
     dynamic = [s for s in strides if not isinstance(s, int)]
     array = ir.DenseI64ArrayAttr.get
-    return ir.Operation.create(
+    return create(
         "memref.reinterpret_cast",
-        results=[type_],
-        operands=[origin, *dynamic],
-        attributes={
-            "static_offsets": array([0]),
-            "static_sizes": array(shape),
-            "static_strides": array([s if isinstance(s, int) else DYNAMIC for s in strides]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, len(dynamic)]),
-        },
-    ).result
+        type_,
+        origin,
+        *dynamic,
+        static_offsets=array([0]),
+        static_sizes=array(shape),
+        static_strides=array([s if isinstance(s, int) else DYNAMIC for s in strides]),
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0, 0, len(dynamic)]),
+    )
 
 
-def taken_apart(view: Any) -> list[Any]:
+def taken_apart(view: Value) -> list[Value]:
     """A memref's address (`!llvm.ptr`), and its strides as far as its type does not say them."""
-    type_, index, i64 = view.type, ir.IndexType.get(), ir.IntegerType.get_signless(64)
+    type_, index, i64 = view.type, ir.IndexType.get(), integer(64)
     rank, element = len(type_.shape), type_.element_type
     origin = ir.MemRefType.get([], element)
     results = [origin, *[index] * (1 + 2 * rank)]
     _, offset, *rest = ir.Operation.create(
         "memref.extract_strided_metadata", results=results, operands=[view]
     ).results
-    base = ir.Operation.create(
-        "memref.extract_aligned_pointer_as_index", results=[index], operands=[view]
-    ).result
+    base = create("memref.extract_aligned_pointer_as_index", index, view)
     base = llvm.IntToPtrOp(pointer_type(), arith.IndexCastOp(i64, base).result).result
     address = element_pointer(base, arith.IndexCastOp(i64, offset).result, element)
     strides, _ = type_.get_strides_and_offset()
@@ -86,36 +86,32 @@ def put_together(parts: list[Any], type_: Any) -> Any:
     return view if view.type == type_ else memref.CastOp(type_, view).result
 
 
-def _scalar_memref(address: Any, element: Any) -> Any:
+def _scalar_memref(address: Value, element: Type) -> Value:
     """The descriptor that a rank-0 memref becomes in LLVM, cast to that memref."""
     struct = ir.Type.parse("!llvm.struct<(ptr, ptr, i64)>")
-    descriptor = ir.Operation.create("llvm.mlir.poison", results=[struct]).result
-    zero = arith.ConstantOp(ir.IntegerType.get_signless(64), 0).result
+    descriptor = create("llvm.mlir.poison", struct)
+    zero = arith.ConstantOp(integer(64), 0).result
     for position, value in ((0, address), (1, address), (2, zero)):
         place = ir.DenseI64ArrayAttr.get([position])
         descriptor = llvm.InsertValueOp(descriptor, value, place).result
-    return ir.Operation.create(
-        "builtin.unrealized_conversion_cast",
-        results=[ir.MemRefType.get([], element)],
-        operands=[descriptor],
-    ).result
+    return create("builtin.unrealized_conversion_cast", ir.MemRefType.get([], element), descriptor)
 
 
-def to_tensor(memory: Any, *, writable: bool = False) -> Any:
+def to_tensor(memory: Value, *, writable: bool = False) -> Value:
     """The tensor in a memref, which nothing else writes; `writable` for a destination."""
     attributes = {"restrict": ir.UnitAttr.get()}
     if writable:
         attributes["writable"] = ir.UnitAttr.get()
     type_ = ir.RankedTensorType.get(memory.type.shape, memory.type.element_type)
-    return ir.Operation.create(
-        "bufferization.to_tensor", results=[type_], operands=[memory], attributes=attributes
-    ).result
+    return create("bufferization.to_tensor", type_, memory, **attributes)
 
 
-def materialize(value: Any, destination: Any) -> None:
+def materialize(value: Value, destination: Value) -> None:
     """Says that a tensor ends up in a memref."""
-    ir.Operation.create(
+    effect(
         "bufferization.materialize_in_destination",
-        operands=[value, destination],
-        attributes={"restrict": ir.UnitAttr.get(), "writable": ir.UnitAttr.get()},
+        value,
+        destination,
+        restrict=ir.UnitAttr.get(),
+        writable=ir.UnitAttr.get(),
     )

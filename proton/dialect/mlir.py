@@ -10,7 +10,10 @@ import importlib
 import importlib.util
 import sys
 import types
-from typing import Any
+from collections.abc import MutableSequence, Sequence
+from typing import TYPE_CHECKING, Any
+
+from proton.base.packages import missing_compiler
 
 _WHEEL = "numba_cuda_mlir"
 
@@ -63,9 +66,7 @@ def _wheel() -> str:
     if _WHEEL not in sys.modules:
         spec = importlib.util.find_spec(_WHEEL)
         if spec is None or spec.submodule_search_locations is None:
-            raise ImportError(
-                f"Proton needs MLIR's Python bindings: install {_WHEEL.replace('_', '-')}"
-            )
+            raise missing_compiler(_WHEEL)
         package = _DeferredPackage(_WHEEL)
         package.__spec__, package.__loader__ = spec, spec.loader
         package.__path__ = list(spec.submodule_search_locations)
@@ -95,6 +96,46 @@ memref: Any = _module("dialects.memref")
 llvm: Any = _module("dialects.llvm")
 vector: Any = _module("dialects.vector")
 gpu: Any = _module("dialects.gpu")
+
+
+if TYPE_CHECKING:
+    # The bindings have no types of their own. These tell operations, values, types and attributes
+    # apart; what only a subclass has, such as a tensor type's shape, stays unchecked.
+    class _Open:
+        def __getattr__(self, name: str) -> Any: ...
+
+    class Type(_Open): ...
+
+    class Attribute(_Open): ...
+
+    class Location(_Open):
+        def __enter__(self) -> "Location": ...
+
+        def __exit__(self, *raised: object) -> None: ...
+
+    class Value(_Open):
+        type: Any  # of some subclass of Type
+        location: Location
+
+    class Block(_Open):
+        arguments: Sequence[Value]
+
+    class Region(_Open):
+        blocks: Sequence[Block]
+
+    class Operation(_Open):
+        name: str
+        operands: MutableSequence[Value]
+        results: Sequence[Value]
+        regions: Sequence[Region]
+        location: Location
+        block: Block
+
+    class Module(_Open):
+        body: Block
+else:
+    Attribute, Block, Location, Module = ir.Attribute, ir.Block, ir.Location, ir.Module
+    Operation, Region, Type, Value = ir.Operation, ir.Region, ir.Type, ir.Value
 
 
 def _keep_falsy_attributes(self: Any, attribute: Any) -> Any:

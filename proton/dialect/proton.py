@@ -1,10 +1,10 @@
 """The `proton` dialect: what the user asked to measure, for any target."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from proton.dialect.builtin import string_attr
 from proton.dialect.diagnostics import check_choice, reject
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, ext, ir
 from proton.dialect.traits import Records
 
 Operand = ext.Operand
@@ -18,14 +18,12 @@ class Proton(ext.Dialect, name="proton"):
     """Named scopes, marks and events. No clock, no buffer, no target."""
 
 
-def _verify_payload(op: Any) -> bool:
+def _verify_payload(op: Operation) -> bool:
     count = len(op.payload)
     for what in ("names", "kinds"):
         if len(op.attributes[what]) != count:
-            return reject(
-                op, f"{what} must have {count} entries, got {len(op.attributes[what])}"
-            )
-    known = [ir.StringAttr.get(kind) for kind in PAYLOAD_KINDS]
+            return reject(op, f"{what} must have {count} entries, got {len(op.attributes[what])}")
+    known = [string_attr(kind) for kind in PAYLOAD_KINDS]
     wrong = [str(kind) for kind in op.kinds if kind not in known]
     return not wrong or reject(op, f"kinds must be of {PAYLOAD_KINDS}, got {wrong[0]}")
 

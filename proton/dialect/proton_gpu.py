@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.dialect.diagnostics import reject
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, ext, ir
 from proton.dialect.traits import Records
 from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_SCOPE_ID
@@ -41,15 +41,15 @@ class FinalizeOp(ProtonGPU.Operation, name="finalize", traits=[Records]):
     segment: Operand[SegmentType]
 
 
-class PinOp(ProtonGPU.Operation, name="pin", traits=[Records]):
-    """`proton_gpu.pin %value`: the same value, computed before the clock is read on one side of it
-    and used after it on the other. No instruction comes of it."""
+class OptimizationBarrierOp(ProtonGPU.Operation, name="optimization_barrier", traits=[Records]):
+    """`proton_gpu.optimization_barrier %value`: the same value, computed before the clock is read
+    on one side of it and used after it on the other. No instruction comes of it."""
 
     value: Operand[Any]
     result: Result[Any]
 
     @staticmethod
-    def verify_invariants(op: "PinOp") -> bool:
+    def verify_invariants(op: "OptimizationBarrierOp") -> bool:
         given, kept = op.value.type, op.result.type
         return given == kept or reject(op, f"result must have type {given}, got {kept}")
 
@@ -60,7 +60,7 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
     counter: Result[ir.IntegerType[64]]
 
 
-def _verify_record(op: Any) -> bool:
+def _verify_record(op: Operation) -> bool:
     return 0 <= op.scope_id.value <= MAX_SCOPE_ID or reject(
         op, f"scope_id must lie in [0, {MAX_SCOPE_ID}], got {op.scope_id.value}"
     )

@@ -8,27 +8,30 @@ from the op into a region, from the end of a region into another one, or out of 
     scf.while   op -> before -> after region -> before ..., before -> after
     ttg.warp_specialize   as scf.if, but all regions run, at once
 
-`ForLoop`, `WhileLoop` and `If` name the parts, as MLIR's accessors do. Everything else about the
-order of operands of `scf` stays here. Values and blocks are looked up at each question: passes
-change them.
+`ForLoop`, `WhileLoop` and `If` name the parts, as MLIR's accessors do, and make such ops: nothing
+else knows the order of operands of `scf`. Values and blocks are looked up at each question, as
+passes change them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import UNROLL_FACTOR
+from proton.dialect.mlir import Block, Location, Operation, Type, Value, ir
+from proton.dialect.traits import Loop, has
+from proton.dialect.walk import before
 
 OUTSIDE = -1  # the op itself, as the source of a branch, and what follows it, as the target
 _BOUNDS = 3  # operands of an `scf.for` ahead of its initial values
 
 
-def end_of(block: Any) -> Any:
+def end_of(block: Block) -> Operation:
     """The terminator of a block."""
     return list(block.operations)[-1].operation
 
 
-def block_of(op: Any, region: int) -> Any:
+def block_of(op: Operation, region: int) -> Block | None:
     """The block of a region that has one; None where it has none."""
     blocks = op.regions[region].blocks
     return blocks[0] if len(blocks) else None
@@ -49,33 +52,26 @@ class Branch:
 class ForLoop:
     """An `scf.for`."""
 
-    op: Any
+    op: Operation
 
     @classmethod
     def create(
         cls,
-        bounds: Sequence[Any],
-        init_args: Sequence[Any] = (),
+        bounds: Sequence[Value],
+        init_args: Sequence[Value] = (),
         attributes: Any = None,
-        locations: Sequence[Any] = (),
+        locations: Sequence[Location] = (),
     ) -> "ForLoop":
         """A loop with an empty body at the insertion point; `locations` are of its block's
         arguments, if they are not the current one."""
-        types = [value.type for value in init_args]
-        op = ir.Operation.create(
-            "scf.for",
-            results=types,
-            operands=[*bounds, *init_args],
-            attributes={name: attributes[name] for name in attributes} if attributes else None,
-            regions=1,
-        )
-        arguments = [bounds[0].type, *types]
+        op = _for_op([*bounds, *init_args], attributes)
+        arguments = [bounds[0].type, *(value.type for value in init_args)]
         here = ir.Location.current
         ir.Block.create_at_start(op.regions[0], arguments, locations or [here] * len(arguments))
         return cls(op)
 
     @property
-    def body(self) -> Any:
+    def body(self) -> Block:
         """Its block."""
         return self.op.regions[0].blocks[0]
 
@@ -86,30 +82,36 @@ class ForLoop:
         return lower, upper, step
 
     @property
-    def induction_var(self) -> Any:
+    def induction_var(self) -> Value:
         """The block argument that counts."""
         return self.body.arguments[0]
 
     @property
-    def init_args(self) -> list[Any]:
+    def init_args(self) -> list[Value]:
         """What the carried values are at first."""
         return list(self.op.operands)[_BOUNDS:]
 
     @property
-    def iter_args(self) -> list[Any]:
+    def unroll_factor(self) -> int:
+        """How often the loop asks to have its body; 1 where it does not."""
+        attribute = self.op.attributes.get(UNROLL_FACTOR)
+        return attribute.value if isinstance(attribute, ir.IntegerAttr) else 1
+
+    @property
+    def iter_args(self) -> list[Value]:
         """The block arguments that are carried from one iteration to the next."""
         return list(self.body.arguments)[1:]
 
     @property
-    def yielded(self) -> list[Any]:
+    def yielded(self) -> list[Value]:
         """What the carried values become."""
         return list(end_of(self.body).operands)
 
-    def set_lower_bound(self, value: Any) -> None:
+    def set_lower_bound(self, value: Value) -> None:
         """Changes where it begins."""
         self.op.operands[0] = value
 
-    def set_init_arg(self, number: int, value: Any) -> None:
+    def set_init_arg(self, number: int, value: Value) -> None:
         """Changes what a carried value is at first."""
         self.op.operands[_BOUNDS + number] = value
 
@@ -130,15 +132,24 @@ class WhileLoop:
     """An `scf.while`: `before` computes the condition, and what it passes on goes to `after`, or
     becomes the results."""
 
-    op: Any
+    op: Operation
+
+    @classmethod
+    def create(cls, initial: Sequence[Value]) -> "WhileLoop":
+        """A loop with two empty blocks that take values of the types of `initial`."""
+        types = [value.type for value in initial]
+        op = ir.Operation.create("scf.while", results=types, operands=list(initial), regions=2)
+        for region in op.regions:
+            ir.Block.create_at_start(region, types, [ir.Location.current] * len(types))
+        return cls(op)
 
     @property
-    def before(self) -> Any:
+    def before(self) -> Block:
         """The block of the condition."""
         return self.op.regions[0].blocks[0]
 
     @property
-    def after(self) -> Any:
+    def after(self) -> Block:
         """The block of the body."""
         return self.op.regions[1].blocks[0]
 
@@ -162,10 +173,21 @@ class WhileLoop:
 class If:
     """An `scf.if`, or another op each of whose regions runs once or not at all."""
 
-    op: Any
+    op: Operation
+
+    @classmethod
+    def create(cls, condition: Value, types: Sequence[Type] = ()) -> "If":
+        """An `scf.if` with results of `types`, whose regions are still to get their blocks."""
+        return cls(
+            ir.Operation.create("scf.if", results=list(types), operands=[condition], regions=2)
+        )
+
+    def add_block(self, region: int) -> Block:
+        """An empty block for a region."""
+        return ir.Block.create_at_start(self.op.regions[region], [])
 
     @property
-    def blocks(self) -> list[Any]:
+    def blocks(self) -> list[Block]:
         """The blocks of the regions that are there."""
         return [region.blocks[0] for region in self.op.regions if len(region.blocks)]
 
@@ -196,7 +218,93 @@ _VIEWS: dict[str, type[ForLoop | WhileLoop | If]] = {
 }
 
 
-def branches(op: Any) -> list[Branch] | None:
+def branches(op: Operation) -> list[Branch] | None:
     """The branches of an op; None where it has none, or nobody knows them."""
     view = _VIEWS.get(op.name)
     return view(op).branches() if view is not None else None
+
+
+# Making and changing them
+
+
+def _for_op(operands: Sequence[Value], attributes: Any) -> Operation:
+    """An `scf.for` without a block."""
+    return ir.Operation.create(
+        "scf.for",
+        results=[value.type for value in operands[_BOUNDS:]],
+        operands=list(operands),
+        attributes={name: attributes[name] for name in attributes} if attributes else None,
+        regions=1,
+    )
+
+
+def yield_values(values: Sequence[Value] = ()) -> Operation:
+    """Ends a block of an op of `scf`."""
+    return ir.Operation.create("scf.yield", operands=list(values))
+
+
+def yield_more(block: Block, values: Sequence[Value]) -> None:
+    """Has the end of a block yield more values, behind those that it does."""
+    end = end_of(block)
+    with ir.InsertionPoint(end), end.location:
+        yield_values([*end.operands, *values])
+    end.erase()
+
+
+def go_on_if(condition: Value, passed: Sequence[Value]) -> None:
+    """Ends the block of the condition of an `scf.while`."""
+    ir.Operation.create("scf.condition", operands=[condition, *passed])
+
+
+def holder() -> Operation:
+    """An op with an empty block, which is to be taken over by another one."""
+    op = ir.Operation.create("scf.execute_region", regions=1)
+    ir.Block.create_at_start(op.regions[0], [])
+    return op
+
+
+def with_carried(loop: Operation, initial: Sequence[Value]) -> Operation:
+    """An `scf.for` in the place of `loop` that carries more values, whose first ones are `initial`.
+
+    The old loop goes. The body's block gets an argument for each, which its terminator yields
+    unchanged until the caller puts something else there; new results come last.
+    """
+    block = ForLoop(loop).body
+    with before(loop):
+        new = _for_op([*loop.operands, *initial], loop.attributes)
+    block.append_to(new.regions[0])
+    block = ForLoop(new).body
+    yield_more(block, [block.add_argument(value.type, loop.location) for value in initial])
+    for result, value in zip(loop.results, new.results, strict=False):
+        result.replace_all_uses_with(value)
+    loop.erase()
+    return new
+
+
+# Where an op or a value is
+
+
+def is_inside(op: Operation, loop: Operation) -> bool:
+    """Whether an op is `loop` or lies in it, however deep."""
+    while op is not None:
+        if op == loop:
+            return True
+        op = op.parent
+    return False
+
+
+def is_invariant(value: Value, loop: Operation) -> bool:
+    """Whether a value is defined outside of a loop."""
+    owner = value.owner
+    op = owner.operation if isinstance(value, ir.OpResult) else owner.owner.operation
+    return not is_inside(op, loop)
+
+
+def in_loop(op: Operation) -> bool:
+    """Whether an op is in a loop of its function."""
+    current: Operation | None = op
+    while current is not None and current.name != "func.func":
+        if has(current, Loop):
+            return True
+        current = current.parent.operation if current.parent is not None else None
+    return False

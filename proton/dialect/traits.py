@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, ir
 
 Names = tuple[frozenset[str], tuple[str, ...]]  # of ops, and prefixes of whole dialects
 
@@ -50,16 +50,14 @@ class Trait:
         cls._ours.add(name)
 
     @classmethod
-    def of(cls, op: Any) -> bool:
+    def of(cls, op: Operation) -> bool:
         """Whether an op has it."""
         return cls.of_name(op.name)
 
     @classmethod
     def of_name(cls, name: str) -> bool:
         """Whether ops of a name have it."""
-        return name in cls._ours or (
-            _holds(cls._upstream, name) and not _holds(cls._without, name)
-        )
+        return name in cls._ours or (_holds(cls._upstream, name) and not _holds(cls._without, name))
 
 
 class Assumed(Trait):
@@ -76,7 +74,7 @@ class Assumed(Trait):
         )
 
 
-def has(op: Any, *traits: type[Trait]) -> bool:
+def has(op: Operation, *traits: type[Trait]) -> bool:
     """Whether an op has one of the traits."""
     return any(trait.of(op) for trait in traits)
 
@@ -86,7 +84,7 @@ def has(op: Any, *traits: type[Trait]) -> bool:
 
 class _NoEffects(ir.MemoryEffectsOpInterface):
     @staticmethod
-    def get_effects(op: Any, effects: Any) -> None:
+    def get_effects(op: Operation, effects: Any) -> None:
         """None: leaves the list of effects empty."""
 
 
@@ -110,9 +108,8 @@ class Speculatable(Trait):
     # Undefined for some operands.
     without = _ops("arith", "divsi divui remsi remui ceildivsi ceildivui floordivsi")
 
-
     @classmethod
-    def of(cls, op: Any) -> bool:
+    def of(cls, op: Operation) -> bool:
         """Whether an op has it."""
         return cls.of_name(op.name) or (
             PureByAttribute.of_name(op.name) and bool(op.attributes["pure"].value)
@@ -169,16 +166,23 @@ class PassesMemory(Trait):
     upstream = ("arith.select", "scf.yield", "scf.condition", "func.return")
 
 
+class PassesTokens(Trait):
+    """The token that it gives is of all the copies that its operands' are of."""
+
+
 @dataclass(frozen=True)
 class SharedEffects:
     """What an op does to the shared memory that its operands name, by their numbers; stands among
     the traits of an op. Where it `lands_later`, what it writes is there when something that `waits`
-    has waited for its result, a token."""
+    has waited for its result, a token. Where it `reads_later`, it may go on reading until
+    something `ends_reads`."""
 
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     lands_later: bool = False
     waits: bool = False
+    reads_later: bool = False
+    ends_reads: bool = False
     _known: ClassVar[dict[str, "SharedEffects"]] = {}
 
     def attach(self, name: str) -> None:
@@ -186,7 +190,7 @@ class SharedEffects:
         self._known[name] = self
 
     @classmethod
-    def of(cls, op: Any) -> "SharedEffects":
+    def of(cls, op: Operation) -> "SharedEffects":
         """The effects of an op; one that nobody knows reads and writes all of its operands."""
         found = cls._known.get(op.name)
         if found is None:
@@ -321,9 +325,7 @@ class TileIndex(Trait):
 class CopiedIndex(Trait):
     """Is computed for each user anew, where tensors are buffers: it makes indices and masks."""
 
-    upstream = _ops(
-        "arith", "constant addi subi muli cmpi andi ori xori extsi extui trunci"
-    )
+    upstream = _ops("arith", "constant addi subi muli cmpi andi ori xori extsi extui trunci")
 
 
 class MakesData(Trait):

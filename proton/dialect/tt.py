@@ -9,6 +9,7 @@ pure, so upstream CSE, LICM and DCE work on it.
 import math
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
     check_block,
     check_choice,
@@ -20,7 +21,7 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, Type, ext, ir
 from proton.dialect.traits import (
     AnyLayout,
     Barrier,
@@ -63,32 +64,33 @@ class PointerType(TT.Type, name="ptr"):
     pointee: ir.TypeAttr
 
     @property
-    def target(self) -> Any:
+    def target(self) -> Type:
         """The type that is pointed to."""
         return ir.TypeAttr(self.pointee).value
 
 
-def is_pointer_like(type_: Any) -> bool:
+def is_pointer_like(type_: Type) -> bool:
     """Whether the type is a pointer or a tensor of pointers."""
     return isinstance(getattr(type_, "element_type", type_), PointerType)
 
 
-def is_block_pointer(type_: Any) -> bool:
+def is_block_pointer(type_: Type) -> bool:
     """Whether the type is a pointer to a block of a tensor (tt_block.py)."""
     return isinstance(type_, PointerType) and isinstance(type_.target, ir.RankedTensorType)
 
 
-def pointee_of(value: Any) -> Any:
+def pointee_of(value: Any) -> Type:
     """The type that a pointer, or each pointer of a tensor, points to."""
     return element_of(value).target
 
 
-def _verify_axis(op: Any) -> bool:
+def _verify_axis(op: Operation) -> bool:
     return 0 <= op.axis.value <= 2 or reject(op, f"axis must lie in [0, 2], got {op.axis.value}")
 
 
 class GetProgramIdOp(
-    TT.Operation, name="get_program_id",
+    TT.Operation,
+    name="get_program_id",
     traits=[Pure, Speculatable, TileIndex, NonNegative],
 ):
     """`tt.get_program_id {axis}`: this program's index along a grid axis."""
@@ -100,7 +102,8 @@ class GetProgramIdOp(
 
 
 class GetNumProgramsOp(
-    TT.Operation, name="get_num_programs",
+    TT.Operation,
+    name="get_num_programs",
     traits=[Pure, Speculatable, TileIndex, NonNegative],
 ):
     """`tt.get_num_programs {axis}`: the grid's size along an axis."""
@@ -112,7 +115,8 @@ class GetNumProgramsOp(
 
 
 class MakeRangeOp(
-    TT.Operation, name="make_range",
+    TT.Operation,
+    name="make_range",
     traits=[Pure, Speculatable, TileSource, TileIndex, CopiedIndex, Cheap],
 ):
     """`tt.make_range {start, end}`: the tensor<(end - start) x i32> of consecutive values."""
@@ -126,11 +130,12 @@ class MakeRangeOp(
         size = op.end.value - op.start.value
         if not is_power_of_two(size):
             return reject(op, f"end - start must be a power of two, got {size}")
-        return check_block(op, "result", op.result, (size,), ir.IntegerType.get_signless(32))
+        return check_block(op, "result", op.result, (size,), integer(32))
 
 
 class SplatOp(
-    TT.Operation, name="splat",
+    TT.Operation,
+    name="splat",
     traits=[
         *(Pure, Speculatable, TileSource, TileIndex, CopiedIndex, Cheap, PassesPointers, KeepsSign)
     ],
@@ -149,7 +154,8 @@ class SplatOp(
 
 
 class UnsplatOp(
-    TT.Operation, name="unsplat",
+    TT.Operation,
+    name="unsplat",
     traits=[Pure, Speculatable, TileIndex, PassesPointers, AnyLayout],
 ):
     """`tt.unsplat %tensor`: the element of a tensor of one element."""
@@ -165,7 +171,8 @@ class UnsplatOp(
 
 
 class AddPtrOp(
-    TT.Operation, name="addptr",
+    TT.Operation,
+    name="addptr",
     traits=[Pure, Speculatable, Elementwise, TileIndex, Cheap, PassesPointers],
 ):
     """`tt.addptr %ptr, %offset`: pointers moved by `offset` elements."""
@@ -305,11 +312,11 @@ class DotOp(TT.Operation, name="dot", traits=[Pure]):
         )
 
 
-def _verify_same_shape(op: Any) -> bool:
+def _verify_same_shape(op: Operation) -> bool:
     return check_shape(op, "result", op.result, shape_of(op.src))
 
 
-def _verify_same_type(op: Any) -> bool:
+def _verify_same_type(op: Operation) -> bool:
     return all(check_type(op, "result", op.result, value.type) for value in op.operands)
 
 
@@ -332,7 +339,8 @@ class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure, Speculatable, El
 
 
 class BitcastOp(
-    TT.Operation, name="bitcast",
+    TT.Operation,
+    name="bitcast",
     traits=[Pure, Speculatable, Elementwise, Cheap, PassesPointers],
 ):
     """`tt.bitcast %ptr`: a pointer to another type of element."""
@@ -344,7 +352,8 @@ class BitcastOp(
 
 
 class ExternElementwiseOp(
-    TT.Operation, name="extern_elementwise",
+    TT.Operation,
+    name="extern_elementwise",
     traits=[Pure, PureByAttribute, Elementwise, MakesData],
 ):
     """`tt.extern_elementwise %x, %y?, ... {symbol, libname, libpath, pure}`: `symbol` applied to
@@ -422,7 +431,7 @@ class AssertOp(TT.Operation, name="assert", traits=[Writes, AnyLayout]):
 
     @staticmethod
     def verify_invariants(op: "AssertOp") -> bool:
-        return check_element(op, "condition", op.condition, ir.IntegerType.get_signless(1))
+        return check_element(op, "condition", op.condition, integer(1))
 
 
 class PrintOp(TT.Operation, name="print", traits=[Writes, AnyLayout]):
@@ -456,9 +465,7 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
         name = op.register.value
         if name not in SPECIAL_REGISTERS:
             return reject(op, f"register must be one of {tuple(SPECIAL_REGISTERS)}, got {name}")
-        return check_element(
-            op, "result", op.result, ir.IntegerType.get_signless(SPECIAL_REGISTERS[name])
-        )
+        return check_element(op, "result", op.result, integer(SPECIAL_REGISTERS[name]))
 
 
 class DebugBarrierOp(TT.Operation, name="debug_barrier", traits=[Writes, Barrier]):

@@ -7,6 +7,7 @@ pointers, which are at one block, and tensor descriptors, which are given offset
 from collections.abc import Sequence
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
     check_block,
     check_choice,
@@ -127,7 +128,7 @@ def _verify_rows(op: Any, what: str, value: Any) -> bool:
         return reject(op, f"the descriptor's block must be one row, got {list(block.shape)}")
     if len(rows) != 1:
         return reject(op, f"x_offsets must have one dimension, got {rows}")
-    i32 = ir.IntegerType.get_signless(32)
+    i32 = integer(32)
     shape = (rows[0], block.shape[1])
     return check_element(op, "x_offsets", op.x_offsets, i32) and check_block(
         op, what, value, shape, block.element_type

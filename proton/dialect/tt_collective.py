@@ -4,6 +4,7 @@ histograms, gathers.
 
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import (
     block_type,
     check_block,
@@ -14,7 +15,7 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Attribute, Operation, ext, ir
 from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable
 from proton.dialect.tt import TT
 
@@ -25,7 +26,7 @@ MAX_REDUCED = 8  # sources of one reduction or scan
 # differ in type; a reduction has up to MAX_REDUCED optional operands and results in its place.
 
 
-def segments(count: int, most: int = MAX_REDUCED) -> Any:
+def segments(count: int, most: int = MAX_REDUCED) -> Attribute:
     """The segment sizes of the first `count` of `most` optional operands or results."""
     return ir.DenseI32ArrayAttr.get([1] * count + [0] * (most - count))
 
@@ -87,7 +88,7 @@ class ScanReturnOp(TT.Operation, name="scan_return", traits=[Pure, ir.IsTerminat
     _add_optional(locals(), value=Operand)
 
 
-def _verify_sources(op: Any) -> bool:
+def _verify_sources(op: Operation) -> bool:
     """There is a source, all have one shape, and the axis is one of its dimensions."""
     sources = list(op.operation.operands)
     if not sources:
@@ -100,7 +101,7 @@ def _verify_sources(op: Any) -> bool:
     )
 
 
-def _verify_combine(op: Any, shape: tuple[int, ...], terminator: str) -> bool:
+def _verify_combine(op: Operation, shape: tuple[int, ...], terminator: str) -> bool:
     """The results are blocks of `shape`, and the region combines two elements of each source.
 
     Layouts are free: on a GPU the sources have one and the results another.
@@ -123,7 +124,8 @@ def _verify_combine(op: Any, shape: tuple[int, ...], terminator: str) -> bool:
 
 
 class HistogramOp(
-    TT.Operation, name="histogram",
+    TT.Operation,
+    name="histogram",
     traits=[Pure, Speculatable, LayoutAnchor, MakesData],
 ):
     """`tt.histogram %src, %mask?`: how often each of 0, 1, ... is in a block of integers.
@@ -137,7 +139,7 @@ class HistogramOp(
 
     @staticmethod
     def verify_invariants(op: "HistogramOp") -> bool:
-        i1, i32 = (ir.IntegerType.get_signless(bits) for bits in (1, 32))
+        i1, i32 = (integer(bits) for bits in (1, 32))
         if len(shape_of(op.src)) != 1 or not isinstance(element_of(op.src), ir.IntegerType):
             return reject(op, f"operand 0 must be a row of integers, got {op.src.type}")
         if len(shape_of(op.result)) != 1:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Operation, Value, ext, ir
 from proton.dialect.traits import Accesses, LayoutAnchor, MakesData, Reads, Writes
 from proton.dialect.tt import TT, is_block_pointer, is_pointer_like, pointee_of
 
@@ -12,17 +13,19 @@ RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "
 MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
 MEMORY_SCOPES = ("cta", "gpu", "sys")
 CACHE_MODIFIERS = ("", ".ca", ".cg", ".wb", ".cs", ".wt", ".cv")
+# The operand that is the mask of an access.
+MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "ttg.async_copy_global_to_local": 2}
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 
 
-def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
+def _verify_access(op: Operation, mask: Value | None = None, **values: Any) -> bool:
     """Each of the values (None: not there) is what the pointers point to."""
     if not is_pointer_like(op.ptr.type):
         return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
     if is_block_pointer(op.ptr.type):
         return _verify_block_access(op, mask, **values)
     shape, element = shape_of(op.ptr), pointee_of(op.ptr)
-    i1 = ir.IntegerType.get_signless(1)
+    i1 = integer(1)
     return all(
         check_block(op, what, value, shape, element)
         for what, value in values.items()
@@ -30,7 +33,7 @@ def _verify_access(op: Any, mask: Any = None, **values: Any) -> bool:
     ) and (mask is None or check_block(op, "mask", mask, shape, i1))
 
 
-def _verify_block_access(op: Any, mask: Any, **values: Any) -> bool:
+def _verify_block_access(op: Operation, mask: Any, **values: Any) -> bool:
     """The only value is the whole block."""
     given = {what: value for what, value in values.items() if value is not None}
     if mask is not None or len(given) > 1:
@@ -38,13 +41,13 @@ def _verify_block_access(op: Any, mask: Any, **values: Any) -> bool:
     return all(check_type(op, what, value, pointee_of(op.ptr)) for what, value in given.items())
 
 
-def _verify_caching(op: Any) -> bool:
+def _verify_caching(op: Operation) -> bool:
     return check_choice(op, "cache", op.cache, CACHE_MODIFIERS) and check_choice(
         op, "evict", op.evict, EVICTION_POLICIES
     )
 
 
-def _verify_ordering(op: Any) -> bool:
+def _verify_ordering(op: Operation) -> bool:
     return check_choice(op, "sem", op.sem, MEMORY_SEMANTICS) and check_choice(
         op, "scope", op.scope, MEMORY_SCOPES
     )
@@ -67,9 +70,7 @@ class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, LayoutAnchor, M
 
     @staticmethod
     def verify_invariants(op: "LoadOp") -> bool:
-        return _verify_caching(op) and _verify_access(
-            op, op.mask, result=op.result, other=op.other
-        )
+        return _verify_caching(op) and _verify_access(op, op.mask, result=op.result, other=op.other)
 
 
 class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
@@ -88,7 +89,8 @@ class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
 
 
 class AtomicRMWOp(
-    TT.Operation, name="atomic_rmw",
+    TT.Operation,
+    name="atomic_rmw",
     traits=[Writes, Accesses, LayoutAnchor, MakesData],
 ):
     """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
@@ -111,7 +113,8 @@ class AtomicRMWOp(
 
 
 class AtomicCASOp(
-    TT.Operation, name="atomic_cas",
+    TT.Operation,
+    name="atomic_cas",
     traits=[Writes, Accesses, LayoutAnchor, MakesData],
 ):
     """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
@@ -128,3 +131,12 @@ class AtomicCASOp(
         return _verify_ordering(op) and _verify_access(
             op, cmp=op.cmp, value=op.value, result=op.result
         )
+
+
+def mask_of(op: Operation) -> Value | None:
+    """The mask of an access; None where there is none."""
+    number = MASKS.get(op.name)
+    if number is None:
+        return None
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    return op.operands[number] if segments[number] else None

@@ -8,12 +8,15 @@ moves data between layouts, and into shared memory and back (ttg_memory.py).
 
 from typing import Any
 
+from proton.dialect.attributes import NUM_WARPS
+from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Attribute, Module, Type, ext, ir
 from proton.dialect.traits import (
     Barrier,
     KeepsSign,
     MovesData,
+    PassesPointers,
     Pure,
     Speculatable,
     Writes,
@@ -22,10 +25,6 @@ from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED, dim
 
 Operand, Result = ext.Operand, ext.Result
-
-NUM_WARPS = "ttg.num-warps"  # on the module: warps of a program
-SHARED = "ttg.shared"  # on a function: bytes of shared memory, its callees' included
-OFFSET = "ttg.offset"  # on an op: where its shared memory begins
 
 
 class TTG(ext.Dialect, name="ttg"):
@@ -57,8 +56,9 @@ class MemDescType(TTG.Type, name="memdesc"):
 
 
 class MutableMemDescType(TTG.Type, name="mutable_memdesc"):
-    """`!ttg.mutable_memdesc<[2, 64, 32], f16, #ttg.shared<...>>`: memory that ops write, and that
-    may be taken apart (`ttg.memdesc_index`)."""
+    """`!ttg.mutable_memdesc<[3, 64, 32], f16, #ttg.shared<...>>`: memory that ops write. Where the
+    layout has one dimension less, tensors lie one behind the other along the first dimension, and
+    `ttg.memdesc_index` takes one."""
 
     sizes: Any
     element: ir.TypeAttr
@@ -72,22 +72,19 @@ _layouts: dict[Any, LinearLayout] = {}
 _types: dict[tuple[Any, LinearLayout], Any] = {}
 
 
-def _bases_attr(bases: Any) -> Any:
-    i64 = ir.IntegerType.get_signless(64)
-    return ir.ArrayAttr.get(
-        [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, v) for v in basis]) for basis in bases]
-    )
+def _bases_attr(bases: Any) -> Attribute:
+    return ir.ArrayAttr.get([ir.ArrayAttr.get([i64_attr(v) for v in basis]) for basis in bases])
 
 
-def _integers(attribute: Any) -> tuple[int, ...]:
+def _integers(attribute: Attribute) -> tuple[int, ...]:
     return tuple(ir.IntegerAttr(value).value for value in ir.ArrayAttr(attribute))
 
 
-def _bases(attribute: Any) -> list[tuple[int, ...]]:
+def _bases(attribute: Attribute) -> list[tuple[int, ...]]:
     return [_integers(basis) for basis in ir.ArrayAttr(attribute)]
 
 
-def layout_attr(layout: LinearLayout) -> Any:
+def layout_attr(layout: LinearLayout) -> Attribute:
     """The encoding of a distributed layout."""
     found = _attributes.get(layout)
     if found is None:
@@ -96,7 +93,7 @@ def layout_attr(layout: LinearLayout) -> Any:
     return found
 
 
-def layout_of(type_: Any) -> LinearLayout:
+def layout_of(type_: Type) -> LinearLayout:
     """The layout of a tensor type; raises ValueError where it has none."""
     found = _layouts.get(type_)
     if found is None:
@@ -110,7 +107,7 @@ def layout_of(type_: Any) -> LinearLayout:
     return found
 
 
-def with_layout(type_: Any, layout: LinearLayout) -> Any:
+def with_layout(type_: Type, layout: LinearLayout) -> Type:
     """The tensor type in another layout."""
     key = type_, layout
     found = _types.get(key)
@@ -122,44 +119,46 @@ def with_layout(type_: Any, layout: LinearLayout) -> Any:
     return found
 
 
-def is_tensor(type_: Any) -> bool:
+def is_tensor(type_: Type) -> bool:
     """Whether a type is a tensor."""
     return isinstance(type_, ir.RankedTensorType)
 
 
-def is_mem_desc(type_: Any) -> bool:
+def is_mem_desc(type_: Type) -> bool:
     """Whether a type is shared memory."""
     return isinstance(type_, MemDescType | MutableMemDescType)
 
 
 def mem_desc(
-    shape: tuple[int, ...], element: Any, layout: LinearLayout, is_mutable: bool = False
-) -> Any:
+    shape: tuple[int, ...], element: Type, layout: LinearLayout, is_mutable: bool = False
+) -> Type:
     """The type of a tensor in shared memory; `layout` maps offsets (in elements) to indices."""
-    i64 = ir.IntegerType.get_signless(64)
-    sizes = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, size) for size in shape])
+    sizes = ir.ArrayAttr.get([i64_attr(size) for size in shape])
     encoding = SharedAttr.get(_bases_attr(layout.bases("offset")))
     kind = MutableMemDescType if is_mutable else MemDescType
     return kind.get(sizes, ir.TypeAttr.get(element), encoding)
 
 
-def mem_desc_parts(type_: Any) -> tuple[tuple[int, ...], Any, LinearLayout]:
-    """(shape, element type, layout) of a tensor in shared memory."""
+def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Any, LinearLayout]:
+    """(shape, element type, layout) of a tensor in shared memory; the layout is of the last
+    dimensions, where several tensors lie one behind the other."""
     desc = (MutableMemDescType if isinstance(type_, MutableMemDescType) else MemDescType)(type_)
     shape = _integers(desc.sizes)
     bases = _bases(SharedAttr(desc.encoding).offset)
-    outs = {dim(axis): size for axis, size in enumerate(shape)}
+    rank = len(bases[0]) if bases else len(shape)
+    outs = {dim(axis): size for axis, size in enumerate(shape[len(shape) - rank :])}
     return shape, ir.TypeAttr(desc.element).value, LinearLayout.of({"offset": bases}, outs)
 
 
-def num_warps(module: Any) -> int:
+def num_warps(module: Module) -> int:
     """Warps of a program, as `convert-triton-to-tritongpu` noted them on the module."""
     return int(module.operation.attributes[NUM_WARPS].value)
 
 
 class ConvertLayoutOp(
-    TTG.Operation, name="convert_layout",
-    traits=[Pure, Speculatable, MovesData, KeepsSign],
+    TTG.Operation,
+    name="convert_layout",
+    traits=[Pure, Speculatable, MovesData, KeepsSign, PassesPointers],
 ):
     """`ttg.convert_layout %src`: the same tensor in the result's layout."""
 

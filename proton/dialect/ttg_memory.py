@@ -7,11 +7,13 @@ for that. `ttg-to-llvm` lowers what `convert-triton-to-tritongpu` makes today: `
 `ttg.dot`. The others are what pipelines are made of; the analyses know them.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import (
+    Accesses,
     AllocatesShared,
     AnyLayout,
     Asynchronous,
@@ -20,8 +22,10 @@ from proton.dialect.traits import (
     MakesData,
     MovesData,
     PassesMemory,
+    PassesTokens,
     Pure,
     SharedEffects,
+    Speculatable,
     Writes,
 )
 from proton.dialect.ttg import (
@@ -30,8 +34,10 @@ from proton.dialect.ttg import (
     MutableMemDescType,
     is_mem_desc,
     is_tensor,
+    mem_desc,
     mem_desc_parts,
 )
+from proton.layout import shapes
 
 Operand, Result, Region = ext.Operand, ext.Result, ext.Region
 
@@ -57,7 +63,7 @@ def _verify_mutable(op: Any, desc: Any) -> bool:
 class LocalAllocOp(
     TTG.Operation,
     name="local_alloc",
-    traits=[Pure, MovesData, AnyLayout, AllocatesShared],
+    traits=[Pure, Speculatable, MovesData, AnyLayout, AllocatesShared],
 ):
     """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
 
@@ -143,24 +149,53 @@ class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMe
     def verify_invariants(op: "MemDescIndexOp") -> bool:
         if not (_verify_mutable(op, op.src) and _verify_mutable(op, op.result)):
             return False
-        (whole, element, _), (part, other, _) = map(
+        (whole, element, layout), (part, other, same) = map(
             mem_desc_parts, (op.src.type, op.result.type)
         )
-        return (whole[1:] == part and element == other) or reject(
+        return (whole[1:] == part and (element, layout) == (other, same)) or reject(
             op, f"the result must be one of the {whole[0]} parts, got {op.result.type}"
         )
+
+
+class MemDescTransOp(
+    TTG.Operation, name="memdesc_trans", traits=[Pure, Speculatable, PassesMemory]
+):
+    """`ttg.memdesc_trans %desc`: a matrix in shared memory with its dimensions exchanged."""
+
+    src: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def of(memory: Any) -> Any:
+        """The transposed view of a memory."""
+        return MemDescTransOp(memory, _transposed(memory.type)).result
+
+    @staticmethod
+    def verify_invariants(op: "MemDescTransOp") -> bool:
+        if not is_mem_desc(op.src.type) or len(mem_desc_parts(op.src.type)[0]) != 2:
+            return reject(op, f"the operand must be a matrix in memory, got {op.src.type}")
+        wanted = _transposed(op.src.type)
+        return op.result.type == wanted or reject(op, f"the result must be {wanted}")
+
+
+def _transposed(type_: Any) -> Any:
+    (rows, columns), element, layout = mem_desc_parts(type_)
+    is_mutable = isinstance(type_, MutableMemDescType)
+    return mem_desc((columns, rows), element, shapes.trans(layout, (1, 0)), is_mutable)
 
 
 class AsyncCopyOp(
     TTG.Operation,
     name="async_copy_global_to_local",
-    traits=[Writes, Asynchronous, SharedEffects(writes=(1,), lands_later=True)],
+    traits=[Writes, Accesses, Asynchronous, SharedEffects(writes=(1,), lands_later=True)],
 ):
-    """`ttg.async_copy_global_to_local %pointers, %desc`: begins a copy; gives its token."""
+    """`ttg.async_copy_global_to_local %pointers, %desc, %mask?`: begins a copy; gives its token.
+    Where the mask is false there are zeros."""
 
     src: Operand[Any]
     dst: Operand[Any]
     token: Result[AsyncTokenType]
+    mask: Operand[Any] | None = None
 
     @staticmethod
     def verify_invariants(op: "AsyncCopyOp") -> bool:
@@ -168,15 +203,28 @@ class AsyncCopyOp(
             return reject(op, f"the source must be a tensor of pointers, got {op.src.type}")
         shape, element, _ = mem_desc_parts(op.dst.type)
         pointee = getattr(element_of(op.src), "target", None)
+        i1 = ir.IntegerType.get_signless(1)
+        if op.mask is not None and not check_block(op, "mask", op.mask, shape, i1):
+            return False
         return (shape_of(op.src) == shape and pointee == element) or reject(
             op, f"{op.src.type} does not point to what {op.dst.type} holds"
         )
 
 
+class AsyncCommitGroupOp(TTG.Operation, name="async_commit_group", traits=[Writes, PassesTokens]):
+    """`ttg.async_commit_group %token0, ...`: the copies begun since the last one, whose tokens
+    these are, become a group, which ends as one."""
+
+    tokens: Sequence[Operand[AsyncTokenType]]
+    group: Result[AsyncTokenType]
+
+
 class AsyncWaitOp(TTG.Operation, name="async_wait", traits=[Writes, SharedEffects(waits=True)]):
-    """`ttg.async_wait %token`: what the token's copies write is there, for who waits."""
+    """`ttg.async_wait %token {pendings}`: what the token's copies write is there, for who waits. At
+    most `pendings` groups, all committed after the token's, may still be under way."""
 
     token: Operand[AsyncTokenType]
+    pendings: ir.IntegerAttr
 
 
 class WarpSpecializeOp(TTG.Operation, name="warp_specialize", traits=[Writes, Concurrent]):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.dialect.diagnostics import check_type, reject, shape_of
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import Type, ext, ir
 from proton.dialect.traits import Pure, Reads, Writes
 from proton.dialect.tt import PointerType
 
@@ -25,7 +25,7 @@ class StructuredPointerType(TTS.Type, name="tptr"):
     block: ir.TypeAttr
 
     @property
-    def target(self) -> Any:
+    def target(self) -> Type:
         """The tensor type of the block."""
         return ir.TypeAttr(self.block).value
 

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from proton.base.errors import SourceSpan
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import KERNEL
+from proton.dialect.mlir import Location, Module, Operation, Value, ir
 
 
-def all_ops(root: Any) -> list[Any]:
+def all_ops(root: Any) -> list[Operation]:
     """Every operation below `root`, in pre-order, `root` itself left out; safe to mutate from."""
     found: list[Any] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: Operation) -> Any:
         found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -20,13 +21,13 @@ def all_ops(root: Any) -> list[Any]:
     return found[1:]
 
 
-def ops_named(root: Any, *names: str) -> list[Any]:
+def ops_named(root: Any, *names: str) -> list[Operation]:
     """Operations below `root` with one of the names, in pre-order."""
     return [op for op in all_ops(root) if op.name in names]
 
 
 @contextlib.contextmanager
-def before(op: Any) -> Iterator[None]:
+def before(op: Operation) -> Iterator[None]:
     """Emits before `op`, at its location; an exception says which op it was about."""
     location, name = op.location, op.name
     try:
@@ -38,24 +39,29 @@ def before(op: Any) -> Iterator[None]:
         raise
 
 
-def replace(op: Any, values: Iterable[Any]) -> None:
+def replace(op: Operation, values: Iterable[Value]) -> None:
     """Puts `values` in the place of the op's results and erases it."""
     for result, value in zip(op.operation.results, values, strict=True):
         result.replace_all_uses_with(value)
     op.operation.erase()
 
 
-def users(value: Any) -> list[Any]:
+def users(value: Value) -> list[Operation]:
     """The operations that use a value, each once per use."""
     return [use.owner.operation for use in value.uses]
 
 
-def defining_op(value: Any) -> Any:
+def defining_op(value: Value) -> Operation | None:
     """The operation that gives a value; None for a block argument."""
     return value.owner.operation if isinstance(value, ir.OpResult) else None
 
 
-def functions(module: Any) -> list[Any]:
+def producer_of(value: Value) -> Operation:
+    """The operation that gives a value, which is no block argument."""
+    return value.owner.operation
+
+
+def functions(module: Module) -> list[Operation]:
     """The functions of a module that have a body: kernels, and what they call."""
     return [
         op.operation
@@ -64,16 +70,16 @@ def functions(module: Any) -> list[Any]:
     ]
 
 
-def kernel_functions(module: Any) -> list[Any]:
+def kernel_functions(module: Module) -> list[Operation]:
     """The functions of a module that are kernels."""
     return [
         op.operation
         for op in module.body.operations
-        if op.operation.name == "func.func" and "tt.kernel" in op.operation.attributes
+        if op.operation.name == "func.func" and KERNEL in op.operation.attributes
     ]
 
 
-def source_span(location: Any) -> SourceSpan:
+def source_span(location: Location) -> SourceSpan:
     """The file and line of a location: of the callee, where code was inlined."""
     if isinstance(location, ir.FileLineColLoc):
         return SourceSpan(

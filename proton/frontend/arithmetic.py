@@ -6,7 +6,7 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import i64_attr
 from proton.frontend.builder import (
     as_tensor,
     at_compile_time,
@@ -145,8 +145,7 @@ def _true_divide(x: Any, y: Any) -> tensor:
         left, right = cast(as_tensor(x), ty.float32), cast(as_tensor(y), ty.float32)
     elif floats and not floats[0].is_fp8():  # an integer tensor takes the float's type
         left, right = (
-            cast(v, floats[0]) if isinstance(v, tensor) and v.dtype.is_int() else v
-            for v in (x, y)
+            cast(v, floats[0]) if isinstance(v, tensor) and v.dtype.is_int() else v for v in (x, y)
         )
     left, right = binary_operands(left, right, division=True, symbol="/")
     return emit("arith.divf", left.type, left, right)
@@ -160,14 +159,11 @@ def compare(symbol: str, x: Any, y: Any) -> tensor:
     float_code, signed_code, unsigned_code = _COMPARE[symbol]
     type_ = ty.with_scalar(left.type, ty.int1)
     if left.dtype.is_floating():
-        return emit("arith.cmpf", type_, left, right, attributes={"predicate": _i64(float_code)})
+        attributes = {"predicate": i64_attr(float_code)}
+        return emit("arith.cmpf", type_, left, right, attributes=attributes)
     signed = left.dtype.is_int_signed() and not left.dtype.is_bool()
     code = signed_code if signed else unsigned_code
-    return emit("arith.cmpi", type_, left, right, attributes={"predicate": _i64(code)})
-
-
-def _i64(value: int) -> Any:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    return emit("arith.cmpi", type_, left, right, attributes={"predicate": i64_attr(code)})
 
 
 def negate(x: tensor) -> tensor:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Block, Operation, ir
+from proton.dialect.regions import If, holder, yield_values
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth
 from proton.frontend.flow import MayReturn, Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, promote_integers, to_bool
@@ -69,8 +70,8 @@ def condition_of(g: Any, node: ast.expr) -> Any:
 class _Branch:
     """A compiled branch: its block, in an op that the final `scf.if` replaces, and its end."""
 
-    holder: Any
-    block: Any
+    holder: Operation
+    block: Block
     env: dict[str, Any]
     outcome: Outcome = None
 
@@ -81,9 +82,8 @@ class _Branch:
 
 
 def _branch(g: Any, statements: Sequence[ast.stmt], tail: bool = False) -> _Branch:
-    holder = ir.Operation.create("scf.execute_region", regions=1)
-    block = ir.Block.create_at_start(holder.regions[0], [])
-    branch = _Branch(holder, block, dict(g.env))
+    op = holder()
+    branch = _Branch(op, op.regions[0].blocks[0], dict(g.env))
     _compile_into(g, branch, statements, tail)
     return branch
 
@@ -212,13 +212,8 @@ class _Join:
         for branch, side in ((self.then, 0), (self.other, 1)):
             handles = [pair[side].handle for pair in self.pairs]
             with ir.InsertionPoint(branch.block):
-                ir.Operation.create("scf.yield", operands=handles)
-        op = ir.Operation.create(
-            "scf.if",
-            results=[to_ir(result.type) for result in self.results],
-            operands=[condition.handle],
-            regions=2,
-        )
+                yield_values(handles)
+        op = If.create(condition.handle, [to_ir(result.type) for result in self.results]).op
         for branch, region in zip((self.then, self.other), op.regions, strict=True):
             branch.block.append_to(region)
             branch.holder.erase()

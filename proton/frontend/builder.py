@@ -6,7 +6,8 @@ from typing import Any
 from proton.base.errors import CompilationError
 from proton.base.words import shown
 from proton.dialect import tt, tt_block
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import i32_attr, integer
+from proton.dialect.mlir import Operation, Type, ir
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -42,7 +43,7 @@ def truth(value: Any) -> bool:
     return bool(at_compile_time(f"bool({shown(value)})", hint, bool, value))
 
 
-def to_ir(type_: ty.dtype) -> Any:
+def to_ir(type_: ty.dtype) -> Type:
     """The MLIR type. Integers are signless; a pointer to int1 points to bytes."""
     if type_.is_block():
         return ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
@@ -52,7 +53,7 @@ def to_ir(type_: ty.dtype) -> Any:
         return tt_block.TensorDescType.get(ir.TypeAttr.get(to_ir(memory_type(type_.block_type))))
     if type_.is_floating():
         return getattr(ir, _FLOATS[type_.name]).get()
-    return ir.IntegerType.get_signless(type_.primitive_bitwidth)
+    return integer(type_.primitive_bitwidth)
 
 
 def memory_type(type_: ty.dtype) -> ty.dtype:
@@ -73,7 +74,7 @@ def emit(
     return tensor(op.result, type_)
 
 
-def wrap(op: Any, type_: ty.dtype) -> tensor:
+def wrap(op: Operation, type_: ty.dtype) -> tensor:
     """The only result of an op of ours, as a value of `type_`."""
     return tensor(op.operation.result, type_)
 
@@ -189,13 +190,3 @@ def broadcast_all(*values: tensor) -> list[tensor]:
     """All values in their common shape."""
     shape = broadcast_shape(*(value.shape for value in values))
     return [broadcast_to(value, shape) for value in values]
-
-
-def i32_attr(value: int) -> Any:
-    """An i32 attribute."""
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
-
-
-def string_attr(value: str) -> Any:
-    """A string attribute."""
-    return ir.StringAttr.get(value)

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from proton.dialect.mlir import func, ir
+from proton.dialect.attributes import NOINLINE
+from proton.dialect.mlir import Module, func, ir
 from proton.frontend.builder import error, to_ir
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.value import tensor
 
 MAX_CALL_DEPTH = 64
-NOINLINE_ATTRIBUTE = "tt.noinline"
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Function:
 class Functions:
     """The functions of a module that calls are kept to; None stands for one that is open."""
 
-    module: Any
+    module: Module
     made: dict[Any, Function | None] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)  # objects whose id is part of a key
 
@@ -95,9 +95,7 @@ def _call_function(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Any:
         made[key] = _compile(g, fn, env)
     function = made[key]
     if function is None:
-        raise error(
-            f"{fn.__name__} calls itself", "recursion is not supported: write it as a loop"
-        )
+        raise error(f"{fn.__name__} calls itself", "recursion is not supported: write it as a loop")
     types = [to_ir(value.type) for value in _tensors(function.value)]
     operands = [value.handle for value in _tensors(tuple(env.values()))]
     op = func.CallOp(types, ir.FlatSymbolRefAttr.get(function.name), operands)
@@ -111,7 +109,7 @@ def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
     location = ir.Location.file(fn.file, fn.parse().lineno, 1)
     with ir.InsertionPoint(module.body), location:
         function = func.FuncOp(name, (inputs, []), visibility="private")
-        function.attributes[NOINLINE_ATTRIBUTE] = ir.UnitAttr.get()
+        function.attributes[NOINLINE] = ir.UnitAttr.get()
         block = function.add_entry_block([location] * len(inputs))
     arguments = iter(block.arguments)
     own = {parameter: _with_handles(value, arguments) for parameter, value in env.items()}

@@ -19,18 +19,12 @@ from proton.base.errors import (
 from proton.base.words import did_you_mean, shown
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Location, Value, ir
 from proton.frontend import branches, calls, expressions, loops
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
-from proton.frontend.builder import (
-    as_tensor,
-    constant,
-    emit,
-    error,
-    string_attr,
-    truth,
-)
+from proton.frontend.builder import as_tensor, constant, emit, error, truth
 from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
 from proton.language import profiling
@@ -99,14 +93,14 @@ class Generator:
             generator = generator.caller
         return tuple(trace)
 
-    def _plain_location(self) -> Any:
+    def _plain_location(self) -> Location:
         span = self.span()
         own = ir.Location.file(span.file, span.line, span.column + 1)
         if self.caller is None or self.own_function:
             return own
         return ir.Location.callsite(own, [self.caller._plain_location()])
 
-    def location(self) -> Any:
+    def location(self) -> Location:
         """Where the node being compiled is: file, call sites, and the open scopes around it."""
         plain = self._plain_location()
         if not self.scopes:
@@ -397,7 +391,7 @@ class Generator:
             raise error(f"{phase}_event takes an event, got {found}", "see proton.allocate_event")
         proton_dialect.EventOp(string_attr(event.name), string_attr(phase))
 
-    def _when(self, name: str, when: Any) -> Any:
+    def _when(self, name: str, when: Any) -> Value | None:
         """The condition of a record as an i1; None where it is known to be true."""
         if isinstance(when, tensor):
             if when.is_block() or not when.dtype.is_int():

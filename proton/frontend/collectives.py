@@ -4,18 +4,12 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt_collective as tc
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import i32_attr
+from proton.dialect.emit import effect
+from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.traits import Reads, Records, Writes, has
 from proton.dialect.walk import all_ops, source_span
-from proton.frontend.builder import (
-    as_tensor,
-    broadcast_all,
-    broadcast_to,
-    error,
-    i32_attr,
-    to_ir,
-    wrap,
-)
+from proton.frontend.builder import as_tensor, broadcast_all, broadcast_to, error, to_ir, wrap
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import check_shape, expand_dims, normalize_axis, reshape
@@ -106,7 +100,9 @@ def _combined(
     return [tensor(result, type_) for result, type_ in zip(op.results, types, strict=True)]
 
 
-def _combine_region(generator: Any, op: Any, fn: DeviceFunction, types: list[ty.dtype]) -> None:
+def _combine_region(
+    generator: Any, op: Operation, fn: DeviceFunction, types: list[ty.dtype]
+) -> None:
     """Compiles `fn` on scalars into the op's region, everything that it calls in place."""
     arguments = [to_ir(type_) for type_ in types] * 2
     block = ir.Block.create_at_start(
@@ -123,14 +119,14 @@ def _combine_region(generator: Any, op: Any, fn: DeviceFunction, types: list[ty.
             )
         values = [cast(as_tensor(c), t) for c, t in zip(combined, types, strict=True)]
         _check_pure(generator, fn, block)
-        ir.Operation.create(
+        effect(
             f"{op.name}_return",
-            operands=[value.handle for value in values],
-            attributes={"operandSegmentSizes": tc.segments(len(values))},
+            *[value.handle for value in values],
+            operandSegmentSizes=tc.segments(len(values)),
         )
 
 
-def _check_pure(generator: Any, fn: DeviceFunction, block: Any) -> None:
+def _check_pure(generator: Any, fn: DeviceFunction, block: Block) -> None:
     """A combine function computes scalars: how often it runs, and in which thread, is not said."""
     for op in (op for view in block.operations for op in [view.operation, *all_ops(view)]):
         makes_blocks = any(isinstance(result.type, ir.RankedTensorType) for result in op.results)

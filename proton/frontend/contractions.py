@@ -5,15 +5,8 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
-from proton.frontend.builder import (
-    as_tensor,
-    constant,
-    error,
-    i32_attr,
-    string_attr,
-    to_ir,
-    wrap,
-)
+from proton.dialect.builtin import i32_attr, string_attr
+from proton.frontend.builder import as_tensor, constant, error, to_ir, wrap
 from proton.frontend.promotion import bitcast
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import reshape
@@ -180,9 +173,7 @@ def _dot_scaled(
     axes = -1 if lhs_k_pack else -2, -2 if rhs_k_pack else -1
     depths = [
         side.shape[place] * (2 if is_packed and axis == place else 1)
-        for side, is_packed, axis, place in zip(
-            (left, right), packed, axes, (-1, -2), strict=True
-        )
+        for side, is_packed, axis, place in zip((left, right), packed, axes, (-1, -2), strict=True)
     ]
     if depths[0] != depths[1]:
         raise error(

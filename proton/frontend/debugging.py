@@ -5,8 +5,9 @@ from typing import Any
 from proton.base.errors import CompileTimeAssertionFailure
 from proton.base.words import shown
 from proton.dialect import tt
+from proton.dialect.builtin import integer, string_attr
 from proton.dialect.mlir import ir
-from proton.frontend.builder import as_tensor, at_compile_time, error, string_attr, truth
+from proton.frontend.builder import as_tensor, at_compile_time, error, truth
 from proton.frontend.promotion import cast
 from proton.frontend.rules import generator_rule, rule
 from proton.language import core
@@ -87,5 +88,5 @@ def _smid() -> tensor:
 
 
 def _special_register(name: str, type_: ty.dtype) -> tensor:
-    result = ir.IntegerType.get_signless(type_.primitive_bitwidth)
-    return tensor(tt.SpecialRegisterOp(ir.StringAttr.get(name), result).result, type_)
+    result = integer(type_.primitive_bitwidth)
+    return tensor(tt.SpecialRegisterOp(string_attr(name), result).result, type_)

@@ -5,16 +5,10 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt_block
+from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import ir
 from proton.frontend.blocks import integers, listed
-from proton.frontend.builder import (
-    error,
-    i32_attr,
-    memory_type,
-    string_attr,
-    to_ir,
-    wrap,
-)
+from proton.frontend.builder import error, memory_type, to_ir, wrap
 from proton.frontend.memory import check_atomic_element, load_caching
 from proton.frontend.promotion import cast
 from proton.frontend.rules import rule
@@ -68,9 +62,7 @@ def _make(
 
 def _sizes(desc: tensor) -> tuple[tensor, ...]:
     axes = range(len(_block(desc).shape))
-    ops = [
-        tt_block.DescriptorSizeOp(desc.handle, i32_attr(axis), to_ir(ty.int32)) for axis in axes
-    ]
+    ops = [tt_block.DescriptorSizeOp(desc.handle, i32_attr(axis), to_ir(ty.int32)) for axis in axes]
     return tuple(wrap(op, ty.int32) for op in ops)
 
 
@@ -105,8 +97,8 @@ def _checked(desc: Any, what: str) -> ty.block_type:
     if not isinstance(desc, dsc.tensor_descriptor):
         found = desc.type if isinstance(desc, tensor) else shown(desc)
         raise error(
-            f"{what} takes a tensor descriptor, got {found}", "make one of a pointer with "
-            "tl.make_tensor_descriptor",
+            f"{what} takes a tensor descriptor, got {found}",
+            "make one of a pointer with tl.make_tensor_descriptor",
         )
     return _block(desc)
 

@@ -70,6 +70,8 @@ _INSTEAD: dict[type, str] = {
     ast.MatMult: "use tl.dot(a, b)",
     ast.Starred: "name each element",
 }
+
+
 def evaluate(g: Any, node: ast.expr) -> Any:
     """The value of an expression node; `g` is the generator."""
     match node:

@@ -5,6 +5,7 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
+from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import ir
 from proton.frontend.builder import (
     as_tensor,
@@ -12,7 +13,6 @@ from proton.frontend.builder import (
     constant,
     error,
     is_number,
-    string_attr,
     to_ir,
     wrap,
 )

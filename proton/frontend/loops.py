@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.base.words import did_you_mean, shown
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import i32_attr
+from proton.dialect.mlir import Block, ir
+from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
 from proton.frontend.branches import condition_of
-from proton.frontend.builder import as_tensor, constant, emit, error, i32_attr, is_number, to_ir
+from proton.frontend.builder import as_tensor, constant, emit, error, is_number
 from proton.frontend.flow import Undefined
 from proton.frontend.promotion import cast
 from proton.language import core
@@ -160,7 +162,7 @@ def _carried(g: Any, statements: list[ast.stmt], exclude: set[str]) -> list[str]
     return names
 
 
-def _run_body(g: Any, block: Any, names: list[str], node: ast.For | ast.While) -> list[tensor]:
+def _run_body(g: Any, block: Block, names: list[str], node: ast.For | ast.While) -> list[tensor]:
     """Compiles the body with the carried variables bound; their values at its end."""
     before = dict(g.env)
     types = [before[name].type for name in names]
@@ -208,28 +210,24 @@ def _compile_dynamic_for(g: Any, node: ast.For, bounds: _Range) -> None:
     variable = node.target.id
     names = _carried(g, node.body, {variable})
     initial = [g.env[name] for name in names]
-    op = ir.Operation.create(
-        "scf.for",
-        results=[to_ir(value.type) for value in initial],
-        operands=[v.handle for v in (lower, upper, step, *initial)],
-        attributes=bounds.attributes,
-        regions=1,
+    loop = ForLoop.create(
+        [bound.handle for bound in (lower, upper, step)],
+        [value.handle for value in initial],
+        bounds.attributes,
     )
-    types = [to_ir(lower.type), *(to_ir(value.type) for value in initial)]
-    block = ir.Block.create_at_start(op.regions[0], types, [ir.Location.current] * len(types))
-    with ir.InsertionPoint(block):
-        index = tensor(block.arguments[0], lower.type)
+    with ir.InsertionPoint(loop.body):
+        index = tensor(loop.induction_var, lower.type)
         if descending is not None:
             scaled = emit("arith.muli", index.type, index, constant(bounds.step, index.type))
             index = emit("arith.addi", index.type, descending, scaled)
     before = g.env.get(variable)
     g.env[variable] = index
-    for name, value, argument in zip(names, initial, list(block.arguments)[1:], strict=True):
+    for name, value, argument in zip(names, initial, loop.iter_args, strict=True):
         g.env[name] = tensor(argument, value.type)
-    yielded = _run_body(g, block, names, node)
-    with ir.InsertionPoint(block):
-        ir.Operation.create("scf.yield", operands=[value.handle for value in yielded])
-    for name, value, result in zip(names, initial, op.results, strict=True):
+    yielded = _run_body(g, loop.body, names, node)
+    with ir.InsertionPoint(loop.body):
+        yield_values([value.handle for value in yielded])
+    for name, value, result in zip(names, initial, loop.op.results, strict=True):
         g.env[name] = tensor(result, value.type)
     _forget(g, variable, before)
 
@@ -248,13 +246,8 @@ def compile_while(g: Any, node: ast.While) -> None:
         raise g.unsupported("else of a loop", "write it after the loop")
     names = _carried(g, node.body, set())
     initial = [g.env[name] for name in names]
-    types = [to_ir(value.type) for value in initial]
-    op = ir.Operation.create(
-        "scf.while", results=types, operands=[value.handle for value in initial], regions=2
-    )
-    locations = [ir.Location.current] * len(types)
-    test = ir.Block.create_at_start(op.regions[0], types, locations)
-    body = ir.Block.create_at_start(op.regions[1], types, locations)
+    loop = WhileLoop.create([value.handle for value in initial])
+    test, body = loop.before, loop.after
     outer = dict(g.env)
     with ir.InsertionPoint(test):
         for name, value, argument in zip(names, initial, test.arguments, strict=True):
@@ -267,12 +260,12 @@ def compile_while(g: Any, node: ast.While) -> None:
                     "test a variable that the body changes, or loop over range",
                 )
             condition = constant(False, ty.int1)
-        ir.Operation.create("scf.condition", operands=[condition.handle, *test.arguments])
+        go_on_if(condition.handle, test.arguments)
     g.env = outer
     for name, value, argument in zip(names, initial, body.arguments, strict=True):
         g.env[name] = tensor(argument, value.type)
     yielded = _run_body(g, body, names, node)
     with ir.InsertionPoint(body):
-        ir.Operation.create("scf.yield", operands=[value.handle for value in yielded])
-    for name, value, result in zip(names, initial, op.results, strict=True):
+        yield_values([value.handle for value in yielded])
+    for name, value, result in zip(names, initial, loop.op.results, strict=True):
         g.env[name] = tensor(result, value.type)

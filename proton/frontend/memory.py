@@ -4,13 +4,13 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt_block, tt_memory
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Attribute, Value, ir
 from proton.frontend.builder import (
     broadcast_shape,
     broadcast_to,
     error,
     memory_type,
-    string_attr,
     to_ir,
     wrap,
 )
@@ -48,19 +48,19 @@ def _pointer(value: Any, what: str, *, writes: bool = False, blocks: bool = Fals
     return value
 
 
-def _choice(value: Any, choices: tuple[str, ...], what: str, hint: str) -> Any:
+def _choice(value: Any, choices: tuple[str, ...], what: str, hint: str) -> Attribute:
     if value not in choices:
         known = ", ".join(map(repr, choices))
         raise error(f"{what} must be one of {known}, got {shown(value)}", hint)
     return string_attr(value)
 
 
-def _cache(value: Any, choices: tuple[str, ...]) -> Any:
+def _cache(value: Any, choices: tuple[str, ...]) -> Attribute:
     hint = "leave it out: caching changes the speed only, and nothing on the CPU"
     return _choice(value or "", choices, "cache_modifier", hint)
 
 
-def _eviction(value: Any) -> Any:
+def _eviction(value: Any) -> Attribute:
     hint = "leave it out: eviction changes the speed only, and nothing on the CPU"
     return _choice(value or "", tt_memory.EVICTION_POLICIES, "eviction_policy", hint)
 
@@ -82,7 +82,7 @@ def _mask(pointer: tensor, mask: Any, what: str) -> tensor | None:
     return broadcast_to(mask, pointer.shape)
 
 
-def _handle(value: tensor | None) -> Any:
+def _handle(value: tensor | None) -> Value | None:
     return None if value is None else value.handle
 
 
@@ -238,12 +238,12 @@ def _stored(shape: tuple[int, ...], value: Any, element: ty.dtype, what: str) ->
     return broadcast_to(stored, shape)
 
 
-def _sem(value: Any) -> Any:
+def _sem(value: Any) -> Attribute:
     hint = 'leave it out for "acq_rel", the strongest'
     return _choice(value or "acq_rel", tt_memory.MEMORY_SEMANTICS, "sem", hint)
 
 
-def _scope(value: Any) -> Any:
+def _scope(value: Any) -> Attribute:
     hint = 'leave it out for "gpu", all programs of a launch'
     return _choice(value or "gpu", tt_memory.MEMORY_SCOPES, "scope", hint)
 
@@ -281,9 +281,7 @@ def check_atomic_element(element: ty.dtype, what: str, floats: bool) -> None:
     if element.is_floating() and not floats:
         raise error(f"{what} is not defined on {element}", "it takes integers")
     if element.is_bool() or element.is_fp8() or element.is_ptr():
-        raise error(
-            f"{what} is not defined on {element}", "use elements of 16, 32 or 64 bits"
-        )
+        raise error(f"{what} is not defined on {element}", "use elements of 16, 32 or 64 bits")
 
 
 # op -> (its name, its name on floats; None where it takes integers only)

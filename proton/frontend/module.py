@@ -3,9 +3,11 @@
 from typing import Any
 
 from proton.base.errors import CompilationError, SourceSpan
-from proton.dialect.mlir import func, ir
+from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL
+from proton.dialect.builtin import i32_attr, string_attr
+from proton.dialect.mlir import Attribute, Module, func, ir
 from proton.frontend import calls
-from proton.frontend.builder import string_attr, to_ir
+from proton.frontend.builder import to_ir
 from proton.frontend.codegen import Generator
 from proton.frontend.flow import Returned
 from proton.language import types as ty
@@ -16,7 +18,7 @@ from proton.language.value import tensor
 
 def build_module(
     fn: DeviceFunction, signature: Signature, *, debug: bool = False, keep_calls: bool = False
-) -> Any:
+) -> Module:
     """The `ir.Module` with one public function: the kernel for this signature.
 
     With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it.
@@ -28,7 +30,7 @@ def build_module(
     with ir.InsertionPoint(module.body), location:
         inputs = [to_ir(type_) for type_ in signature.types.values()]
         function = func.FuncOp(fn.__name__, (inputs, []))
-        function.attributes["tt.kernel"] = ir.UnitAttr.get()
+        function.attributes[KERNEL] = ir.UnitAttr.get()
         function.arg_attrs = [
             ir.DictAttr.get(_argument_attributes(name, type_, signature))
             for name, type_ in signature.types.items()
@@ -50,12 +52,12 @@ def build_module(
     return module
 
 
-def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Any]:
-    attributes: dict[str, Any] = {"tt.name": string_attr(name)}
+def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Attribute]:
+    attributes: dict[str, Any] = {ARGUMENT_NAME: string_attr(name)}
     if name in signature.divisible:
-        attributes["tt.divisibility"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 16)
+        attributes[DIVISIBILITY] = i32_attr(16)
     if isinstance(type_, ty.pointer_type):
-        attributes["tt.element"] = string_attr(type_.element_ty.mangle())
+        attributes[ELEMENT] = string_attr(type_.element_ty.mangle())
     if isinstance(type_, ty.tensor_descriptor_type):
-        attributes["tt.element"] = string_attr(type_.block_type.element_ty.mangle())
+        attributes[ELEMENT] = string_attr(type_.block_type.element_ty.mangle())
     return attributes

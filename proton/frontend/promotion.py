@@ -4,7 +4,7 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import i64_attr, string_attr
 from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
@@ -13,7 +13,6 @@ from proton.frontend.builder import (
     emit,
     error,
     is_number,
-    string_attr,
     to_ir,
     wrap,
 )
@@ -35,9 +34,7 @@ def promote_integers(a: ty.dtype, b: ty.dtype) -> ty.dtype:
     return unsigned if unsigned.primitive_bitwidth >= signed.primitive_bitwidth else signed
 
 
-def promote(
-    a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool = True
-) -> ty.dtype:
+def promote(a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool = True) -> ty.dtype:
     """The type in which two scalar types meet; `division` is for /, // and %.
 
     fp8 is a type of memory: arithmetic on it is done in fp16. An op that only moves values
@@ -173,7 +170,7 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
 
 def _not_zero(value: tensor, type_: ty.dtype) -> tensor:
     name, predicate = ("arith.cmpf", 13) if value.dtype.is_floating() else ("arith.cmpi", 1)
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)  # une, ne
+    attribute = i64_attr(predicate)  # une, ne
     zero = constant(0, value.type)
     return emit(name, type_, value, zero, attributes={"predicate": attribute})
 
@@ -200,9 +197,7 @@ def _cast_float(value: tensor, type_: ty.dtype) -> tensor:
 def _cast_pointer(value: tensor, type_: ty.dtype) -> tensor:
     source, target = value.dtype, type_.scalar
     if any(isinstance(t, ty.pointer_type) and t.block is not None for t in (source, target)):
-        raise error(
-            f"cannot cast {source} to {target}", "cast the base before tl.make_block_ptr"
-        )
+        raise error(f"cannot cast {source} to {target}", "cast the base before tl.make_block_ptr")
     if source.is_ptr() and target.is_ptr():
         if to_ir(source) == to_ir(target):
             return tensor(value.handle, type_)

@@ -5,14 +5,15 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import CONSTANCY, CONTIGUITY, DIVISIBILITY
+from proton.dialect.builtin import i32_attr
+from proton.dialect.mlir import Attribute, ir
 from proton.frontend.builder import (
     as_tensor,
     broadcast_all,
     broadcast_to,
     constant,
     error,
-    i32_attr,
     splat,
     to_ir,
     wrap,
@@ -24,7 +25,7 @@ from proton.language import types as ty
 from proton.language.value import tensor
 
 
-def _axis_attr(axis: Any, what: str) -> Any:
+def _axis_attr(axis: Any, what: str) -> Attribute:
     if not isinstance(axis, int) or not 0 <= axis <= 2:
         raise error(
             f"{what}: axis must be 0, 1 or 2, got {shown(axis)}", "a grid has up to three axes"
@@ -314,9 +315,7 @@ def subscript(value: tensor, key: Any) -> tensor:
     keys = key if isinstance(key, tuple) else (key,)
     # Of a scalar `:` keeps nothing, as in Triton.
     if value.is_block() and sum(k == slice(None) for k in keys) > len(value.shape):
-        raise error(
-            f"too many indices for shape {list(value.shape)}", "write one ':' a dimension"
-        )
+        raise error(f"too many indices for shape {list(value.shape)}", "write one ':' a dimension")
     for axis, k in enumerate(keys):
         if k is None:
             value = expand_dims(value, axis)
@@ -330,17 +329,17 @@ def subscript(value: tensor, key: Any) -> tensor:
 
 @rule(core.multiple_of)
 def _multiple_of(input: Any, values: Any) -> tensor:
-    return _hint(input, values, "tt.divisibility")
+    return _hint(input, values, DIVISIBILITY)
 
 
 @rule(core.max_contiguous)
 def _max_contiguous(input: Any, values: Any) -> tensor:
-    return _hint(input, values, "tt.contiguity")
+    return _hint(input, values, CONTIGUITY)
 
 
 @rule(core.max_constancy)
 def _max_constancy(input: Any, values: Any) -> tensor:
-    return _hint(input, values, "tt.constancy")
+    return _hint(input, values, CONSTANCY)
 
 
 def _hint(input: Any, values: Any, name: str) -> tensor:

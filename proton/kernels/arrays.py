@@ -52,5 +52,5 @@ def to_numpy(array: Array) -> np.ndarray:
 
 
 def warps_of_row(columns: int) -> int:
-    """Warps of a program on a GPU that has a row in its registers: 16 elements a thread."""
+    """Warps of a program on a GPU that has a row in its registers: 16 elements per thread."""
     return min(max(4, proton.next_power_of_2(columns) // 512), 32)

@@ -177,9 +177,7 @@ def min(
 
 @member
 @DeviceFunction
-def argmax(
-    input, axis: constexpr, tie_break_left: constexpr = True, keep_dims: constexpr = False
-):
+def argmax(input, axis: constexpr, tie_break_left: constexpr = True, keep_dims: constexpr = False):
     """The i32 index of the maximum along `axis`."""
     _, index = max(input, axis, True, tie_break_left, keep_dims)
     return index
@@ -187,9 +185,7 @@ def argmax(
 
 @member
 @DeviceFunction
-def argmin(
-    input, axis: constexpr, tie_break_left: constexpr = True, keep_dims: constexpr = False
-):
+def argmin(input, axis: constexpr, tie_break_left: constexpr = True, keep_dims: constexpr = False):
     """The i32 index of the minimum along `axis`."""
     _, index = min(input, axis, True, tie_break_left, keep_dims)
     return index
@@ -208,9 +204,7 @@ def _scanned_dtype(dtype):
 
 @member
 @DeviceFunction
-def cumsum(
-    input, axis: constexpr = 0, reverse: constexpr = False, dtype: constexpr = None
-):
+def cumsum(input, axis: constexpr = 0, reverse: constexpr = False, dtype: constexpr = None):
     """The sums of what comes up to each element along `axis`, or from it on if `reverse`.
 
     Narrow integers are summed in i32 and bf16 in fp32, unless `dtype` says otherwise.

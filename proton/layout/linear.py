@@ -357,9 +357,7 @@ class LinearLayout:
 
     def without_free_bits(self, in_dim: str) -> "LinearLayout":
         """Without the zero bases of an input dimension: each copy once."""
-        ins = {
-            name: [b for b in bases if name != in_dim or any(b)] for name, bases in self.ins
-        }
+        ins = {name: [b for b in bases if name != in_dim or any(b)] for name, bases in self.ins}
         return LinearLayout.of(ins, dict(self.outs))
 
     def __str__(self) -> str:

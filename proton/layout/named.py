@@ -13,6 +13,7 @@ from proton.layout.linear import LinearLayout, log2
 WARP_SIZE = 32
 DISTRIBUTED = ("register", "lane", "warp", "block")
 CHUNK_BYTES = 16  # what swizzles permute: the widest access of a thread
+SWIZZLES = (128, 64, 32)  # bytes of a row of memory that `wgmma` and TMA swizzle
 
 
 def dim(axis: int) -> str:
@@ -194,22 +195,29 @@ def shared_swizzled(
     return LinearLayout.of({"offset": bases}, {dim(a): shape[a] for a in range(2)})
 
 
-def shared_nvmma(shape: Sequence[int], element_bytes: int, swizzle_bytes: int) -> LinearLayout:
+def shared_nvmma(
+    shape: Sequence[int], element_bytes: int, swizzle_bytes: int, order: Sequence[int] = (1, 0)
+) -> LinearLayout:
     """Shared memory as `wgmma` and TMA read it: rows of `swizzle_bytes` (32, 64 or 128), in which
-    16-byte chunks are permuted by the row; wider matrices are split into such column blocks.
+    16-byte chunks are permuted by the row; wider matrices are split into such blocks of columns.
+    A row runs along dimension `order[0]`.
 
     The pattern repeats after 8 rows: chunk c of row r lies at c XOR (r * swizzle_bytes / 128
     mod (swizzle_bytes / 16)).
     """
-    if swizzle_bytes not in (32, 64, 128):
+    if swizzle_bytes not in SWIZZLES:
         raise ValueError(f"swizzle_bytes must be 32, 64 or 128, got {swizzle_bytes}")
+    fast, slow = order
     width = swizzle_bytes // element_bytes
-    if shape[1] < width:
-        raise ValueError(f"rows of {shape[1]} elements are shorter than the swizzle, {width}")
+    if shape[fast] < width:
+        raise ValueError(f"rows of {shape[fast]} elements are shorter than the swizzle, {width}")
+    block = [0, 0]
+    block[fast], block[slow] = width, shape[slow]
     tile = shared_swizzled(
-        (shape[0], width),
+        block,
         vec=CHUNK_BYTES // element_bytes,
         per_phase=128 // swizzle_bytes,
         max_phase=swizzle_bytes // CHUNK_BYTES,
+        order=order,
     )
-    return tile * LinearLayout.identity(shape[1] // width, "offset", "dim1")
+    return tile * LinearLayout.identity(shape[fast] // width, "offset", dim(fast))

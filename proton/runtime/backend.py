@@ -25,8 +25,8 @@ HOST = "cpu"  # the back end whose arrays lie in the host's memory
 class KernelFunction(Protocol):
     """What a launcher needs of a kernel function (proton.runtime.jit.JITFunction).
 
-    `short`, if a launcher sets it, is how the kernel is launched from then on: a function of the
-    grid, the arguments and the options that calls `run_any` with what it does not expect.
+    `fast_path`, if a launcher sets it, is how the kernel is launched from then on: a function of
+    the grid, the arguments and the options that calls `run_any` with what it does not expect.
     """
 
     __name__: str
@@ -35,7 +35,7 @@ class KernelFunction(Protocol):
     params: list[Parameter]
     options: tuple[str, ...]
     watched: list[Link]
-    short: Callable[..., Any] | None
+    fast_path: Callable[..., Any] | None
 
     def check_globals(self) -> None: ...
     def watch_globals(self, links: list[Link] | None = None) -> None: ...

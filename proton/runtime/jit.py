@@ -65,14 +65,14 @@ class JITFunction(DeviceFunction):
         self.options = tuple(name for name in _launch_options() if name not in self.arg_names)
         self._option_names = frozenset(self.options)
         self._bind = _make_binder(self)
-        self.short: Callable[..., Any] | None = None
+        self.fast_path: Callable[..., Any] | None = None
         self._launchers: dict[str, Launcher] = {}
         self._host = self.launcher(backend_named(HOST))
         self.watched: list[Link] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
-        if self.short is not None:
-            return functools.partial(self.short, grid)
+        if self.fast_path is not None:
+            return functools.partial(self.fast_path, grid)
         return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
 
     def run(self, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
@@ -331,4 +331,3 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         return JITFunction(function, **options)
 
     return decorate if fn is None else decorate(fn)
-

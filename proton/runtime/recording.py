@@ -14,7 +14,7 @@ import numpy as np
 from proton.trace import wire
 from proton.trace.model import Chunk
 
-ARENA_BYTES = 16 << 20
+SLAB_BYTES = 16 << 20
 PATIENCE_S = 10.0  # after which a wait says what it waits for
 POLL_S = 0.2  # seconds between looks
 _PROCESSES = 1 << 16  # places for counts: a process has that of its id, modulo this
@@ -52,7 +52,7 @@ class Recording:
         return ctypes.cast(self.callback, ctypes.c_void_p).value or 0
 
 
-class Arena:
+class Slab:
     """Zeroed, touched memory that is handed out once."""
 
     def __init__(self) -> None:
@@ -62,13 +62,13 @@ class Arena:
     def take(self, size: int) -> np.ndarray:
         """`size` zero bytes, aligned to a cache line."""
         if self.used + size > self.block.size:
-            room = max(ARENA_BYTES, size) + wire.BLOCK_ALIGNMENT
+            room = max(SLAB_BYTES, size) + wire.BLOCK_ALIGNMENT
             self.block = np.empty(room, np.uint8)
             self.block.fill(0)  # touches every page, unlike np.zeros
             self.used = -self.block.ctypes.data % wire.BLOCK_ALIGNMENT
-        piece = self.block[self.used : self.used + size]
+        taken = self.block[self.used : self.used + size]
         self.used += wire.aligned(size, wire.BLOCK_ALIGNMENT)
-        return piece
+        return taken
 
 
 class Running:

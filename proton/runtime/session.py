@@ -1,6 +1,6 @@
 """A profiling session: what is recorded between `start` and `finalize`.
 
-One session runs at a time. It hands each instrumented launch a piece of a buffer whose pages
+One session runs at a time. It hands each instrumented launch a part of a slab whose pages
 have been touched already, so that page faults do not show as work, and keeps all records until
 the end, up to `knobs.profile_memory` bytes; launches beyond that run and are counted.
 
@@ -28,7 +28,7 @@ from proton.runtime.grid import host_thread
 from proton.runtime.host_scopes import HostRecorder
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.profile import GPURecorder, GPURecording, ProfiledKernel, Timing
-from proton.runtime.recording import ARENA_BYTES, Arena, ForkedCounts, Recording, Running
+from proton.runtime.recording import SLAB_BYTES, ForkedCounts, Recording, Running, Slab
 from proton.trace.instrumentation import Instrumentation, SessionOptions
 from proton.trace.join import join
 from proton.trace.model import (
@@ -80,7 +80,7 @@ class Session:
         self.compare_run_time = options.compare_run_time
         self.turns: dict[int, int] = {}  # launches of each kernel so far, where times are compared
         self.gpu: GPURecorder | None = None
-        self.arena = Arena()
+        self.slab = Slab()
         self.memory_left: int = knobs.profile_memory
         self.kernels: list[Kernel] = []
         self.kernel_numbers: dict[str, int] = {}
@@ -95,7 +95,7 @@ class Session:
         self.begun = 0
         self.finished = False
         self.calibration: Calibration = calibrate()
-        self.arena.take(1)
+        self.slab.take(1)
         device = cuda.device_in_use()
         if device is not None:
             recorder = GPURecorder(self.instrumentation.clock_bits)
@@ -115,7 +115,7 @@ class Session:
             kept = self._begin() and size <= self.memory_left
             if kept:
                 self.memory_left -= size
-                buffer = self.arena.take(size)
+                buffer = self.slab.take(size)
             else:
                 buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
             capacity = 0 if profile is None else profile.capacity
@@ -234,7 +234,7 @@ class Session:
         gone, and what they held."""
         self.lock = threading.Lock()
         self.running = Running(self.lock)
-        self.arena, self.gpu, self.is_forked = Arena(), None, True
+        self.slab, self.gpu, self.is_forked = Slab(), None, True
 
     def _is_plain_turn(self, gpu: GPURecorder, number: int, stream: int) -> bool:
         """Whether a launch runs without records, for its time: each second one of a kernel, but for
@@ -344,8 +344,8 @@ class Session:
 
 
 def _compact(launch: Launch) -> Launch:
-    """A launch with records of its own: a small one must not keep a whole arena alive."""
-    if launch.buffer.size < ARENA_BYTES // 4:
+    """A launch with records of its own: a small one must not keep a whole slab alive."""
+    if launch.buffer.size < SLAB_BYTES // 4:
         launch.buffer = launch.buffer.copy()
     return launch
 

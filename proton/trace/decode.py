@@ -1,7 +1,7 @@
 """Turns the profile buffer of a launch into columns, for all programs and units at once.
 
-Records lie in *runs*: stretches of a ring, or of a flushed chunk, that are already in order. A
-segment that did not wrap is one run, a wrapped one is two (oldest slot to the end, then the
+Records lie in *runs*: intervals of a ring buffer, or of a flushed chunk, that are already in order.
+A segment that did not wrap is one run, a wrapped one is two (oldest slot to the end, then the
 beginning). Decoding is finding the runs, numbering the words they start at, and gathering.
 
 Clocks of 32 bits are the low halves of ticks whose high halves follow from the header and from
@@ -39,9 +39,9 @@ MAX_WRITTEN = 1 << 62  # a count beyond this cannot be summed in 64 bits, nor ha
 class Decoded:
     """One launch in columns.
 
-    `state`, `hardware`, `thread`, the clocks and the timers have a row a program; `written` and
-    `kept` a row a track, where track = program * units + unit; the others a row a record, grouped
-    by track, oldest first.
+    `state`, `hardware`, `thread`, the clocks and the timers have a row per program; `written` and
+    `kept` a row per track, where track = program * units + unit; the others a row per record,
+    grouped by track, oldest first.
     """
 
     state: np.ndarray
@@ -64,7 +64,7 @@ class Decoded:
 
 @dataclass(frozen=True, kw_only=True)
 class _Runs:
-    """Stretches of records in order: the track of each, its first word, and its length."""
+    """Intervals of records in order: the track of each, its first word, and its length."""
 
     track: np.ndarray
     word: np.ndarray
@@ -175,11 +175,11 @@ def _ring_runs(kernel: Kernel, block: Block, written: np.ndarray, moved: np.ndar
     if kernel.strategy is None or not kernel.strategy.stores:
         return _Runs(track=track[:0], word=track[:0], count=track[:0])
     base = block.segment_words(track)
-    stretches = kernel.strategy.rules.stretches(written, block.capacity, moved)
-    words = [base + first * block.schema.words for first, _ in stretches]
-    counts = [count for _, count in stretches]
+    intervals = kernel.strategy.rules.intervals(written, block.capacity, moved)
+    words = [base + first * block.schema.words for first, _ in intervals]
+    counts = [count for _, count in intervals]
     return _Runs(
-        track=np.repeat(track, len(stretches)),
+        track=np.repeat(track, len(intervals)),
         word=np.stack(words, axis=1).ravel(),
         count=np.stack(counts, axis=1).ravel(),
     )

@@ -48,7 +48,7 @@ def _open_special(path: Path, is_pipe: bool) -> BinaryIO:
     until = time.monotonic() + READER_WAIT
     while True:
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
             if error.errno != errno.ENXIO:
                 raise
@@ -69,7 +69,7 @@ def _replacing_file(path: Path, target: Path, found: os.stat_result | None) -> I
     draft = target.with_name(f".proton-{secrets.token_hex(8)}")
     mode = 0o666 if found is None else 0o600  # of a private file nobody else sees the draft
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     try:
@@ -93,6 +93,8 @@ def _is_there(target: Path, found: os.stat_result) -> bool:
 
 def _keep_rights(descriptor: int, found: os.stat_result) -> None:
     """Gives a file the owner, if that is allowed, and the mode of another one."""
+    if not hasattr(os, "fchown"):  # Windows has neither
+        return
     with contextlib.suppress(PermissionError):
         os.fchown(descriptor, found.st_uid, found.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(found.st_mode))

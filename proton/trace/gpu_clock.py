@@ -7,8 +7,8 @@ pairs tell one SM's rate poorly, does better with the slope of all of them: each
 its own slope and the launch's, weighted by their precision. The line through the pairs of the
 device's GPUClock takes the timer to the host's clock.
 
-At a pair, and so between two, the line of an SM is off by at most half the grain of the timer and
-the SM's largest residual; a duration, the difference of two such times, by at most twice that,
+At a pair, and so between two, the line of an SM is off by at most half the resolution of the timer
+and the SM's largest residual; a duration, the difference of two such times, by at most twice that,
 which is what is stated. That is against other times of the same GPU; against the host the
 uncertainty of the device's line comes on top.
 """
@@ -30,7 +30,7 @@ MAX_DRIFT = 1e-4
 # The standard deviation of the rates of a launch's SMs, as a part of their mean. With one rate for
 # all, waits of 1 ms on 132 SMs of an H200 were off by up to 2.7e-4 (docs/decisions.md, 39).
 RATE_SPREAD = 2e-4
-MAX_GRAIN = 1024  # ns; no timer is coarser, but few values may have a larger divisor
+MAX_RESOLUTION = 1024  # ns; no timer is coarser, but few values may have a larger divisor
 UNKNOWN_RATE = 1.0  # ns a cycle where nothing tells it; the error is then the launch's length
 
 
@@ -51,7 +51,7 @@ class LaunchClock:
 
 @dataclass(frozen=True, kw_only=True)
 class GPUTimes:
-    """ns = slope * (cycles - zero) + offset: a row a program of the run, empty for those that no
+    """ns = slope * (cycles - zero) + offset: a row per program of the run, empty for those that no
     GPU ran. No time is off by more than error_ns, nor is the difference of two of one SM.
 
     `launches` has the clocks of the launches of which any program began, `hosts` the lines from
@@ -126,8 +126,8 @@ def gpu_times(raw: RawRun, decoded: Mapping[int, Decoded], programs: np.ndarray)
         return None
     device = {number: raw.launches[number].device for number in pairs}
     hosts = {d: _host_line(raw, d) for d in sorted(set(device.values()))}
-    grain = {d: _grain([pairs[n] for n in pairs if device[n] == d]) for d in hosts}
-    rates = _rates(pairs, device, grain)
+    resolution = {d: _resolution([pairs[n] for n in pairs if device[n] == d]) for d in hosts}
+    rates = _rates(pairs, device, resolution)
 
     zero = np.zeros(programs[-1], np.uint64)
     slope, offset, error = np.zeros((3, programs[-1]))
@@ -135,11 +135,11 @@ def gpu_times(raw: RawRun, decoded: Mapping[int, Decoded], programs: np.ndarray)
     for number, found in pairs.items():
         host, measured = hosts[device[number]], bool(rates[number])
         if measured:
-            rate = _sm_rates(found, rates[number], grain[device[number]])
+            rate = _sm_rates(found, rates[number], resolution[device[number]])
         else:
             rate = np.full(found.squares.size, UNKNOWN_RATE)
         mean, residual = _offsets(found, rate)
-        off = grain[device[number]] + 2 * residual
+        off = resolution[device[number]] + 2 * residual
         if not measured:
             off += _length(decoded[number], found) * UNKNOWN_RATE
         began = found.timer_zero - np.uint64(host.ticks_zero)
@@ -203,15 +203,15 @@ def _host_line(raw: RawRun, device: int) -> ClockLine:
     return fit(clock, raw.origin_ns, None if drifts else 1.0)
 
 
-def _grain(pairs: Sequence[_Pairs]) -> float:
+def _resolution(pairs: Sequence[_Pairs]) -> float:
     """The step of a device's timer: what divides the difference of any two values in headers."""
     first = pairs[0].interval[0]
     values = [p.timer_zero[p.sm] - first + p.timer.astype(np.int64).view(np.uint64) for p in pairs]
-    return float(min(np.gcd.reduce(np.concatenate(values).view(np.int64)), MAX_GRAIN))
+    return float(min(np.gcd.reduce(np.concatenate(values).view(np.int64)), MAX_RESOLUTION))
 
 
 def _rates(
-    pairs: Mapping[int, _Pairs], device: Mapping[int, int], grain: Mapping[int, float]
+    pairs: Mapping[int, _Pairs], device: Mapping[int, int], resolution: Mapping[int, float]
 ) -> dict[int, float]:
     """ns a cycle of each launch, all its SMs together; 0 where nothing tells it.
 
@@ -224,7 +224,7 @@ def _rates(
     for number, found in pairs.items():
         squares = float(found.squares.sum())
         slopes[number] = max(float(found.products.sum()) / squares, 0.0) if squares > 0 else 0.0
-        noise = _noise(grain[device[number]])
+        noise = _noise(resolution[device[number]])
         if slopes[number] and noise <= RATE_ERROR * slopes[number] * squares**0.5:
             sure.setdefault(device[number], []).append(slopes[number])
         else:
@@ -235,21 +235,21 @@ def _rates(
     return slopes
 
 
-def _sm_rates(pairs: _Pairs, common: float, grain: float) -> np.ndarray:
+def _sm_rates(pairs: _Pairs, common: float, resolution: float) -> np.ndarray:
     """ns a cycle of each SM: the mean, weighted by precision, of its own slope, whose variance is
     noise**2 / squares, and of the launch's, from which the SM's rate deviates by RATE_SPREAD.
 
     Written so that an SM of one pair, which has no slope, needs no case of its own.
     """
     between = (RATE_SPREAD * common) ** 2
-    weight = between / (between * pairs.squares + _noise(grain) ** 2)
+    weight = between / (between * pairs.squares + _noise(resolution) ** 2)
     rate = common + weight * (pairs.products - common * pairs.squares)
     return np.where(rate > 0, rate, common)  # timers of a broken header may run backwards
 
 
-def _noise(grain: float) -> float:
-    """The standard deviation of a value rounded to the grain."""
-    return grain / 12**0.5
+def _noise(resolution: float) -> float:
+    """The standard deviation of a value rounded to the resolution."""
+    return resolution / 12**0.5
 
 
 def _offsets(pairs: _Pairs, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

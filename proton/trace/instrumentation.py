@@ -71,7 +71,7 @@ def option_of(of: "Field[Any]") -> Option:
 def _check_capacity(name: str, value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value <= MAX_CAPACITY:
         raise ProfileError(
-            f"{name} must lie in [0, {MAX_CAPACITY}] records a program, got {value!r}"
+            f"{name} must lie in [0, {MAX_CAPACITY}] records per program, got {value!r}"
         )
     return value
 
@@ -140,7 +140,7 @@ class Instrumentation:
     )
     buffer: str = _choice(
         "auto",
-        "Where rings of strategy circular lie while the kernel runs: in shared or global memory; "
+        "Where ring buffers (strategy circular) lie while a kernel runs: shared or global memory; "
         "auto takes shared memory where a kernel has scopes in loops and that leaves as many "
         "programs on an SM as there were.",
         BUFFERS,
@@ -153,9 +153,7 @@ class Instrumentation:
         _check_warps,
         on_gpu=True,
     )
-    sample_programs: int = _option(
-        1, "One program of so many records.", _check_count, on_gpu=True
-    )
+    sample_programs: int = _option(1, "One program of so many records.", _check_count, on_gpu=True)
 
     def __post_init__(self) -> None:
         for of in fields(self):

@@ -18,10 +18,11 @@ Plain = dict[str, Any]  # of numbers, text, lists and such
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeTable:
-    """What a kernel's records are of. `emptied` are scopes in which optimisation left no work."""
+    """What a kernel's records are of. `optimized_out` has the scopes in which optimisation left no
+    work."""
 
     scopes: tuple[Scope, ...] = ()
-    emptied: tuple[str, ...] = ()
+    optimized_out: tuple[str, ...] = ()
 
     @property
     def payload_slots(self) -> int:
@@ -31,13 +32,15 @@ class ScopeTable:
     def to_plain(self) -> Plain:
         """The table as text and numbers."""
         scopes = [scope_to_plain(scope) for scope in self.scopes]
-        return {"scopes": scopes, "emptied": list(self.emptied)}
+        return {"scopes": scopes, "optimized_out": list(self.optimized_out)}
 
     @staticmethod
     def from_plain(plain: Plain) -> "ScopeTable":
         """The table that `to_plain` gave."""
         scopes = tuple(scope_from_plain(scope) for scope in plain["scopes"])
-        return ScopeTable(scopes=scopes, emptied=tuple(map(ScopePath, plain["emptied"])))
+        return ScopeTable(
+            scopes=scopes, optimized_out=tuple(map(ScopePath, plain["optimized_out"]))
+        )
 
 
 def scope_to_plain(scope: Scope) -> Plain:
@@ -63,9 +66,9 @@ def scope_from_plain(plain: Plain) -> Scope:
 class KernelProfile:
     """How a kernel records: its strategy, the layout of a program's block, and its scopes.
 
-    A unit has `unit_warps` warps on a GPU, where its ring may lie in shared memory while the kernel
-    runs, from byte `ring` on. `sampled_units` has a bit for each unit that records (0: all do), and
-    of the programs each `sample_programs`-th does.
+    A unit has `unit_warps` warps on a GPU, where its ring buffer may lie in shared memory while the
+    kernel runs, from byte `ring` on. `sampled_units` has a bit for each unit that records (0: all
+    do), and of the programs each `sample_programs`-th does.
     """
 
     strategy: Strategy

@@ -21,7 +21,7 @@ NARROW_CYCLES = 1 << 32  # what a clock of 32 bits can tell apart
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """A row a program of a launch.
+    """A row per program of a launch.
 
     `wrapped` says that it ran longer than its records' clocks can tell.
     """
@@ -56,7 +56,7 @@ class Tracks:
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """A row a record, of whatever kind, grouped by track (a row of `tracks`), oldest first.
+    """A row per record, of whatever kind, grouped by track (a row of `tracks`), oldest first.
 
     `scope` is a row of `scopes`, the scope tables of all kernels one after another;
     `iteration` is -1 outside loops; `payload` holds raw 8-byte values. Ticks of a GPU's programs
@@ -75,7 +75,7 @@ class Records:
     payload: np.ndarray
     clock: ClockLine | None  # of the CPU; None when there is nothing to convert
     gpu: GPUTimes | None  # of the GPUs; None when no program of theirs began
-    slice_cost_ns: np.ndarray  # a row a track
+    slice_cost_ns: np.ndarray  # a row per track
     edge_cost_ns: np.ndarray
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-Stretch = tuple[np.ndarray, np.ndarray]  # of each unit: the first slot, and how many follow
+Interval = tuple[np.ndarray, np.ndarray]  # of each unit: the first slot, and how many follow
 
 
 class Rules:
@@ -20,7 +20,7 @@ class Rules:
     moves: ClassVar[bool] = False  # full segments leave the block while the kernel runs
 
     @staticmethod
-    def stretches(written: np.ndarray, capacity: int, moved: np.ndarray) -> list[Stretch]:
+    def intervals(written: np.ndarray, capacity: int, moved: np.ndarray) -> list[Interval]:
         """The slots of the units' segments that hold records when a program has ended, oldest
         first, given the records that each unit has written, and how many of them had `moved`."""
         raise NotImplementedError
@@ -32,7 +32,7 @@ class Circular(Rules):
     name = "circular"
 
     @staticmethod
-    def stretches(written: np.ndarray, capacity: int, moved: np.ndarray) -> list[Stretch]:
+    def intervals(written: np.ndarray, capacity: int, moved: np.ndarray) -> list[Interval]:
         wrapped = written > capacity
         oldest = np.where(wrapped, written % capacity, 0)
         tail = oldest, np.where(wrapped, capacity, written) - oldest
@@ -46,7 +46,7 @@ class Flush(Rules):
     moves = True
 
     @staticmethod
-    def stretches(written: np.ndarray, capacity: int, moved: np.ndarray) -> list[Stretch]:
+    def intervals(written: np.ndarray, capacity: int, moved: np.ndarray) -> list[Interval]:
         rest = written % capacity
         is_whole = (rest == 0) & (written > 0) & (moved < written)
         return [(np.zeros_like(rest), np.where(is_whole, capacity, rest))]
@@ -59,7 +59,7 @@ class Counting(Rules):
     stores = False
 
     @staticmethod
-    def stretches(written: np.ndarray, capacity: int, moved: np.ndarray) -> list[Stretch]:
+    def intervals(written: np.ndarray, capacity: int, moved: np.ndarray) -> list[Interval]:
         return []
 
 

@@ -8,6 +8,8 @@ with linear id p (x fastest, then y, then z). All integers are little-endian. On
     segments   from the next multiple of 16 bytes: units x capacity records of
                `RecordSchema.bytes`
 
+A unit is what records: a warp or several of a GPU's program, on the CPU the program. Its segment is
+its ring buffer.
 A record is written once, when its slice ends; marks and the edges of events are instants. Record
 number k of a unit (k counts from 0) lies in slot k mod capacity, so after a wrap the segment holds
 the newest `capacity` records.
@@ -16,7 +18,7 @@ Under the flush strategy full segments leave the block while the kernel runs, as
 newest `written mod capacity` records (all `capacity` of them when that is 0 and the last
 segment was not flushed; the runtime says which by the chunks it kept).
 
-On a GPU that strategy takes its segments from a heap that launches share: a head of u32 bytes
+On a GPU that strategy takes its segments from a slab that launches share: a head of u32 bytes
 taken so far and u32 bytes there are, both in units of RECORD_ALIGNMENT and without the head, padded
 to 16 bytes, then chunks of
 
@@ -30,13 +32,13 @@ to 16 bytes, then chunks of
 
 A unit takes a chunk for each `capacity` records; where there is no room left it writes into its own
 segment, over and over. The runtime makes of them what the first paragraphs say, so no file has a
-heap.
+slab.
 
 Clocks of a record have 64 bits, or are the low 32 bits of a GPU's cycle counter; those of the
 header always have 64.
 
 Who writes or reads a buffer asks `RecordSchema` for the fields of a record, `Block` for the parts
-of a block, and the functions below for those of a heap. Changing anything that a file has changes
+of a block, and the functions below for those of a slab. Changing anything that a file has changes
 `VERSION` and docs/buffer-format.md.
 """
 
@@ -232,7 +234,7 @@ def header_offset(field: str) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """One program's block: its header, the table, and a segment of `capacity` records a unit."""
+    """One program's block: its header, the table, and a segment of `capacity` records per unit."""
 
     units: int
     capacity: int
@@ -298,7 +300,7 @@ def table_columns(heads: np.ndarray, units: int) -> np.ndarray:
     return np.ascontiguousarray(heads[:, HEADER_BYTES:end]).view("<u8")
 
 
-HEAP_HEAD = np.dtype([("taken", "<u4"), ("room", "<u4"), ("padding", "<u8")])
+SLAB_HEAD = np.dtype([("taken", "<u4"), ("room", "<u4"), ("padding", "<u8")])
 CHUNK_HEAD = np.dtype(
     [
         ("program", "<u4"),
@@ -309,56 +311,56 @@ CHUNK_HEAD = np.dtype(
         ("padding", "<u8"),
     ]
 )
-HEAP_HEAD_BYTES, CHUNK_HEAD_BYTES = HEAP_HEAD.itemsize, CHUNK_HEAD.itemsize
+SLAB_HEAD_BYTES, CHUNK_HEAD_BYTES = SLAB_HEAD.itemsize, CHUNK_HEAD.itemsize
 
 
 def chunk_bytes(block: Block) -> int:
-    """Bytes of one chunk of a heap, for segments of such blocks, padded to RECORD_ALIGNMENT."""
+    """Bytes of one chunk of a slab, for segments of such blocks, padded to RECORD_ALIGNMENT."""
     return aligned(CHUNK_HEAD_BYTES + block.segment_bytes, RECORD_ALIGNMENT)
 
 
-def heap_bytes(size: int) -> int:
-    """Bytes of a heap with its head, with room for `size` bytes of chunks."""
-    return HEAP_HEAD_BYTES + aligned(size, RECORD_ALIGNMENT)
+def slab_bytes(size: int) -> int:
+    """Bytes of a slab with its head, with room for `size` bytes of chunks."""
+    return SLAB_HEAD_BYTES + aligned(size, RECORD_ALIGNMENT)
 
 
-def heap_room(size: int) -> int:
-    """What the head of a heap of so many bytes says of its room."""
-    return (size - HEAP_HEAD_BYTES) // RECORD_ALIGNMENT
+def slab_room(size: int) -> int:
+    """What the head of a slab of so many bytes says of its room."""
+    return (size - SLAB_HEAD_BYTES) // RECORD_ALIGNMENT
 
 
-def heap_room_offset() -> int:
-    """Where the head of a heap says its room, a u32."""
-    return offset_of(HEAP_HEAD, "room")
+def slab_room_offset() -> int:
+    """Where the head of a slab says its room, a u32."""
+    return offset_of(SLAB_HEAD, "room")
 
 
 def taken_bytes(head: np.ndarray) -> int:
-    """Bytes of chunks that units asked a heap for, by its head; more than there are, maybe."""
-    return int(head[:HEAP_HEAD_BYTES].view(HEAP_HEAD)["taken"][0]) * RECORD_ALIGNMENT
+    """Bytes of chunks that units asked a slab for, by its head; more than there are, maybe."""
+    return int(head[:SLAB_HEAD_BYTES].view(SLAB_HEAD)["taken"][0]) * RECORD_ALIGNMENT
 
 
 def used_bytes(head: np.ndarray, size: int) -> int:
-    """Bytes of a heap of so many bytes that are in use, its head among them."""
-    return min(size, HEAP_HEAD_BYTES + taken_bytes(head))
+    """Bytes of a slab of so many bytes that are in use, its head among them."""
+    return min(size, SLAB_HEAD_BYTES + taken_bytes(head))
 
 
-def chunks(heap: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The chunks in a heap's bytes, head included, in runs of one size: their heads, of
+def chunks(slab: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The chunks in a slab's bytes, head included, in runs of one size: their heads, of
     `CHUNK_HEAD`, and their records, (chunks, bytes)."""
-    room = int(heap[:HEAP_HEAD_BYTES].view(HEAP_HEAD)["room"][0])
-    end = used_bytes(heap, HEAP_HEAD_BYTES + RECORD_ALIGNMENT * room)
-    place = HEAP_HEAD_BYTES
+    room = int(slab[:SLAB_HEAD_BYTES].view(SLAB_HEAD)["room"][0])
+    end = used_bytes(slab, SLAB_HEAD_BYTES + RECORD_ALIGNMENT * room)
+    place = SLAB_HEAD_BYTES
     while place + CHUNK_HEAD_BYTES <= end:
-        size = int(_chunk_heads(heap, place, 1, CHUNK_HEAD_BYTES)["size"][0])
+        size = int(_chunk_heads(slab, place, 1, CHUNK_HEAD_BYTES)["size"][0])
         if not size or place + size > end:
             break  # nobody got this one: there was less room than it needs
-        heads = _chunk_heads(heap, place, (end - place) // size, size)
+        heads = _chunk_heads(slab, place, (end - place) // size, size)
         others = np.flatnonzero(heads["size"] != size)
         count = int(others[0]) if others.size else len(heads)
-        rows = heap[place : place + count * size].reshape(count, size)
+        rows = slab[place : place + count * size].reshape(count, size)
         yield heads[:count], rows[:, CHUNK_HEAD_BYTES:]
         place += count * size
 
 
-def _chunk_heads(heap: np.ndarray, place: int, count: int, stride: int) -> np.ndarray:
-    return np.ndarray((count,), CHUNK_HEAD, heap, place, (stride,))
+def _chunk_heads(slab: np.ndarray, place: int, count: int, stride: int) -> np.ndarray:
+    return np.ndarray((count,), CHUNK_HEAD, slab, place, (stride,))

@@ -15,6 +15,7 @@ from typing import Any
 
 from proton.analysis.axis_rules import is_non_negative
 from proton.dialect import tt
+from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
@@ -63,25 +64,20 @@ def within(indices: Any, end: Any, *, may_be_negative: bool) -> Any:
     below = arith.CmpIOp(arith.CmpIPredicate.slt, indices, splat(end, shape)).result
     if not may_be_negative:
         return below
-    zero = splat(constant(0, ir.IntegerType.get_signless(_SIZE_BITS)), shape)
+    zero = splat(constant(0, integer(_SIZE_BITS)), shape)
     above = arith.CmpIOp(arith.CmpIPredicate.sge, indices, zero).result
     return arith.AndIOp(above, below).result
 
 
 def index_range(size: int) -> Any:
     """0, 1, ... in 64 bits."""
-    i32 = ir.IntegerType.get_signless(32)
-    row = tt.MakeRangeOp(
-        ir.IntegerAttr.get(i32, 0),
-        ir.IntegerAttr.get(i32, size),
-        ir.RankedTensorType.get([size], i32),
-    ).result
-    return widened(row)
+    type_ = ir.RankedTensorType.get([size], integer(32))
+    return widened(tt.MakeRangeOp(i32_attr(0), i32_attr(size), type_).result)
 
 
 def widened(value: Any) -> Any:
     """An i32, or a tensor of them, in 64 bits."""
-    i64 = ir.IntegerType.get_signless(_SIZE_BITS)
+    i64 = integer(_SIZE_BITS)
     shape = shape_of(value)
     return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
 
@@ -104,12 +100,11 @@ def filled(number: float, type_: Any) -> Any:
 def spread(row: Any, axis: int, shape: Sequence[int]) -> Any:
     """A row along one dimension of a block, the same in all others."""
     element, sizes = row.type.element_type, [row.type.shape[0]]
-    i32 = ir.IntegerType.get_signless(32)
     for other in range(len(shape)):
         if other != axis:
             sizes.insert(other, 1)
             row = tt.ExpandDimsOp(
-                row, ir.IntegerAttr.get(i32, other), ir.RankedTensorType.get(sizes, element)
+                row, i32_attr(other), ir.RankedTensorType.get(sizes, element)
             ).result
     block = ir.RankedTensorType.get(shape, element)
     return row if row.type == block else tt.BroadcastOp(row, block).result

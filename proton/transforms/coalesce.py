@@ -13,8 +13,9 @@ from proton.analysis.axis_rules import element_bytes
 from proton.base.targets import WARP_SIZE
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.layouts import convert, retype_result
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation
 from proton.dialect.traits import Accesses, has
+from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
 from proton.dialect.walk import all_ops, before
 from proton.layout import LinearLayout, shapes
@@ -41,7 +42,7 @@ class Coalesce(Pass):
 
     name: ClassVar[str] = "tritongpu-coalesce"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         infos = AxisInfos(module)
         accesses = [
             op for op in all_ops(module) if has(op, Accesses) and is_tensor(op.operands[0].type)
@@ -59,16 +60,7 @@ class Coalesce(Pass):
             _set_layout(op, shapes.vectorized(shape, order, vector, warps))
 
 
-def mask_of(op: Any) -> Any:
-    """The mask of an access; None where there is none."""
-    number = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}.get(op.name)
-    if number is None:
-        return None
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    return op.operands[number] if segments[number] else None
-
-
-def _wishes(op: Any, infos: AxisInfos) -> tuple[tuple[int, ...], int]:
+def _wishes(op: Operation, infos: AxisInfos) -> tuple[tuple[int, ...], int]:
     """(order of dimensions, elements of one access) that suit an access."""
     pointer = op.operands[0]
     order = order_of(infos[pointer])
@@ -78,7 +70,7 @@ def _wishes(op: Any, infos: AxisInfos) -> tuple[tuple[int, ...], int]:
     return order, min(vector, ACCESS_BYTES // element_bytes(pointer))
 
 
-def _set_layout(op: Any, layout: LinearLayout) -> None:
+def _set_layout(op: Operation, layout: LinearLayout) -> None:
     with before(op):
         for number, operand in enumerate(op.operands):
             if is_tensor(operand.type):

@@ -7,11 +7,13 @@ What becomes unused is left to DCE, but for loads, which DCE has to keep.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import arith, ir
-from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace, users
+from proton.dialect.emit import constant
+from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
+from proton.dialect.walk import all_ops, before, defining_op, ops_named, producer_of, replace, users
 from proton.passes import Pass, register
 
 
@@ -28,7 +30,7 @@ class Combine(Pass):
 
     name: ClassVar[str] = "tt-combine"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in all_ops(module):
             if op.name in RULES:
                 RULES[op.name](op)
@@ -41,7 +43,7 @@ class Combine(Pass):
 # What rules ask
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Value) -> Attribute | None:
     """The attribute of the scalar that a constant is, or is filled with; None for the rest."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
@@ -53,17 +55,17 @@ def _constant(value: Any) -> Any:
     return attribute if is_number else None
 
 
-def _only_user(value: Any) -> Any:
+def _only_user(value: Value) -> Operation | None:
     """The op that has a value's only use; None where there are more or none."""
     found = users(value)
     return found[0] if len(found) == 1 else None
 
 
-def _is_volatile(load: Any) -> bool:
+def _is_volatile(load: Operation) -> bool:
     return bool(load.attributes["volatile"].value)
 
 
-def _is_defined_after(value: Any, op: Any) -> bool:
+def _is_defined_after(value: Value, op: Operation) -> bool:
     """Whether a value that a later op of this block uses is defined by `op` or behind it."""
     producer = defining_op(value)
     if producer is None or producer.block != op.block:
@@ -74,7 +76,7 @@ def _is_defined_after(value: Any, op: Any) -> bool:
 # Products
 
 
-def _add(op: Any) -> None:
+def _add(op: Operation) -> None:
     """`add(%acc, dot(%a, %b, 0))` -> `dot(%a, %b, %acc)`, in the dot's scope.
 
     A dot in another block stays: inside a loop it would run once an iteration.
@@ -96,7 +98,7 @@ def _add(op: Any) -> None:
 # Pointers
 
 
-def _addptr(op: Any) -> None:
+def _addptr(op: Operation) -> None:
     """`addptr(addptr(%p, %a), %b)` -> `addptr(%p, %a + %b)` where the sum cannot overflow."""
     inner = defining_op(op.operands[0])
     if inner is None or inner.name != "tt.addptr" or inner.block != op.block:
@@ -111,13 +113,13 @@ def _addptr(op: Any) -> None:
         op.operands[1] = total
 
 
-def _sum(first: Any, second: Any) -> Any:
+def _sum(first: Value, second: Value) -> Value | None:
     """The sum of two offsets as a new value; None where it might not fit.
 
     In i64 a sum that wraps around gives the address that two steps give.
     """
     type_ = element_of(first)
-    if type_ == ir.IntegerType.get_signless(64):
+    if type_ == integer(64):
         return arith.AddIOp(first, second).result
     left, right = _constant(first), _constant(second)
     if left is None or right is None or not isinstance(type_, ir.IntegerType):
@@ -132,7 +134,7 @@ def _sum(first: Any, second: Any) -> Any:
 # Memory
 
 
-def _select(op: Any) -> None:
+def _select(op: Operation) -> None:
     """`select(%mask, load(%p, %mask, %other?), %x)` -> `load(%p, %mask, %x)`."""
     mask, loaded, fallback = op.operands
     load = defining_op(loaded)
@@ -147,11 +149,11 @@ def _select(op: Any) -> None:
         # The old load goes with the unused ones, at the end.
 
 
-def _move_before(value: Any, op: Any) -> bool:
+def _move_before(value: Value, op: Operation) -> bool:
     """Makes a value defined before `op`, if it is not and can be: constants and splats move."""
     if not _is_defined_after(value, op):
         return True
-    producer = defining_op(value)
+    producer = producer_of(value)
     moves = producer.name == "arith.constant" or (
         producer.name == "tt.splat" and not _is_defined_after(producer.operands[0], op)
     )
@@ -160,7 +162,7 @@ def _move_before(value: Any, op: Any) -> bool:
     return moves
 
 
-def _load(op: Any) -> None:
+def _load(op: Operation) -> None:
     """`load(%p, true, %other?)` -> `load(%p)`; `load(%p, false, %other)` -> `other`."""
     mask, other = op.opview.mask, op.opview.other
     known = None if mask is None else _constant(mask)
@@ -173,7 +175,7 @@ def _load(op: Any) -> None:
         replace(op, [other])
 
 
-def _store(op: Any) -> None:
+def _store(op: Operation) -> None:
     """`store(%p, %v, true)` -> `store(%p, %v)`; `store(%p, %v, false)` goes."""
     mask = op.opview.mask
     known = None if mask is None else _constant(mask)
@@ -185,7 +187,7 @@ def _store(op: Any) -> None:
     op.erase()
 
 
-def _access(op: Any, operands: list[Any]) -> Any:
+def _access(op: Operation, operands: list[Value]) -> Operation:
     """A copy of a load or store with other operands; those it lacks are optional ones."""
     segments = len(op.attributes["operandSegmentSizes"])
     present = [int(position < len(operands)) for position in range(segments)]
@@ -202,14 +204,14 @@ def _access(op: Any, operands: list[Any]) -> Any:
 # Shapes
 
 
-def _filled(type_: Any, attribute: Any) -> Any:
+def _filled(type_: Type, attribute: Attribute) -> Value:
     """A constant: the scalar itself, or a tensor filled with it."""
     if isinstance(type_, ir.RankedTensorType):
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
-    return arith.ConstantOp(type_, attribute).result
+    return constant(attribute, type_)
 
 
-def _splat(op: Any) -> None:
+def _splat(op: Operation) -> None:
     """`splat(constant c)` -> `constant dense<c>`."""
     number = _constant(op.operands[0])
     if number is not None:
@@ -217,7 +219,7 @@ def _splat(op: Any) -> None:
             replace(op, [_filled(op.results[0].type, number)])
 
 
-def _reshaping(op: Any) -> None:
+def _reshaping(op: Operation) -> None:
     """`broadcast(splat %s)` -> `splat %s`, so for each change of shape; no change goes."""
     source, result = op.operands[0], op.results[0]
     producer, number = defining_op(source), _constant(source)
@@ -237,7 +239,7 @@ def _reshaping(op: Any) -> None:
             _drop_identity(op)
 
 
-def _merge(op: Any, inner: Any) -> None:
+def _merge(op: Operation, inner: Operation) -> None:
     """`reshape(reshape %x)` -> `reshape %x`; so for `broadcast`, and `trans` with both orders."""
     op.operands[0] = inner.operands[0]
     if op.name == "tt.trans":
@@ -248,14 +250,14 @@ def _merge(op: Any, inner: Any) -> None:
         replace(op, [inner.operands[0]])
 
 
-def _drop_identity(op: Any) -> None:
+def _drop_identity(op: Operation) -> None:
     """`trans %x {order = [0, 1, ...]}` -> `%x`."""
     rank = len(shape_of(op.operands[0]))
     if list(op.attributes["order"]) == list(range(rank)):
         replace(op, [op.operands[0]])
 
 
-RULES: dict[str, Callable[[Any], None]] = {
+RULES: dict[str, Callable[[Operation], None]] = {
     "arith.addf": _add,
     "arith.addi": _add,
     "arith.select": _select,

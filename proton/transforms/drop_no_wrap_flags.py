@@ -7,9 +7,9 @@ marks LLVM may take such an address for anything. Nothing of ours sets any, so a
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.traits import NoWrapFlags, has
 from proton.dialect.walk import all_ops, replace
 from proton.passes import Pass, register
@@ -22,13 +22,13 @@ class DropNoWrapFlags(Pass):
 
     name: ClassVar[str] = "drop-no-wrap-flags"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in all_ops(module):
             if has(op, NoWrapFlags):
                 _recreate(op)
 
 
-def _recreate(op: Any) -> None:
+def _recreate(op: Operation) -> None:
     """The same op anew: the bindings neither show nor change these flags, and leave them out."""
     with ir.InsertionPoint(op):
         new = ir.Operation.create(

@@ -12,9 +12,11 @@ import math as python_math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.mlir import arith, ir, math
+from proton.dialect.builtin import integer
+from proton.dialect.emit import constant, create
+from proton.dialect.mlir import Module, Value, arith, ir, math
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
 
@@ -59,7 +61,7 @@ class ExpandMath(Pass):
 
     scales: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         scale = _ldexp if self.scales else _scale
         for op in all_ops(module):
             if op.name in _RULES and op.operands[0].type == ir.F32Type.get():
@@ -70,7 +72,7 @@ class ExpandMath(Pass):
 class _Scalar:
     """A scalar in the IR with Python's operators."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 
@@ -115,7 +117,7 @@ class _F32(_Scalar):
 
     def bits(self) -> "_I32":
         """The same bits."""
-        return _I32(arith.BitcastOp(ir.IntegerType.get_signless(32), self.value).result)
+        return _I32(arith.BitcastOp(integer(32), self.value).result)
 
     def where(self, predicate: str, other: float, chosen: "float | _F32") -> "_F32":
         """`chosen` where self compares so with `other`; comparisons with NaN are false."""
@@ -127,15 +129,15 @@ class _F32(_Scalar):
 _Scale = Callable[[_F32, _I32], _F32]  # value * 2^power, rounded once
 
 
-def _f32(value: "float | _F32") -> Any:
+def _f32(value: "float | _F32") -> Value:
     if isinstance(value, _F32):
         return value.value
-    return arith.ConstantOp(ir.F32Type.get(), value).result
+    return constant(value, ir.F32Type.get())
 
 
-def _i32(value: "int | _I32") -> Any:
-    i32 = ir.IntegerType.get_signless(32)
-    return value.value if isinstance(value, _I32) else arith.ConstantOp(i32, value).result
+def _i32(value: "int | _I32") -> Value:
+    i32 = integer(32)
+    return value.value if isinstance(value, _I32) else constant(value, i32)
 
 
 def _polynomial(x: _F32, coefficients: tuple[float, ...]) -> _F32:
@@ -156,9 +158,7 @@ def _scale(value: _F32, power: _I32) -> _F32:
 
 def _ldexp(value: _F32, power: _I32) -> _F32:
     """The same by one instruction."""
-    result = ir.Operation.create(
-        "llvm.intr.ldexp", results=[ir.F32Type.get()], operands=[value.value, power.value]
-    ).result
+    result = create("llvm.intr.ldexp", ir.F32Type.get(), value.value, power.value)
     return _F32(result)
 
 
@@ -202,7 +202,7 @@ def _log_special(x: _F32, result: _F32) -> _F32:
     """log's values at 0, below, at infinity and at NaN."""
     zero, infinity = _f32(0.0), _f32(python_math.inf)
 
-    def select(predicate: str, other: Any, chosen: Any, otherwise: _F32) -> _F32:
+    def select(predicate: str, other: Value, chosen: Value, otherwise: _F32) -> _F32:
         code = getattr(arith.CmpFPredicate, predicate)
         condition = arith.CmpFOp(code, x.value, other).result
         return _F32(arith.SelectOp(condition, chosen, otherwise.value).result)

@@ -1,18 +1,18 @@
 """Forms fused multiply-adds: one rounding, one instruction.
 
-It is done here, once, before anything measures or pins values, so that what is computed does not
-depend on what is measured: LLVM fuses nothing by itself.
+It is done here, once, before anything measures values or keeps them in place, so that what is
+computed does not depend on what is measured: LLVM fuses nothing by itself.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import ir
+from proton.dialect.emit import create
+from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
-
-FUSED = "ttg.fused"  # on a tt.reduce whose operand is a product: its sum is of multiply-adds
 
 
 @register
@@ -24,7 +24,7 @@ class FuseMultiplyAdd(Pass):
 
     name: ClassVar[str] = "fuse-multiply-add"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in ops_named(module, "arith.addf", "arith.subf"):
             left, right = op.operands
             if (product := _product(left)) is not None:
@@ -38,12 +38,12 @@ class FuseMultiplyAdd(Pass):
                 product.location = op.location  # the work is the reduction's
 
 
-def _is_sum(op: Any) -> bool:
+def _is_sum(op: Operation) -> bool:
     body = [view.operation for view in op.regions[0].blocks[0].operations]
     return len(op.operands) == 1 and len(body) == 2 and body[0].name == "arith.addf"
 
 
-def _product(value: Any) -> Any:
+def _product(value: Value) -> Operation | None:
     """The multiplication behind a value that nothing else uses."""
     op = defining_op(value)
     if op is None or op.name != "arith.mulf" or len(list(value.uses)) != 1:
@@ -51,7 +51,7 @@ def _product(value: Any) -> Any:
     return op if element_of(value).width >= 32 else None
 
 
-def _fuse(op: Any, product: Any, addend: Any, negate: str) -> None:
+def _fuse(op: Operation, product: Operation, addend: Value, negate: str) -> None:
     first, second = product.operands
     with before(op):
         if negate == "addend":
@@ -65,5 +65,5 @@ def _fuse(op: Any, product: Any, addend: Any, negate: str) -> None:
     product.erase()
 
 
-def _negated(value: Any) -> Any:
-    return ir.Operation.create("arith.negf", results=[value.type], operands=[value]).result
+def _negated(value: Value) -> Value:
+    return create("arith.negf", value.type, value)

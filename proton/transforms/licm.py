@@ -5,17 +5,18 @@ run at all, the load is masked by whether it does.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.mlir import arith, ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.attributes import DISABLE_LICM
+from proton.dialect.builtin import i64_attr, integer
+from proton.dialect.emit import create
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.regions import ForLoop, is_invariant
 from proton.dialect.traits import Speculatable, Writes, has
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import all_ops, before, replace
 from proton.passes import Pass, register
-from proton.transforms.loops import is_invariant
 
-DISABLED = "tt.disable_licm"  # on an `scf.for`, set by `tl.range`
 _UNSIGNED_LESS, _SIGNED_LESS = 6, 2  # arith.cmpi's predicates
 
 
@@ -29,9 +30,9 @@ class LICM(Pass):
 
     name: ClassVar[str] = "triton-licm"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         loops = [op for op in all_ops(module) if op.name == "scf.for"]
-        for loop in reversed([loop for loop in loops if DISABLED not in loop.attributes]):
+        for loop in reversed([loop for loop in loops if DISABLE_LICM not in loop.attributes]):
             has_writes = any(has(op, Writes) for op in all_ops(loop))
             for view in list(ForLoop(loop).body.operations):
                 op = view.operation
@@ -43,7 +44,7 @@ class LICM(Pass):
                     _hoist_load(op, loop)
 
 
-def _hoist_load(load: Any, loop: Any) -> None:
+def _hoist_load(load: Operation, loop: Operation) -> None:
     if load.attributes["volatile"].value:
         return
     segments = list(ir.DenseI32ArrayAttr(load.attributes["operandSegmentSizes"]))
@@ -52,9 +53,9 @@ def _hoist_load(load: Any, loop: Any) -> None:
     with before(loop):
         runs = _runs(loop)
         if is_tensor(pointer.type):
-            i1 = ir.IntegerType.get_signless(1)
+            i1 = integer(1)
             type_ = ir.RankedTensorType.get(pointer.type.shape, i1, encoding=pointer.type.encoding)
-            runs = ir.Operation.create("tt.splat", results=[type_], operands=[runs]).result
+            runs = create("tt.splat", type_, runs)
         if mask is not None:
             runs = arith.AndIOp(runs, mask).result
         attributes = {name: load.attributes[name] for name in load.attributes}
@@ -69,8 +70,8 @@ def _hoist_load(load: Any, loop: Any) -> None:
     replace(load, [new.result])
 
 
-def _runs(loop: Any) -> Any:
+def _runs(loop: Operation) -> Value:
     """Whether the loop runs at least once, i1."""
     predicate = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+    attribute = i64_attr(predicate)
     return arith.CmpIOp(attribute, *ForLoop(loop).bounds[:2]).result

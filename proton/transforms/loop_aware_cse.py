@@ -8,11 +8,11 @@ every iteration if they start equal and what they become is equal *given that th
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.regions import ForLoop
+from proton.dialect.mlir import Module, Operation, Value
+from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Pure, Speculatable, has
 from proton.dialect.walk import all_ops, defining_op
 from proton.passes import Pass, Upstream, register
-from proton.transforms.loops import is_inside
 
 
 @register
@@ -22,14 +22,14 @@ class LoopAwareCSE(Pass):
 
     name: ClassVar[str] = "tritongpu-loop-aware-cse"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         Upstream("cse").run(module)
         found = [_merge_equal(op) for op in all_ops(module) if op.name == "scf.for"]
         if any(found):
             Upstream("canonicalize,cse").run(module)
 
 
-def _merge_equal(loop: Any) -> bool:
+def _merge_equal(loop: Operation) -> bool:
     """Replaces each carried value by an earlier one that always equals it."""
     view = ForLoop(loop)
     arguments, initial, yielded = view.iter_args, view.init_args, view.yielded
@@ -47,7 +47,7 @@ def _merge_equal(loop: Any) -> bool:
     return merged
 
 
-def _same(left: Any, right: Any, equal: set[tuple[Any, Any]], loop: Any) -> bool:
+def _same(left: Value, right: Value, equal: set[tuple[Any, Any]], loop: Operation) -> bool:
     """Whether two values of a loop's body are the same, given pairs that are equal."""
     if left == right or (left, right) in equal:
         return True

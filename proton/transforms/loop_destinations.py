@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.linalg import copy_into, filled
-from proton.dialect.mlir import ir, tensor
+from proton.dialect.mlir import Block, Module, Operation, Value, ir, tensor
 from proton.dialect.regions import ForLoop, WhileLoop
 from proton.dialect.walk import all_ops, before, defining_op, replace, users
 from proton.passes import Pass, register
@@ -23,7 +23,7 @@ class LoopDestinations(Pass):
 
     name: ClassVar[str] = "loop-destinations"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in all_ops(module):
             if op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
                 _splat_to_fill(op)
@@ -36,14 +36,14 @@ class LoopDestinations(Pass):
                 _redirect(after, list(after.arguments))
 
 
-def _splat_to_fill(op: Any) -> None:
+def _splat_to_fill(op: Operation) -> None:
     attribute = op.attributes["value"]
     if attribute.is_splat:
         with before(op):
             replace(op, [filled(attribute.get_splat_value(), op.results[0].type)])
 
 
-def _redirect(block: Any, arguments: list[Any]) -> None:
+def _redirect(block: Block, arguments: list[Value]) -> None:
     """Makes the block's yielded tensors end up in its arguments' buffers.
 
     In place where the buffer's old contents are not needed any more; else by copies at the end,
@@ -59,7 +59,7 @@ def _redirect(block: Any, arguments: list[Any]) -> None:
         writer = _writer_in(value, argument)
         if writer is not None and _is_last_to_read(writer, argument, order):
             continue
-        producer = defining_op(value)
+        producer: Any = defining_op(value)
         takes = _can_take_destination(producer, value, block)
         if takes and _is_last_to_read(producer, argument, order):
             producer.operands[len(producer.operands) - 1] = argument
@@ -75,7 +75,7 @@ def _redirect(block: Any, arguments: list[Any]) -> None:
             terminator.operands[position] = copy_into(value, arguments[position])
 
 
-def _writer_in(value: Any, argument: Any) -> Any:
+def _writer_in(value: Value, argument: Value) -> Operation | None:
     """The first op that writes the argument's buffer on the way to a value that is computed
     there, through destination operands; None if the value is elsewhere."""
     producer = None
@@ -87,7 +87,7 @@ def _writer_in(value: Any, argument: Any) -> Any:
     return producer
 
 
-def _is_last_to_read(writer: Any, argument: Any, order: list[Any]) -> bool:
+def _is_last_to_read(writer: Operation, argument: Value, order: list[Operation]) -> bool:
     """Whether nothing but what comes before `writer`, and itself, reads the argument.
 
     A reader that may keep the buffer under another name (a view, a branch's result, an inner
@@ -108,13 +108,13 @@ def _is_last_to_read(writer: Any, argument: Any, order: list[Any]) -> bool:
     return True
 
 
-def _is_new(value: Any) -> bool:
+def _is_new(value: Value) -> bool:
     """Whether a value has a buffer of its own, or gets one when that is needed."""
     producer = defining_op(value)
     return producer is not None and producer.name.startswith("linalg.")
 
 
-def _reads_where_it_writes(writer: Any, argument: Any) -> bool:
+def _reads_where_it_writes(writer: Operation, argument: Value) -> bool:
     """Whether an op reads each element of the argument only to write that very element."""
     inputs = list(writer.operands)[:-1]
     if argument not in inputs:
@@ -126,7 +126,7 @@ def _reads_where_it_writes(writer: Any, argument: Any) -> bool:
     return all(m == out_map for m in reads)
 
 
-def _can_take_destination(producer: Any, value: Any, block: Any) -> bool:
+def _can_take_destination(producer: Any, value: Value, block: Block) -> bool:
     """Whether an op is a generic of this block that ignores what its destination held."""
     if producer is None or producer.name != "linalg.generic" or producer.block != block:
         return False

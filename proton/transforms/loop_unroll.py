@@ -1,15 +1,16 @@
 """Unrolls the loops that ask for it, with a loop behind for the iterations that are left."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.mlir import arith, ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.attributes import NUM_STAGES, UNROLL_FACTOR
+from proton.dialect.builtin import i32_attr
+from proton.dialect.emit import constant
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.walk import before, defining_op, ops_named, replace
 from proton.passes import Pass, register
 
-FACTOR = "tt.loop_unroll_factor"  # on an `scf.for`: an i32, set by `tl.range`
-STAGES = "tt.num_stages"  # likewise: the depth of its software pipeline
 INDEX_BITS = 64
 
 
@@ -28,24 +29,16 @@ class LoopUnroll(Pass):
 
     name: ClassVar[str] = "tt-loop-unroll"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         # Inner loops first: an outer loop then repeats what they have become.
         for loop in reversed(ops_named(module, "scf.for")):
-            factor = unroll_factor(loop)
+            factor = ForLoop(loop).unroll_factor
             if factor > 1 and _group_fits(loop, factor):
-                del loop.attributes[FACTOR]
+                del loop.attributes[UNROLL_FACTOR]
                 _unroll(loop, factor)
 
 
-def unroll_factor(loop: Any) -> int:
-    """How often the loop asks to have its body; 1 where it does not."""
-    if FACTOR not in loop.attributes:
-        return 1
-    attribute = loop.attributes[FACTOR]
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else 1
-
-
-def _number(value: Any) -> int | None:
+def _number(value: Value) -> int | None:
     """The number that a constant is; None for the rest."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
@@ -53,7 +46,7 @@ def _number(value: Any) -> int | None:
     return ir.IntegerAttr(op.attributes["value"]).value
 
 
-def _group_fits(loop: Any, factor: int) -> bool:
+def _group_fits(loop: Operation, factor: int) -> bool:
     """Whether `factor` steps, of 1 where they are not known, are a number of the loop's type."""
     *_, step_value = ForLoop(loop).bounds
     type_, step = step_value.type, _number(step_value)
@@ -61,7 +54,7 @@ def _group_fits(loop: Any, factor: int) -> bool:
     return 0 < (1 if step is None else step) * factor < 1 << (bits - 1)
 
 
-def _trip_count(loop: Any) -> int | None:
+def _trip_count(loop: Operation) -> int | None:
     """The number of iterations, where it is known."""
     lower, upper, step = map(_number, ForLoop(loop).bounds)
     unsigned = "unsignedCmp" in loop.attributes
@@ -70,7 +63,7 @@ def _trip_count(loop: Any) -> int | None:
     return max(0, -((lower - upper) // step))
 
 
-def _unroll(loop: Any, factor: int) -> None:
+def _unroll(loop: Operation, factor: int) -> None:
     """Puts the unrolled loop before `loop`, which runs the rest or goes."""
     trips = _trip_count(loop)
     if trips is not None and trips < factor:
@@ -84,18 +77,18 @@ def _unroll(loop: Any, factor: int) -> None:
     if exact:
         replace(loop, main.results)
     else:
-        loop.attributes[STAGES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 1)
+        loop.attributes[NUM_STAGES] = i32_attr(1)
         rest = ForLoop(loop)
         rest.set_lower_bound(split)
         for number, value in enumerate(main.results):
             rest.set_init_arg(number, value)
 
 
-def _like(value: Any, number: int) -> Any:
-    return arith.ConstantOp(value.type, number).result
+def _like(value: Value, number: int) -> Value:
+    return constant(number, value.type)
 
 
-def _split(loop: Any, factor: int) -> Any:
+def _split(loop: Operation, factor: int) -> Value:
     """The end of the whole groups of `factor` iterations, counted by whole steps.
 
     The way from lower to upper is unsigned, so that it has no sign to overflow into. Where it
@@ -109,7 +102,7 @@ def _split(loop: Any, factor: int) -> Any:
     return arith.AddIOp(lower, arith.MulIOp(grouped, step).result).result
 
 
-def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
+def _grouped(loop: Operation, factor: int, split: Value, group: Value) -> Operation:
     """A loop from the lower bound to `split` whose body is `factor` copies of the loop's body."""
     old = ForLoop(loop)
     lower, _, step = old.bounds
@@ -117,7 +110,7 @@ def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
     new = ForLoop.create((lower, split, group), old.init_args, loop.attributes, locations)
     index, *carried = new.body.arguments
     with ir.InsertionPoint(new.body):
-        end = ir.Operation.create("scf.yield", operands=carried)
+        end = yield_values(carried)
     for copy in range(factor):
         with ir.InsertionPoint(end):
             if copy:
@@ -128,7 +121,7 @@ def _grouped(loop: Any, factor: int, split: Any, group: Any) -> Any:
     return new.op
 
 
-def _append_body(loop: Any, end: Any, arguments: list[Any]) -> list[Any]:
+def _append_body(loop: Operation, end: Operation, arguments: list[Value]) -> list[Value]:
     """Moves a copy of the loop's body before `end`; the values that it yields.
 
     Copying the whole loop lets MLIR remap nested regions, and the copy's shell then goes.

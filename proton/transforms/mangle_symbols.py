@@ -2,10 +2,11 @@
 (proton/base/symbols.py)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.symbols import mangled
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Module, ir
 from proton.dialect.walk import functions, ops_named
 from proton.passes import Pass, register
 
@@ -17,12 +18,12 @@ class MangleSymbols(Pass):
 
     name: ClassVar[str] = "mangle-symbols"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         names = {}
         for function in functions(module):
             name = function.attributes["sym_name"].value
             names[name] = mangled(name)
-            function.attributes["sym_name"] = ir.StringAttr.get(names[name])
+            function.attributes["sym_name"] = string_attr(names[name])
         for call in ops_named(module, "func.call"):
             callee = names.get(call.attributes["callee"].value)
             if callee is not None:

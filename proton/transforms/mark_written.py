@@ -5,14 +5,13 @@ which variant of a kernel may run, and `structured-to-memref` what may be read i
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.alias import UNKNOWN, kernel_accesses
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import WRITTEN
+from proton.dialect.mlir import Module, ir
 from proton.dialect.walk import kernel_functions
 from proton.passes import Pass, register
-
-WRITTEN_ATTRIBUTE = "proton.written"
 
 
 @register
@@ -22,7 +21,7 @@ class MarkWritten(Pass):
 
     name: ClassVar[str] = "mark-written"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             accesses = kernel_accesses(function)
             written = accesses.written
@@ -30,4 +29,4 @@ class MarkWritten(Pass):
                 # What is read through an unknown pointer may be what an argument writes, and
                 # no comparison of the arguments can tell.
                 written |= {UNKNOWN}
-            function.attributes[WRITTEN_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(sorted(written))
+            function.attributes[WRITTEN] = ir.DenseI64ArrayAttr.get(sorted(written))

@@ -1,11 +1,12 @@
 """Puts barriers where threads of a program share memory (see proton/analysis/membar.py)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.allocation import allocation_of
 from proton.analysis.call_graph import call_graph
 from proton.analysis.membar import missing_barriers
+from proton.dialect.mlir import Module
 from proton.dialect.ttg import BarrierOp
 from proton.dialect.walk import all_ops, before
 from proton.passes import Pass, register
@@ -22,7 +23,7 @@ class Membar(Pass):
 
     name: ClassVar[str] = "membar"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         graph = call_graph(module)
         for op in missing_barriers(graph, allocation_of(graph)):
             with before(op):

@@ -16,15 +16,16 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from proton.dialect.attributes import PLACE
+from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
-from proton.dialect.mlir import func, ir
+from proton.dialect.mlir import Block, Module, Operation, Value, func, ir
 from proton.dialect.traits import Loop, Recomputed, has
-from proton.dialect.walk import all_ops, defining_op, kernel_functions
+from proton.dialect.walk import all_ops, defining_op, kernel_functions, producer_of
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a segment, at least; the loop vectoriser is quadratic in them
 _ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
-_PLACE = "proton.place"  # on ops while their block is cut: where they are in it
 
 
 @register
@@ -36,7 +37,7 @@ class OutlineSegments(Pass):
 
     loops: int = LOOPS
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             if _count_loops(function) > self.loops:
                 regions = [r for op in all_ops(function) for r in op.regions]
@@ -47,7 +48,7 @@ class OutlineSegments(Pass):
                             _Cutter(module, function, block, self.loops).run()
 
 
-def _count_loops(op: Any) -> int:
+def _count_loops(op: Operation) -> int:
     operation = op.operation
     return sum(has(o, Loop) for o in (operation, *all_ops(operation)))
 
@@ -63,34 +64,33 @@ class _Cutter:
 
     module: Any
     function: Any
-    block: Any
+    block: Block
     loops: int
     ops: list[Any] = field(default_factory=list)
     last_uses: list[int] = field(default_factory=list)
 
     def run(self) -> None:
         self.ops = [op.operation for op in self.block.operations]
-        i64 = ir.IntegerType.get_signless(64)
         for place, op in enumerate(self.ops):
-            op.attributes[_PLACE] = ir.IntegerAttr.get(i64, place)
+            op.attributes[PLACE] = i64_attr(place)
         self.last_uses = [0] * len(self.ops)
         for place in reversed(range(len(self.ops))):
             self.last_uses[place] = self._last_use(self.ops[place])
         segments = self._segments()
         for op in self.ops:
-            del op.attributes[_PLACE]
+            del op.attributes[PLACE]
         for first, behind in segments:
             self._outline(first, behind)
 
-    def _last_use(self, op: Any) -> int:
+    def _last_use(self, op: Operation) -> int:
         """The place of the last op that needs a result, by way of what would be cloned too."""
         last = -1
         for result in op.results:
             for use in result.uses:
                 user = use.owner.operation
-                while _PLACE not in user.attributes:
+                while PLACE not in user.attributes:
                     user = user.parent.operation
-                place = user.attributes[_PLACE].value
+                place = user.attributes[PLACE].value
                 last = max(last, place, self.last_uses[place] if has(user, Recomputed) else -1)
         return last
 
@@ -159,12 +159,12 @@ class _Cutter:
         return f"{kernel}__segment{len(self.module.body.operations)}"
 
 
-def _describe(outlined: Any, kernel: Any, inputs: list[Any], results: list[Any]) -> None:
+def _describe(outlined: Any, kernel: Any, inputs: list[Value], results: list[Any]) -> None:
     """The type and attributes of a segment: it is not to be inlined, and as much is known of the
     user's pointers as in the kernel."""
     types = [value.type for value in inputs], [value.type for value in results]
     outlined.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
-    flags = [ir.StringAttr.get("noinline"), *kernel.attributes.get("llvm.passthrough", ())]
+    flags = [string_attr("noinline"), *kernel.attributes.get("llvm.passthrough", ())]
     outlined.attributes["llvm.passthrough"] = ir.ArrayAttr.get(flags)
     outlined.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     if "arg_attrs" in kernel.attributes:
@@ -175,7 +175,7 @@ def _describe(outlined: Any, kernel: Any, inputs: list[Any], results: list[Any])
         outlined.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
 
 
-def _is_inside(op: Any, ancestor: Any) -> bool:
+def _is_inside(op: Operation, ancestor: Any) -> bool:
     while op is not None:
         if op == ancestor:
             return True
@@ -198,7 +198,7 @@ class _Segment:
             for argument in block.arguments
         }
 
-    def live_ins(self) -> list[Any]:
+    def live_ins(self) -> list[Value]:
         """What has to be passed: what comes from outside, and from what cannot be cloned."""
         found: dict[Any, None] = {}
         pending, seen = [value for op in self.all for value in op.operands], set(self.inside)
@@ -214,14 +214,14 @@ class _Segment:
                 found[value] = None
         return list(found)
 
-    def move_to(self, block: Any, given: dict[Any, Any]) -> None:
+    def move_to(self, block: Block, given: dict[Any, Any]) -> None:
         """Appends the ops to a block, with clones of what they need; `given` has the rest."""
 
         def here(value: Any) -> Any:
             if value in self.inside:
                 return value
             if value not in given:
-                op = defining_op(value)
+                op = producer_of(value)
                 operands = [here(operand) for operand in op.operands]
                 clone = op.clone(ir.InsertionPoint(block)).operation
                 for place, operand in enumerate(operands):

@@ -1,8 +1,8 @@
 """Where the records of scopes go: around the work, once its order is final.
 
 From the front end on, an op's membership in scopes travels in its location
-(`loc("scope:outer/inner"(...))`). `PinRecords` takes the front end's records out of the way at
-the start; `PlaceRecords` puts them back when the work has its final order, which on the CPU is
+(`loc("scope:outer/inner"(...))`). `detach-records` takes the front end's records out of the way at
+the start; `place-records` puts them back when the work has its final order, which on the CPU is
 one of loops over buffers and on a GPU one of ops on tiles: it brackets each maximal run of ops of
 a scope in each block, outer scopes first. So no record stands in the way of an optimisation, and
 a slice shows when the work ran:
@@ -21,68 +21,18 @@ import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.base.errors import SourceSpan
 from proton.dialect import traits
-from proton.dialect.mlir import arith, ir
-from proton.dialect.proton import RECORDS, SCOPE_PREFIX, RecordOp
+from proton.dialect.attributes import SCOPE_LINES, SCOPES
+from proton.dialect.builtin import string_attr, strings_attr
+from proton.dialect.mlir import Block, Location, Module, Operation, Value, arith, ir
+from proton.dialect.proton import SCOPE_PREFIX, RecordOp
+from proton.dialect.records import ITERATION_FIELD, conditional, is_start, iteration_of, scope_of
 from proton.dialect.traits import has
-from proton.dialect.walk import all_ops, defining_op, functions, ops_named, source_span
+from proton.dialect.walk import all_ops, defining_op, functions, ops_named
 from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath, fused
-from proton.transforms.number_iterations import ITERATION_FIELD, iteration_of
-
-SCOPES_ATTRIBUTE = "proton.scopes"  # on a function: all scope paths, in source order
-LINES_ATTRIBUTE = "proton.scope_lines"  # on a function: [file, line] of each, where it is opened
-PINNED_ATTRIBUTE = "proton.pinned"  # on a function: nothing moves across records
 
 Paths = frozenset[ScopePath]
-
-
-@register
-@dataclass(frozen=True)
-class StripRecords(Pass):
-    """Removes every record, mark and event: the code is as if nothing had been annotated."""
-
-    name: ClassVar[str] = "strip-records"
-
-    def run(self, module: Any) -> None:
-        for op in ops_named(module, *RECORDS):
-            op.erase()
-
-
-@register
-@dataclass(frozen=True)
-class PinRecords(Pass):
-    """Notes the scopes on each function that has records, and where each is opened; with placement
-    "schedule" also removes their records.
-
-    Records with payload stay as carriers of their values until `place-records`, and so do those of
-    scopes that have a condition anywhere.
-    """
-
-    name: ClassVar[str] = "pin-records"
-
-    placement: str = "schedule"
-
-    def run(self, module: Any) -> None:
-        for function in functions(module):
-            if not ops_named(function, *RECORDS):
-                continue
-            paths: dict[str, SourceSpan] = {}
-            records = ops_named(function, "proton.record")
-            conditional = _conditional(records)
-            for op in records:
-                path = _scope_of(op)
-                paths.setdefault(path, source_span(op.location))
-                carries = len(op.operands) or (_is_start(op) and path in conditional)
-                if self.placement == "schedule" and not carries:
-                    op.erase()
-            names = [ir.StringAttr.get(path) for path in paths]
-            lines = [_line_attribute(span) for span in paths.values()]
-            function.attributes[SCOPES_ATTRIBUTE] = ir.ArrayAttr.get(names)
-            function.attributes[LINES_ATTRIBUTE] = ir.ArrayAttr.get(lines)
-            if self.placement == "program":
-                function.attributes[PINNED_ATTRIBUTE] = ir.UnitAttr.get()
 
 
 @register
@@ -95,34 +45,29 @@ class PlaceRecords(Pass):
 
     work: str = "buffers"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in functions(module):
-            if SCOPES_ATTRIBUTE not in function.attributes:
+            if SCOPES not in function.attributes:
                 continue
-            order = [name.value for name in function.attributes[SCOPES_ATTRIBUTE]]
+            order = [name.value for name in function.attributes[SCOPES]]
             if not order:
                 continue
-            carriers = ops_named(function, "proton.record")
-            placer = _Placer(order, _locations(function), carriers, WORK[self.work])
+            placeholders = ops_named(function, "proton.record")
+            placer = _Placer(order, _locations(function), placeholders, WORK[self.work])
             placer.place_block(function.regions[0].blocks[0], "")
-            for op in carriers:
+            for op in placeholders:
                 op.erase()
 
 
-def _line_attribute(span: SourceSpan) -> Any:
-    line = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), span.line)
-    return ir.ArrayAttr.get([ir.StringAttr.get(span.file), line])
-
-
-def _locations(function: Any) -> list[Any]:
+def _locations(function: Operation) -> list[Location]:
     """Where the scopes of a function are opened, as far as that is noted."""
-    if LINES_ATTRIBUTE not in function.attributes:
+    if SCOPE_LINES not in function.attributes:
         return []
-    pairs = (list(pair) for pair in function.attributes[LINES_ATTRIBUTE])
+    pairs = (list(pair) for pair in function.attributes[SCOPE_LINES])
     return [ir.Location.file(file.value, line.value, 0) for file, line in pairs]
 
 
-def scope_paths(location: Any) -> Paths:
+def scope_paths(location: Location) -> Paths:
     """The scope paths in a location."""
     if isinstance(location, ir.NameLoc):
         if location.name_str.startswith(SCOPE_PREFIX):
@@ -144,7 +89,7 @@ class _Item:
     are the scopes with conditions that were entered since the item before.
     """
 
-    op: Any
+    op: Operation
     paths: Paths
     glue: bool
     entered: Paths
@@ -152,8 +97,7 @@ class _Item:
     def relative(self) -> "_Item":
         """The item inside the run of its (one) first component."""
         rest, entered = (
-            frozenset(path.rest for path in paths) - {""}
-            for paths in (self.paths, self.entered)
+            frozenset(path.rest for path in paths) - {""} for paths in (self.paths, self.entered)
         )
         return _Item(self.op, rest, self.glue, entered)
 
@@ -162,7 +106,7 @@ def _first_components(paths: Paths) -> frozenset[str]:
     return frozenset(path.first for path in paths)
 
 
-def _is_glue(op: Any) -> bool:
+def _is_glue(op: Operation) -> bool:
     """A scalar's access or initialisation, or an `scf.if` that chooses a view or writes a cut
     block back."""
     if op.name in ("linalg.fill", "memref.load", "memref.store"):
@@ -179,13 +123,13 @@ def _is_glue(op: Any) -> bool:
     return is_one_sided and bool(own) and all(paths in (own, frozenset()) for paths in inner)
 
 
-def _does_work(op: Any) -> bool:
+def _does_work(op: Operation) -> bool:
     if has(op, traits.BufferWork):
         return True
     return bool(op.regions) and any(_does_work(inner) for inner in all_ops(op))
 
 
-def work_paths(op: Any) -> Paths:
+def work_paths(op: Operation) -> Paths:
     """The scopes whose work an op does: its payload's, and those of memory it reads in place."""
     paths = frozenset[ScopePath]()
     if op.name.startswith("linalg."):
@@ -195,7 +139,7 @@ def work_paths(op: Any) -> Paths:
     return paths or scope_paths(op.location)
 
 
-def _view_paths(value: Any) -> Paths:
+def _view_paths(value: Value) -> Paths:
     """The scopes of a view of the caller's memory; none for a local buffer."""
     op = defining_op(value)
     if op is None or not (has(op, traits.View) or (op.name == "scf.if" and _is_glue(op))):
@@ -205,7 +149,7 @@ def _view_paths(value: Any) -> Paths:
     return scope_paths(op.location)
 
 
-def _is_for_records(op: Any) -> bool:
+def _is_for_records(op: Operation) -> bool:
     """Whether only records use what an op computes: it is payload."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return all(
@@ -228,7 +172,7 @@ class TileWork:
     and floating point of scalars."""
 
     @staticmethod
-    def does_work(op: Any) -> bool:
+    def does_work(op: Operation) -> bool:
         if op.name.startswith("scf."):
             return any(TileWork.does_work(inner) for inner in all_ops(op))
         if not has(op, traits.TileWork):
@@ -241,11 +185,11 @@ class TileWork:
         return any(isinstance(t, ir.FloatType) for t in types) and not _is_for_records(op)
 
     @staticmethod
-    def is_glue(op: Any) -> bool:
+    def is_glue(op: Operation) -> bool:
         return False
 
     @staticmethod
-    def paths(op: Any) -> Paths:
+    def paths(op: Operation) -> Paths:
         return scope_paths(op.location)
 
 
@@ -257,20 +201,24 @@ class _Placer:
     """Places the records of one function."""
 
     def __init__(
-        self, paths: list[str], locations: list[Any], carriers: list[Any], work: Work
+        self,
+        paths: list[str],
+        locations: list[Location],
+        placeholders: list[Operation],
+        work: Work,
     ) -> None:
         self.order, self.work = {path: number for number, path in enumerate(paths)}, work
         self.locations = dict(zip(paths, locations, strict=False))
-        self.carriers = [op for op in carriers if _is_start(op)]
-        self.conditional = _conditional(self.carriers)
+        self.placeholders = [op for op in placeholders if is_start(op)]
+        self.conditional = conditional(self.placeholders)
         self.entries = {
-            c: _scope_of(c)
-            for c in self.carriers
-            if _scope_of(c) in self.conditional or iteration_of(c) is not None
+            record: scope_of(record)
+            for record in self.placeholders
+            if scope_of(record) in self.conditional or iteration_of(record) is not None
         }
-        self.decided: set[Any] = set()  # carriers whose conditions some run has
+        self.decided: set[Any] = set()  # placeholders whose conditions some run has
 
-    def place_block(self, block: Any, context: str) -> None:
+    def place_block(self, block: Block, context: str) -> None:
         """Places records in a block whose surroundings belong to the scope path `context`."""
         items, nested = [], []
         entered: set[ScopePath] = set()
@@ -313,28 +261,28 @@ class _Placer:
         """Records right before a run's first op and right after its last."""
         first, last = run[0].op, run[-1].op
         payload, names, kinds = self._payload(first, members)
-        scope, empty = ir.StringAttr.get(path), ir.ArrayAttr.get([])
+        scope, empty = string_attr(path), ir.ArrayAttr.get([])
         # The location is that of the scope, also where its first op is of a function it calls.
         with ir.InsertionPoint(first), self.locations.get(members[0], first.location):
-            start = RecordOp(payload, scope, ir.StringAttr.get("start"), names, kinds)
+            start = RecordOp(payload, scope, string_attr("start"), names, kinds)
             start.operation.attributes["members"] = ir.ArrayAttr.get(
-                [ir.StringAttr.get(member) for member in members]
+                [string_attr(member) for member in members]
             )
         with ir.InsertionPoint.after(last), last.location:
             # The condition stands here because a run may begin before all its scopes are entered.
             when = self._condition(last, members)
-            RecordOp([], scope, ir.StringAttr.get("end"), empty, empty, when=when)
+            RecordOp([], scope, string_attr("end"), empty, empty, when=when)
 
-    def _payload(self, op: Any, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
-        """The payload that the members' carriers hold, where those come before `op`."""
+    def _payload(self, op: Operation, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
+        """The payload that the members' placeholders hold, where those come before `op`."""
         payload: dict[str, tuple[Any, Any]] = {}  # name -> (value, kind)
         for member in members:
-            carriers = self._carriers_before(op, member)
-            if not carriers:
+            placeholders = self._placeholders_before(op, member)
+            if not placeholders:
                 continue
-            carrier = carriers[-1]
-            attributes = carrier.attributes["names"], carrier.attributes["kinds"]
-            for value, name, kind in zip(carrier.opview.payload, *attributes, strict=True):
+            placeholder = placeholders[-1]
+            attributes = placeholder.attributes["names"], placeholder.attributes["kinds"]
+            for value, name, kind in zip(placeholder.opview.payload, *attributes, strict=True):
                 text = name.value
                 if text == ITERATION_FIELD:
                     payload.setdefault(text, (value, kind))
@@ -342,48 +290,37 @@ class _Placer:
                 if text in payload and payload[text][0] != value:  # of two fused scopes
                     text = f"{member.name}.{text}"
                 payload[text] = value, kind
-        names = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in payload])
+        names = strings_attr(payload)
         kinds = ir.ArrayAttr.get([kind for _, kind in payload.values()])
         return [value for value, _ in payload.values()], names, kinds
 
-    def _condition(self, op: Any, members: list[ScopePath]) -> Any:
+    def _condition(self, op: Operation, members: list[ScopePath]) -> Value | None:
         """Where a run of these members that ends at `op` is kept: an i1, emitted here; None for
         everywhere. A member entered several times since its last run is kept for each of them."""
         conditions: list[Any] = []
         for member in members:
-            carriers = self._carriers_before(op, member) if member in self.conditional else []
-            fresh = [c for c in carriers if c not in self.decided] or carriers[-1:]
+            has_condition = member in self.conditional
+            placeholders = self._placeholders_before(op, member) if has_condition else []
+            fresh = [record for record in placeholders if record not in self.decided]
+            fresh = fresh or placeholders[-1:]
             self.decided.update(fresh)
-            conditions += [carrier.opview.when for carrier in fresh] or [None]
+            conditions += [placeholder.opview.when for placeholder in fresh] or [None]
         if any(condition is None for condition in conditions):
             return None
         return functools.reduce(lambda a, b: arith.OrIOp(a, b).result, dict.fromkeys(conditions))
 
-    def _carriers_before(self, op: Any, path: str) -> list[Any]:
-        """The carriers of a scope that come before `op`, in its block or, where there are none, in
-        the nearest around it that has some."""
-        found = [c for c in self.carriers if _scope_of(c) == path]
-        ancestor = op
+    def _placeholders_before(self, op: Operation, path: str) -> list[Operation]:
+        """The placeholders of a scope that come before `op`, in its block or, where there are none,
+        in the nearest around it that has some."""
+        found = [record for record in self.placeholders if scope_of(record) == path]
+        ancestor: Operation | None = op
         while ancestor is not None and ancestor.name != "func.func":
             block = ancestor.block
-            before = [c for c in found if c.block == block and c.is_before_in_block(ancestor)]
+            before = [r for r in found if r.block == block and r.is_before_in_block(ancestor)]
             if before:
                 return before
             ancestor = ancestor.parent.operation if ancestor.parent is not None else None
         return []
-
-
-def _is_start(record: Any) -> bool:
-    return bool(record.attributes["phase"].value == "start")
-
-
-def _conditional(records: list[Any]) -> Paths:
-    """The scopes of which some record has a condition."""
-    return frozenset(_scope_of(op) for op in records if op.opview.when is not None)
-
-
-def _scope_of(record: Any) -> ScopePath:
-    return ScopePath(record.attributes["scope"].value)
 
 
 def _below(paths: Paths, context: str) -> Paths:

@@ -18,14 +18,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from proton.dialect.emit import constant, loop
-from proton.dialect.mlir import arith, ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.attributes import TILE_LOOP
+from proton.dialect.builtin import i32_attr
+from proton.dialect.emit import constant, effect, index_constant, loop
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
+from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
-from proton.dialect.walk import before, defining_op, kernel_functions, ops_named
+from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, producer_of
 from proton.passes import Pass, register
 
-TILE_LOOP = "proton.tile_loop"  # on a loop each turn of which computes a register tile
 CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 10  # bytes of a block that is worth it
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for
@@ -38,7 +39,7 @@ class PrefetchNextTurn(Pass):
 
     name: ClassVar[str] = "prefetch-next-turn"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             for op in ops_named(function, "scf.for"):
                 _Turn(op).prefetch()
@@ -48,12 +49,12 @@ class PrefetchNextTurn(Pass):
 class _Turn:
     """One turn of a loop."""
 
-    loop: Any
-    later: dict[Any, Any] = field(default_factory=dict)  # values of the next turn
-    moved: dict[Any, Any] = field(default_factory=dict)  # of this one, at its beginning
+    loop: Operation
+    later: dict[Value, Value] = field(default_factory=dict)  # values of the next turn
+    moved: dict[Value, Value] = field(default_factory=dict)  # of this one, at its beginning
 
     @property
-    def block(self) -> Any:
+    def block(self) -> Block:
         return ForLoop(self.loop).body
 
     def prefetch(self) -> None:
@@ -73,10 +74,10 @@ class _Turn:
                     _prefetch_by_tiles(view, work, goes_on)
                 else:
                     with before(work):
-                        share = constant(number, ir.IndexType.get())
+                        share = index_constant(number)
                         _prefetch_share(view, share, len(works), goes_on)
 
-    def _works(self) -> list[Any]:
+    def _works(self) -> list[Operation]:
         """What the fetches are spread over: products where there are any."""
         ops = [op.operation for op in self.block.operations]
         tiles = [
@@ -88,7 +89,7 @@ class _Turn:
         ]
         return tiles[:1] or [op for op in ops if op.name == "linalg.generic"]
 
-    def _views(self) -> list[Any]:
+    def _views(self) -> list[Value]:
         """Blocks of memory that a turn reads: in it, or in a branch that depends on the mask."""
         return [
             op.results[0]
@@ -98,18 +99,16 @@ class _Turn:
             and not _is_written(op.results[0])
         ]
 
-    def _is_of_turn(self, op: Any) -> bool:
+    def _is_of_turn(self, op: Operation) -> bool:
         parent = op.parent.operation
         if parent.name == "scf.if":
             parent = parent.parent.operation
         return bool(parent == self.loop)
 
-    def _is_inside(self, op: Any) -> bool:
-        while op is not None and op != self.loop:
-            op = None if op.parent is None else op.parent.operation
-        return op is not None
+    def _is_inside(self, op: Operation) -> bool:
+        return is_inside(op, self.loop)
 
-    def _is_known(self, view: Any) -> bool:
+    def _is_known(self, view: Value) -> bool:
         """Whether a block's address changes with the turn, and its next one can be computed."""
         changes, seen, pending = False, set(), [view]
         while pending:
@@ -128,12 +127,12 @@ class _Turn:
                 pending += op.operands
         return changes
 
-    def _yielded(self, argument: Any) -> list[Any]:
+    def _yielded(self, argument: Value) -> list[Value]:
         """What a turn gives to the next for an argument of its block, but the loop's variable."""
         number = ir.BlockArgument(argument).arg_number
         return [ForLoop(self.loop).yielded[number - 1]] if number else []
 
-    def _later(self, value: Any) -> Any:
+    def _later(self, value: Value) -> Value:
         """A value as the next turn has it, computed anew."""
         if value not in self.later:
             if defining_op(value) is None and value.owner == self.block:
@@ -147,13 +146,13 @@ class _Turn:
                 self.later[value] = self._copied(value, self._later)
         return self.later[value]
 
-    def _now(self, value: Any) -> Any:
+    def _now(self, value: Value) -> Value:
         """A value of this turn, computed anew where it may come too late."""
         if value not in self.moved:
             self.moved[value] = self._copied(value, self._now)
         return self.moved[value]
 
-    def _copied(self, value: Any, operand: Any) -> Any:
+    def _copied(self, value: Value, operand: Any) -> Value:
         op = defining_op(value)
         if op is None or not self._is_inside(op):
             return value
@@ -164,17 +163,17 @@ class _Turn:
         return copy.results[ir.OpResult(value).result_number]
 
 
-def _is_fetched(type_: Any) -> bool:
+def _is_fetched(type_: Type) -> bool:
     """Whether blocks of a type are large enough to be worth it, and their rows contiguous."""
     strides, _ = type_.get_strides_and_offset()
     return bool(strides) and strides[-1] == 1 and SMALLEST <= _bytes(type_) <= SECOND_LEVEL
 
 
-def _bytes(type_: Any) -> int:
+def _bytes(type_: Type) -> int:
     return int(math.prod(type_.shape) * type_.element_type.width // 8)
 
 
-def _is_written(view: Any) -> bool:
+def _is_written(view: Value) -> bool:
     """Whether a block is the destination of anything, by way of casts and branches."""
     for use in view.uses:
         op, place = use.owner.operation, use.operand_number
@@ -191,7 +190,7 @@ def _is_written(view: Any) -> bool:
     return False
 
 
-def _prefetch_by_tiles(view: Any, tile_loop: Any, goes_on: Any) -> None:
+def _prefetch_by_tiles(view: Value, tile_loop: Operation, goes_on: Value) -> None:
     """Fetches a block by the turns of a tile loop and of the loop around it."""
     outer = tile_loop.parent.operation
     index = ir.IndexType.get()
@@ -204,15 +203,13 @@ def _prefetch_by_tiles(view: Any, tile_loop: Any, goes_on: Any) -> None:
         _prefetch_share(view, share, math.prod(counts), goes_on)
 
 
-def _turns(op: Any) -> int:
+def _turns(op: Operation) -> int:
     """How often a loop of constant bounds runs."""
-    lower, upper, step = (
-        defining_op(v).attributes["value"].value for v in ForLoop(op).bounds
-    )
+    lower, upper, step = (producer_of(v).attributes["value"].value for v in ForLoop(op).bounds)
     return -(-(upper - lower) // step)
 
 
-def _prefetch_share(view: Any, share: Any, shares: int, goes_on: Any) -> None:
+def _prefetch_share(view: Value, share: Value, shares: int, goes_on: Value) -> None:
     """Fetches one of `shares` equal parts of a block's cache lines, if the loop goes on."""
     index, shape = ir.IndexType.get(), view.type.shape
     lanes = CACHE_LINE * 8 // view.type.element_type.width
@@ -226,26 +223,24 @@ def _prefetch_share(view: Any, share: Any, shares: int, goes_on: Any) -> None:
         _prefetch(view, [*outer, arith.MulIOp(last, constant(lanes, index)).result])
 
 
-def _delinearized(place: Any, shape: list[int]) -> list[Any]:
+def _delinearized(place: Value, shape: list[int]) -> list[Value]:
     """The indices of the element of a row-major block at a place."""
     indices = []
     for size in reversed(shape[1:]):
-        factor = constant(size, ir.IndexType.get())
+        factor = index_constant(size)
         indices.append(arith.RemUIOp(place, factor).result)
         place = arith.DivUIOp(place, factor).result
     return [place, *reversed(indices)]
 
 
-def _prefetch(view: Any, indices: list[Any]) -> None:
+def _prefetch(view: Value, indices: list[Value]) -> None:
     """`memref.prefetch` of an element to read, into the cache that has room for the block."""
     nearest = 3 if _bytes(view.type) <= FIRST_LEVEL else 2
-    i32 = ir.IntegerType.get_signless(32)
-    ir.Operation.create(
+    effect(
         "memref.prefetch",
-        operands=[view, *indices],
-        attributes={
-            "isWrite": ir.BoolAttr.get(False),
-            "isDataCache": ir.BoolAttr.get(True),
-            "localityHint": ir.IntegerAttr.get(i32, nearest),
-        },
+        view,
+        *indices,
+        isWrite=ir.BoolAttr.get(False),
+        isDataCache=ir.BoolAttr.get(True),
+        localityHint=i32_attr(nearest),
     )

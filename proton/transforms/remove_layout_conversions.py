@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
-from proton.dialect.mlir import ir
+from proton.dialect.emit import create
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, If, end_of
 from proton.dialect.traits import Accesses, AnyLayout, Cheap, Elementwise, LayoutAnchor, has
 from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layout
@@ -34,7 +35,7 @@ class RemoveLayoutConversions(Pass):
 
     name: ClassVar[str] = "tritongpu-remove-layout-conversions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in module.body.operations:
             if op.operation.name == "func.func" and len(op.operation.regions[0].blocks):
                 function = op.operation
@@ -46,7 +47,7 @@ class RemoveLayoutConversions(Pass):
                         conversion.erase()
 
 
-def _through(value: Any) -> Any:
+def _through(value: Value) -> Value:
     """The value behind conversions."""
     while (op := defining_op(value)) is not None and op.name == "ttg.convert_layout":
         value = op.operands[0]
@@ -63,14 +64,14 @@ class _Preferences:
     def __init__(self) -> None:
         self.layouts: dict[Any, LinearLayout] = {}
 
-    def of(self, value: Any) -> LinearLayout | None:
+    def of(self, value: Value) -> LinearLayout | None:
         return self.layouts.get(_through(value))
 
-    def block(self, block: Any) -> None:
+    def block(self, block: Block) -> None:
         for op in block.operations:
             self._visit(op.operation)
 
-    def _visit(self, op: Any) -> None:
+    def _visit(self, op: Operation) -> None:
         if op.name == "scf.for":
             self._for(op)
         elif op.name == "scf.if":
@@ -98,13 +99,13 @@ class _Preferences:
             if is_tensor(value.type):
                 self.layouts[value] = layout_of(value.type)
 
-    def _forward(self, op: Any, source: LinearLayout) -> None:
+    def _forward(self, op: Operation, source: LinearLayout) -> None:
         layout = result_layout(op, source)
         for result in op.results:
             if layout is not None and is_tensor(result.type):
                 self.layouts[result] = layout
 
-    def _for(self, op: Any) -> None:
+    def _for(self, op: Operation) -> None:
         loop = ForLoop(op)
         block, carried, yielded = loop.body, loop.iter_args, loop.yielded
         for argument, value in zip(carried, loop.init_args, strict=True):
@@ -129,7 +130,7 @@ class _Preferences:
             if is_tensor(argument.type):
                 self.layouts[result] = self.layouts[argument]
 
-    def _if(self, op: Any) -> None:
+    def _if(self, op: Operation) -> None:
         branch = If(op)
         for block in branch.blocks:
             self.block(block)
@@ -141,7 +142,7 @@ class _Preferences:
                 self.layouts[result] = known[0] if known else layout_of(result.type)
 
 
-def _preferences(function: Any) -> dict[Any, LinearLayout]:
+def _preferences(function: Operation) -> dict[Value, LinearLayout]:
     preferences = _Preferences()
     block = function.regions[0].blocks[0]
     preferences._given(block.arguments)
@@ -149,7 +150,7 @@ def _preferences(function: Any) -> dict[Any, LinearLayout]:
     return preferences.layouts
 
 
-def _wanted(value: Any, depth: int = 8) -> LinearLayout | None:
+def _wanted(value: Value, depth: int = 8) -> LinearLayout | None:
     """The layout in which an access takes a carried pointer or mask, found through what is
     computed from it."""
     for use in value.uses:
@@ -170,19 +171,19 @@ def _wanted(value: Any, depth: int = 8) -> LinearLayout | None:
 class _Rewriter:
     """Gives values their layouts in program order, and operands theirs through `get`."""
 
-    def __init__(self, layouts: dict[Any, LinearLayout]) -> None:
+    def __init__(self, layouts: dict[Value, LinearLayout]) -> None:
         self.layouts = layouts
         self.made: dict[tuple[Any, LinearLayout], Any] = {}
         self.given: dict[Any, LinearLayout] = {}  # of values whose type was changed: as it was
 
-    def function(self, function: Any) -> None:
+    def function(self, function: Operation) -> None:
         self._block(function.regions[0].blocks[0])
 
-    def _block(self, block: Any) -> None:
+    def _block(self, block: Block) -> None:
         for op in list(block.operations):
             self._visit(op.operation)
 
-    def _visit(self, op: Any) -> None:
+    def _visit(self, op: Operation) -> None:
         if op.name == "ttg.convert_layout":
             return
         if op.name == "scf.for":
@@ -203,7 +204,7 @@ class _Rewriter:
         elif op.name != "scf.yield" or op.parent.name == "scf.while":
             self._operands(op)
 
-    def _operands(self, op: Any) -> None:
+    def _operands(self, op: Operation) -> None:
         """Operands in the layout that goes with the results'."""
         results = [result for result in op.results if result in self.layouts]
         if op.name == "tt.reduce":
@@ -220,17 +221,17 @@ class _Rewriter:
         for number, operand_layout in zip(tensors, wanted, strict=True):
             op.operands[number] = self.get(op.operands[number], operand_layout)
 
-    def _wanted_operands(self, op: Any, layout: LinearLayout) -> list[LinearLayout]:
+    def _wanted_operands(self, op: Operation, layout: LinearLayout) -> list[LinearLayout]:
         wanted = operand_layouts(op, layout)
         if wanted is None:  # no rule that goes backward: the preference of the first operand is it
             tensors = [operand for operand in op.operands if is_tensor(operand.type)]
             wanted = [self._liked(op.operands[0])] * len(tensors)
         return wanted
 
-    def _liked(self, value: Any) -> LinearLayout:
+    def _liked(self, value: Value) -> LinearLayout:
         return self.layouts.get(_through(value)) or layout_of(value.type)
 
-    def _alike(self, op: Any) -> None:
+    def _alike(self, op: Operation) -> None:
         """All operands in the layout that the first one likes."""
         source = self._liked(op.operands[0])
         for number, operand in enumerate(op.operands):
@@ -238,7 +239,7 @@ class _Rewriter:
         for result in op.results:
             self._retype(result)
 
-    def _as_it_is(self, op: Any) -> None:
+    def _as_it_is(self, op: Operation) -> None:
         """Operands in the layouts that their types said, or, where any will do, that they like."""
         if op.name == "tt.histogram":
             self._alike(op)
@@ -249,7 +250,7 @@ class _Rewriter:
                 layout = self._liked(operand) if is_free else self._given(operand)
                 op.operands[number] = self.get(operand, layout)
 
-    def _for(self, op: Any) -> None:
+    def _for(self, op: Operation) -> None:
         loop = ForLoop(op)
         carried, initial = loop.iter_args, loop.init_args
         for argument, result in zip(carried, op.results, strict=True):
@@ -261,23 +262,23 @@ class _Rewriter:
         self._block(loop.body)
         self._ends_with(loop.body, list(op.results))
 
-    def _ends_with(self, block: Any, targets: list[Any]) -> None:
+    def _ends_with(self, block: Block, targets: list[Value]) -> None:
         end = end_of(block)
         for number, target in enumerate(targets):
             if is_tensor(target.type):
                 end.operands[number] = self.get(end.operands[number], layout_of(target.type))
 
-    def _given(self, value: Any) -> LinearLayout:
+    def _given(self, value: Value) -> LinearLayout:
         """The layout that a value had: what its users expect that have no other wish."""
         return self.given.get(value) or layout_of(value.type)
 
-    def _retype(self, value: Any) -> None:
+    def _retype(self, value: Value) -> None:
         layout = self.layouts.get(value)
         if layout is not None and is_tensor(value.type):
             self.given[value] = layout_of(value.type)
             value.set_type(with_layout(value.type, layout))
 
-    def get(self, value: Any, layout: LinearLayout) -> Any:
+    def get(self, value: Value, layout: LinearLayout) -> Value:
         """The value in a layout: itself, computed again, or converted."""
         source = _through(value)
         type_ = with_layout(source.type, layout)
@@ -292,7 +293,7 @@ class _Rewriter:
                 self.made[key] = _converted(source, type_)
         return self.made[key]
 
-    def _again(self, op: Any, layout: LinearLayout) -> Any:
+    def _again(self, op: Operation, layout: LinearLayout) -> Value:
         """A copy of a cheap op that computes in another layout, right behind it."""
         wanted = iter(operand_layouts(op, layout) or [])
         operands = [
@@ -306,12 +307,10 @@ class _Rewriter:
             splat = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
             attributes["value"] = ir.DenseElementsAttr.get_splat(type_, splat)
         with ir.InsertionPoint.after(op), op.location:
-            return ir.Operation.create(
-                op.name, results=[type_], operands=operands, attributes=attributes
-            ).result
+            return create(op.name, type_, *operands, **attributes)
 
 
-def _converted(value: Any, type_: Any) -> Any:
+def _converted(value: Value, type_: Type) -> Value:
     op = defining_op(value)
     if op is None:
         with ir.InsertionPoint.at_block_begin(value.owner), value.owner.owner.location:

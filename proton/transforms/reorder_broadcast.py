@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import arith, ir
-from proton.dialect.walk import all_ops, before, defining_op, replace
+from proton.dialect.emit import create
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
+from proton.dialect.walk import all_ops, before, defining_op, producer_of, replace
 from proton.passes import Pass, register
 
 
@@ -23,13 +24,13 @@ class ReorderBroadcast(Pass):
 
     name: ClassVar[str] = "tt-reorder-broadcast"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in all_ops(module):
             if _is_elementwise(op):
                 _reorder(op)
 
 
-def _is_elementwise(op: Any) -> bool:
+def _is_elementwise(op: Operation) -> bool:
     """Whether an op does the same to each element, and carries no hint about its shape.
 
     A hint (`tt.divisibility`, ...) has a number for each dimension: such an op stays.
@@ -44,12 +45,12 @@ def _is_elementwise(op: Any) -> bool:
     )
 
 
-def _is_plain_tensor(type_: Any) -> bool:
+def _is_plain_tensor(type_: Type) -> bool:
     """Whether a type is a tensor without a layout."""
     return isinstance(type_, ir.RankedTensorType) and type_.encoding is None
 
 
-def _reorder(op: Any) -> None:
+def _reorder(op: Operation) -> None:
     """Rewrites an op if all its tensors are fills, or broadcasts from one shape and fills."""
     tensors = [value for value in op.operands if shape_of(value)]
     shapes = set()
@@ -67,7 +68,7 @@ def _reorder(op: Any) -> None:
                 _compute(op, (), "tt.splat")
 
 
-def _fill(value: Any) -> Any:
+def _fill(value: Value) -> Any:
     """The scalar, a Value or an Attribute, that fills a tensor; None where elements differ."""
     op = defining_op(value)
     if op is not None and op.name == "tt.splat":
@@ -79,7 +80,7 @@ def _fill(value: Any) -> Any:
     return None
 
 
-def _compute(op: Any, shape: tuple[int, ...], widen: str) -> None:
+def _compute(op: Operation, shape: tuple[int, ...], widen: str) -> None:
     """Puts a copy of the op on tensors of `shape`, widened afterwards, in the op's place."""
     narrow = ir.Operation.create(
         op.name,
@@ -88,27 +89,25 @@ def _compute(op: Any, shape: tuple[int, ...], widen: str) -> None:
         attributes={name: op.attributes[name] for name in op.attributes},
     )
     wide = [
-        ir.Operation.create(widen, results=[result.type], operands=[value]).result
+        create(widen, result.type, value)
         for result, value in zip(op.results, narrow.results, strict=True)
     ]
     replace(op, wide)
 
 
-def _narrow(value: Any, shape: tuple[int, ...]) -> Any:
+def _narrow(value: Value, shape: tuple[int, ...]) -> Value:
     """The operand as a tensor of `shape`, or as a scalar; scalars stay."""
     if not shape_of(value):
         return value
-    producer = defining_op(value)
+    producer = producer_of(value)
     if producer.name == "tt.broadcast":
         return producer.operands[0]
     fill, type_ = _fill(value), _typed(shape, element_of(value))
     if isinstance(fill, ir.Attribute):
         constant = ir.DenseElementsAttr.get_splat(type_, fill) if shape else fill
         return arith.ConstantOp(type_, constant).result
-    return (
-        ir.Operation.create("tt.splat", results=[type_], operands=[fill]).result if shape else fill
-    )
+    return create("tt.splat", type_, fill) if shape else fill
 
 
-def _typed(shape: tuple[int, ...], element: Any) -> Any:
+def _typed(shape: tuple[int, ...], element: Type) -> Type:
     return ir.RankedTensorType.get(shape, element) if shape else element

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect import tt
+from proton.dialect.builtin import integer
 from proton.dialect.mlir import arith, ir
 from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.dialect.tt_memory import LoadOp, StoreOp
@@ -35,7 +36,7 @@ def _parts_of(type_: Any) -> list[Any] | None:
         return None
     block = type_.target
     rank = len(block.shape)
-    i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+    i32, i64 = integer(32), integer(64)
     pointer = tt.PointerType.get(ir.TypeAttr.get(block.element_type))
     return [pointer, *[i64] * (2 * rank), *[i32] * rank]
 

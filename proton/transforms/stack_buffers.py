@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.abi import Argument, add_argument
-from proton.dialect.memory import byte_pointer, memref_at, pointer_type
-from proton.dialect.mlir import ir, memref
+from proton.dialect.attributes import SCRATCH_BYTES
+from proton.dialect.builtin import i64_attr
+from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
+from proton.dialect.mlir import Module, Operation, Type, ir, memref
 from proton.dialect.walk import kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -19,8 +21,6 @@ from proton.passes import Pass, register
 # buffer above 64 KiB gains nothing from being there.
 STACK_BUFFER_BYTES = 64 << 10
 STACK_TOTAL_BYTES = 512 << 10
-ALIGNMENT = 64  # bytes: a cache line, an AVX-512 register
-SCRATCH_ATTRIBUTE = "proton.scratch_bytes"  # on the kernel
 
 
 @register
@@ -30,21 +30,21 @@ class StackBuffers(Pass):
 
     name: ClassVar[str] = "stack-buffers"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for function in kernel_functions(module):
             _place(function)
 
 
-def _bytes(type_: Any) -> int:
+def _bytes(type_: Type) -> int:
     element = type_.element_type
     width = 64 if isinstance(element, ir.IndexType) else element.width
     size = math.prod(type_.shape) * max(1, width // 8)
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    return -(-size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
 
 
-def _place(function: Any) -> None:
+def _place(function: Operation) -> None:
     stack = scratch = 0
-    base = None
+    base: Any = None
     entry = function.regions[0].blocks[0]
     for op in ops_named(function, "memref.alloc"):
         type_ = op.results[0].type
@@ -55,12 +55,11 @@ def _place(function: Any) -> None:
         with ir.InsertionPoint.at_block_begin(entry), op.location:
             if small:
                 stack += size
-                place = memref.AllocaOp(type_, [], [], alignment=ALIGNMENT).result
+                place = memref.AllocaOp(type_, [], [], alignment=BUFFER_ALIGNMENT).result
             else:
                 address = byte_pointer(base, scratch)
                 place = memref_at(address, tuple(type_.shape), type_.element_type)
                 scratch += size
         replace(op, [place])
     if scratch:
-        i64 = ir.IntegerType.get_signless(64)
-        function.attributes[SCRATCH_ATTRIBUTE] = ir.IntegerAttr.get(i64, scratch)
+        function.attributes[SCRATCH_BYTES] = i64_attr(scratch)

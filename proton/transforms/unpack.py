@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from proton.dialect.attributes import KERNEL
+from proton.dialect.builtin import integer
 from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
 from proton.dialect.tt import IntToPtrOp, PointerType
 from proton.dialect.walk import before, ops_named
 
 Parts = list[Any]
-KERNEL = "tt.kernel"  # on a function that the host launches
 
 
 @dataclass
@@ -161,5 +162,5 @@ def _function_type(function: Any) -> Any:
 def _zero(type_: Any) -> Any:
     """Some value of a part's type: nothing reads it."""
     if isinstance(type_, PointerType):
-        return IntToPtrOp(constant(0, ir.IntegerType.get_signless(64)), type_).result
+        return IntToPtrOp(constant(0, integer(64)), type_).result
     return constant(0, type_)

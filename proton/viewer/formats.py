@@ -5,7 +5,6 @@ that pick it, and what writes it. Nothing else knows which formats there are.
 """
 
 import importlib
-import importlib.util
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proton.base.errors import ProtonError
+from proton.base.packages import need
 from proton.base.words import did_you_mean
 from proton.trace.files import replacing
 from proton.viewer import export
@@ -67,17 +67,9 @@ def format_of(path: Path) -> Format:
 
 
 def check_packages(format: Format) -> None:
-    """Raises ProtonError where a package is missing that writing the format needs."""
+    """Raises MissingPackage where a package is missing that writing the format needs."""
     if format.package:
         need(f"the format {format.name}", format.package, format.extra, format.without)
-
-
-def need(what: str, package: str, extra: str = "", without: str = "") -> None:
-    """Raises ProtonError where a package is missing that something needs."""
-    if importlib.util.find_spec(package) is None:
-        install = f"'proton-tile[{extra}]'" if extra else package
-        way_out = f"; {without}" if without else ""
-        raise ProtonError(f"{what} needs the package {package}: pip install {install}{way_out}")
 
 
 def save(tables: Tables, target: Path, format: Format, **options: Any) -> None:

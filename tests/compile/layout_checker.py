@@ -16,12 +16,13 @@ from proton.dialect.walk import all_ops
 _ALIKE = (
     "tt.addptr tt.bitcast tt.load tt.store tt.atomic_rmw tt.atomic_cas tt.fp_to_fp tt.mulhiui "
     "tt.precise_sqrt tt.precise_divf tt.extern_elementwise tt.int_to_ptr tt.ptr_to_int tt.scan "
-    "tt.histogram"
+    "tt.histogram ttg.async_copy_global_to_local ttng.warp_group_dot_wait"
 ).split()
 # Any layout on each side, or none at all.
 _ANY = (
     "ttg.convert_layout ttg.local_alloc tt.splat tt.unsplat tt.make_range tt.print tt.assert "
-    "arith.constant tt.get_program_id tt.get_num_programs ttg.barrier tt.debug_barrier"
+    "arith.constant tt.get_program_id tt.get_num_programs ttg.barrier tt.debug_barrier "
+    "ttg.local_load ttg.local_store"
 ).split()
 
 
@@ -83,6 +84,12 @@ def fits(op: Any, tensors: list[Any]) -> bool:
                 )
                 for side, half in enumerate(halves)
             )
+        case "tt.dot":  # of no layout yet
+            return op.operands[2].type == op.results[0].type
+        case "ttng.mma_sync":
+            return _mma_fits(*op.operands, op.results[0])
+        case "ttng.warp_group_dot":
+            return op.operands[2].type == op.results[0].type
         case "tt.reduce":
             axis = ir.IntegerAttr(op.attributes["axis"]).value
             sources = list(op.operands)
@@ -106,3 +113,20 @@ def _reduces(source: np.ndarray, result: np.ndarray, axis: int) -> bool:
             if own != [tuple(i) for i in result[:, lane, warp]]:
                 return False
     return True
+
+
+def _mma_fits(a: Any, b: Any, acc: Any, result: Any) -> bool:
+    """A lane of `mma` has rows lane / 4 of a and columns lane / 4 of b; of the result, columns
+    2 (lane % 4) and the next one (PTX ISA, "Matrix Fragments for mma.m16n8k16")."""
+    left, right, total = places(a)[0], places(b)[0], places(acc)[0]
+    lanes = np.arange(32)[:, None]
+    return (
+        acc.type == result.type
+        and ((left[..., 0] % 8) == lanes // 4).all()
+        and ((right[..., 1] % 8) == lanes // 4).all()
+        and ((total[..., 0] % 8) == lanes // 4).all()
+        and ((total[..., 1] % 8) == 2 * (lanes % 4)).all()
+        # Warps that share rows of the result share rows of a, and columns those of b.
+        and (left[..., 0] == total[..., 0]).all()
+        and (right[0, :, 1] // 8 == total[0, :, 1] // 8).all()
+    )

@@ -133,7 +133,7 @@ def test_a_block_beyond_what_threads_take_is_an_error() -> None:
             assert compile_(largest).n_regs <= 255
         error = error_of(lambda: compile_(2 * largest), OutOfResources)  # noqa: B023
         assert error.rule == (
-            f"a block of [{2 * largest}] with num_warps={num_warps} has 1024 elements a thread, "
+            f"a block of [{2 * largest}] with num_warps={num_warps} has 1024 elements per thread, "
             f"and a thread takes 512: {largest} elements in all"
         )
         assert error.span is not None

@@ -98,7 +98,7 @@ def test_the_same_work_remains_where_records_are_taken_away(
         assert off.metadata["profile"] is None
         profile = on.metadata["profile"]
         assert profile["scopes"]
-        assert profile["emptied"] == []
+        assert profile["optimized_out"] == []
         work = instructions(on.asm["ptx"])
         assert work == instructions(off.asm["ptx"])
         assert any("global" in line for line in work)
@@ -269,7 +269,7 @@ def test_without_loops_the_capacity_is_what_a_warp_records() -> None:
 
 
 @proton.jit
-def emptied_scope(x_ptr, out_ptr):
+def optimized_out_scope(x_ptr, out_ptr):
     lane = tl.arange(0, 128)
     x = tl.load(x_ptr + lane)
     with proton.scope("nothing"):
@@ -279,9 +279,11 @@ def emptied_scope(x_ptr, out_ptr):
 
 
 def test_a_scope_without_work_is_reported() -> None:
-    kernel = compiled(emptied_scope, tl.float32, tl.float32, instrumentation=Instrumentation())
+    kernel = compiled(
+        optimized_out_scope, tl.float32, tl.float32, instrumentation=Instrumentation()
+    )
     profile = kernel.metadata["profile"]
-    assert profile["emptied"] == ["nothing"]
+    assert profile["optimized_out"] == ["nothing"]
     assert [scope["path"] for scope in profile["scopes"]] == ["store"]
 
 
@@ -322,7 +324,7 @@ def test_functions_that_are_called_record_where_their_caller_does(mode: str) -> 
     ptx, profile = on.asm["ptx"], on.metadata["profile"]
     paths = [scope["path"] for scope in profile["scopes"]]
     assert sorted(paths) == ["calls", "load", "scaled", "turn"]
-    assert profile["emptied"] == []
+    assert profile["optimized_out"] == []
     if mode != "counting":
         room = 64 if mode == "64 bits" else 128  # in shared memory
         assert profile["capacity"] == (MODES[mode].capacity or room), "calls may be any number"
@@ -460,7 +462,7 @@ def test_early_returns(mode: str) -> None:
     assert instructions(on.asm["ptx"]) == instructions(off.asm["ptx"])
     profile = on.metadata["profile"]
     assert {scope["path"] for scope in profile["scopes"]} == {"load", "negative", "store"}
-    assert profile["emptied"] == []
+    assert profile["optimized_out"] == []
     # Every program that began ends, whichever way it took: it leaves one last clock.
     assert on.asm["ptx"].count("%globaltimer; // proton") == 2
 

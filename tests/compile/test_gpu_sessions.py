@@ -25,9 +25,9 @@ from proton.runtime.nvidia import buffers as gpu_buffers
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import profile as gpu_profile
-from proton.runtime.nvidia.buffers import Piece, Ring
+from proton.runtime.nvidia.buffers import LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair
-from proton.runtime.nvidia.heaps import Heaps
+from proton.runtime.nvidia.slabs import Slabs
 from proton.trace import wire
 from proton.trace.model import Strategy
 from proton.trace.profile import KernelProfile
@@ -56,7 +56,7 @@ class FakeMemory:
         self.size += size
 
     def release(self) -> None:
-        self.driver.arenas.pop(self.address)
+        self.driver.allocations.pop(self.address)
 
 
 @dataclass
@@ -70,11 +70,11 @@ class ProfilingDriver(FakeDriver):
     broken: str = ""  # what the driver says when somebody waits for it
     arguments: int = 2  # of the kernel
     turns: int = 5
-    flush: bool = False  # the kernel takes a heap and the number of the launch, too
+    flush: bool = False  # the kernel takes a slab and the number of the launch, too
     before_launch: Callable[[], Any] = lambda: None
     in_use: int | None = None
     is_cleared: bool = False  # a buffer was, for the launch that is captured next
-    arenas: dict[int, Any] = field(default_factory=dict)
+    allocations: dict[int, Any] = field(default_factory=dict)
     queued: list[int] = field(default_factory=list)  # events that there are
     recorded: dict[int, int] = field(default_factory=dict)  # what had been queued before each
     arrived: threading.Event = field(default_factory=threading.Event)  # what `wait` waits for
@@ -96,7 +96,7 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(cuda, "release_stream", lambda stream: self.streams.remove(stream))
         monkeypatch.setattr(cuda, "write_word", self._write_word)
         monkeypatch.setattr(cuda, "allocate_device", self._allocate_device)
-        monkeypatch.setattr(cuda, "release_device", lambda address: self.arenas.pop(address))
+        monkeypatch.setattr(cuda, "release_device", lambda address: self.allocations.pop(address))
         monkeypatch.setattr(cuda, "read_device", self._read_device)
         monkeypatch.setattr(cuda, "capture_aside", contextlib.nullcontext)
         monkeypatch.setattr(cuda, "launch_once", self._launch_once)
@@ -123,7 +123,7 @@ class ProfilingDriver(FakeDriver):
 
     def _allocate_device(self, size: int) -> int:
         block = ctypes.create_string_buffer(max(1, size))
-        self.arenas[ctypes.addressof(block)] = block
+        self.allocations[ctypes.addressof(block)] = block
         return ctypes.addressof(block)
 
     def _new_stream(self) -> int:
@@ -246,7 +246,7 @@ class ProfilingDriver(FakeDriver):
                 data = written(launch.grid, self.turns)
             room = data.size  # other layouts than this one may have less
             for ring in (device.ring for device in devices if not self.capturing):
-                taken = {ring.address + p.start: p.size for p in list(ring.pieces)}
+                taken = {ring.address + p.start: p.size for p in list(ring.buffers)}
                 room = min(room, taken[instrumented])
             if self.capturing:
                 later = data.tobytes()
@@ -288,9 +288,9 @@ FLUSH_BLOCK = wire.Block(WARPS, FLUSH_CAPACITY, wire.RecordSchema(0, 32))
 CHUNK_BYTES = 32 + 16 * FLUSH_CAPACITY
 
 
-def flushed(grid: tuple[int, int, int], turns: int, heap: int, number: int) -> np.ndarray:
+def flushed(grid: tuple[int, int, int], turns: int, slab: int, number: int) -> np.ndarray:
     """The same under strategy flush, by the protocol of proton/trace/wire.py: units take turns,
-    each takes a chunk of the heap for its first record of eight, or else its own segment."""
+    each takes a chunk of the slab for its first record of eight, or else its own segment."""
     kernel = synthetic.kernel(
         units=WARPS, clock_bits=32, target="cuda:90", table=synthetic.scopes(1)
     )
@@ -302,7 +302,7 @@ def flushed(grid: tuple[int, int, int], turns: int, heap: int, number: int) -> n
         empty = [[] for _ in range(WARPS)]
         programs.append(synthetic.Written(empty, clock=clocks, timer=timers, table=[turns] * WARPS))
     blocks = synthetic.pack_launch(kernel, grid, FLUSH_CAPACITY, programs).buffer.copy()
-    taken, room = (ctypes.c_uint32.from_address(heap + 4 * n) for n in range(2))
+    taken, room = (ctypes.c_uint32.from_address(slab + 4 * n) for n in range(2))
     words, block = CHUNK_BYTES // 16, blocks.size // grid[0]
     places: dict[tuple[int, int], int] = {}
     for turn in range(turns):
@@ -313,7 +313,7 @@ def flushed(grid: tuple[int, int, int], turns: int, heap: int, number: int) -> n
                     segment = synthetic.segments_at(WARPS) + unit * FLUSH_CAPACITY * 16
                     places[program, unit] = blocks.ctypes.data + program * block + segment
                     if taken.value + words <= room.value:
-                        chunk = heap + 16 + 16 * taken.value
+                        chunk = slab + 16 + 16 * taken.value
                         head = np.array([program, unit, turn, 0, number, CHUNK_BYTES, 0, 0], "<u4")
                         ctypes.memmove(chunk, head.tobytes(), 32)
                         places[program, unit] = chunk + 32
@@ -355,12 +355,12 @@ def test_a_launch_is_recorded_on_its_own_stream(driver: ProfilingDriver) -> None
     rounds, _ = kernels()
     x = driver.array("float32")
     with proton.profile("run") as run, proton.scope("outer"):
-        for _ in range(3):  # the first goes the long way
+        for _ in range(3):  # the first takes the slow path
             kernel = rounds[7,](x, 5)
     names = [event[0] for event in driver.events]
     assert names.count("launch") == 3
     assert set(names) == {"launch", "copy", "clear"}
-    assert not driver.arenas
+    assert not driver.allocations
     assert not driver.host
     frame = run.frame
     scopes = frame[frame.kind == "scope"]
@@ -419,9 +419,10 @@ def test_a_kernel_whose_scopes_hold_no_work_is_in_the_run(driver: ProfilingDrive
         for _ in range(2):
             idle[3,](x, 7)
     assert run.emptied.values.tolist() == [["idle", 1, "dead"], ["idle", 1, "called"]]
-    assert run.launches[["kernel", "grid", "device", "finished"]].values.tolist() == [
-        ["idle", (3, 1, 1), 0, 3]
-    ] * 2
+    assert (
+        run.launches[["kernel", "grid", "device", "finished"]].values.tolist()
+        == [["idle", (3, 1, 1), 0, 3]] * 2
+    )
     assert (run.launches["dur_ns"] == 100).all()  # programs of no length, which begin apart
     assert "without work: idle: dead, idle: called" in " ".join(run.summary().warnings)
 
@@ -433,7 +434,7 @@ def test_a_kernel_without_arguments(driver: ProfilingDriver) -> None:
 
     with proton.knobs.scope(backend="cuda"):
         driver.arguments = 0
-        for _ in range(2):  # the second goes the short way
+        for _ in range(2):  # the second takes the fast path
             nothing[3,]()
         with contextlib.suppress(proton.ProtonError), proton.profile("run"):
             for _ in range(2):
@@ -520,7 +521,7 @@ def test_buffers_are_pieces_of_a_ring_which_are_used_again(
             grids.append(number % 2 + 1)
             turns.append(driver.turns)
             rounds[grids[-1],](x, 5)
-            if 2 * sum(piece.size for piece in list(ring.pieces)) > ring.size:
+            if 2 * sum(buffer.size for buffer in list(ring.buffers)) > ring.size:
                 most = 0 if stream == 0 else gpu_buffers.EVENT_EVERY - 1
                 wait_until(lambda most=most: len(ring.sent) <= most)
     launched = [event[1] for event in driver.events if event[0] == "launch"]
@@ -530,7 +531,7 @@ def test_buffers_are_pieces_of_a_ring_which_are_used_again(
     scopes = run.frame[run.frame.kind == "scope"]
     found = [int((scopes.launch == number).sum()) for number in range(500)]
     assert found == [WARPS * g * t for g, t in zip(grids, turns, strict=True)]
-    assert not driver.arenas
+    assert not driver.allocations
     assert not driver.host
     assert not driver.streams
     assert not driver.queued, "events are given back"
@@ -564,7 +565,7 @@ def test_a_ring_grows_where_nothing_can_be_fetched(driver: ProfilingDriver) -> N
         assert run.totals.launches + run.totals.dropped_launches == room + 5
         assert room - 1 <= run.totals.launches <= room
         assert run.totals.slices == run.totals.launches * 7 * WARPS * 5
-        assert not driver.arenas
+        assert not driver.allocations
 
 
 PROFILE = KernelProfile(strategy=Strategy.CIRCULAR, block=BLOCK)
@@ -607,9 +608,9 @@ def test_a_killed_program_is_fetched_whole(driver: ProfilingDriver) -> None:
     place = wire.header_offset("state")
     blocks[1, place] = wire.State.STARTED
     blocks[1, BLOCK.table : BLOCK.table + 8 * WARPS] = 0
-    ring: Ring[Piece] = Ring(0, driver, STEP)
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP)
     assert ring.grow()
-    piece = Piece(blocks.size, PROFILE, 0)
+    piece = LaunchBuffer(blocks.size, PROFILE, 0)
     for data, capacity in ((blocks.reshape(-1), CAPACITY), (np.zeros_like(blocks).reshape(-1), 1)):
         ctypes.memmove(ring.address, data.tobytes(), data.size)
         ring._fetch_written([piece])
@@ -686,14 +687,14 @@ def test_a_capture_takes_no_more_memory_than_is_left(driver: ProfilingDriver) ->
     size = BLOCK.bytes
     driver.in_use = 0
     need = gpu_graph.HEAD_BYTES + 2 * size
-    for memory, arenas in ((need - 1, 0), (need, 1)):
+    for memory, count in ((need - 1, 0), (need, 1)):
         with proton.knobs.scope(profile_memory=memory), proton.profile("run") as run:
             driver.capturing = True
             kernel = rounds[1,](x, 5)
             driver.capturing = False
-        assert len(driver.arenas) == arenas
-        assert (kernel.metadata["profile"] is not None) == (arenas == 1)
-        assert run.totals.dropped_launches == 1 - arenas
+        assert len(driver.allocations) == count
+        assert (kernel.metadata["profile"] is not None) == (count == 1)
+        assert run.totals.dropped_launches == 1 - count
 
 
 def test_a_launch_that_fails_has_no_run_time(
@@ -737,7 +738,7 @@ def test_a_ring_begins_with_what_there_is(
     with proton.profile("run"):
         (device,) = sessions.current().gpu.devices.values()
         assert device.ring.size == {0: 0, 1: 1, 3: 2, 100: 8}[free] * STEP
-    assert not driver.arenas
+    assert not driver.allocations
 
 
 @pytest.mark.parametrize("where", ["Memory", "allocate_host"])
@@ -753,7 +754,7 @@ def test_where_memory_is_short_launches_are_dropped(
             rounds[2,](x, 5)
     assert [event[0] for event in driver.events] == ["launch"] * 3
     assert (run.totals.launches, run.totals.dropped_launches) == (0, 3)
-    assert not driver.arenas
+    assert not driver.allocations
 
 
 @pytest.mark.parametrize("broken_after", [0, 3, 9, 200])
@@ -768,7 +769,7 @@ def test_an_error_while_a_ring_is_in_use(
     with proton.profile("run") as run:
         (ring,) = (device.ring for device in sessions.current().gpu.devices.values())
         for number in range(broken_after + 3):
-            while ring.pieces and (number == broken_after or number % 8 == 0):
+            while ring.buffers and (number == broken_after or number % 8 == 0):
                 ring.wake(0)  # a ring that is half full grows first
                 time.sleep(0.001)
             if number == broken_after:
@@ -783,11 +784,11 @@ def test_pieces_of_a_ring_never_overlap(
     driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     monkeypatch.setattr(gpu_buffers, "STEP_BYTES", 4096)
-    ring: Ring[Piece] = Ring(0, driver, 4096)
-    taken: list[Piece] = []
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, 4096)
+    taken: list[LaunchBuffer] = []
     most = 0
     for _ in range(2000):
-        piece = Piece(64 * int(rng.integers(1, 24)), PROFILE, 0)
+        piece = LaunchBuffer(64 * int(rng.integers(1, 24)), PROFILE, 0)
         is_placed = ring.take(piece)
         if is_placed:
             assert piece.start + piece.size <= 4096
@@ -799,14 +800,14 @@ def test_pieces_of_a_ring_never_overlap(
             taken.append(piece)
         if taken and (not is_placed or rng.random() < 0.3):
             ring.free(taken.pop(int(rng.integers(len(taken)))))
-        taken = [p for p in ring.pieces if not p.is_free]
+        taken = [p for p in ring.buffers if not p.is_free]
         most = max(most, sum(p.size for p in taken))
     assert most > 3000, "the ring is never nearly full"
     for piece in taken:
         ring.free(piece)
-    assert ring.take(Piece(4096, PROFILE, 0))
-    assert not ring.take(Piece(64, PROFILE, 0))
-    assert not Ring(0, driver, 4096).take(Piece(4160, PROFILE, 0))
+    assert ring.take(LaunchBuffer(4096, PROFILE, 0))
+    assert not ring.take(LaunchBuffer(64, PROFILE, 0))
+    assert not RingBuffer(0, driver, 4096).take(LaunchBuffer(4160, PROFILE, 0))
 
 
 @pytest.mark.parametrize("replays", [0, 1, 3, 5])
@@ -825,7 +826,7 @@ def test_replays_of_a_graph_are_kept_apart(driver: ProfilingDriver, replays: int
                 node()
             driver.graph[1] = functools.partial(
                 ctypes.memmove,
-                next(iter(reversed(driver.arenas))) + gpu_graph.HEAD_BYTES + 3 * size,
+                next(iter(reversed(driver.allocations))) + gpu_graph.HEAD_BYTES + 3 * size,
                 written((2, 1, 1), number).tobytes(),
                 size,
             )
@@ -838,7 +839,7 @@ def test_replays_of_a_graph_are_kept_apart(driver: ProfilingDriver, replays: int
     scopes = run.frame[run.frame.kind == "scope"]
     found = [int((scopes.launch == number).sum()) for number in range(kept)]
     assert found == [2 * WARPS * count for count in turns]
-    assert len(driver.arenas) == 1, "the graph may be replayed again"
+    assert len(driver.allocations) == 1, "the graph may be replayed again"
 
 
 def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) -> None:
@@ -874,13 +875,11 @@ def test_a_launch_that_fails_leaves_no_memory_behind(
             rounds[2,](x, 5)
         driver.status = 0
         rounds[2,](x, 5)
-    assert not driver.arenas
+    assert not driver.allocations
     assert (run.totals.launches, run.totals.dropped_launches) == (2, 0)
 
 
-def test_a_launch_that_outlives_its_session_is_no_part_of_the_run(
-    driver: ProfilingDriver
-) -> None:
+def test_a_launch_that_outlives_its_session_is_no_part_of_the_run(driver: ProfilingDriver) -> None:
     rounds, _ = kernels()
     x, runs = driver.array("float32"), []
     proton.start("run")
@@ -888,11 +887,11 @@ def test_a_launch_that_outlives_its_session_is_no_part_of_the_run(
 
     def finalize() -> None:
         runs.append(proton.finalize())
-        assert bool(driver.arenas), "the launch is about to write there"
+        assert bool(driver.allocations), "the launch is about to write there"
 
     driver.before_launch = finalize
     rounds[2,](x, 5)
-    assert not driver.arenas
+    assert not driver.allocations
     assert not driver.host
     assert runs[0].totals.launches == 1
 
@@ -921,7 +920,7 @@ def test_what_is_not_there_yet_says_so(driver: ProfilingDriver) -> None:
 
 @pytest.mark.parametrize("turns", [1, 7, 8, 9, 16, 100])
 @pytest.mark.parametrize("grid", [1, 3])
-def test_flush_loses_nothing_while_the_heap_lasts(
+def test_flush_loses_nothing_while_the_slab_lasts(
     driver: ProfilingDriver, turns: int, grid: int
 ) -> None:
     rounds, _ = kernels()
@@ -935,26 +934,26 @@ def test_flush_loses_nothing_while_the_heap_lasts(
     for _, group in scopes.groupby(["launch", "program", "warp"]):
         assert list(group.iteration) == list(range(turns))
     assert run.totals.lost == 0
-    assert not driver.arenas
+    assert not driver.allocations
     assert not driver.host
     assert not driver.streams
 
 
-def test_heaps_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None:
-    """Much more than what heaps hold; each is used again, and no byte is sent that nobody took."""
+def test_slabs_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None:
+    """Much more than what slabs hold; each is used again, and no byte is sent that nobody took."""
     rounds, _ = kernels()
     x, driver.turns, driver.flush = driver.array("float32"), 100, True
     driver.in_use = 0
     chunks = 13 * WARPS  # of a launch
-    heap = 3 * chunks * CHUNK_BYTES
-    with proton.knobs.scope(profile_flush_memory=heap):
+    slab = 3 * chunks * CHUNK_BYTES
+    with proton.knobs.scope(profile_flush_memory=slab):
         with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
             for _ in range(40):
                 rounds[1,](x, 5)
                 (device,) = sessions.current().gpu.devices.values()
                 device.ring.wake(0)
-                wait_until(lambda ring=device.ring: not ring.pieces)
-            assert len(driver.arenas) <= 1 + 4, "the ring and the heaps"
+                wait_until(lambda ring=device.ring: not ring.buffers)
+            assert len(driver.allocations) <= 1 + 4, "the ring and the slabs"
     assert run.totals.lost == 0
     assert run.totals.slices == 40 * WARPS * 100
     sent = sum(event[2] for event in driver.events if event[0] == "copy")
@@ -962,33 +961,33 @@ def test_heaps_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
     assert sent <= blocks + 40 * (chunks * CHUNK_BYTES + 4 * 16)
 
 
-def test_heaps_are_looked_at_as_often_as_launches_take_of_them(
+def test_slabs_are_looked_at_as_often_as_launches_take_of_them(
     driver: ProfilingDriver, rng: np.random.Generator
 ) -> None:
     """Seldom where they take nothing, and in time where they take a twentieth."""
     size = 1 << 20
     for _ in range(20):
-        heaps, looks, largest = Heaps(driver, cuda.new_stream()), 0, 0.0
-        most = rng.choice([0.0, 0.001, 0.05], 3)  # of three kernels, parts of a heap
+        slabs, looks, largest = Slabs(driver, cuda.new_stream()), 0, 0.0
+        most = rng.choice([0.0, 0.001, 0.05], 3)  # of three kernels, parts of a slab
         for _ in range(600):
             kernel = int(rng.integers(3))
-            heap = heaps.take(size, kernel)
-            assert heap is not None
-            head = np.frombuffer((ctypes.c_char * 16).from_address(heap.address), wire.HEAP_HEAD)
+            slab = slabs.take(size, kernel)
+            assert slab is not None
+            head = np.frombuffer((ctypes.c_char * 16).from_address(slab.address), wire.SLAB_HEAD)
             head["taken"] += int(rng.uniform(0.7, 1.0) * most[kernel] * head["room"][0])
             largest = max(largest, head["taken"][0] / head["room"][0])
-            heaps.done(heap)
-            if heap.is_looked_for:
+            slabs.done(slab)
+            if slab.is_looked_for:
                 looks += 1
-                heaps.keep(1 << 40)
+                slabs.keep(1 << 40)
         assert largest <= 1.0, "somebody found no room"
         if not most.any():
             assert looks <= 5
-        heaps.release()
+        slabs.release()
 
 
-def test_where_all_heaps_are_in_use_the_last_one_goes_on(driver: ProfilingDriver) -> None:
-    """Nothing arrives while these run: a fifth heap is not made, and what is lost is counted."""
+def test_where_all_slabs_are_in_use_the_last_one_goes_on(driver: ProfilingDriver) -> None:
+    """Nothing arrives while these run: a fifth slab is not made, and what is lost is counted."""
     rounds, _ = kernels()
     x, driver.turns, driver.flush = driver.array("float32"), 8, True
     driver.in_use = 0
@@ -997,18 +996,16 @@ def test_where_all_heaps_are_in_use_the_last_one_goes_on(driver: ProfilingDriver
         with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
             for _ in range(9):
                 rounds[1,](x, 5)
-            assert len(driver.arenas) == 2, "nobody has looked how much was taken"
+            assert len(driver.allocations) == 2, "nobody has looked how much was taken"
             driver.arrived.set()
     assert run.totals.launches == 9
     assert run.totals.written == 9 * WARPS * 8
-    # The heap has room for one launch; the others have the newest records in their segments.
+    # The slab has room for one launch; the others have the newest records in their segments.
     assert run.totals.lost == 0
 
 
 @pytest.mark.parametrize("chunks", [1, 4, 9])
-def test_what_a_heap_had_no_room_for_is_counted(
-    driver: ProfilingDriver, chunks: int
-) -> None:
+def test_what_a_slab_had_no_room_for_is_counted(driver: ProfilingDriver, chunks: int) -> None:
     """Each unit needs four chunks for 27 records; the last three are in its segment."""
     rounds, _ = kernels()
     x, driver.turns, driver.flush = driver.array("float32"), 27, True
@@ -1041,7 +1038,7 @@ def test_a_launch_whose_chunks_find_no_memory_is_dropped(driver: ProfilingDriver
 
 
 @pytest.mark.parametrize("replays", [1, 2])
-def test_each_replay_of_a_graph_has_a_heap_of_its_own(
+def test_each_replay_of_a_graph_has_a_slab_of_its_own(
     driver: ProfilingDriver, replays: int
 ) -> None:
     rounds, _ = kernels()

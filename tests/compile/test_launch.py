@@ -51,7 +51,7 @@ def kernel(**options: Any) -> Any:
 )
 def test_a_grid_reaches_the_driver(driver: FakeDriver, grid: Any, expected: Any) -> None:
     scale, x = kernel(), driver.array("float32")
-    for _ in range(2):  # the first launch goes the long way
+    for _ in range(2):  # the first launch takes the slow path
         scale[grid](x, 7 * 128)
     assert [launch.grid for launch, _ in driver.launches] == [expected] * 2
     assert {launch.block for launch, _ in driver.launches} == {(128, 1, 1)}
@@ -293,9 +293,7 @@ def test_a_global_that_changed_is_refused(
     keep[1,](x)
     keep[1,](x)
     monkeypatch.setitem(globals(), "SCALE", tl.constexpr(4))
-    with pytest.raises(
-        LaunchError, match=r"SCALE was .*3.* when the kernel was compiled"
-    ):
+    with pytest.raises(LaunchError, match=r"SCALE was .*3.* when the kernel was compiled"):
         keep[1,](x)
     monkeypatch.undo()
     assert len(driver.launches) == 2

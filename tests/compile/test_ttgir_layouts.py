@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import proton.language as tl
+from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import ttgir_passes
 from proton.backends.ttir import ttir_passes
+from proton.base.targets import GPUTarget
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.frontend import Signature, build_module
@@ -145,7 +147,7 @@ def check_passes(kernel: Any, signature: Signature, warps: int) -> int:
         module = build_module(kernel, signature, keep_calls=True)
         module = Pipeline(ttir_passes(None)).run(module)
         tensors = 0
-        for step in ttgir_passes(warps, True):
+        for step in ttgir_passes(GPUOptions(GPUTarget("cuda", 90), num_warps=warps)):
             module = Pipeline([step]).run(module)
             assert module.operation.verify()
             try:

@@ -278,9 +278,7 @@ def test_descriptors_of_one_array(rng: np.random.Generator) -> None:
     x = rng.standard_normal(64)
     want = x.copy()
     want[2:34] = 2 * x[:32]
-    doubled[(1,)](
-        TensorDescriptor(x, [64], [1], [32]), TensorDescriptor(x[2:], [62], [1], [32]), 0
-    )
+    doubled[(1,)](TensorDescriptor(x, [64], [1], [32]), TensorDescriptor(x[2:], [62], [1], [32]), 0)
     np.testing.assert_array_equal(x, want)
 
 

@@ -297,9 +297,7 @@ def test_batched_products(rng: np.random.Generator, dtype: str) -> None:
         b = ordinary(rng, dtype, (*batch, k, n))
         c = rng.integers(-9, 9, (*batch, m, n)).astype(result_type(dtype))
         want = c + exact(a, b, dtype)
-        batched[(1,)](
-            pointer(a, dtype), pointer(b, dtype), c, BATCH=batch, M=m, N=n, K=k, OUT=out
-        )
+        batched[(1,)](pointer(a, dtype), pointer(b, dtype), c, BATCH=batch, M=m, N=n, K=k, OUT=out)
         assert_close(c, want, k)
 
 

@@ -10,7 +10,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base.errors import UnsupportedLanguageConstruct
-from proton.conversion.triton_extern_to_math import RULES, SIGNED, UNSIGNED
+from proton.conversion.triton_arith_to_linalg.extern import RULES, SIGNED, UNSIGNED
 from proton.language.extra import libdevice
 from tests.cpu.harness import kernels_of, sample
 

@@ -138,7 +138,7 @@ def test_program_placement_keeps_the_scopes_of_the_source(rng: np.random.Generat
     assert rows["start_ns"].iloc[1] >= rows["start_ns"].iloc[0] + rows["dur_ns"].iloc[0]
 
 
-def test_nesting_iterations_marks_and_emptied_scopes(rng: np.random.Generator) -> None:
+def test_nesting_iterations_marks_and_optimized_out_scopes(rng: np.random.Generator) -> None:
     rows, block = 6, 256
     x = rng.standard_normal((rows, block), np.float32)
     out = np.empty(block, np.float32)
@@ -153,9 +153,7 @@ def test_nesting_iterations_marks_and_emptied_scopes(rng: np.random.Generator) -
     assert list(inner["iteration"]) == list(range(rows))
     assert (inner["start_ns"] >= outer["start_ns"]).all()
     assert (inner["start_ns"] + inner["dur_ns"] <= outer["start_ns"] + outer["dur_ns"]).all()
-    assert all(
-        path.startswith(("outer", "store")) for path in frame["scope"].astype(str)
-    )
+    assert all(path.startswith(("outer", "store")) for path in frame["scope"].astype(str))
     marks = run.marks
     assert [p["value"] for p in marks["payload"]] == list(range(rows))
     assert set(marks["name"]) == {"done"}

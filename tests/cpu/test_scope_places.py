@@ -24,7 +24,6 @@ def kernel(x_ptr, out_ptr, n, B: tl.constexpr):
     with proton.scope("reduce"):  # opens reduce
         s = tl.sum(v * v, axis=0)
     with proton.scope("max"):  # opens max
-
         m = tl.max(v, axis=0)
     proton.enter_scope("outer", n=n)  # opens outer
     for _ in range(n):

@@ -118,7 +118,9 @@ def kernel_with_records() -> Any:
 
 
 def test_launches_of_forked_processes_are_counted(tmp_path: Path) -> None:
-    script = HEAD + """
+    script = (
+        HEAD
+        + """
 def fork(count):
     pid = os.fork()
     if not pid:
@@ -152,6 +154,7 @@ print(run.summary().warnings)
 run.save(sys.argv[1])
 print(proton.Run.load(sys.argv[1]).summary().warnings == run.summary().warnings)
 """
+    )
     done = python(tmp_path, script, "forks.proton")
     assert (done.returncode, done.stderr) == (0, "")
     refused, own, totals, warning, loaded = done.stdout.splitlines()
@@ -177,7 +180,9 @@ def python(folder: Path, script: str, *arguments: str, **variables: str) -> Any:
 
 
 def test_a_session_that_is_never_ended_says_so(tmp_path: Path) -> None:
-    script = HEAD + """
+    script = (
+        HEAD
+        + """
 proton.start("open")
 work[(1,)](x)
 if os.fork() == 0:
@@ -185,6 +190,7 @@ if os.fork() == 0:
 os.wait()
 work[(1,)](x)
 """
+    )
     done = python(tmp_path, script)
     assert done.returncode == 0
     assert done.stderr == (

@@ -128,9 +128,7 @@ def typed_extremum(x_ptr, out_ptr, N: tl.constexpr, NAME: tl.constexpr, WANT: tl
 
 @pytest.mark.parametrize("name", ["max", "min"])
 @pytest.mark.parametrize("dtype", [*SIGNED, *UNSIGNED, "float16", "bfloat16", "float32"])
-def test_extrema_of_narrow_types_are_wider(
-    rng: np.random.Generator, dtype: str, name: str
-) -> None:
+def test_extrema_of_narrow_types_are_wider(rng: np.random.Generator, dtype: str, name: str) -> None:
     is_float = dtype.startswith(("float", "bfloat"))
     values = rng.integers(-100 if dtype in SIGNED or is_float else 0, 100, 64)
     x: Any = encode(values.astype(np.float32), dtype) if is_float else values.astype(dtype)

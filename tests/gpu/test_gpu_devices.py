@@ -51,7 +51,7 @@ def test_each_gpu_runs_what_has_its_arrays() -> None:
 
 def test_an_array_of_another_gpu_is_an_error() -> None:
     (x, _), (y, out) = pair(0), pair(1)
-    for _ in range(2):  # before there is a short way, and after
+    for _ in range(2):  # before there is a fast path, and after
         with pytest.raises(proton.LaunchError, match=r"out_ptr is on GPU 1.* is GPU 0"):
             scale[(4,)](x, out, 1000, BLOCK=256)
         with pytest.raises(proton.LaunchError, match=r"x_ptr is on GPU 1.* is GPU 0"):

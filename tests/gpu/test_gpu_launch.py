@@ -66,7 +66,7 @@ def test_torch_tensors(n: int) -> None:
     t = torch()
     x, y = (t.randn(n, device="cuda") for _ in range(2))
     out = t.empty_like(x)
-    for _ in range(3):  # the long way, then the short one
+    for _ in range(3):  # the slow path, then the fast one
         out.fill_(float("nan"))
         kernel = add[(proton.cdiv(n, 256),)](x, y, out, n, BLOCK=256)
         assert t.equal(out, x + y)

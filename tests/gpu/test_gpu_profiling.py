@@ -295,9 +295,9 @@ def test_durations_are_those_of_the_global_timer(microseconds: int) -> None:
     found = slices(run, "spin")
     assert len(set(found.sm)) > sms // 2
     true = out.cpu().numpy()[found.launch, found.program]
-    grain = 32
+    resolution = 32
     off = np.abs(found.corrected_ns.to_numpy() - true)
-    assert np.median(off) <= max(0.01 * 1000 * microseconds, grain)
+    assert np.median(off) <= max(0.01 * 1000 * microseconds, resolution)
     assert (off <= found.error_ns).mean() >= 0.95
 
 
@@ -353,7 +353,7 @@ def test_launches_on_several_streams_and_threads() -> None:
 
 def test_threads_that_are_new_to_cuda_record_and_end_sessions() -> None:
     x, runs = torch().zeros(128, device="cuda"), []
-    with proton.profile("known"):  # the short way is there, and code that is loaded
+    with proton.profile("known"):  # the fast path is there, and code that is loaded
         body[(2,)](x, 50)
 
     def in_a_new_thread(do: Callable[[], Any]) -> None:

@@ -42,7 +42,8 @@ def huge_shape(n):
 
 
 @rejected(
-    "shapes [4] and [8] cannot be broadcast together", "tl.arange(0, 4) + tl.arange(0, 8)",
+    "shapes [4] and [8] cannot be broadcast together",
+    "tl.arange(0, 4) + tl.arange(0, 8)",
     "x[:, None]",
 )
 def shapes_differ(n):
@@ -50,7 +51,8 @@ def shapes_differ(n):
 
 
 @rejected(
-    "reshape keeps the number of elements, got [8] (8) to [4, 4] (16)", "tl.arange(0, 8)",
+    "reshape keeps the number of elements, got [8] (8) to [4, 4] (16)",
+    "tl.arange(0, 8)",
     "the same product",
 )
 def reshapes_wrong(n):
@@ -85,7 +87,8 @@ def loads_number(n):
 
 
 @rejected(
-    "a scalar pointer takes a scalar mask", "tl.load(x_ptr, mask=tl.arange(0, 4) < n)",
+    "a scalar pointer takes a scalar mask",
+    "tl.load(x_ptr, mask=tl.arange(0, 4) < n)",
     "add tl.arange",
 )
 def masks_scalar(x_ptr, n):
@@ -204,7 +207,8 @@ def dot_scaled_of_sixteen(n):
 
 
 @rejected(
-    "both sides must have one dtype, got fp32 and fp16", "tl.dot(a, a.to(tl.float16))",
+    "both sides must have one dtype, got fp32 and fp16",
+    "tl.dot(a, a.to(tl.float16))",
     "cast one side",
 )
 def dot_dtype(n):

@@ -5,8 +5,10 @@ import re
 import pytest
 
 import proton.language as tl
+from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import ttgir_passes
 from proton.backends.ttir import ttir_passes
+from proton.base.targets import GPUTarget
 from proton.dialect.context import mlir_context
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
@@ -161,7 +163,7 @@ def test_hints_are_attributes_of_the_loop() -> None:
     with mlir_context():
         module = build(loop_hints)
         assert _loop_attributes(str(module)) == [inner, outer]
-        passes = [*ttir_passes(None), *ttgir_passes(4, fuse=True)]
+        passes = [*ttir_passes(None), *ttgir_passes(GPUOptions(GPUTarget("cuda", 90)))]
         module = Pipeline(passes, "hints").run(module)
         assert _loop_attributes(str(module)) == [unrolled, rest, outer]
 

@@ -305,7 +305,7 @@ class Chip:
     random_: random.Random
     device: int = 0
     sms: int = 4
-    grain: int = 32
+    resolution: int = 32
     timer_zero: int = 1_790_000_000_000_000_000  # at the run's origin
     drift: float = 0.0  # the timer gains so many ns a ns of the host
     zeros: list[int] = field(default_factory=list)
@@ -315,7 +315,7 @@ class Chip:
 
     def timer(self, ns: float) -> int:
         """The timer at a time since the origin."""
-        return (self.timer_zero + round(ns * (1 + self.drift))) // self.grain * self.grain
+        return (self.timer_zero + round(ns * (1 + self.drift))) // self.resolution * self.resolution
 
     def cycles(self, sm: int, ns: float, rate: float) -> int:
         """The cycles of an SM at a time since the origin; `rate` is ns a cycle."""
@@ -373,7 +373,7 @@ def gpu_run(seed: int, *, mixed: bool = False, crossing: bool = False) -> RawRun
     """A run of two GPUs with warps, losses, killed and missing programs; `mixed` adds the CPU."""
     random_ = random.Random(seed)
     raw = random_run(seed, crossing=crossing) if mixed else run([], [])
-    chips = [Chip(random_, device=0), Chip(random_, device=3, grain=1000, drift=2e-5)]
+    chips = [Chip(random_, device=0), Chip(random_, device=3, resolution=1000, drift=2e-5)]
     raw.gpus = [
         chip.clock(error_ns=40.0, slice_cost_cycles=18.0, edge_cost_cycles=6.0) for chip in chips
     ]

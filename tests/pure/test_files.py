@@ -34,9 +34,7 @@ def test_a_pipe_gets_what_a_file_gets_and_stays_a_pipe(tmp_path: Path, suffix: s
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 
-def test_a_pipe_that_nobody_reads_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipe_that_nobody_reads_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "READER_WAIT", 0.05)
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(OSError, match=r"start its reader first.*pipe\.csv"):

@@ -61,15 +61,15 @@ def assert_within_error(row: Any, record: Record) -> None:
 @given(
     seed=st.integers(0, 1 << 32),
     rate=st.floats(0.3, 1.5),
-    grain=st.sampled_from([1, 32, 1000]),
+    resolution=st.sampled_from([1, 32, 1000]),
     drift=st.sampled_from([0.0, 3e-5, -8e-5]),
     waves=st.integers(2, 6),
 )
 def test_every_time_lies_within_its_error(
-    seed: int, rate: float, grain: int, drift: float, waves: int
+    seed: int, rate: float, resolution: int, drift: float, waves: int
 ) -> None:
     random_ = random.Random(seed)
-    chip = Chip(random_, sms=5, grain=grain, drift=drift)
+    chip = Chip(random_, sms=5, resolution=resolution, drift=drift)
     true, programs = [], []
     for number in range(5 * waves):
         begin = 10_000 + number // 5 * 60_000 + random_.randrange(5000)
@@ -85,12 +85,12 @@ def test_every_time_lies_within_its_error(
     for row, record in zip(rows.itertuples(), true, strict=True):
         assert_within_error(row, record)
         assert row.dur_ns == pytest.approx(
-            record.end - record.start, abs=2 + 2 * grain * 200 / 50_000
+            record.end - record.start, abs=2 + 2 * resolution * 200 / 50_000
         )
-        assert row.error_ns <= 3 * grain + 2  # no residual is above a grain
+        assert row.error_ns <= 3 * resolution + 2  # no residual is above a resolution
     (clock,) = whole.records.gpu.launches.values()
     assert clock.measured
-    assert clock.rate == pytest.approx(rate * (1 + drift), rel=max(grain, 4) / 50_000)
+    assert clock.rate == pytest.approx(rate * (1 + drift), rel=max(resolution, 4) / 50_000)
     (launch,) = whole.launches.to_dict("records")
     assert launch["start_ns"] == pytest.approx(
         min(p.timer[0] for p in programs) / (1 + drift) - chip.timer_zero / (1 + drift), abs=1500
@@ -167,7 +167,7 @@ def test_the_sms_of_a_short_launch_share_a_rate(seed: int, rate: float) -> None:
 
 def test_the_error_of_an_sm_grows_with_its_own_residual_only() -> None:
     """The second of its three programs is 600 ns late, so that no line fits its pairs."""
-    chip = Chip(random.Random(1), grain=1, sms=2)
+    chip = Chip(random.Random(1), resolution=1, sms=2)
     programs = []
     for turn, (begin, end) in enumerate(((0, 10_000), (20_000, 30_001), (40_000, 50_000))):
         for sm in range(2):
@@ -209,7 +209,7 @@ def test_a_long_run_of_a_chip_that_drifts_stays_aligned() -> None:
 
 
 def test_pairs_too_close_to_tell_a_drift_give_an_offset() -> None:
-    chip = Chip(random.Random(1), grain=1)
+    chip = Chip(random.Random(1), resolution=1)
     programs = [
         chip.program(0, 1000, 91_000, 0.6, [[Record(2000, 62_000)]]),
         chip.program(0, 1010, 90_003, 0.6, [[]]),
@@ -273,7 +273,7 @@ def test_a_killed_launch_takes_the_median_rate_of_its_device() -> None:
     assert clock.rate == pytest.approx(0.6, rel=1e-3)
     row = whole.frame.query("kind == 'scope' and launch == 0").iloc[0]
     assert (row["start_ns"], row["dur_ns"]) == pytest.approx((900_100, 300), abs=33)
-    assert row["error_ns"] == 32.0  # the grain: one pair leaves no residual
+    assert row["error_ns"] == 32.0  # the resolution: one pair leaves no residual
     assert whole.launches["start_ns"][0] == pytest.approx(900_000, abs=33)
     assert whole.launches["dur_ns"][0] == 0  # one timer is all that is known
     assert whole.summary().warnings == ("1 of 5 programs did not finish",)
@@ -305,7 +305,7 @@ def test_a_launch_of_which_no_program_began_has_the_times_of_its_call() -> None:
 
 
 def test_costs_in_cycles_take_the_rate_of_the_launch() -> None:
-    chip = Chip(random.Random(1), grain=1)
+    chip = Chip(random.Random(1), resolution=1)
     records = [Record(2000, 3000), Record(1000, 9000)]
     launches = [
         launched(chip, [chip.program(0, 500, 99_500, rate, [records])]) for rate in (0.5, 1.0)

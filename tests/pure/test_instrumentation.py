@@ -36,7 +36,7 @@ def test_who_takes_options_takes_all_of_them() -> None:
     [
         ({"strategy": "all"}, "strategy must be one of circular, flush, counting, got 'all'"),
         ({"placement": 1}, "placement must be one of schedule, program, got 1"),
-        ({"capacity": -1}, r"capacity must lie in \[0, 16777216\] records a program, got -1"),
+        ({"capacity": -1}, r"capacity must lie in \[0, 16777216\] records per program, got -1"),
         ({"every": True}, r"every must be an integer in \[1, 2147483647\], got True"),
         ({"clock_bits": 48}, r"clock_bits must be one of \(32, 64\), got 48"),
         ({"granularity": "lane"}, "granularity must be one of warp, .*, cta, got 'lane'"),

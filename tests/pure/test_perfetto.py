@@ -110,7 +110,7 @@ def test_a_launch_says_what_it_ran_with_and_a_scope_where_it_stands(tmp_path: Pa
 
 
 def test_a_trace_says_little_twice(tmp_path: Path) -> None:
-    """At most 30 bytes a slice, with everything on."""
+    """At most 30 bytes per slice, with everything on."""
     table = tuple(replace(scope, file="softmax.py", line=9) for scope in scopes(4, 1))
     owner = kernel(name="softmax", slots=1, table=table)
     random_ = random.Random(4)

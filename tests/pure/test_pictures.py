@@ -170,6 +170,17 @@ def test_speedscope_profiles_nest_and_have_every_slice(raw: RawRun, tmp_path: Pa
     assert spans(run) <= found
 
 
+def test_a_histogram_has_few_bins_around_all_values(rng: np.random.Generator) -> None:
+    for low in (0, 1, 120, 3_000, 10**6):
+        for spread in (0, 1, 13, 17 * max(low, 1), 1_000 * max(low, 1)):
+            values = low + np.append(rng.integers(0, spread + 1, 50), (0, spread)).astype(float)
+            edges = hist.edges(values)
+            assert edges[0] <= values.min()
+            assert values.max() < edges[-1]
+            assert 1 <= edges.size - 1 <= 3 * hist.BINS
+            assert np.histogram(values, edges)[0].sum() == values.size
+
+
 def test_flames_heats_and_histograms_have_all_of_the_time(raw: RawRun) -> None:
     run = Run(raw)
     stats = run.stats()

@@ -59,7 +59,7 @@ def test_a_record_has_room_for_another_counter() -> None:
     assert Block(2, 3, schema).bytes == 384  # 144 + 2 * 3 * 40 = 384
 
 
-def test_chunks_of_a_heap_that_was_too_small() -> None:
+def test_chunks_of_a_slab_that_was_too_small() -> None:
     """Two chunks of 48 bytes, one of 64, and one that found no room."""
 
     def chunk(program: int, size: int) -> bytes:
@@ -67,8 +67,8 @@ def test_chunks_of_a_heap_that_was_too_small() -> None:
 
     body = chunk(5, 48) + chunk(6, 48) + chunk(7, 64)
     taken, room = (len(body) + 48) // 16, len(body) // 16 + 1
-    heap = np.frombuffer(struct.pack("<IIQ", taken, room, 0) + body + bytes(16), np.uint8)
-    found = [(heads["program"].tolist(), records.tolist()) for heads, records in chunks(heap)]
+    slab = np.frombuffer(struct.pack("<IIQ", taken, room, 0) + body + bytes(16), np.uint8)
+    found = [(heads["program"].tolist(), records.tolist()) for heads, records in chunks(slab)]
     assert found == [([5, 6], [[5] * 16, [6] * 16]), ([7], [[7] * 32])]
 
 
@@ -78,7 +78,7 @@ def test_a_profile_survives_the_cache() -> None:
     profile = KernelProfile(
         strategy=Strategy.FLUSH,
         block=Block(4, 16, RecordSchema(2, 32)),
-        table=ScopeTable(scopes=(scope,), emptied=("a",)),
+        table=ScopeTable(scopes=(scope,), optimized_out=("a",)),
         unit_warps=2,
         ring=64,
         sampled_units=5,

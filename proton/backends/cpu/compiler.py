@@ -10,16 +10,15 @@ from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
 from proton.base.symbols import mangled
-from proton.conversion.check_bounds import checked_accesses
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
-from proton.conversion.triton_pointers_to_llvm import STATUS_ATTRIBUTE
+from proton.conversion.triton_pointers_to_llvm.bounds import checked_accesses
+from proton.dialect.attributes import ASSERTIONS, WRITTEN
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import translate_to_llvm_ir
+from proton.dialect.mlir import Module, translate_to_llvm_ir
 from proton.dialect.profile import profile_of
 from proton.dialect.walk import all_ops, kernel_functions
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
-from proton.transforms.mark_written import WRITTEN_ATTRIBUTE
 
 
 def vector_bits() -> int:
@@ -56,16 +55,16 @@ def compile_kernel(
     return CompileResult(data, files, stages.times)
 
 
-def _describe(module: Any, fn: DeviceFunction, options: CPUOptions) -> dict[str, Any]:
+def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[str, Any]:
     """What a launcher must know about the code."""
     (function,) = kernel_functions(module)
-    messages = function.attributes.get(STATUS_ATTRIBUTE, ())
+    messages = function.attributes.get(ASSERTIONS, ())
     profile = profile_of(function)
     return {
         "name": fn.__name__,
         "symbol": mangled(fn.__name__) + RANGE_SUFFIX,
         "target": "cpu",
-        "written": sorted(function.attributes[WRITTEN_ATTRIBUTE]),
+        "written": sorted(function.attributes[WRITTEN]),
         "extras": [kind.value for kind in extra_arguments(function)],
         "assertions": [message.value for message in messages],
         "bounds": checked_accesses(function),
@@ -74,7 +73,7 @@ def _describe(module: Any, fn: DeviceFunction, options: CPUOptions) -> dict[str,
     }
 
 
-def _translate(module: Any) -> str:
+def _translate(module: Module) -> str:
     """LLVM IR text. What is not in the llvm dialect would crash the translation: refuse it."""
     for op in all_ops(module):
         if not op.name.startswith("llvm."):

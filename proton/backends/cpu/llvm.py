@@ -9,8 +9,13 @@ import itertools
 import threading
 from typing import Any
 
-import llvmlite
-import llvmlite.binding as llvm
+from proton.base.packages import missing_compiler
+
+try:
+    import llvmlite
+    import llvmlite.binding as llvm
+except ModuleNotFoundError:
+    raise missing_compiler("llvmlite") from None
 
 # Optimisation levels: O3 and unrolling gain nothing here and double the time (docs/decisions.md).
 SPEED_LEVEL = 2

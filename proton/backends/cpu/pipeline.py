@@ -1,5 +1,7 @@
 """The CPU recipe: which passes run, in which order, and why where it is not plain.
 
+The levels, and what they are made of:
+
     ttir    what the front end made, simplified           tt, scf, arith, math (../ttir.py)
     ttsir   structured accesses, arithmetic as linalg      tts, linalg, tensor
     memref  buffers; here records are placed               memref, linalg, scf
@@ -26,8 +28,8 @@ from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
 from proton.transforms.mark_written import MarkWritten
+from proton.transforms.materialize_at_records import MaterializeAtRecords
 from proton.transforms.outline_segments import OutlineSegments
-from proton.transforms.pin_values import PinValues
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.prefetch_next_turn import PrefetchNextTurn
 from proton.transforms.stack_buffers import StackBuffers
@@ -38,7 +40,7 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
 
     With `check_bounds` no access is structured: each element is checked by itself.
     """
-    pinned = instrumentation is not None and instrumentation.placement == "program"
+    in_order = instrumentation is not None and instrumentation.placement == "program"
     return [
         MarkWritten(),
         # Early, so that nothing below knows of 8-bit floats, not even a pointer.
@@ -48,7 +50,7 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
         GuardDivision(),
         TritonPointersToLLVM(check_bounds=check_bounds),
         TritonArithToLinalg(),
-        *([PinValues()] if pinned else []),
+        *([MaterializeAtRecords()] if in_order else []),
         # Before buffers exist: a chain of elementwise ops becomes one loop nest.
         Upstream("linalg-fuse-elementwise-ops,canonicalize,cse"),
     ]
@@ -81,7 +83,9 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         StackBuffers(),
         *([ProtonGPUToLLVM()] if instrumented else []),
         GridToLoop(noalias=disjoint),
-        Upstream("func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata"),
+        Upstream(
+            "func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata"
+        ),
         # After linalg, when every function is applied to a scalar.
         ExpandMath(scales=vector_bits == 512),
         ExpandNarrowFloats(),

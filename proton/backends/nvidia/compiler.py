@@ -10,9 +10,9 @@ from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
 from proton.base.symbols import mangled
 from proton.base.targets import GPUTarget
+from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.profile import profile_of
-from proton.dialect.ttg import SHARED
 from proton.dialect.walk import all_ops
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
@@ -34,12 +34,11 @@ def compile_kernel(
         profiled = options.instrumentation
         simplify = ttir_passes(profiled.placement if profiled else None)
         module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
-        passes = ttgir_passes(options.num_warps, options.enable_fp_fusion, profiled)
-        module = stages.run("ttgir", module, passes)
+        module = stages.run("ttgir", module, ttgir_passes(options))
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]
         profile = profile_of(kernel)
-        shared = int(kernel.attributes[SHARED].value)
+        shared = int(kernel.attributes[SHARED_BYTES].value)
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
             ptx = emit_ptx(module, target)

@@ -12,47 +12,54 @@ from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
-from proton.conversion.tt_to_ttg import TritonToTritonGPU
+from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
 from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
-from proton.trace.instrumentation import Instrumentation
+from proton.transforms.accelerate_matmul import AccelerateMatmul
 from proton.transforms.coalesce import Coalesce
-from proton.transforms.combine_select_if import CombineSelectIf
+from proton.transforms.combine_tensor_select_and_if import CombineTensorSelectAndIf
+from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
+from proton.transforms.insert_optimization_barriers import InsertOptimizationBarriers
 from proton.transforms.licm import LICM
 from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
-from proton.transforms.pin_edges import PinEdges
+from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
+from proton.transforms.pipeline import PipelineLoops
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
-from proton.transforms.reorder import Reorder
-from proton.transforms.thread_locality import ThreadLocality
+from proton.transforms.reorder_instructions import ReorderInstructions
+from proton.transforms.sink_dot_waits import SinkDotWaits
 
 
-def ttgir_passes(
-    num_warps: int, fuse: bool, instrumentation: Instrumentation | None = None
-) -> list[Pass]:
-    """Layouts, and the final order of the work. `fuse` allows fused multiply-adds."""
+def ttgir_passes(options: GPUOptions) -> list[Pass]:
+    """Layouts, the instructions of products, pipelines, and the final order of the work."""
     passes: list[Pass] = [
-        TritonToTritonGPU(num_warps=num_warps),
+        TritonToTritonGPU(num_warps=options.num_warps),
         Coalesce(),
+        AccelerateMatmul(arch=options.target.arch),
         RemoveLayoutConversions(),
-        ThreadLocality(),
+        OptimizeThreadLocality(),
         LICM(),
         LoopAwareCSE(),
-        CombineSelectIf(),
-        Reorder(),
+        CombineTensorSelectAndIf(),
+        ReorderInstructions(),
         Upstream("canonicalize,cse"),
+        PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
+        Upstream("canonicalize,cse"),
+        SinkDotWaits(),
+        FenceInsertion(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
-        *([FuseMultiplyAdd()] if fuse else []),
+        *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
     ]
+    instrumentation = options.instrumentation
     if instrumentation is None:
         return passes
     if instrumentation.placement == "schedule":
         passes.append(PlaceRecords(work="tiles"))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
-    return [*passes, instrument, PinEdges()]
+    return [*passes, instrument, InsertOptimizationBarriers()]
 
 
 def llir_passes(options: GPUOptions) -> list[Pass]:

@@ -1,23 +1,22 @@
 """LLVM dialect to PTX, by the NVPTX target inside the MLIR wheel."""
 
 import re
-from typing import Any
 
 from proton.backends.nvidia import tools
 from proton.base.targets import GPUTarget
-from proton.dialect.mlir import gpu
+from proton.dialect.mlir import Module, gpu
 from proton.dialect.walk import all_ops
 from proton.passes import Upstream
 
 
-def _needs_libdevice(module: Any) -> bool:
+def _needs_libdevice(module: Module) -> bool:
     return any(
         op.name == "llvm.func" and op.attributes["sym_name"].value.startswith("__nv_")
         for op in all_ops(module)
     )
 
 
-def emit_ptx(module: Any, target: GPUTarget) -> str:
+def emit_ptx(module: Module, target: GPUTarget) -> str:
     """PTX text of a module that holds one `gpu.module`; the module is used up.
 
     Line tables map instructions to the kernel's source; the mark of a debug build, which would

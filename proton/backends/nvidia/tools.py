@@ -43,8 +43,8 @@ def find(knob: str, relative: str, package: str) -> Path:
         if candidate.exists():
             return candidate
     raise ProtonError(
-        f"{Path(relative).name} is not to be found: install {package}, set CUDA_HOME, or put the "
-        "CUDA toolkit on the path"
+        f"{Path(relative).name} is not to be found: install {package} (pip install "
+        "'proton-tile[cuda]' does), set CUDA_HOME, or put the CUDA toolkit on the path"
     )
 
 

@@ -1,7 +1,7 @@
 """`ttg-to-llvm`: tiles to the code of one thread. The rules are in the modules beside this one."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
 from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them registers their rules
@@ -13,12 +13,15 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     elementwise,
     layouts,
     memory,
-    pins,
+    optimization_barriers,
     profile,
     reduce,
+    shared_memory,
+    tensor_cores,
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import DIVISIBILITY, ELEMENT
+from proton.dialect.mlir import Attribute, Module, Operation, ir
 from proton.dialect.walk import functions, ops_named
 from proton.passes import Pass, register
 
@@ -33,7 +36,7 @@ class TTGToLLVM(Pass):
 
     name: ClassVar[str] = "ttg-to-llvm"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         infos = AxisInfos(module)
         defined = functions(module)
         called_record = bool(ops_named(module, "proton_gpu.attach"))
@@ -43,26 +46,26 @@ class TTGToLLVM(Pass):
             _describe_arguments(function)
 
 
-def _describe_arguments(function: Any) -> None:
+def _describe_arguments(function: Operation) -> None:
     """Alignments of pointers, for LLVM; our own attributes go."""
     if "arg_attrs" in function.attributes:
         arguments = [_argument(a) for a in ir.ArrayAttr(function.attributes["arg_attrs"])]
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
 
 
-def _argument(attributes: Any) -> Any:
+def _argument(attributes: Attribute) -> Attribute:
     """An argument's alignment, for LLVM; our own attributes go."""
     known = ir.DictAttr(attributes)
-    if "tt.divisibility" in known and "tt.element" in known:
-        return ir.DictAttr.get({"llvm.align": known["tt.divisibility"]})
+    if DIVISIBILITY in known and ELEMENT in known:
+        return ir.DictAttr.get({"llvm.align": known[DIVISIBILITY]})
     return ir.DictAttr.get({})
 
 
-def _declare_shared(module: Any) -> None:
+def _declare_shared(module: Module) -> None:
     """The symbol where a program's shared memory begins; its size is an option of the launch."""
     text = (
         f"llvm.mlir.global external @{SHARED_SYMBOL}() "
-        "{addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>"
+        "{addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>"
     )
     with ir.Location.unknown():
         parsed = ir.Module.parse(text)

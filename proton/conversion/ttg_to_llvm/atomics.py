@@ -13,7 +13,9 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both, first_thread
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import i64_attr, string_attr
+from proton.dialect.emit import emit_if
+from proton.dialect.mlir import Attribute, Value
 from proton.dialect.ttg import is_tensor, layout_of
 from proton.layout import LinearLayout
 from proton.layout.named import shared_row_major
@@ -51,31 +53,27 @@ _ORDERINGS = {"relaxed": 2, "acquire": 4, "release": 5, "acq_rel": 6}  # enum At
 _SCOPES = {"cta": "block", "gpu": "device", "sys": ""}
 
 
-def _i64(value: int) -> Any:
-    return ir.IntegerAttr.get(v.integer(64), value)
-
-
-def _attributes(site: Site) -> dict[str, Any]:
+def _attributes(site: Site) -> dict[str, Attribute]:
     result = {}
     if scope := _SCOPES[site.text("scope")]:
-        result["syncscope"] = ir.StringAttr.get(scope)
+        result["syncscope"] = string_attr(scope)
     return result
 
 
 @lowers("tt.atomic_rmw")
-def _rmw(ctx: Lowering, site: Site) -> list[Any]:
+def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value, mask = site.optional(3)
     kind = _BIN_OPS[_KINDS[site.text("rmw_op")]]
     ordering = _ORDERINGS[site.text("sem")]
 
-    def one(address: Any, operand: Any) -> Any:
+    def one(address: Value, operand: Value) -> Value:
         return v.create(
             "llvm.atomicrmw",
             operand.type,
             address,
             operand,
-            bin_op=_i64(kind),
-            ordering=_i64(ordering),
+            bin_op=i64_attr(kind),
+            ordering=i64_attr(ordering),
             **_attributes(site),
         )
 
@@ -83,12 +81,12 @@ def _rmw(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.atomic_cas")
-def _cas(ctx: Lowering, site: Site) -> list[Any]:
+def _cas(ctx: Lowering, site: Site) -> list[Value]:
     success = _ORDERINGS[site.text("sem")]
     # A failed exchange only loads: the ordering without its release half.
     failure = {2: 2, 4: 4, 5: 2, 6: 4}[success]
 
-    def one(address: Any, expected: Any, desired: Any) -> Any:
+    def one(address: Value, expected: Value, desired: Value) -> Value:
         type_ = expected.type
         bits = v.integer(v.bits_of(type_))
         pair = v.create(
@@ -97,8 +95,8 @@ def _cas(ctx: Lowering, site: Site) -> list[Any]:
             address,
             v.bitcast(expected, bits),
             v.bitcast(desired, bits),
-            success_ordering=_i64(success),
-            failure_ordering=_i64(failure),
+            success_ordering=i64_attr(success),
+            failure_ordering=i64_attr(failure),
             **_attributes(site),
         )
         return v.bitcast(v.member(pair, 0, bits), type_)
@@ -107,8 +105,8 @@ def _cas(ctx: Lowering, site: Site) -> list[Any]:
 
 
 def _each(
-    ctx: Lowering, site: Site, operands: list[Any], mask: Any, one: Callable[..., Any]
-) -> list[Any]:
+    ctx: Lowering, site: Site, operands: list[Value], mask: Value | None, one: Callable[..., Any]
+) -> list[Value]:
     """The atomic for every element this thread owns, and the results for all that hold one."""
     type_ = site.operand_types[0]
     if not is_tensor(type_):
@@ -128,17 +126,13 @@ def _each(
     return [whole]
 
 
-def _guarded(predicate: Any, operands: list[Any], one: Callable[..., Any]) -> Any:
+def _guarded(predicate: Value | None, operands: list[Value], one: Callable[..., Any]) -> Value:
     """The atomic behind a branch; where it is not taken the value is 0."""
     if predicate is None:
         return one(*operands)
     type_ = operands[1].type
-    op = ir.Operation.create("scf.if", results=[type_], operands=[predicate], regions=2)
-    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], [])):
-        ir.Operation.create("scf.yield", operands=[one(*operands)])
-    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[1], [])):
-        ir.Operation.create("scf.yield", operands=[v.constant(0, type_)])
-    return op.result
+    (value,) = emit_if(predicate, [type_], lambda: [one(*operands)], lambda: [v.constant(0, type_)])
+    return value
 
 
 def _share(ctx: Lowering, site: Site, value: Any, layout: LinearLayout) -> Any:
@@ -148,10 +142,10 @@ def _share(ctx: Lowering, site: Site, value: Any, layout: LinearLayout) -> Any:
     base = ctx.shared(ctx.scratch(site))
     v.when(ctx.owns(layout), lambda: write_shared(ctx, value, layout, shared, 1, base))
     nvidia.barrier()
-    return read_shared(ctx, value, layout, shared, 1, base)
+    return read_shared(ctx, v.element(value), layout, shared, 1, base)
 
 
-def _share_scalar(ctx: Lowering, site: Site, old: Any) -> Any:
+def _share_scalar(ctx: Lowering, site: Site, old: Value) -> Value:
     if not list(site.op.results[0].uses):
         return old
     base, size = ctx.shared(ctx.scratch(site)), stored_bytes(old.type)

@@ -1,16 +1,14 @@
 """Calls between device functions: each gets the address of its own shared memory, last, and what
 records need where functions that are called record."""
 
-from typing import Any
-
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
-from proton.dialect import ttg
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import SHARED_OFFSET
+from proton.dialect.mlir import Value, ir
 
 
 @lowers("func.call")
-def _call(ctx: Lowering, site: Site) -> list[Any]:
-    offset = site.number(ttg.OFFSET) if ttg.OFFSET in site.op.attributes else 0
+def _call(ctx: Lowering, site: Site) -> list[Value]:
+    offset = site.number(SHARED_OFFSET) if SHARED_OFFSET in site.op.attributes else 0
     state = ctx.mapped["state"] if ctx.called_record else ()
     op = ir.Operation.create(
         "func.call",

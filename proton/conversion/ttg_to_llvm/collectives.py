@@ -7,16 +7,18 @@ from proton.analysis.scratch import axis_of
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.layouts import contiguous, read_shared, stored_type, write_shared
+from proton.conversion.ttg_to_llvm.layouts import read_shared, stored_type, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both
-from proton.dialect.mlir import ir
+from proton.conversion.ttg_to_llvm.shared_memory import contiguous
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Value, ir
 from proton.dialect.ttg import layout_of
 from proton.layout.named import shared_row_major
 
 
 @lowers("tt.histogram")
-def _histogram(ctx: Lowering, site: Site) -> list[Any]:
+def _histogram(ctx: Lowering, site: Site) -> list[Value]:
     """Counts in shared memory, by atomics; each element once, whoever holds copies of it."""
     values, mask = site.optional(2)
     source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
@@ -41,15 +43,14 @@ def _histogram(ctx: Lowering, site: Site) -> list[Any]:
         place = v.create("llvm.trunc", i32, v.extract(wide, register))
         v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
     nvidia.barrier()
-    like = v.poison(v.vector(1, i32))
-    return [read_shared(ctx, like, target, shared_row_major((bins,), (0,)), 1, base)]
+    return [read_shared(ctx, i32, target, shared_row_major((bins,), (0,)), 1, base)]
 
 
-def _clear(address: Any) -> None:
+def _clear(address: Value) -> None:
     v.store(address, v.i32(0), 4)
 
 
-def _count(address: Any, one: Any) -> None:
+def _count(address: Value, one: Value) -> None:
     v.create(
         "llvm.atomicrmw",
         one.type,
@@ -57,12 +58,12 @@ def _count(address: Any, one: Any) -> None:
         one,
         bin_op=ir.IntegerAttr.get(v.integer(64), 1),
         ordering=ir.IntegerAttr.get(v.integer(64), 2),
-        syncscope=ir.StringAttr.get("block"),
+        syncscope=string_attr("block"),
     )
 
 
 @lowers("tt.gather")
-def _gather(ctx: Lowering, site: Site) -> list[Any]:
+def _gather(ctx: Lowering, site: Site) -> list[Value]:
     """The source lies in shared memory, row-major; every thread reads what its indices name."""
     value, index = site.operands
     source, target = layout_of(site.operand_types[0]), layout_of(site.operand_types[1])
@@ -74,7 +75,8 @@ def _gather(ctx: Lowering, site: Site) -> list[Any]:
     write_shared(ctx, value, source, shared, width, base)
     nvidia.barrier()
     i32 = v.like(index, v.integer(32))
-    place, stride = None, 1
+    place: Any = None
+    stride = 1
     for dimension in reversed(range(len(shape))):
         where = _as_i32(index, i32) if dimension == axis else ctx.indices(target, dimension)
         term = v.binary("llvm.mul", where, v.constant(stride, i32)) if stride > 1 else where

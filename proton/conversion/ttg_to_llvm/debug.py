@@ -8,7 +8,8 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call, declare
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.ttg import is_tensor, layout_of
 
 _ASSERTION = re.compile(
@@ -16,11 +17,11 @@ _ASSERTION = re.compile(
 )
 
 
-def _generic() -> Any:
+def _generic() -> Type:
     return v.pointer(0)
 
 
-def _string(ctx: Lowering, text: str) -> Any:
+def _string(ctx: Lowering, text: str) -> Value:
     """The address of a string constant."""
     data = text.encode() + b"\0"
     globals_ = [op for op in ctx.module.body.operations if op.operation.name == "llvm.mlir.global"]
@@ -30,11 +31,11 @@ def _string(ctx: Lowering, text: str) -> Any:
         ir.Operation.create(
             "llvm.mlir.global",
             attributes={
-                "sym_name": ir.StringAttr.get(name),
+                "sym_name": string_attr(name),
                 "global_type": ir.TypeAttr.get(type_),
                 "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
                 "constant": ir.UnitAttr.get(),
-                "value": ir.StringAttr.get(data),
+                "value": string_attr(data),
                 "addr_space": ir.IntegerAttr.get(v.integer(32), 0),
                 "visibility_": ir.IntegerAttr.get(v.integer(64), 0),
             },
@@ -44,7 +45,7 @@ def _string(ctx: Lowering, text: str) -> Any:
     return v.create("llvm.mlir.addressof", _generic(), global_name=symbol)
 
 
-def _print_call(ctx: Lowering, text: str, arguments: list[Any]) -> None:
+def _print_call(ctx: Lowering, text: str, arguments: list[Value]) -> None:
     """`vprintf`: the arguments lie in a struct in local memory."""
     declare(ctx.module, "vprintf", v.integer(32), [_generic(), _generic()])
     if arguments:
@@ -66,7 +67,7 @@ def _print_call(ctx: Lowering, text: str, arguments: list[Any]) -> None:
     call("vprintf", v.integer(32), _string(ctx, text), space)
 
 
-def _promoted(value: Any, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
+def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
     """(the format, the value as C's variadic arguments want it)"""
     type_ = value.type
     if isinstance(type_, ir.FloatType):
@@ -86,8 +87,8 @@ def _promoted(value: Any, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
 
 
 @lowers("tt.print")
-def _print(ctx: Lowering, site: Site) -> list[Any]:
-    """One line an element: `pid (x, y, z) idx (i, j) prefix: value`."""
+def _print(ctx: Lowering, site: Site) -> list[Value]:
+    """One line per element: `pid (x, y, z) idx (i, j) prefix: value`."""
     ids = [nvidia.program_id(axis) for axis in range(3)]
     prefix = site.text("prefix").replace("%", "%%")
     hexadecimal = bool(site.op.attributes["hex"].value)
@@ -113,10 +114,10 @@ def _print(ctx: Lowering, site: Site) -> list[Any]:
         places = ", ".join(["%u"] * rank)
 
         def every(
-            value: Any = operand,
+            value: Value = operand,
             signed_: bool = is_signed,
             w: str = which,
-            indices_: list[Any] = indices,
+            indices_: list[Value] = indices,
             places_: str = places,
         ) -> None:
             for register in range(v.count_of(value)):
@@ -130,7 +131,7 @@ def _print(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.assert")
-def _assert(ctx: Lowering, site: Site) -> list[Any]:
+def _assert(ctx: Lowering, site: Site) -> list[Value]:
     """`__assertfail` ends the kernel; the host sees CUDA_ERROR_ASSERT."""
     (condition,) = site.operands
     holds = condition
@@ -158,5 +159,5 @@ def _assert(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.special_register")
-def _special_register(ctx: Lowering, site: Site) -> list[Any]:
+def _special_register(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.special_register(site.text("register"), int(site.result_type.width))]

@@ -1,12 +1,10 @@
 """Products by multiply-adds, from operands in shared memory."""
 
-from typing import Any
-
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.elementwise import widen_float8
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
-from proton.dialect.mlir import ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.regions import ForLoop, yield_values
 from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 
@@ -15,7 +13,7 @@ MAX_ACCESS_BYTES = 16
 
 
 @lowers("ttg.dot")
-def _dot(ctx: Lowering, site: Site) -> list[Any]:
+def _dot(ctx: Lowering, site: Site) -> list[Value]:
     """For each k: a column of a and a row of b, as far as this thread needs them, then one
     multiply-add on the whole vector of results."""
     a, b, acc = site.operands
@@ -32,11 +30,11 @@ def _dot(ctx: Lowering, site: Site) -> list[Any]:
             row = v.add(k, v.i32(number)) if number else k
             left, right = (side.at(base, row) for side, base in zip(sides, (a, b), strict=True))
             total = _multiply_add(left, right, total)
-        ir.Operation.create("scf.yield", operands=[total])
+        yield_values([total])
     return [_float_cast(loop.op.result, v.element(acc))]
 
 
-def _wider(element: Any, acc: Any) -> Any:
+def _wider(element: Type, acc: Type) -> Type:
     """The type that products are summed in: fp32 at least."""
     if isinstance(acc, ir.IntegerType):
         return acc
@@ -44,7 +42,7 @@ def _wider(element: Any, acc: Any) -> Any:
     return ir.F64Type.get() if widest == 64 else ir.F32Type.get()
 
 
-def _float_cast(value: Any, target: Any) -> Any:
+def _float_cast(value: Value, target: Type) -> Value:
     element = v.element(value)
     if element == target:
         return value
@@ -52,7 +50,7 @@ def _float_cast(value: Any, target: Any) -> Any:
     return v.create(name, v.like(value, target), value)
 
 
-def _multiply_add(left: Any, right: Any, total: Any) -> Any:
+def _multiply_add(left: Value, right: Value, total: Value) -> Value:
     if isinstance(v.element(total), ir.IntegerType):
         return v.add(v.binary("llvm.mul", left, right), total)
     return v.create("llvm.intr.fma", total.type, left, right, total)
@@ -62,7 +60,7 @@ class _Side:
     """How a thread reads the part of one operand that belongs to a step k."""
 
     def __init__(
-        self, ctx: Lowering, site: Site, number: int, layout: LinearLayout, wide: Any
+        self, ctx: Lowering, site: Site, number: int, layout: LinearLayout, wide: Type
     ) -> None:
         shape, self.element, _ = mem_desc_parts(site.operand_types[number])
         self.wide, self.size = wide, shape[number]
@@ -73,7 +71,7 @@ class _Side:
         self.picks = [distinct.index(r) for r in registers]
         self.runs = _runs(distinct, max(1, MAX_ACCESS_BYTES // (self.stored.width // 8)))
 
-    def at(self, base: Any, k: Any) -> Any:
+    def at(self, base: Value, k: Value) -> Value:
         """The elements of step k, one for each register of the result."""
         start = v.add(v.binary("llvm.mul", k, v.i32(self.size)), self.thread)
         address = v.offset_pointer(base, start, self.stored)
@@ -85,7 +83,7 @@ class _Side:
             )
         return v.shuffle(self._widened(v.concatenate(parts)), self.picks)
 
-    def _widened(self, value: Any) -> Any:
+    def _widened(self, value: Value) -> Value:
         if is_float8(self.element):
             return widen_float8(value, self.element, self.wide)
         if isinstance(self.wide, ir.IntegerType) and self.stored != self.wide:

@@ -18,7 +18,7 @@ from proton.conversion.ttg_to_llvm.lowering import (
     llvm_type,
     lowers,
 )
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.ttg import is_tensor
 
 
@@ -26,13 +26,13 @@ def _f(bits: int) -> Any:
     return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
 
 
-def scalar_type(type_: Any) -> Any:
+def scalar_type(type_: Type) -> Type:
     """The element type of a tensor or vector, or the type itself."""
     return type_.element_type if is_tensor(type_) or v.is_vector(type_) else type_
 
 
 @lowers("arith.constant")
-def _constant(ctx: Lowering, site: Site) -> list[Any]:
+def _constant(ctx: Lowering, site: Site) -> list[Value]:
     type_ = site.result_type
     target = llvm_type(type_)
     attribute = site.op.attributes["value"]
@@ -57,7 +57,7 @@ def _spread(value: Any, target: Any) -> Any:
 
 
 @lowers("arith.divf")
-def _divide(ctx: Lowering, site: Site) -> list[Any]:
+def _divide(ctx: Lowering, site: Site) -> list[Value]:
     """fp32 with an error of 2 units in the last place (`div.full`); narrower ones through it."""
     left, right = site.operands
     element = v.element(left)
@@ -75,23 +75,23 @@ def _divide(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.precise_divf")
-def _precise_divide(ctx: Lowering, site: Site) -> list[Any]:
+def _precise_divide(ctx: Lowering, site: Site) -> list[Value]:
     return [v.binary("llvm.fdiv", *site.operands)]
 
 
 @lowers("tt.precise_sqrt")
-def _precise_sqrt(ctx: Lowering, site: Site) -> list[Any]:
+def _precise_sqrt(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     return [v.create("llvm.intr.sqrt", value.type, value)]
 
 
 @lowers("arith.remf")
-def _remainder(ctx: Lowering, site: Site) -> list[Any]:
+def _remainder(ctx: Lowering, site: Site) -> list[Value]:
     return [_in_float32(ctx, "fmod", *site.operands)]
 
 
 @lowers("tt.mulhiui")
-def _mulhi(ctx: Lowering, site: Site) -> list[Any]:
+def _mulhi(ctx: Lowering, site: Site) -> list[Value]:
     left, right = site.operands
     bits = v.bits_of(v.element(left))
     wide = v.like(left, v.integer(2 * bits))
@@ -129,7 +129,7 @@ def _function(name: str, *, is_approximate: bool = False) -> None:
     """The rule of a `math` op: an approximating instruction for fp32 where there is one."""
 
     @lowers(f"math.{name}")
-    def _(ctx: Lowering, site: Site) -> list[Any]:
+    def _(ctx: Lowering, site: Site) -> list[Value]:
         (value,) = site.operands
         if is_approximate and v.element(value).width == 32:
             return [nvidia.approximate(name, value)]
@@ -143,7 +143,7 @@ for _name in ("exp2", "sqrt", "rsqrt"):
 
 
 @lowers("math.exp")
-def _exp(ctx: Lowering, site: Site) -> list[Any]:
+def _exp(ctx: Lowering, site: Site) -> list[Value]:
     """2 to the power of x log2(e), as the hardware has it."""
     (value,) = site.operands
     if v.element(value).width != 32:
@@ -153,10 +153,10 @@ def _exp(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.extern_elementwise")
-def _extern(ctx: Lowering, site: Site) -> list[Any]:
+def _extern(ctx: Lowering, site: Site) -> list[Value]:
     result = scalar_type(llvm_like(site))
 
-    def one(*scalars: Any) -> Any:
+    def one(*scalars: Any) -> Value:
         return call_libdevice(ctx, site.text("symbol"), result, *scalars)
 
     operands = site.operands
@@ -166,7 +166,7 @@ def _extern(ctx: Lowering, site: Site) -> list[Any]:
     return [one(*operands)]
 
 
-def llvm_like(site: Site) -> Any:
+def llvm_like(site: Site) -> Type:
     """The element type of an op's result."""
     type_ = site.result_type
     return llvm_type(scalar_type(type_))
@@ -185,7 +185,7 @@ def _name8(type_: Any) -> str:
 
 
 @lowers("arith.extf", "arith.truncf", "tt.fp_to_fp")
-def _float_conversion(ctx: Lowering, site: Site) -> list[Any]:
+def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
     source, target = scalar_type(site.operand_types[0]), scalar_type(site.result_type)
     (value,) = site.operands
     if is_float8(source) and is_float8(target):
@@ -320,12 +320,12 @@ def _bits_of_float32(value: float) -> int:
 
 
 @lowers("arith.bitcast")
-def _arith_bitcast(ctx: Lowering, site: Site) -> list[Any]:
+def _arith_bitcast(ctx: Lowering, site: Site) -> list[Value]:
     """Between i8 and an 8-bit float: the same bits."""
     return site.operands
 
 
 @lowers("arith.select")
-def _arith_select(ctx: Lowering, site: Site) -> list[Any]:
+def _arith_select(ctx: Lowering, site: Site) -> list[Value]:
     condition, yes, no = site.operands
     return [v.select(condition, yes, no)]

@@ -8,46 +8,47 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
-from proton.dialect.ttg import layout_of, mem_desc_parts
+from proton.dialect.mlir import Type, Value
+from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
 
 
 @lowers("tt.get_program_id")
-def _program_id(ctx: Lowering, site: Site) -> list[Any]:
+def _program_id(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.program_id(site.number("axis"))]
 
 
 @lowers("tt.get_num_programs")
-def _num_programs(ctx: Lowering, site: Site) -> list[Any]:
+def _num_programs(ctx: Lowering, site: Site) -> list[Value]:
     return [nvidia.program_count(site.number("axis"))]
 
 
 @lowers("tt.make_range")
-def _make_range(ctx: Lowering, site: Site) -> list[Any]:
+def _make_range(ctx: Lowering, site: Site) -> list[Value]:
     indices = ctx.indices(layout_of(site.result_type), 0)
     start = site.number("start")
     return [v.add(indices, v.constant(start, indices.type)) if start else indices]
 
 
 @lowers("tt.splat")
-def _splat(ctx: Lowering, site: Site) -> list[Any]:
+def _splat(ctx: Lowering, site: Site) -> list[Value]:
     return [v.splat(site.operands[0], v.count_of_type(llvm_type(site.result_type)))]
 
 
 @lowers("tt.unsplat")
-def _unsplat(ctx: Lowering, site: Site) -> list[Any]:
+def _unsplat(ctx: Lowering, site: Site) -> list[Value]:
     return [v.extract(site.operands[0], 0)]
 
 
 @lowers("tt.expand_dims", "tt.reshape", "tt.trans")
-def _same_registers(ctx: Lowering, site: Site) -> list[Any]:
+def _same_registers(ctx: Lowering, site: Site) -> list[Value]:
     """Only the index of an element changes, and not its place."""
     return site.operands
 
 
 @lowers("tt.broadcast")
-def _broadcast(ctx: Lowering, site: Site) -> list[Any]:
+def _broadcast(ctx: Lowering, site: Site) -> list[Value]:
     source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
     narrow = shapes.broadcast_source(target, tuple(size for _, size in source.outs))
     picks = _narrow_registers(target, narrow)
@@ -64,7 +65,7 @@ def _narrow_registers(target: LinearLayout, narrow: LinearLayout) -> list[int]:
 
 
 @lowers("tt.join")
-def _join(ctx: Lowering, site: Site) -> list[Any]:
+def _join(ctx: Lowering, site: Site) -> list[Value]:
     left, right = site.operands
     count = v.count_of(left)
     picks = [number + side * count for number in range(count) for side in (0, 1)]
@@ -72,7 +73,7 @@ def _join(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.split")
-def _split(ctx: Lowering, site: Site) -> list[Any]:
+def _split(ctx: Lowering, site: Site) -> list[Value]:
     bit = shapes.split_bit(layout_of(site.operand_types[0]))
     assert bit is not None, "the verifier of the pipeline converts the operand of a split"
     (value,) = site.operands
@@ -84,7 +85,7 @@ def _split(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttg.convert_layout")
-def _convert_layout(ctx: Lowering, site: Site) -> list[Any]:
+def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
     source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
     (value,) = site.operands
     way = plan(source, target, stored_bytes(v.element(value)))
@@ -114,30 +115,30 @@ def _shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
 
 def exchange(
     ctx: Lowering,
-    values: list[Any],
+    values: list[Value],
     ways: list[Exchange],
     source: LinearLayout,
     target: LinearLayout,
     offsets: list[int],
-) -> list[Any]:
+) -> list[Value]:
     """Values in the layout `target`, through shared memory at `offsets`, with one barrier."""
     for value, way, offset in zip(values, ways, offsets, strict=True):
         write_shared(ctx, value, source, way.shared, way.vector, ctx.shared(offset))
     nvidia.barrier()
     return [
-        read_shared(ctx, value, target, way.shared, way.vector, ctx.shared(offset))
+        read_shared(ctx, v.element(value), target, way.shared, way.vector, ctx.shared(offset))
         for value, way, offset in zip(values, ways, offsets, strict=True)
     ]
 
 
-def stored_type(element: Any) -> Any:
+def stored_type(element: Type) -> Type:
     """The type of an element in shared memory: bits are bytes."""
     return v.integer(8) if v.bits_of(element) == 1 else element
 
 
-def _addresses(
-    ctx: Lowering, places: LinearLayout, registers: list[int], base: Any, element: Any
-) -> list[Any]:
+def addresses(
+    ctx: Lowering, places: LinearLayout, registers: list[int], base: Value, element: Type
+) -> list[Value]:
     """The address of the first element of each access, given the offsets of all places."""
     thread = ctx.thread_part(places, 0)
     own = [places.apply(register=register)["offset"] for register in registers]
@@ -149,7 +150,7 @@ def _addresses(
     return [v.offset_pointer(base, offset, element) for offset in flipped]
 
 
-def _groups(places: LinearLayout, vector: int) -> list[list[int]]:
+def groups(places: LinearLayout, vector: int) -> list[list[int]]:
     """Registers by access: those of one access have consecutive offsets; copies are left out."""
     offsets: dict[int, int] = {}
     for register in range(places.in_size("register")):
@@ -159,7 +160,12 @@ def _groups(places: LinearLayout, vector: int) -> list[list[int]]:
 
 
 def write_shared(
-    ctx: Lowering, value: Any, source: LinearLayout, shared: LinearLayout, vector: int, base: Any
+    ctx: Lowering,
+    value: Value,
+    source: LinearLayout,
+    shared: LinearLayout,
+    vector: int,
+    base: Value,
 ) -> None:
     """Stores a thread's registers where `shared` has their elements."""
     places = source.invert_and_compose(shared)
@@ -167,25 +173,29 @@ def write_shared(
     stored = stored_type(element)
     if stored != element:
         value = v.create("llvm.zext", v.vector(v.count_of(value), stored), value)
-    groups = _groups(places, vector)
-    addresses = _addresses(ctx, places, [group[0] for group in groups], base, stored)
-    for group, address in zip(groups, addresses, strict=True):
+    parts = groups(places, vector)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, stored)
+    for group, address in zip(parts, starts, strict=True):
         v.store(address, v.shuffle(value, group), vector * stored_bytes(stored))
 
 
 def read_shared(
-    ctx: Lowering, like: Any, target: LinearLayout, shared: LinearLayout, vector: int, base: Any
-) -> Any:
-    """The registers of `target`, of the element type of `like`, from shared memory."""
+    ctx: Lowering,
+    element: Type,
+    target: LinearLayout,
+    shared: LinearLayout,
+    vector: int,
+    base: Value,
+) -> Value:
+    """The registers of `target`, of type `element`, from shared memory."""
     places = target.invert_and_compose(shared)
-    element = v.element(like)
     stored = stored_type(element)
-    groups = _groups(places, vector)
-    addresses = _addresses(ctx, places, [group[0] for group in groups], base, stored)
+    parts = groups(places, vector)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, stored)
     type_ = v.vector(vector, stored)
-    loaded = [v.load(a, type_, vector * stored_bytes(stored)) for a in addresses]
+    loaded = [v.load(a, type_, vector * stored_bytes(stored)) for a in starts]
     whole = v.concatenate(loaded)
-    position = {register: n for n, register in enumerate(r for group in groups for r in group)}
+    position = {register: n for n, register in enumerate(r for part in parts for r in part)}
     first: dict[int, int] = {}  # offset -> the register that has it
     picks = []
     for register in range(places.in_size("register")):
@@ -197,33 +207,7 @@ def read_shared(
     return whole
 
 
-@lowers("ttg.local_alloc")
-def _local_alloc(ctx: Lowering, site: Site) -> list[Any]:
-    (value,) = site.operands
-    source = layout_of(site.operand_types[0])
-    _, _, shared = mem_desc_parts(site.result_type)
-    base = ctx.shared(ctx.scratch(site))
-    vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
-    write_shared(ctx, value, source, shared, vector, base)
-    return [base]
-
-
-def contiguous(places: LinearLayout, element_bytes: int) -> int:
-    """How many consecutive offsets one access may take, 16 bytes at most."""
-    others = [b[0] for name, bases in places.ins if name != "register" for b in bases]
-    registers = {b[0] for b in places.bases("register")}
-    count = 1
-    while (
-        count * element_bytes < 16
-        and count in registers
-        and not any(other & count for other in others)
-        and all(r == count or not r & count for r in registers)
-    ):
-        count *= 2
-    return count
-
-
 @lowers("ttg.barrier")
-def _barrier(ctx: Lowering, site: Site) -> list[Any]:
+def _barrier(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.barrier()
     return []

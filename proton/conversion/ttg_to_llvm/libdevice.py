@@ -3,13 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Module, Type, Value, ir
 
 if TYPE_CHECKING:
     from proton.conversion.ttg_to_llvm.lowering import Lowering
 
 
-def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> None:
+def declare(module: Module, name: str, result: Any, arguments: list[Type]) -> None:
     """Declares an external function once in a module."""
     for op in module.body.operations:
         if op.operation.name == "llvm.func" and op.operation.attributes["sym_name"].value == name:
@@ -20,7 +21,7 @@ def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> None:
         ir.Operation.create(
             "llvm.func",
             attributes={
-                "sym_name": ir.StringAttr.get(name),
+                "sym_name": string_attr(name),
                 "function_type": ir.TypeAttr.get(type_),
                 "linkage": ir.Attribute.parse("#llvm.linkage<external>"),
                 "CConv": ir.Attribute.parse("#llvm.cconv<ccc>"),
@@ -30,7 +31,7 @@ def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> None:
         )
 
 
-def call(name: str, result: Any, *operands: Any) -> Any:
+def call(name: str, result: Type | None, *operands: Any) -> Any:
     """Calls an LLVM function by name; None where `result` is None."""
     op = ir.Operation.create(
         "llvm.call",
@@ -50,7 +51,7 @@ def symbol_of(name: str, element: Any) -> str:
     return f"__nv_{name}{'f' if element.width == 32 else ''}"
 
 
-def call_libdevice(ctx: "Lowering", name: str, result: Any, *operands: Any) -> Any:
+def call_libdevice(ctx: "Lowering", name: str, result: Type, *operands: Any) -> Value:
     """A call of a libdevice function on scalars."""
     declare(ctx.module, name, result, [operand.type for operand in operands])
     return call(name, result, *operands)

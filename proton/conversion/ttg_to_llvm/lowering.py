@@ -9,40 +9,44 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from proton.analysis.axis_info import AxisInfos, vector_elements
+from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.base.errors import PassError
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars
-from proton.dialect import ttg
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import KERNEL, SHARED_OFFSET
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.traits import Accesses, Combines, Condition, has
 from proton.dialect.tt import PointerType
-from proton.dialect.ttg import MemDescType, is_tensor, layout_of, num_warps
+from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
+from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import before
 from proton.layout import LinearLayout
-from proton.transforms.coalesce import mask_of
+from proton.layout.linear import log2
+from proton.layout.tensor_cores import GROUP_WARPS
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
 
 
-def llvm_type(type_: Any) -> Any:
+def llvm_type(type_: Type) -> Type:
     """What a value of a type is in a thread."""
     if is_tensor(type_):
         registers = layout_of(type_).in_size("register")
         return v.vector(registers, llvm_type(type_.element_type))
     if isinstance(type_, PointerType):
         return v.pointer(v.GLOBAL)
-    if isinstance(type_, MemDescType):
+    if is_mem_desc(type_):
         return v.pointer(v.SHARED)
+    if isinstance(type_, AsyncTokenType):
+        return v.integer(32)  # of which nothing is asked
     if is_float8(type_):
         return v.integer(8)
     return type_
 
 
-def is_float8(type_: Any) -> bool:
+def is_float8(type_: Type) -> bool:
     """Whether a scalar type is an 8-bit float: its bits travel as i8."""
     return isinstance(type_, ir.FloatType) and type_.width == 8
 
@@ -51,17 +55,17 @@ def is_float8(type_: Any) -> bool:
 class Site:
     """An op that is being lowered: its operands as LLVM values, its types as they were."""
 
-    op: Any
-    operand_types: list[Any]
+    op: Operation
+    operand_types: list[Type]
     access: int = 1  # elements that one load or store may take
     equal: tuple[int, ...] = ()  # of a condition: the first register that is known to equal each
 
     @property
-    def operands(self) -> list[Any]:
+    def operands(self) -> list[Value]:
         return list(self.op.operands)
 
     @property
-    def result_type(self) -> Any:
+    def result_type(self) -> Type:
         return self.op.results[0].type
 
     def optional(self, count: int) -> list[Any]:
@@ -79,7 +83,7 @@ class Site:
         return int(ir.IntegerAttr(self.op.attributes[name]).value)
 
 
-Rule = Callable[["Lowering", Site], list[Any]]
+Rule = Callable[["Lowering", Site], list[Value]]
 RULES: dict[str, Rule] = {}
 
 
@@ -98,8 +102,8 @@ def lowers(*names: str) -> Callable[[Rule], Rule]:
 class Lowering:
     """The lowering of one function."""
 
-    module: Any
-    function: Any
+    module: Module
+    function: Operation
     infos: AxisInfos
     warps: int
     called_record: bool = False  # functions that are called record: they get where, behind all else
@@ -119,12 +123,12 @@ class Lowering:
         return ir.InsertionPoint.after(self._tid.owner)
 
     @property
-    def thread(self) -> Any:
+    def thread(self) -> Value:
         """The thread's number in its program, i32."""
         self._at_entry()
         return self._tid
 
-    def thread_bits(self, bases: tuple[int, ...]) -> Any:
+    def thread_bits(self, bases: tuple[int, ...]) -> Value:
         """The linear map of the thread's number, lane bits lowest."""
         key = bases
         if key not in self.mapped:
@@ -132,12 +136,24 @@ class Lowering:
                 self.mapped[key] = v.xor_of_bits(self._tid, bases)
         return self.mapped[key]
 
-    def thread_part(self, layout: LinearLayout, column: int) -> Any:
+    def group_bits(self, bases: tuple[int, ...]) -> Value | None:
+        """The linear map of the number of the thread's warp group, the same in all lanes for the
+        assembler, too; None where it is 0."""
+        if not any(bases):
+            return None
+        key = "group", bases
+        if key not in self.mapped:
+            with self._at_entry(), self.function.location:
+                group = v.binary("llvm.lshr", self._tid, v.i32(log2(WARP_SIZE * GROUP_WARPS)))
+                self.mapped[key] = v.xor_of_bits(nvidia.warp_uniform(group), bases)
+        return self.mapped[key]
+
+    def thread_part(self, layout: LinearLayout, column: int) -> Value:
         """What lane and warp add to an output of a layout, i32."""
         bases = [b[column] for name in ("lane", "warp") for b in layout.bases(name)]
         return self.thread_bits(tuple(bases))
 
-    def indices(self, layout: LinearLayout, axis: int) -> Any:
+    def indices(self, layout: LinearLayout, axis: int) -> Value:
         """The index along `axis` of each register's element, `vector<n x i32>`."""
         registers = [int(x) for x in layout.table("register")[..., axis].ravel()]
         base = v.splat(self.thread_part(layout, axis), len(registers))
@@ -151,7 +167,7 @@ class Lowering:
             flags["overflowFlags"] = ir.IntegerAttr.get(v.integer(32), 3)  # nsw, nuw
         return v.binary(name, base, v.constants(registers), **flags)
 
-    def owns(self, layout: LinearLayout) -> Any:
+    def owns(self, layout: LinearLayout) -> Value | None:
         """Whether this thread is the one of several copies that acts, i1; None without copies."""
         free = layout.free_bits()
         mask = free.get("lane", 0) | free.get("warp", 0) * WARP_SIZE
@@ -166,21 +182,21 @@ class Lowering:
 
     # Shared memory
 
-    def shared(self, offset: int) -> Any:
+    def shared(self, offset: int) -> Value:
         """The address of a byte of the function's shared memory."""
         base = self.program_shared() if self.shared_base is None else self.shared_base
         return v.offset_pointer(base, v.i32(offset), v.integer(8)) if offset else base
 
-    def program_shared(self) -> Any:
+    def program_shared(self) -> Value:
         """The address where the program's shared memory begins."""
         symbol = ir.FlatSymbolRefAttr.get(SHARED_SYMBOL)
         return v.create("llvm.mlir.addressof", v.pointer(v.SHARED), global_name=symbol)
 
     def scratch(self, site: Site) -> int:
         """Where an op's scratch memory begins; a PassError where none was allocated."""
-        if ttg.OFFSET not in site.op.attributes:
+        if SHARED_OFFSET not in site.op.attributes:
             raise PassError(f"{site.op.name} has no shared memory: run allocate-shared-memory")
-        return site.number(ttg.OFFSET)
+        return site.number(SHARED_OFFSET)
 
     # The work
 
@@ -215,13 +231,12 @@ class Lowering:
         block = self.function.regions[0].blocks[0]
         for argument in block.arguments:
             argument.set_type(llvm_type(argument.type))
-        if "tt.kernel" not in self.function.attributes:
+        if KERNEL not in self.function.attributes:
             self.shared_base = block.add_argument(v.pointer(v.SHARED), self.function.location)
             if self.called_record:
                 spaces = v.GLOBAL, 0  # the profile buffer, and the variables of the kernel
                 self.mapped["state"] = tuple(
-                    block.add_argument(v.pointer(space), self.function.location)
-                    for space in spaces
+                    block.add_argument(v.pointer(space), self.function.location) for space in spaces
                 )
         type_ = ir.TypeAttr(self.function.attributes["function_type"]).value
         inputs = [argument.type for argument in block.arguments]
@@ -244,17 +259,17 @@ def needs_rule(site: Site) -> bool:
     return any(is_float8(getattr(type_, "element_type", type_)) for type_ in types)
 
 
-def _sites(function: Any, infos: AxisInfos) -> list[Site]:
+def _sites(function: Operation, infos: AxisInfos) -> list[Site]:
     """The ops of a function in order; regions of reductions and scans belong to their op."""
     found: list[Site] = []
 
-    def visit(block: Any) -> None:
+    def visit(block: Block) -> None:
         for view in block.operations:
             op = view.operation
             site = Site(op, [operand.type for operand in op.operands])
             if has(op, Accesses):
                 _check_layouts(op)
-            if op.name in ("tt.load", "tt.store"):
+            if op.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local"):
                 site.access = access_elements(op, infos)
             elif has(op, Condition):
                 site.equal = _equal_registers(op.results[0], infos)
@@ -269,14 +284,14 @@ def _sites(function: Any, infos: AxisInfos) -> list[Site]:
     return found
 
 
-def _check_layouts(op: Any) -> None:
+def _check_layouts(op: Operation) -> None:
     """An access is of one layout: a thread has the address, the value and the mask."""
     layouts = {layout_of(operand.type) for operand in op.operands if is_tensor(operand.type)}
     if len(layouts) > 1:
         raise PassError(f"the operands of {op.name} have different layouts (at {op.location})")
 
 
-def _equal_registers(value: Any, infos: AxisInfos) -> tuple[int, ...]:
+def _equal_registers(value: Value, infos: AxisInfos) -> tuple[int, ...]:
     """For each register of a condition the first one with the same value; () if all may differ.
 
     A mask that is the same for all elements of an access is one predicate and not eight.
@@ -293,7 +308,7 @@ def _equal_registers(value: Any, infos: AxisInfos) -> tuple[int, ...]:
     return tuple(register & ~same for register in range(1 << len(bases))) if same else ()
 
 
-def _share_equal(op: Any, equal: tuple[int, ...]) -> None:
+def _share_equal(op: Operation, equal: tuple[int, ...]) -> None:
     if not equal:
         return
     result = op.results[0]
@@ -304,24 +319,7 @@ def _share_equal(op: Any, equal: tuple[int, ...]) -> None:
         use.owner.operation.operands[use.operand_number] = shared
 
 
-def access_elements(op: Any, infos: AxisInfos) -> int:
-    """How many consecutive registers one access of a load or store may take."""
-    pointer = op.operands[0]
-    if not is_tensor(pointer.type):
-        return 1
-    bases = layout_of(pointer.type).bases("register")
-    if not bases or not any(bases[0]):
-        return 1
-    axis = next(a for a, value in enumerate(bases[0]) if value)
-    run = 1
-    for bit, basis in enumerate(bases):
-        if basis != tuple((1 << bit) * (a == axis) for a in range(len(basis))):
-            break
-        run *= 2
-    return min(run, vector_elements(pointer, mask_of(op), infos)[axis])
-
-
-def retype(op: Any) -> None:
+def retype(op: Operation) -> None:
     """Gives an op that stays the types of LLVM."""
     for result in op.results:
         result.set_type(llvm_type(result.type))
@@ -331,6 +329,8 @@ def retype(op: Any) -> None:
                 argument.set_type(llvm_type(argument.type))
 
 
-def lowering(module: Any, function: Any, infos: AxisInfos, called_record: bool) -> Lowering:
+def lowering(
+    module: Module, function: Operation, infos: AxisInfos, called_record: bool
+) -> Lowering:
     """The lowering of a function of a module."""
     return Lowering(module, function, infos, num_warps(module), called_record)

@@ -10,6 +10,7 @@ from typing import Any
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
+from proton.dialect.mlir import Type, Value
 from proton.dialect.tt import pointee_of
 from proton.dialect.ttg import is_tensor, layout_of
 
@@ -29,7 +30,7 @@ def _registers(value: Any) -> Any:
     return v.insert(v.poison(v.vector(1, value.type)), value, 0)
 
 
-def _like_source(value: Any, type_: Any) -> Any:
+def _like_source(value: Value, type_: Type) -> Value:
     """The vector as it was asked for: a scalar where the op had no tensor."""
     return value if is_tensor(type_) else v.extract(value, 0)
 
@@ -44,7 +45,7 @@ def _words(bits: int) -> tuple[int, int]:
 class _Access:
     """The shape of one access: how many elements, in which words."""
 
-    def __init__(self, site: Site, pointer_type: Any) -> None:
+    def __init__(self, site: Site, pointer_type: Type) -> None:
         element = pointee_of_type(pointer_type)
         self.element = v.integer(8) if is_float8(element) else element
         if str(element).startswith("!tt.ptr"):
@@ -64,7 +65,7 @@ class _Access:
     def is_volatile(site: Site) -> bool:
         return "volatile" in site.op.attributes and bool(site.op.attributes["volatile"].value)
 
-    def to_words(self, chunk: Any) -> list[Any]:
+    def to_words(self, chunk: Value) -> list[Value]:
         """The words of a chunk of registers."""
         if str(self.element).startswith("!llvm.ptr"):
             chunk = v.create("llvm.ptrtoint", v.vector(self.count, v.integer(64)), chunk)
@@ -73,7 +74,7 @@ class _Access:
             return [v.create("llvm.zext", self.word, byte)]
         return v.to_elements(v.bitcast(chunk, v.vector(self.words, self.word)))
 
-    def from_words(self, words: list[Any]) -> Any:
+    def from_words(self, words: list[Value]) -> Value:
         """The chunk of registers that words are."""
         if self.word_bits == 8:
             byte = v.create("llvm.trunc", v.integer(8), words[0])
@@ -85,7 +86,7 @@ class _Access:
         return v.bitcast(packed, self.vector)
 
 
-def pointee_of_type(type_: Any) -> Any:
+def pointee_of_type(type_: Type) -> Type:
     """What a pointer type, or a tensor of pointers, points to."""
 
     class Typed:
@@ -94,12 +95,12 @@ def pointee_of_type(type_: Any) -> Any:
     return pointee_of(Typed)
 
 
-def _chunk(value: Any, start: int, count: int) -> Any:
+def _chunk(value: Value, start: int, count: int) -> Value:
     return v.shuffle(value, range(start, start + count))
 
 
 @lowers("tt.load")
-def _load(ctx: Lowering, site: Site) -> list[Any]:
+def _load(ctx: Lowering, site: Site) -> list[Value]:
     pointers, mask, other = map(_registers, site.optional(3))
     access = _Access(site, site.operand_types[0])
     chunks = []
@@ -115,8 +116,8 @@ def _load(ctx: Lowering, site: Site) -> list[Any]:
 
 
 def _assembly_load(
-    access: _Access, address: Any, predicate: Any, otherwise: Any, site: Site
-) -> Any:
+    access: _Access, address: Value, predicate: Value | None, otherwise: Any, site: Site
+) -> Value:
     modifiers = ".volatile" if access.is_volatile(site) else access.modifiers
     kept: list[Any] = []
     if predicate is not None and otherwise is None:
@@ -136,7 +137,7 @@ def _assembly_load(
 
 
 @lowers("tt.store")
-def _store(ctx: Lowering, site: Site) -> list[Any]:
+def _store(ctx: Lowering, site: Site) -> list[Value]:
     pointers, stored, mask = map(_registers, site.optional(3))
     access = _Access(site, site.operand_types[0])
     type_ = site.operand_types[0]
@@ -153,25 +154,25 @@ def _store(ctx: Lowering, site: Site) -> list[Any]:
     return []
 
 
-def first_thread(ctx: Lowering) -> Any:
+def first_thread(ctx: Lowering) -> Value:
     """Whether this is the program's first thread: it does what is done once."""
     return v.compare("eq", ctx.thread, v.i32(0))
 
 
-def both(left: Any, right: Any) -> Any:
+def both(left: Value | None, right: Value | None) -> Value | None:
     """The conjunction of two conditions; None is true."""
     if left is None or right is None:
         return right if left is None else left
     return v.binary("llvm.and", left, right)
 
 
-def _assembly_store(access: _Access, address: Any, chunk: Any, predicate: Any) -> None:
+def _assembly_store(access: _Access, address: Value, chunk: Value, predicate: Value | None) -> None:
     words, bits = access.to_words(chunk), access.word_bits
     nvidia.store(address, words, bits=bits, modifiers=access.modifiers, predicate=predicate)
 
 
 @lowers("tt.addptr")
-def _addptr(ctx: Lowering, site: Site) -> list[Any]:
+def _addptr(ctx: Lowering, site: Site) -> list[Value]:
     base, offset = site.operands
     element = pointee_of_type(site.operand_types[0])
     if str(element).startswith("!tt.ptr"):
@@ -182,17 +183,17 @@ def _addptr(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("tt.bitcast")
-def _bitcast(ctx: Lowering, site: Site) -> list[Any]:
+def _bitcast(ctx: Lowering, site: Site) -> list[Value]:
     return site.operands
 
 
 @lowers("tt.int_to_ptr")
-def _int_to_ptr(ctx: Lowering, site: Site) -> list[Any]:
+def _int_to_ptr(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     return [v.create("llvm.inttoptr", v.like(value, v.pointer(v.GLOBAL)), value)]
 
 
 @lowers("tt.ptr_to_int")
-def _ptr_to_int(ctx: Lowering, site: Site) -> list[Any]:
+def _ptr_to_int(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     return [v.create("llvm.ptrtoint", v.like(value, v.integer(64)), value)]

@@ -9,29 +9,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import ir
+from proton.dialect.builtin import string_attr
+from proton.dialect.emit import effect
+from proton.dialect.mlir import Type, Value, ir
 
 FULL_MASK = -1  # all lanes of a warp
-MOST_PINNED = 16  # words that one piece of inline assembly takes
+MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
 _LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
 _ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
 _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
 # Of fp32; docs/math.md has their errors.
 _APPROXIMATE = {
     "divide": "div.full.f32",
-    "exp2": "ex2.approx.f32",
+    "exp2": "ex2.approx.ftz.f32",
     "sqrt": "sqrt.approx.f32",
     "rsqrt": "rsqrt.approx.f32",
 }
 
 
-def _assembly(
-    text: str, constraints: str, type_: Any, *operands: Any, effects: bool = True, note: str = ""
+def assembly(
+    text: str,
+    constraints: str,
+    type_: Type | None,
+    *operands: Any,
+    effects: bool = True,
+    note: str = "",
 ) -> Any:
     """Inline PTX; None where `type_` is None."""
     attributes = {
-        "asm_string": ir.StringAttr.get(f"{text} {note}" if note else text),
-        "constraints": ir.StringAttr.get(constraints),
+        "asm_string": string_attr(f"{text} {note}" if note else text),
+        "constraints": string_attr(constraints),
     }
     if effects:
         attributes["has_side_effects"] = ir.UnitAttr.get()
@@ -47,37 +54,37 @@ def _assembly(
 # Numbers
 
 
-def thread_number() -> Any:
+def thread_number() -> Value:
     """The thread's number in its program, i32."""
     return v.create("nvvm.read.ptx.sreg.tid.x", v.integer(32))
 
 
-def program_id(axis: int) -> Any:
+def program_id(axis: int) -> Value:
     """The program's place in the grid, i32."""
     return v.create(f"nvvm.read.ptx.sreg.ctaid.{'xyz'[axis]}", v.integer(32))
 
 
-def program_count(axis: int) -> Any:
+def program_count(axis: int) -> Value:
     """The grid's size, i32."""
     return v.create(f"nvvm.read.ptx.sreg.nctaid.{'xyz'[axis]}", v.integer(32))
 
 
-def special_register(name: str, bits: int, note: str = "") -> Any:
+def special_register(name: str, bits: int, note: str = "") -> Value:
     """A register that may change while the kernel runs, by PTX's name."""
-    return _assembly(f"mov.u{bits} $0, %{name};", f"={_LETTERS[bits]}", v.integer(bits), note=note)
+    return assembly(f"mov.u{bits} $0, %{name};", f"={_LETTERS[bits]}", v.integer(bits), note=note)
 
 
-def clock(bits: int, note: str) -> Any:
+def clock(bits: int, note: str) -> Value:
     """The cycles of the SM so far."""
     return special_register("clock" if bits == 32 else "clock64", bits, note)
 
 
-def timer(note: str) -> Any:
+def timer(note: str) -> Value:
     """The ns of the GPU so far, which all SMs share."""
     return special_register("globaltimer", 64, note)
 
 
-def multiprocessor(note: str) -> Any:
+def multiprocessor(note: str) -> Value:
     """The number of the SM that runs the program."""
     return special_register("smid", 32, note)
 
@@ -85,7 +92,7 @@ def multiprocessor(note: str) -> Any:
 # What threads do together
 
 
-def shuffle_lanes(kind: str, value: Any, lane: Any) -> Any:
+def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
     """`shfl.sync`: every register from another lane; `kind` is idx, bfly, up or down.
 
     Lanes that `up` and `down` would take from outside of the warp keep their own.
@@ -94,7 +101,7 @@ def shuffle_lanes(kind: str, value: Any, lane: Any) -> Any:
     mode = ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")
     mask = v.i32(FULL_MASK)
 
-    def one(word: Any) -> Any:
+    def one(word: Value) -> Value:
         return v.create("nvvm.shfl.sync", v.integer(32), mask, word, lane, clamp, kind=mode)
 
     return v.from_words(v.each(one, v.to_words(value)), value.type)
@@ -102,23 +109,56 @@ def shuffle_lanes(kind: str, value: Any, lane: Any) -> Any:
 
 def barrier() -> None:
     """All threads of the program arrive before any goes on."""
-    ir.Operation.create(
-        "nvvm.barrier",
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])},
-    )
+    effect("nvvm.barrier", operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0, 0]))
 
 
 def noted_barrier(note: str) -> None:
     """A barrier of the program that PTX tells from the kernel's own."""
-    _assembly("bar.sync 0;", "", None, note=note)
+    assembly("bar.sync 0;", "", None, note=note)
 
 
 def warp_barrier(note: str) -> None:
     """All threads of the warp arrive, and see what the others wrote."""
-    _assembly("bar.warp.sync -1;", "", None, note=note)
+    assembly("bar.warp.sync -1;", "", None, note=note)
+
+
+def warp_uniform(value: Any) -> Any:
+    """An i32 that all lanes have alike, so that the assembler knows."""
+    return v.extract(shuffle_lanes("idx", v.splat(value, 1), v.i32(0)), 0)
 
 
 # Memory
+
+
+def shared_address(pointer: Any) -> Any:
+    """A pointer to shared memory as the i32 that instructions take."""
+    return v.create("llvm.ptrtoint", v.integer(32), pointer)
+
+
+def copy_async(target: Any, source: Any, size: int, given: Any = None) -> None:
+    """`cp.async`: begins a copy of 4, 8 or 16 bytes from global to shared memory. `given`, i32: how
+    many of them are copied, the others are zeros; without it all."""
+    kind = "cg" if size == 16 else "ca"  # 16 bytes need no place in L1
+    text = f"cp.async.{kind}.shared.global [$0], [$1], {size}"
+    if given is None:
+        assembly(f"{text};", "r,l", None, shared_address(target), source)
+    else:
+        assembly(f"{text}, $2;", "r,l,r", None, shared_address(target), source, given)
+
+
+def commit_copies() -> None:
+    """The copies begun since the last time are a group."""
+    assembly("cp.async.commit_group;", "", None)
+
+
+def wait_copies(pendings: int) -> None:
+    """Until at most so many groups of this thread's copies are under way."""
+    assembly(f"cp.async.wait_group {pendings};", "~{memory}", None)
+
+
+def fence_async_shared() -> None:
+    """What this thread wrote to shared memory is seen by the asynchronous proxy."""
+    assembly("fence.proxy.async.shared::cta;", "~{memory}", None)
 
 
 def _suffix(count: int, bits: int) -> str:
@@ -133,17 +173,17 @@ def _listed(first: int, count: int) -> str:
 
 
 def load(
-    address: Any,
-    word: Any,
+    address: Value,
+    word: Type,
     count: int,
     *,
     bits: int | None = None,
     space: str = "global",
     modifiers: str = "",
-    predicate: Any = None,
-    otherwise: Sequence[Any] = (),
+    predicate: Value | None = None,
+    otherwise: Sequence[Value] = (),
     note: str = "",
-) -> list[Any]:
+) -> list[Value]:
     """Words at an address, by one access. `bits` is their width in memory, where that is not the
     word's; under a predicate that does not hold they are `otherwise`, and nothing is read."""
     letter = _LETTERS[word.width]
@@ -157,18 +197,18 @@ def load(
     kind = f"ld.{space}{modifiers}" if modifiers != ".volatile" else f"ld.volatile.{space}"
     text = f"{guard}{kind}{_suffix(count, bits or word.width)} {_listed(0, count)}, [${count}];"
     type_ = word if count == 1 else v.struct([word] * count)
-    result = _assembly(text, constraints, type_, *operands, note=note)
+    result = assembly(text, constraints, type_, *operands, note=note)
     return [result] if count == 1 else [v.member(result, n, word) for n in range(count)]
 
 
 def store(
-    address: Any,
-    words: Sequence[Any],
+    address: Value,
+    words: Sequence[Value],
     *,
     bits: int | None = None,
     space: str = "global",
     modifiers: str = "",
-    predicate: Any = None,
+    predicate: Value | None = None,
     note: str = "",
 ) -> None:
     """Stores words by one access, if the predicate holds."""
@@ -181,25 +221,25 @@ def store(
         constraints += ",b"
     kind = f"st.{space}{modifiers}{_suffix(count, bits or width)}"
     text = f"{guard}{kind} [$0], {_listed(1, count)};"
-    _assembly(text, constraints, None, *operands, note=note)
+    assembly(text, constraints, None, *operands, note=note)
 
 
-def fetch_add(address: Any, number: int, note: str) -> Any:
+def fetch_add(address: Value, number: int, note: str) -> Value:
     """Adds to an i32 in global memory; what it was before."""
     text = f"atom.global.add.u32 $0, [$1], {number};"
-    return _assembly(text, "=r,l", v.integer(32), address, note=note)
+    return assembly(text, "=r,l", v.integer(32), address, note=note)
 
 
 # Arithmetic
 
 
-def approximate(function: str, *values: Any) -> Any:
+def approximate(function: str, *values: Any) -> Value:
     """divide, exp2, sqrt or rsqrt of fp32, by the instruction that the hardware has for it."""
     listed = ", ".join(f"${number}" for number in range(len(values) + 1))
     text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)
 
-    def one(*scalars: Any) -> Any:
-        return _assembly(text, constraints, scalars[0].type, *scalars, effects=False)
+    def one(*scalars: Any) -> Value:
+        return assembly(text, constraints, scalars[0].type, *scalars, effects=False)
 
     return v.each(one, *values)
 
@@ -207,23 +247,23 @@ def approximate(function: str, *values: Any) -> Any:
 def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     """A float as a narrower one, rounded towards zero."""
     source, kind = str(scalar.type), str(target)
-    carrier = v.integer(16) if _FLOATS[kind] == "h" else target
+    bits = v.integer(16) if _FLOATS[kind] == "h" else target
     text = f"cvt.rz.{kind}.{source} $0, $1;"
     constraints = f"={_FLOATS[kind]},{_FLOATS[source]}"
-    return v.bitcast(_assembly(text, constraints, carrier, scalar, effects=False), target)
+    return v.bitcast(assembly(text, constraints, bits, scalar, effects=False), target)
 
 
-def pinned(words: Sequence[Any]) -> list[Any]:
+def optimization_barrier(words: Sequence[Value]) -> list[Value]:
     """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
     kept: list[Any] = []
-    for first in range(0, len(words), MOST_PINNED):
-        part = words[first : first + MOST_PINNED]
+    for first in range(0, len(words), MOST_IN_BARRIER):
+        part = words[first : first + MOST_IN_BARRIER]
         outputs = ",".join(["=r"] * len(part))
         constraints = f"{outputs},{','.join(map(str, range(len(part))))}"
         if len(part) == 1:
-            kept.append(_assembly("", constraints, v.integer(32), *part))
+            kept.append(assembly("", constraints, v.integer(32), *part))
             continue
         type_ = v.struct([v.integer(32)] * len(part))
-        result = _assembly("", constraints, type_, *part)
+        result = assembly("", constraints, type_, *part)
         kept += [v.member(result, number, v.integer(32)) for number in range(len(part))]
     return kept

@@ -1,14 +1,14 @@
 """The records of a GPU's program: a unit is a warp or several, and its first lane writes for it.
 
-A record is stored once, in the unit's own ring, and not where its slice ends but behind the next
-reading of the clock: until then it is *pending*, in registers. A store keeps the registers that it
-reads for some time, and a clock that is read into one of them waits for it; stored later, the
-record costs a loop of one scope 5 cycles a turn where it costs 36 stored at once, and 3 where the
-ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value, for
-that would wait, too, and the offset of a record is computed where it is made, so that its store
+A record is stored once, in the unit's own ring buffer, and not where its slice ends but behind the
+next reading of the clock: until then it is *pending*, in registers. A store keeps the registers
+that it reads for some time, and a clock that is read into one of them waits for it; stored later,
+the record costs a loop of one scope 5 cycles per turn where it costs 36 stored at once, and 3 where
+the ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value,
+for that would wait, too, and the offset of a record is computed where it is made, so that its store
 does not wait for that. Stores are predicated, so nothing branches. The number of records so far,
-the pending one among them, lives in a register. Rings in shared memory are copied to where they
-belong at the end. The header and the table are those of proton/trace/wire.py.
+the pending one among them, lives in a register. Ring buffers in shared memory are copied to where
+they belong at the end. The header and the table are those of proton/trace/wire.py.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import STORES
+from proton.dialect.mlir import Block, Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import Loop, has
@@ -31,7 +32,6 @@ from proton.trace.profile import KernelProfile
 
 COMMENT = "// proton"  # on every instruction that records
 NO_SCOPE = -1  # the tag of a record of nothing
-STORES = "proton.stores"  # on an op where a record may be pending: it is stored there
 
 
 @dataclass
@@ -39,20 +39,20 @@ class _Unit:
     """What the records of a function know: made by `proton_gpu.init`."""
 
     profile: KernelProfile
-    block: Any  # address of the program's block
-    segment: Any  # address of this unit's ring in the block
-    ring: Any  # address of this unit's ring in shared memory; None where it has none
-    chunk: Any  # where the address of the present chunk is, under strategy flush
-    heap: Any  # where the address of the heap is, under strategy flush; else None
+    block: Value  # address of the program's block
+    segment: Value  # address of this unit's ring buffer in the block
+    ring: Any  # of this unit's ring buffer in shared memory; None where it has none
+    chunk: Value  # where the address of the present chunk is, under strategy flush
+    slab: Any  # where the address of the slab is, under strategy flush; else None
     launch: Any  # where the number of the launch is, under strategy flush; else None
-    program: Any  # linear number, i64
-    number: Any  # of this unit, i64
-    table: Any  # address of this unit's number of records
-    count: Any  # where that number is meanwhile
+    program: Value  # linear number, i64
+    number: Value  # of this unit, i64
+    table: Value  # address of this unit's number of records
+    count: Value  # where that number is meanwhile
     pending: "_Pending"
-    lane: Any  # in the unit
+    lane: Value  # in the unit
     is_sampled: Any  # whether the unit records; None: each does
-    is_writer: Any  # whether this lane writes
+    is_writer: Value  # whether this lane writes
 
     @property
     def schema(self) -> wire.RecordSchema:
@@ -66,7 +66,7 @@ class _Pending:
     Before there is any, it is a record of nothing, for the slot of the first.
     """
 
-    offset: Any  # in the ring or chunk
+    offset: Any  # in the ring buffer or chunk
     values: dict[str, Any]  # by field of the record
     types: dict[str, Any]
 
@@ -76,18 +76,18 @@ def _unit(ctx: Lowering) -> _Unit:
     return unit
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: Value) -> Value:
     return v.create("llvm.zext", v.integer(64), value)
 
 
-def _byte(base: Any, offset: Any) -> Any:
+def _byte(base: Value, offset: Any) -> Value:
     """The address `offset` (a number or an i64) bytes behind `base`."""
     if isinstance(offset, int):
         offset = v.constant(offset, v.integer(64))
     return v.offset_pointer(base, offset, v.integer(8))
 
 
-def _program() -> Any:
+def _program() -> Value:
     """The linear number of this program, i64."""
     place, size = (
         [_wide(number(axis)) for axis in range(3)]
@@ -98,7 +98,7 @@ def _program() -> Any:
 
 
 @lowers("proton_gpu.init")
-def _init(ctx: Lowering, site: Site) -> list[Any]:
+def _init(ctx: Lowering, site: Site) -> list[Value]:
     profile = _profile(ctx)
     types = _variable_types(profile)
     struct = ir.TypeAttr.get(v.struct(types))
@@ -110,9 +110,9 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
     nothing["tag"] = v.i32(NO_SCOPE)
     firsts = [v.i32(0), v.i32(0), *nothing.values(), unit.segment]
     variables = [unit.count, pending.offset, *pending.values.values(), unit.chunk]
-    if unit.heap is not None:
-        firsts += [argument(ctx.function, kind) for kind in (Argument.HEAP, Argument.LAUNCH)]
-        variables += [unit.heap, unit.launch]
+    if unit.slab is not None:
+        firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
+        variables += [unit.slab, unit.launch]
     for variable, first in zip(variables, firsts, strict=True):
         v.store(variable, first, 4)
     if profile.strategy.stores:
@@ -122,7 +122,7 @@ def _init(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("proton_gpu.attach")
-def _attach(ctx: Lowering, site: Site) -> list[Any]:
+def _attach(ctx: Lowering, site: Site) -> list[Value]:
     """In a function that is called: a record of the caller may be pending."""
     profile = _profile(ctx)
     unit = _attached(ctx, profile, *ctx.mapped["state"])
@@ -137,19 +137,19 @@ def _profile(ctx: Lowering) -> KernelProfile:
     return next(profile for profile in candidates if profile is not None)
 
 
-def _record_types(schema: wire.RecordSchema) -> dict[str, Any]:
+def _record_types(schema: wire.RecordSchema) -> dict[str, Type]:
     return {field.name: v.integer(field.bits) for field in schema.all_fields}
 
 
-def _variable_types(profile: KernelProfile) -> list[Any]:
+def _variable_types(profile: KernelProfile) -> list[Type]:
     """Of the number of records, the pending record's offset and values, the chunk's address; under
-    strategy flush of the heap's address and the number of the launch."""
-    heap = [v.pointer(v.GLOBAL), v.integer(32)] if profile.strategy.moves else []
+    strategy flush of the slab's address and the number of the launch."""
+    slab = [v.pointer(v.GLOBAL), v.integer(32)] if profile.strategy.moves else []
     record = _record_types(profile.schema).values()
-    return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *heap]
+    return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *slab]
 
 
-def _attached(ctx: Lowering, profile: KernelProfile, buffer: Any, state: Any) -> _Unit:
+def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value) -> _Unit:
     """What the records of a function know, given the buffer and the kernel's variables."""
     layout = profile.block
     segment_bytes, i64 = layout.segment_bytes, v.integer(64)
@@ -181,8 +181,8 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Any, state: Any) ->
         )
         for number_ in range(len(types))
     ]
-    heap, launch = variables[-2:] if profile.strategy.moves else (None, None)
-    count, offset, *values, chunk = variables if heap is None else variables[:-2]
+    slab, launch = variables[-2:] if profile.strategy.moves else (None, None)
+    count, offset, *values, chunk = variables if slab is None else variables[:-2]
     record = _record_types(profile.schema)
     pending = _Pending(offset, dict(zip(record, values, strict=True)), record)
     ctx.mapped["state"] = buffer, state
@@ -192,7 +192,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Any, state: Any) ->
         segment=_byte(_byte(block, layout.segments), place),
         ring=ring,
         chunk=chunk,
-        heap=heap,
+        slab=slab,
         launch=launch,
         program=program,
         number=number,
@@ -206,7 +206,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Any, state: Any) ->
     return unit
 
 
-def _is_sampled(profile: KernelProfile, unit: Any, program: Any) -> Any:
+def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | None:
     """Whether a unit (i32) of a program (i64) records; None where each does."""
     found = None
     if profile.sampled_units not in (0, (1 << profile.units) - 1):
@@ -221,7 +221,7 @@ def _is_sampled(profile: KernelProfile, unit: Any, program: Any) -> Any:
     return found
 
 
-def _begin(block: Any, layout: wire.Block) -> None:
+def _begin(block: Value, layout: wire.Block) -> None:
     """The header, in as few stores as its fields allow; its magic comes last: a block that has it
     has a whole header."""
     place = [nvidia.program_id(axis) for axis in range(3)]
@@ -238,13 +238,13 @@ def _begin(block: Any, layout: wire.Block) -> None:
     _store_fields(block, "magic", [v.i32(wire.MAGIC), version_and_state, place[0], place[1]])
 
 
-def _store_fields(block: Any, first: str, values: list[Any]) -> None:
+def _store_fields(block: Value, first: str, values: list[Value]) -> None:
     """Stores consecutive fields at once."""
     nvidia.store(_byte(block, wire.header_offset(first)), values, note=COMMENT)
 
 
 @lowers("proton_gpu.finalize")
-def _finalize(ctx: Lowering, site: Site) -> list[Any]:
+def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     """Each unit leaves its number of records; the clock at the end is later than all of them."""
     unit = _unit(ctx)
     if STORES in site.op.attributes:
@@ -267,9 +267,9 @@ def _finalize(ctx: Lowering, site: Site) -> list[Any]:
     return []
 
 
-def _copy_ring(unit: _Unit, number: Any) -> None:
-    """What the ring holds goes to the unit's segment: the unit's first warp copies it, 16 bytes a
-    lane."""
+def _copy_ring(unit: _Unit, number: Value) -> None:
+    """What the ring buffer holds goes to the unit's segment: the unit's first warp copies it, 16
+    bytes a lane."""
     records = v.create("llvm.intr.umin", number.type, number, v.i32(unit.profile.capacity))
     size = v.binary("llvm.mul", records, v.i32(unit.schema.bytes))
     if unit.profile.unit_warps > 1:
@@ -279,7 +279,7 @@ def _copy_ring(unit: _Unit, number: Any) -> None:
         size = v.select(unit.is_sampled, size, v.i32(0))
     nvidia.warp_barrier(COMMENT)
 
-    def copy(offset: Any) -> None:
+    def copy(offset: Value) -> None:
         ring = _byte(unit.ring, offset)
         words = nvidia.load(ring, v.integer(32), 4, space="shared", note=COMMENT)
         nvidia.store(_byte(unit.segment, _wide(offset)), words, note=COMMENT)
@@ -290,7 +290,7 @@ def _copy_ring(unit: _Unit, number: Any) -> None:
 
 
 @lowers("proton_gpu.read_counter")
-def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
+def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     unit = _unit(ctx)
     now = nvidia.clock(unit.schema.clock_bits, COMMENT)
     if STORES in site.op.attributes:
@@ -298,7 +298,7 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Any]:
     return [now]
 
 
-def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
+def _mark_stores(ctx: Lowering, block: Block, pending: bool) -> bool:
     """Marks what a pending record may come before, and which stores it: readings, records (several
     may share a reading), and the end. `pending` says whether there may be one at the block's
     beginning; gives whether there may be one at its end."""
@@ -321,7 +321,7 @@ def _mark_stores(ctx: Lowering, block: Any, pending: bool) -> bool:
 
 
 @lowers(*RECORDS)
-def _record(ctx: Lowering, site: Site) -> list[Any]:
+def _record(ctx: Lowering, site: Site) -> list[Value]:
     unit = _unit(ctx)
     if STORES in site.op.attributes:
         _store_pending(unit)
@@ -337,26 +337,26 @@ class _Record:
         # The last operand is the condition; None where the record is always kept.
         self.when = None if site.op.opview.when is None else site.operands[-1]
 
-    def count(self) -> Any:
+    def count(self) -> Value:
         """The number of this record, i32; the next one is stored, if there is a record."""
         number = v.load(self.unit.count, v.integer(32), 4)
         one = v.i32(1) if self.when is None else v.create("llvm.zext", v.integer(32), self.when)
         v.store(self.unit.count, v.add(number, one), 4)
         return number
 
-    def slot(self, number: Any) -> Any:
+    def slot(self, number: Value) -> Value:
         """Its place among `capacity`, which is a power of two."""
         return v.binary("llvm.and", number, v.i32(self.unit.profile.capacity - 1))
 
-    def take_chunk(self, number: Any, slot: Any) -> None:
-        """The first record of each `capacity` takes a chunk of the heap for all of them."""
+    def take_chunk(self, number: Value, slot: Value) -> None:
+        """The first record of each `capacity` takes a chunk of the slab for all of them."""
         is_first = v.compare("eq", slot, v.i32(0))
         begins = v.binary("llvm.and", is_first, self.unit.is_writer)
         if self.when is not None:
             begins = v.binary("llvm.and", begins, self.when)
         v.when(begins, lambda: _take_chunk(self.unit, number))
 
-    def keep(self, slot: Any) -> None:
+    def keep(self, slot: Value) -> None:
         """Keeps the record for a slot until it is stored. Where its condition does not hold, the
         one before stays pending, and is stored once more."""
         pending, site = self.unit.pending, self.site
@@ -371,23 +371,23 @@ class _Record:
             if name in values:
                 self._set(variable, values[name])
 
-    def _set(self, variable: Any, value: Any) -> None:
+    def _set(self, variable: Value, value: Value) -> None:
         if self.when is not None:
             value = v.select(self.when, value, v.load(variable, value.type, 4))
         v.store(variable, value, 4)
 
 
-def _take_chunk(unit: _Unit, record: Any) -> None:
-    """A chunk of the heap, with its head; the unit's own segment where there is no room left."""
-    heap = v.load(unit.heap, v.pointer(v.GLOBAL), 8)
+def _take_chunk(unit: _Unit, record: Value) -> None:
+    """A chunk of the slab, with its head; the unit's own segment where there is no room left."""
+    slab = v.load(unit.slab, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.profile.block)
     words = size // wire.RECORD_ALIGNMENT
-    taken = nvidia.fetch_add(heap, words, COMMENT)
-    place = _byte(heap, wire.heap_room_offset())
+    taken = nvidia.fetch_add(slab, words, COMMENT)
+    place = _byte(slab, wire.slab_room_offset())
     (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
     fits = v.compare("ule", v.add(taken, v.i32(words)), room)
     offset = v.binary("llvm.mul", _wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
-    chunk = _byte(_byte(heap, wire.HEAP_HEAD_BYTES), offset)
+    chunk = _byte(_byte(slab, wire.SLAB_HEAD_BYTES), offset)
     of = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
     launch = v.load(unit.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
@@ -405,7 +405,7 @@ def _store_pending(unit: _Unit) -> None:
     offset = v.load(pending.offset, v.integer(32), 4)
     if unit.ring is not None:
         place = _byte(unit.ring, offset)
-    elif unit.heap is not None:
+    elif unit.slab is not None:
         place = _byte(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), _wide(offset))
     else:
         place = _byte(unit.segment, _wide(offset))

@@ -12,23 +12,23 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import exchange
 from proton.conversion.ttg_to_llvm.lowering import RULES, Lowering, Site, lowers, needs_rule
-from proton.dialect.mlir import ir
+from proton.dialect.attributes import FUSED
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.traits import Commutative, has
 from proton.dialect.ttg import is_tensor, layout_of
-from proton.dialect.walk import all_ops, defining_op
+from proton.dialect.walk import all_ops, producer_of
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
 from proton.layout.reduction import WarpExchange, plan_reduction
-from proton.transforms.fuse_multiply_add import FUSED
 
 ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
-Values = list[Any]
+Values = list[Value]
 
 
 class _Combine:
     """The region of a reduction or scan, as a function of two lists of vectors."""
 
-    def __init__(self, ctx: Lowering, op: Any) -> None:
+    def __init__(self, ctx: Lowering, op: Operation) -> None:
         self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
         self.ops = [view.operation for view in self.block.operations]
         self.commutes = len(self.ops) == 2 and has(self.ops[0], Commutative)
@@ -75,7 +75,7 @@ class _Combine:
         copy.erase()
         return values
 
-    def _lowered(self, scalar: Any, op: Any) -> Values:
+    def _lowered(self, scalar: Operation, op: Operation) -> Values:
         """An op that has a rule goes through it at once: nobody comes by here again."""
         site = Site(op, [operand.type for operand in scalar.operands])
         rule = RULES.get(op.name)
@@ -110,7 +110,7 @@ def _fold_registers(site: Site, bits: list[int], combine: _Combine) -> Values:
     what is added up need not all be there at once."""
     values, product = site.operands, None
     if FUSED in site.op.attributes:
-        product = defining_op(values[0]).operands
+        product = producer_of(values[0]).operands
     groups = _group(v.count_of(values[0]), bits)
     size = min(len(groups), max(1, ACCUMULATORS // len(groups[0])))
     first, *others = [
@@ -195,7 +195,7 @@ def _scan(ctx: Lowering, site: Site) -> Values:
     plan = plan_reduction(source, axis_of(site.op), ordered=True)
     values, totals = _scan_registers(site.operands, list(plan.registers), reverse, combine)
     prefix: Values | None = None
-    has_prefix = None
+    has_prefix: Any = None
     if plan.lanes:
         totals, prefix, has_prefix = _scan_lanes(ctx, totals, list(plan.lanes), reverse, combine)
     if plan.exchange is not None:
@@ -216,7 +216,7 @@ def _scan(ctx: Lowering, site: Site) -> Values:
     return _choose(has_prefix, combine(spread, values), values)
 
 
-def _choose(condition: Any, yes: Values, no: Values) -> Values:
+def _choose(condition: Value, yes: Values, no: Values) -> Values:
     return [v.select(condition, a, b) for a, b in zip(yes, no, strict=True)]
 
 
@@ -251,7 +251,7 @@ def _scan_registers(
     return whole, running
 
 
-def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Any:
+def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Value:
     """How far along the axis this lane (or warp) is, counted from the end the scan starts at."""
     size = 1 << len(bits)
     bases = [0] * 10

@@ -9,9 +9,9 @@ arithmetic behind an element is repeated on scalars; what nobody uses then, LLVM
 from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.traits import AddressArithmetic, has
-from proton.dialect.walk import defining_op
+from proton.dialect.walk import defining_op, producer_of
 
 
 class Scalars:
@@ -20,7 +20,7 @@ class Scalars:
     def __init__(self) -> None:
         self.made: dict[tuple[Any, int], Any] = {}
 
-    def element(self, value: Any, index: int) -> Any:
+    def element(self, value: Value, index: int) -> Value:
         """Element `index` of a vector; a scalar is its own."""
         if not v.is_vector(value.type):
             return value
@@ -33,7 +33,7 @@ class Scalars:
                 self.made[key] = self._make(op, value, index)
         return self.made[key]
 
-    def _make(self, op: Any, value: Any, index: int) -> Any:
+    def _make(self, op: Operation, value: Value, index: int) -> Value:
         if op.name == "llvm.shufflevector":
             return self._picked(op, index)
         if op.name in ("llvm.mlir.constant", "arith.constant"):
@@ -48,19 +48,19 @@ class Scalars:
             return v.create(op.name, v.element(value), *operands, **attributes)
         return v.extract(value, index)
 
-    def _picked(self, op: Any, index: int) -> Any:
+    def _picked(self, op: Operation, index: int) -> Value:
         """What a shuffle takes an element from; a splat is a shuffle of one insertion."""
         pick = ir.DenseI32ArrayAttr(op.attributes["mask"])[index]
         count = v.count_of(op.operands[0])
         source, pick = op.operands[pick // count], pick % count
         inserted = defining_op(source)
         if inserted is not None and inserted.name == "llvm.insertelement":
-            place = defining_op(inserted.operands[2])
+            place = producer_of(inserted.operands[2])
             if ir.IntegerAttr(place.attributes["value"]).value == pick:
                 return inserted.operands[1]
         return self.element(source, pick)
 
-    def _constant(self, op: Any, value: Any, index: int) -> Any:
+    def _constant(self, op: Operation, value: Value, index: int) -> Value:
         attribute = op.attributes["value"]
         if not isinstance(attribute, ir.DenseElementsAttr) or not isinstance(
             v.element(value), ir.IntegerType

@@ -1,4 +1,4 @@
-"""Emitting code on a thread's registers: one vector a tensor, a few ops a step.
+"""Emitting code on a thread's registers: one vector per tensor, a few ops per step.
 
 Functions emit at the insertion point and take and give `llvm`-compatible values. All of it is
 LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
@@ -7,62 +7,46 @@ LLVM's; what only NVIDIA's GPUs have is in nvidia.py.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proton.dialect.emit import loop
+from proton.dialect import builtin, emit
 from proton.dialect.memory import pointer_type
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Type, Value, ir
 
 GLOBAL, SHARED = 1, 3  # address spaces
 
 
-def create(name: str, type_: Any, *operands: Any, **attributes: Any) -> Any:
-    """An op with one result."""
-    return ir.Operation.create(
-        name, results=[type_], operands=list(operands), attributes=attributes
-    ).result
+create, effect, integer, pointer = emit.create, emit.effect, builtin.integer, pointer_type
 
 
-def effect(name: str, *operands: Any, **attributes: Any) -> None:
-    """An op without results."""
-    ir.Operation.create(name, operands=list(operands), attributes=attributes)
-
-
-def integer(bits: int) -> Any:
-    return ir.IntegerType.get_signless(bits)
-
-
-pointer = pointer_type
-
-
-def vector(count: int, element: Any) -> Any:
+def vector(count: int, element: Type) -> Type:
     """`vector<count x element>`."""
     return ir.VectorType.get([count], element)
 
 
-def is_vector(type_: Any) -> bool:
+def is_vector(type_: Type) -> bool:
     return isinstance(type_, ir.VectorType)
 
 
-def count_of(value: Any) -> int:
+def count_of(value: Value) -> int:
     """The registers of a vector; 1 for a scalar."""
     return int(value.type.shape[0]) if is_vector(value.type) else 1
 
 
-def element(value: Any) -> Any:
+def element(value: Value) -> Type:
     """The element type of a vector, or the scalar's own."""
     return value.type.element_type if is_vector(value.type) else value.type
 
 
-def like(value: Any, element_type: Any) -> Any:
+def like(value: Value, element_type: Type) -> Type:
     """A vector type with as many elements as `value`, or the scalar type."""
     return vector(count_of(value), element_type) if is_vector(value.type) else element_type
 
 
-def bits_of(type_: Any) -> int:
+def bits_of(type_: Type) -> int:
     """The width of a scalar type."""
     return 64 if str(type_).startswith("!llvm.ptr") else int(type_.width)
 
 
-def constant(value: int | float, type_: Any) -> Any:
+def constant(value: int | float, type_: Type) -> Value:
     """A scalar, or a vector filled with one."""
     scalar = type_.element_type if is_vector(type_) else type_
     kind = ir.IntegerAttr if isinstance(scalar, ir.IntegerType) else ir.FloatAttr
@@ -72,11 +56,11 @@ def constant(value: int | float, type_: Any) -> Any:
     return create("llvm.mlir.constant", type_, value=attribute)
 
 
-def i32(value: int) -> Any:
+def i32(value: int) -> Value:
     return constant(value, integer(32))
 
 
-def constants(values: Sequence[int]) -> Any:
+def constants(values: Sequence[int]) -> Value:
     """`vector<n x i32>` of known values."""
     i32_ = integer(32)
     attribute = ir.DenseElementsAttr.get(
@@ -85,26 +69,26 @@ def constants(values: Sequence[int]) -> Any:
     return create("llvm.mlir.constant", vector(len(values), i32_), value=attribute)
 
 
-def poison(type_: Any) -> Any:
+def poison(type_: Type) -> Value:
     return create("llvm.mlir.poison", type_)
 
 
-def extract(value: Any, index: int) -> Any:
+def extract(value: Value, index: int) -> Value:
     """An element of a vector."""
     return create("llvm.extractelement", element(value), value, i32(index))
 
 
-def insert(into: Any, value: Any, index: int) -> Any:
+def insert(into: Value, value: Value, index: int) -> Value:
     return create("llvm.insertelement", into.type, into, value, i32(index))
 
 
-def splat(value: Any, count: int) -> Any:
+def splat(value: Value, count: int) -> Value:
     """A scalar in every element of a vector."""
     type_ = vector(count, value.type)
     return shuffle(insert(poison(type_), value, 0), [0] * count)
 
 
-def shuffle(value: Any, picks: Sequence[int], other: Any = None) -> Any:
+def shuffle(value: Value, picks: Sequence[int], other: Value | None = None) -> Value:
     """Elements of `value`, then `other`, by number, as a vector."""
     if other is None:
         if list(picks) == list(range(count_of(value))):
@@ -114,7 +98,7 @@ def shuffle(value: Any, picks: Sequence[int], other: Any = None) -> Any:
     return create("llvm.shufflevector", vector(len(picks), element(value)), value, other, mask=mask)
 
 
-def concatenate(parts: Sequence[Any]) -> Any:
+def concatenate(parts: Sequence[Value]) -> Value:
     """Vectors of one length, a power of two of them, one after the other."""
     parts = list(parts)
     while len(parts) > 1:
@@ -123,42 +107,42 @@ def concatenate(parts: Sequence[Any]) -> Any:
     return parts[0]
 
 
-def from_elements(values: Sequence[Any]) -> Any:
+def from_elements(values: Sequence[Value]) -> Value:
     """Scalars as a vector."""
     return create("vector.from_elements", vector(len(values), values[0].type), *values)
 
 
-def to_elements(value: Any) -> list[Any]:
+def to_elements(value: Value) -> list[Value]:
     """The elements of a vector, in order."""
     types = [element(value)] * count_of(value)
     return list(ir.Operation.create("vector.to_elements", types, [value]).results)
 
 
-def bitcast(value: Any, type_: Any) -> Any:
+def bitcast(value: Value, type_: Type) -> Value:
     return value if value.type == type_ else create("llvm.bitcast", type_, value)
 
 
-def binary(name: str, left: Any, right: Any, **attributes: Any) -> Any:
+def binary(name: str, left: Value, right: Value, **attributes: Any) -> Value:
     """An op whose result has the operands' type."""
     return create(name, left.type, left, right, **attributes)
 
 
-def add(left: Any, right: Any) -> Any:
+def add(left: Value, right: Value) -> Value:
     return binary("llvm.add", left, right)
 
 
-def compare(predicate: str, left: Any, right: Any) -> Any:
+def compare(predicate: str, left: Value, right: Value) -> Value:
     """`arith.cmpi` by the predicate's name, on integers or vectors of them."""
     number = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge").index(predicate)
-    attribute = ir.IntegerAttr.get(integer(64), number)
-    return create("arith.cmpi", like(left, integer(1)), left, right, predicate=attribute)
+    predicate_ = builtin.i64_attr(number)
+    return create("arith.cmpi", like(left, integer(1)), left, right, predicate=predicate_)
 
 
-def select(condition: Any, yes: Any, no: Any) -> Any:
+def select(condition: Value, yes: Value, no: Value) -> Value:
     return create("llvm.select", yes.type, condition, yes, no)
 
 
-def offset_pointer(base: Any, offset: Any, element_type: Any) -> Any:
+def offset_pointer(base: Value, offset: Value, element_type: Type) -> Value:
     """`base` moved by `offset` elements; either of them may be a vector."""
     type_ = base.type
     if is_vector(offset.type) and not is_vector(type_):
@@ -173,27 +157,25 @@ def offset_pointer(base: Any, offset: Any, element_type: Any) -> Any:
     )
 
 
-def load(pointer_: Any, type_: Any, alignment: int) -> Any:
-    attribute = ir.IntegerAttr.get(integer(64), alignment)
-    return create("llvm.load", type_, pointer_, alignment=attribute)
+def load(pointer_: Value, type_: Type, alignment: int) -> Value:
+    return create("llvm.load", type_, pointer_, alignment=builtin.i64_attr(alignment))
 
 
-def store(pointer_: Any, value: Any, alignment: int) -> None:
-    attribute = ir.IntegerAttr.get(integer(64), alignment)
-    effect("llvm.store", value, pointer_, alignment=attribute)
+def store(pointer_: Value, value: Value, alignment: int) -> None:
+    effect("llvm.store", value, pointer_, alignment=builtin.i64_attr(alignment))
 
 
-def struct(types: Sequence[Any]) -> Any:
+def struct(types: Sequence[Type]) -> Type:
     """`!llvm.struct<(...)>`."""
     return ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
 
 
-def member(value: Any, index: int, type_: Any) -> Any:
+def member(value: Value, index: int, type_: Type) -> Value:
     """A member of a struct."""
     return create("llvm.extractvalue", type_, value, position=ir.DenseI64ArrayAttr.get([index]))
 
 
-def each(function: Callable[..., Any], *values: Any) -> Any:
+def each(function: Callable[..., Any], *values: Any) -> Value:
     """A function of scalars, applied to every element of vectors (or once, to scalars)."""
     if not is_vector(values[0].type):
         return function(*values)
@@ -204,7 +186,7 @@ def each(function: Callable[..., Any], *values: Any) -> Any:
 # Words: what shuffles and inline assembly can carry
 
 
-def to_words(value: Any) -> Any:
+def to_words(value: Value) -> Value:
     """A vector's bits as `vector<n x i32>`: packed where they fill words, else one a word."""
     scalar, count = element(value), count_of(value)
     width = bits_of(scalar)
@@ -216,7 +198,7 @@ def to_words(value: Any) -> Any:
     return create("llvm.zext", vector(count, integer(32)), value)
 
 
-def from_words(words: Any, type_: Any) -> Any:
+def from_words(words: Value, type_: Type) -> Value:
     """The vector of `type_` that `to_words` made words of."""
     scalar, count = type_.element_type, int(type_.shape[0])
     width = bits_of(scalar)
@@ -229,7 +211,7 @@ def from_words(words: Any, type_: Any) -> Any:
     return bitcast(narrow, type_)
 
 
-def xor_of_bits(value: Any, bases: Sequence[int]) -> Any:
+def xor_of_bits(value: Value, bases: Sequence[int]) -> Value:
     """The linear map of a number: the XOR of `bases[k]` over its set bits k.
 
     Runs of bases that double are one mask and one shift.
@@ -268,23 +250,20 @@ def _runs(bases: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def count_of_type(type_: Any) -> int:
+def count_of_type(type_: Type) -> int:
     """The elements of a vector type."""
     return int(type_.shape[0])
 
 
-def repeat(first: Any, end: Any, step: Any, emit: Callable[[Any], None]) -> None:
-    """Emits a loop over i32: `emit` gets its variable."""
-    with loop(first, end, step) as variable:
-        emit(variable)
+def repeat(first: Value, end: Value, step: Value, body: Callable[[Any], None]) -> None:
+    """Emits a loop over i32: `body` gets its variable."""
+    with emit.loop(first, end, step) as variable:
+        body(variable)
 
 
-def when(condition: Any, emit: Callable[[], None]) -> None:
+def when(condition: Value | None, body: Callable[[], None]) -> None:
     """Emits under a condition; None is true."""
     if condition is None:
-        emit()
-        return
-    op = ir.Operation.create("scf.if", operands=[condition], regions=2)
-    with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], [])):
-        emit()
-        ir.Operation.create("scf.yield")
+        body()
+    else:
+        emit.emit_when(condition, body)

@@ -31,7 +31,7 @@ MAX_THREADS = 256  # or as many as there are cores: more gain nothing, and a sys
 
 @dataclass
 class WorkEstimate:
-    """What a kernel's programs took so far: ns a program, from the launch before."""
+    """What a kernel's programs took so far: ns per program, from the launch before."""
 
     ns_per_program: float | None = None
 

@@ -39,7 +39,7 @@ class Reading:
     passed: str  # what the kernel is given
     key: tuple[str, ...] = ()  # parts of the key that its machine code is filed under
     statements: tuple[str, ...] = ()  # they raise TypeError for a value of another kind
-    unexpected: str = ""  # where this holds the launch goes the long way
+    unexpected: str = ""  # where this holds the launch takes the slow path
 
 
 class Kind(ABC):

@@ -1,17 +1,18 @@
 """Where the profile buffers of launches lie, and how they get to the host while others run.
 
-A *ring* is memory of the device, in pieces: a launch takes a piece for its buffer, and that is all.
-Nothing is copied on its stream, so what follows there does not wait for it; on a stream of the
-user's own an event is queued now and then, on a default stream not even that.
+A *ring buffer* is memory of the device from which launches take their buffers, one behind the
+other, and that is all that they do. Nothing is copied on their streams, so what follows there does
+not wait for it; on a stream of the user's own an event is queued now and then, on a default stream
+not even that.
 
-A thread fetches the pieces of kernels that have ended, by a stream of the ring's own, clears them
+A thread fetches the buffers of kernels that have ended, by a stream of the ring's own, clears them
 for the next launches, and keeps what it got. Python runs one thread at a time, and each time that
 this one runs costs the one that launches some microseconds. So while launches come in quick
 succession it lets the ring grow, and fetches only when the ring may not grow any more and half of
-it is taken; else it fetches now and then. A launch that finds no piece runs without records: nobody
+it is taken; else it fetches now and then. A launch that finds no room runs without records: nobody
 ever waits.
 
-Of a large piece the heads of its blocks are fetched first, and then what they say was written
+Of a large buffer the heads of its blocks are fetched first, and then what they say was written
 (`Sparse`).
 """
 
@@ -30,11 +31,11 @@ from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
 STEP_BYTES = 128 << 20  # by which a ring grows
-STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which pieces are fetched
+STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which buffers are fetched
 FETCH_NS = 20_000_000  # the thread fetches so often at most, unless the ring is full
 EVENT_EVERY = 16  # launches on a stream of the user's own, and behind a launch that comes alone
 ALONE_NS = 1_000_000  # such a launch comes so long after the one before
-SPARSE_BYTES = 256 << 10  # of larger pieces only what was written is fetched
+SPARSE_BYTES = 256 << 10  # of larger buffers only what was written is fetched
 # The default stream of a context, by its two names: nobody can destroy it, and it is the same for
 # all threads, so an event may be recorded there at any time.
 LASTING_STREAMS = (0, 1)
@@ -48,8 +49,9 @@ class Arrived:
     capacity: int
 
 
-class Piece:
-    """What a launch has of a ring: blocks of a kernel whose `profile` says how they are laid out.
+class LaunchBuffer:
+    """What a launch has of a ring buffer: blocks of a kernel whose `profile` says how they are laid
+    out.
 
     `start` is where they lie, `event` what is queued behind the kernel, if anything is, and
     `arrived` what the launch left there.
@@ -70,15 +72,15 @@ class Piece:
         return self.size >= SPARSE_BYTES and self.profile.strategy.is_ring
 
 
-Taken = TypeVar("Taken", bound=Piece)
+Taken = TypeVar("Taken", bound=LaunchBuffer)
 
 
 class Sparse:
-    """What is written of the blocks of a large piece, given their heads.
+    """What is written of the blocks of a large buffer, given their heads.
 
     A block is a head (header and table) and the segments of its units, and the same parts of all
     blocks lie as far apart as blocks do: what is written of one part is rows of one width. The
-    result is a buffer with room for as many records a unit as one of the units wrote, if that is
+    result is a buffer with room for as many records per unit as one of the units wrote, if that is
     less than the capacity.
     """
 
@@ -115,46 +117,46 @@ class Sparse:
         return found
 
 
-def _runs(pieces: list[Taken]) -> list[list[Taken]]:
-    """The pieces in runs that are fetched at once: they lie one behind the other; where only what
+def _runs(buffers: list[Taken]) -> list[list[Taken]]:
+    """The buffers in runs that are fetched at once: they lie one behind the other; where only what
     was written is fetched, they are of one kernel."""
     found: list[list[Taken]] = []
-    for piece in sorted(pieces, key=lambda piece: piece.start):
+    for buffer in sorted(buffers, key=lambda buffer: buffer.start):
         last = found[-1][-1] if found else None
         if (
             last is not None
-            and last.start + last.size == piece.start
-            and last.is_sparse == piece.is_sparse
-            and (last.profile is piece.profile or not piece.is_sparse)
+            and last.start + last.size == buffer.start
+            and last.is_sparse == buffer.is_sparse
+            and (last.profile is buffer.profile or not buffer.is_sparse)
         ):
-            found[-1].append(piece)
+            found[-1].append(buffer)
         else:
-            found.append([piece])
+            found.append([buffer])
     return found
 
 
-class Ring(Generic[Taken]):
-    """The pieces of one device, and the thread that fetches them."""
+class RingBuffer(Generic[Taken]):
+    """The buffers of one device, and the thread that fetches them."""
 
     def __init__(
         self,
         device: int,
         queue: "cuda.Queue",
         most: int,
-        on_arrival: Callable[[list[Taken]], None] = lambda pieces: None,
+        on_arrival: Callable[[list[Taken]], None] = lambda buffers: None,
     ) -> None:
-        """`most` bytes are what it grows to; `on_arrival` is told of pieces that were fetched."""
+        """`most` bytes are what it grows to; `on_arrival` is told of buffers that were fetched."""
         self.device, self.queue, self.on_arrival = device, queue, on_arrival
-        self.memory: cuda.Memory | None = None  # until the first piece is taken
+        self.memory: cuda.Memory | None = None  # until the first buffer is taken
         self.most, self.size = most, 0
         self.host = 0  # the staging memory
         self.stream = 0
-        self.held = 0  # pieces that were taken and not sent yet
+        self.held = 0  # buffers that were taken and not sent yet
         self.head = 0
-        self.pieces: deque[Taken] = deque()  # in use, oldest first
+        self.buffers: deque[Taken] = deque()  # in use, oldest first
         self.sent: deque[Taken] = deque()  # to be fetched, oldest first
         self.sent_ns = self.fetched_ns = 0  # when a launch came last, and when the thread was woken
-        self.spared_bytes = 0  # of large pieces, which are kept without what was not written
+        self.spared_bytes = 0  # of large buffers, which are kept without what was not written
         self.events: list[int] = []  # to be used again
         self.unmarked: dict[int, tuple[int, int]] = {}  # by stream: launches since an event, when
         self.lock = threading.Lock()
@@ -166,23 +168,23 @@ class Ring(Generic[Taken]):
 
     @property
     def address(self) -> int:
-        """Of the first piece."""
+        """Of the first buffer."""
         assert self.memory is not None
         return self.memory.address
 
-    def take(self, piece: Taken) -> bool:
-        """Gives a piece a place, which is all zeros; False where there is no room, and no memory
+    def take(self, buffer: Taken) -> bool:
+        """Gives a buffer a place, which is all zeros; False where there is no room, and no memory
         for more."""
-        while not self._place(piece):
-            if not self.grow(piece.size):
+        while not self._place(buffer):
+            if not self.grow(buffer.size):
                 return False
         return True
 
-    def _place(self, piece: Taken) -> bool:
-        size, pieces = piece.size, self.pieces
+    def _place(self, buffer: Taken) -> bool:
+        size, buffers = buffer.size, self.buffers
         with self.lock:
-            first, oldest = self.head, pieces[0].start if pieces else -1
-            # The room ends at the oldest piece, or at the end, and then goes on at the beginning.
+            first, oldest = self.head, buffers[0].start if buffers else -1
+            # The room ends at the oldest buffer, or at the end, and then goes on at the beginning.
             end = oldest if oldest >= first else self.size
             if first + size >= end and not self._fits(first, size, end):
                 if oldest >= first:
@@ -190,14 +192,14 @@ class Ring(Generic[Taken]):
                 first, end = 0, oldest if oldest >= 0 else self.size
                 if not self._fits(first, size, end):
                     return False
-            piece.start = first
+            buffer.start = first
             self.head = first + size
             self.held += 1
-            pieces.append(piece)
+            buffers.append(buffer)
         return True
 
     def _fits(self, first: int, size: int, end: int) -> bool:
-        """A head that met the oldest piece would look like an empty ring's."""
+        """A head that met the oldest buffer would look like an empty ring's."""
         return first + size < end or first + size == end == self.size
 
     def grow(self, size: int = 0) -> bool:
@@ -221,18 +223,18 @@ class Ring(Generic[Taken]):
             self.size += size
         return True
 
-    def send(self, piece: Taken, now: int) -> None:
-        """The kernel of a piece is queued, at `now` (ns)."""
-        stream = piece.stream
+    def send(self, buffer: Taken, now: int) -> None:
+        """The kernel of a buffer is queued, at `now` (ns)."""
+        stream = buffer.stream
         with self.lock:
             self.held -= 1
             if stream not in LASTING_STREAMS:
                 count, last = self.unmarked.get(stream, (0, 0))
                 if count + 1 >= EVENT_EVERY or now - last > ALONE_NS:
-                    piece.event, count = self._event(stream), -1
+                    buffer.event, count = self._event(stream), -1
                 self.unmarked[stream] = count + 1, now
-            self.sent.append(piece)
-            oldest = self.pieces[0].start
+            self.sent.append(buffer)
+            oldest = self.buffers[0].start
             used = self.head - oldest if self.head > oldest else self.size + self.head - oldest
         is_alone, self.sent_ns = now - self.sent_ns > ALONE_NS, now
         if 2 * used > self.size or (is_alone and now - self.fetched_ns > FETCH_NS):
@@ -246,17 +248,17 @@ class Ring(Generic[Taken]):
             self.thread.start()
         self.is_due.set()
 
-    def give_back(self, piece: Taken) -> None:
-        """A piece that nothing was queued for."""
+    def give_back(self, buffer: Taken) -> None:
+        """A buffer that nothing was queued for."""
         with self.lock:
             self.held -= 1
-        self.free(piece)
+        self.free(buffer)
         if self.is_over:
             self.release()
 
     def abandon(self) -> None:
-        """A piece will not be sent. What is queued may touch it all the same, so nobody gets it any
-        more; where the ring is over, its memory goes with the last of such pieces."""
+        """A buffer will not be sent. What is queued may touch it all the same, so nobody gets it
+        any more; where the ring is over, its memory goes with the last of such buffers."""
         with self.lock:
             self.held -= 1
         if self.is_over:
@@ -279,38 +281,38 @@ class Ring(Generic[Taken]):
                     pass
 
     def _fetch_some(self) -> bool:
-        """Fetches pieces of kernels that have ended, and waits for one if none has. A ring that is
+        """Fetches buffers of kernels that have ended, and waits for one if none has. A ring that is
         half full grows, if it can, and that is all. Gives whether to go on at once: where the ring
         was half full and could not grow, and something was fetched."""
         with self.lock:
-            pieces = list(self.sent)
-            half_full = 2 * sum(piece.size for piece in self.pieces) > self.size
-        if not pieces or self.is_over:
+            buffers = list(self.sent)
+            half_full = 2 * sum(buffer.size for buffer in self.buffers) > self.size
+        if not buffers or self.is_over:
             return False
         if half_full and self.grow():
             return False
         try:
-            ended = self._ended(pieces)
+            ended = self._ended(buffers)
             if ended:
                 self._fetch(ended)
         except cuda.CUDAError:
             return False
         return half_full and bool(ended)
 
-    def _ended(self, pieces: list[Taken]) -> list[Taken]:
-        """Those of the pieces, which were sent, whose kernels are known to have ended. If some are
+    def _ended(self, buffers: list[Taken]) -> list[Taken]:
+        """Those of the buffers, which were sent, whose kernels are known to have ended. If some are
         known to end, and none has, it waits for the first."""
         streams: dict[int, list[Taken]] = {}
-        for piece in pieces:
-            streams.setdefault(piece.stream, []).append(piece)
-        known: list[tuple[int, list[Taken]]] = []  # (event, the pieces that it is behind)
+        for buffer in buffers:
+            streams.setdefault(buffer.stream, []).append(buffer)
+        known: list[tuple[int, list[Taken]]] = []  # (event, the buffers that it is behind)
         made = []
         for stream, own in streams.items():
             if stream in LASTING_STREAMS:
                 with self.lock:
                     made.append(self._event(stream))
                 known.append((made[-1], own))
-            elif marked := [number for number, piece in enumerate(own) if piece.event]:
+            elif marked := [number for number, buffer in enumerate(own) if buffer.event]:
                 known.append((own[marked[-1]].event, own[: marked[-1] + 1]))
         done = [of for event, of in known if self.queue.is_done(event)]
         if known and not done:
@@ -318,37 +320,37 @@ class Ring(Generic[Taken]):
             done = [known[0][1]]
         with self.lock:
             self.events += made
-        return [piece for of in done for piece in of]
+        return [buffer for of in done for buffer in of]
 
-    def _fetch(self, pieces: list[Taken]) -> None:
-        """Fetches pieces whose kernels have ended, and gives them back."""
-        for run in _runs(pieces):
+    def _fetch(self, buffers: list[Taken]) -> None:
+        """Fetches buffers whose kernels have ended, and gives them back."""
+        for run in _runs(buffers):
             if run[0].is_sparse:
                 self._fetch_written(run)
             else:
                 self._fetch_all(run)
         self.queue.synchronize(self.stream)  # until all is clear
         with self.lock:
-            gone = {id(piece) for piece in pieces}
-            self.sent = deque(piece for piece in self.sent if id(piece) not in gone)
-            self.events += [piece.event for piece in pieces if piece.event]
-        self.on_arrival(pieces)
-        for piece in pieces:
-            self.free(piece)
+            gone = {id(buffer) for buffer in buffers}
+            self.sent = deque(buffer for buffer in self.sent if id(buffer) not in gone)
+            self.events += [buffer.event for buffer in buffers if buffer.event]
+        self.on_arrival(buffers)
+        for buffer in buffers:
+            self.free(buffer)
 
     def _fetch_all(self, run: list[Taken]) -> None:
-        data = np.empty(sum(piece.size for piece in run), np.uint8)
+        data = np.empty(sum(buffer.size for buffer in run), np.uint8)
         self._copy(data, self.address + run[0].start)
         self._clear(run)
-        for piece in run:
-            first = piece.start - run[0].start
-            blocks = data[first : first + piece.size]
-            piece.arrived = Arrived(blocks, piece.profile.capacity)
+        for buffer in run:
+            first = buffer.start - run[0].start
+            blocks = data[first : first + buffer.size]
+            buffer.arrived = Arrived(blocks, buffer.profile.capacity)
 
     def _fetch_written(self, run: list[Taken]) -> None:
         """Of launches of one kernel: the heads of all blocks first."""
         block = run[0].profile.block
-        counts = [piece.size // block.bytes for piece in run]
+        counts = [buffer.size // block.bytes for buffer in run]
         heads = np.empty((sum(counts), block.segments), np.uint8)
         self._copy_rows(heads, run, 0)
         sparse = Sparse(heads, block)
@@ -357,10 +359,10 @@ class Ring(Generic[Taken]):
             self._copy_rows(blocks[:, target : target + width], run, source)
         self._clear(run)
         ends = np.cumsum(counts).tolist()
-        for piece, count, end in zip(run, counts, ends, strict=True):
+        for buffer, count, end in zip(run, counts, ends, strict=True):
             own = blocks[end - count : end].reshape(-1)
-            piece.arrived = Arrived(own, sparse.kept.capacity)
-            self.spared_bytes += piece.size - own.size
+            buffer.arrived = Arrived(own, sparse.kept.capacity)
+            self.spared_bytes += buffer.size - own.size
 
     def _clear(self, run: list[Taken]) -> None:
         size = run[-1].start + run[-1].size - run[0].start
@@ -385,12 +387,12 @@ class Ring(Generic[Taken]):
             self.queue.synchronize(self.stream)
             some[:] = cuda.host_bytes(self.host, some.size).reshape(some.shape)
 
-    def free(self, piece: Taken) -> None:
-        """Gives a piece back: at once if it is the oldest, else with the older ones."""
+    def free(self, buffer: Taken) -> None:
+        """Gives a buffer back: at once if it is the oldest, else with the older ones."""
         with self.lock:
-            piece.is_free = True
-            while self.pieces and self.pieces[0].is_free:
-                self.pieces.popleft()
+            buffer.is_free = True
+            while self.buffers and self.buffers[0].is_free:
+                self.buffers.popleft()
 
     # At the end
 
@@ -404,7 +406,7 @@ class Ring(Generic[Taken]):
             self._fetch(list(self.sent))
 
     def release(self) -> None:
-        """Gives the memory back, unless a launch that outlives the session still has a piece."""
+        """Gives the memory back, unless a launch that outlives the session still has a buffer."""
         if self.held or self.memory is None:
             return
         for event in self.events:

@@ -108,9 +108,7 @@ def _timer_pair(device: int) -> TimerPair:
 
 
 def _compiled(device: int, clock_bits: int, inner: bool) -> GPUKernel:
-    signature = Signature(
-        {"out_ptr": ty.pointer_type(ty.float32), "n": ty.int32}, {"INNER": inner}
-    )
+    signature = Signature({"out_ptr": ty.pointer_type(ty.float32), "n": ty.int32}, {"INNER": inner})
     instrumentation = Instrumentation(capacity=_CAPACITY, clock_bits=clock_bits)
     options = GPUOptions(cuda.target_of(device), instrumentation=instrumentation)
     return compile_function(NVIDIA, gpu_calibration, signature, options)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from proton.base.errors import LaunchError, ProtonError
+from proton.base.packages import missing
 from proton.base.targets import ARCHITECTURES, GPUTarget
 
 _SLEEPING, _WITHOUT_TIME = 1, 2  # CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING
@@ -25,8 +26,10 @@ class CUDAError(ProtonError, RuntimeError):
 
 
 def _driver() -> Any:
-    from cuda.bindings import driver
-
+    try:
+        from cuda.bindings import driver
+    except ModuleNotFoundError:
+        raise missing("a GPU", "cuda-bindings", "cuda") from None
     return driver
 
 
@@ -129,9 +132,7 @@ def _is_current(device: int) -> bool:
     primary = _primary_context(device)
     current = int(_call(driver.cuCtxGetCurrent))
     # A context that is broken by a fault is not asked for its device.
-    return current == int(primary) or (
-        current != 0 and int(_call(driver.cuCtxGetDevice)) == device
-    )
+    return current == int(primary) or (current != 0 and int(_call(driver.cuCtxGetDevice)) == device)
 
 
 def load(cubin: bytes, name: str, shared: int) -> int:

@@ -9,7 +9,7 @@ functions are generated:
   memory that is laid out once, and calls the driver.
 
 Whatever the generated code does not expect (another kind of argument, a tensor on another device,
-a changed global) goes the long way, which finds the error or generates anew.
+a changed global) takes the slow path, which finds the error or generates anew.
 """
 
 import threading
@@ -36,17 +36,17 @@ from proton.runtime.arguments import signature_of
 from proton.runtime.backend import KernelFunction, Launcher
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
-from proton.runtime.nvidia.short import OPTIONS, checked_grid, generated, known_options
-from proton.runtime.nvidia.variant import Twin, Variant, variant_launch
+from proton.runtime.nvidia.fast_path import OPTIONS, checked_grid, generated, known_options
+from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_launch
 from proton.trace.instrumentation import Instrumentation
 
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
-MOST_SPILLS = 64  # bytes a thread that records may cost for the sake of residency
+MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if full segments
-# move away, of a heap, and the number of the launch.
+# move away, of a slab, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
 
 
@@ -61,7 +61,7 @@ class GPULauncher(Launcher):
         self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
 
     def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> GPUKernel:
-        """Describes, compiles, loads, launches; and generates the short way for next time."""
+        """Describes, compiles, loads, launches; and generates the fast path for next time."""
         sizes = checked_grid(grid)
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         device = self._device(described)
@@ -75,11 +75,18 @@ class GPULauncher(Launcher):
         session = sessions.current()
         stream = cuda.current_stream(device)
         if session is not None:
-            if session.instrumentation not in variant.twins:
+            if session.instrumentation not in variant.instrumented:
                 self._instrument(session, variant, device, described, options)
             if all(sizes):
-                twin = variant.twins[session.instrumentation]
-                return _launch_profiled(variant, twin, session, device, stream, sizes, passed)
+                return _launch_profiled(
+                    variant,
+                    variant.instrumented[session.instrumentation],
+                    session,
+                    device,
+                    stream,
+                    sizes,
+                    passed,
+                )
         elif all(sizes):
             variant.launch(*sizes, stream, *passed)
         return variant.kernel
@@ -94,7 +101,7 @@ class GPULauncher(Launcher):
     ) -> None:
         """Compiles the kernel that is launched in its place while the session runs.
 
-        Where its registers cost residency, and the kernel does with so few that they do not, and
+        Where its registers cost occupancy, and the kernel does with so few that they do not, and
         hardly spills, it gets those.
         """
         with compile_lock:
@@ -106,10 +113,11 @@ class GPULauncher(Launcher):
                 other = self._variant(device, described, fewer, session.instrumentation)
                 instead = _perturbation(other, plain)
                 spills = instead["spills"] - instead["spills_off"]
-                is_resident = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
-                if is_resident and spills <= MOST_SPILLS:
+                is_occupancy_kept = instead["blocks_per_sm"] == instead["blocks_per_sm_off"]
+                if is_occupancy_kept and spills <= MOST_SPILLS:
                     variant, found = other, instead
-        plain.twins[session.instrumentation] = Twin(session.instrumentation, variant, found)
+        key = session.instrumentation
+        plain.instrumented[key] = InstrumentedVariant(key, variant, found)
 
     def compile(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
@@ -181,12 +189,12 @@ class GPULauncher(Launcher):
         return variant
 
     def _generate(self, described: list[Given]) -> None:
-        """Generates the short way for arguments of these kinds, unless it is there."""
+        """Generates the fast path for arguments of these kinds, unless it is there."""
         kinds = tuple(argument.kind for argument in described)
         signature = kinds, knobs.generation
         if signature != self._signature:
             self._variants.clear()  # what knobs change is not in the key
-            self._read, self.kernel.short = generated(
+            self._read, self.kernel.fast_path = generated(
                 self.kernel, self._variants, kinds, _launch_profiled
             )
             self._signature = signature
@@ -199,7 +207,7 @@ def _passed(short: str | None) -> list[str | None]:
 
 def _launch_profiled(
     plain: Variant,
-    twin: Twin,
+    instrumented: InstrumentedVariant,
     session: sessions.Session,
     device: int,
     stream: int,
@@ -210,10 +218,12 @@ def _launch_profiled(
     if not hasattr(_thread, "has_context"):
         cuda.enter_primary_context(device)
         _thread.has_context = True
-    kernel, recording = twin.variant.kernel, None
+    kernel, recording = instrumented.variant.kernel, None
     has_scopes, start = kernel.profile is not None, 0
     if has_scopes:
-        recording = session.begin_gpu_launch(kernel, sizes, device, stream, twin.perturbation)
+        recording = session.begin_gpu_launch(
+            kernel, sizes, device, stream, instrumented.perturbation
+        )
     else:
         start = time.perf_counter_ns()
     timing = None
@@ -224,7 +234,7 @@ def _launch_profiled(
         if recording is None:
             plain.launch(*sizes, stream, *passed)
         else:
-            twin.variant.launch(*sizes, stream, *passed, *recording.arguments)
+            instrumented.variant.launch(*sizes, stream, *passed, *recording.arguments)
         launched = True
     except Exception:
         launched = False
@@ -235,7 +245,7 @@ def _launch_profiled(
         if recording is not None:
             session.end_gpu_launch(recording, launched)
     if not has_scopes:
-        session.plain_gpu_launch(plain.kernel, sizes, device, start, twin.perturbation)
+        session.plain_gpu_launch(plain.kernel, sizes, device, start, instrumented.perturbation)
     return plain.kernel if recording is None else kernel
 
 

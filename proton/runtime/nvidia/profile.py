@@ -1,7 +1,7 @@
 """Launches on a GPU while a session records: their buffers, and what is made of them.
 
-The buffer of a launch is a piece of a ring (buffers.py), so that a launch costs no allocation
-and no copy on its stream. Under strategy flush launches also share heaps (heaps.py). The
+The buffer of a launch is cut from a ring buffer (buffers.py), so that a launch costs no allocation
+and no copy on its stream. Under strategy flush launches also share slabs (slabs.py). The
 session's limit of memory holds for all that is kept, and a launch beyond it, or for which the
 device has no memory, runs without records and is counted. Launches that are captured into a CUDA
 graph are in graph.py.
@@ -16,24 +16,30 @@ from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.runtime.grid import host_thread
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.buffers import LASTING_STREAMS, STEP_BYTES, Arrived, Piece, Ring
+from proton.runtime.nvidia.buffers import (
+    LASTING_STREAMS,
+    STEP_BYTES,
+    Arrived,
+    LaunchBuffer,
+    RingBuffer,
+)
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch, capture
-from proton.runtime.nvidia.heaps import Heap, Heaps, TakenChunks, chunks_of, heap_bytes
+from proton.runtime.nvidia.slabs import Slab, Slabs, TakenChunks, chunks_of, slab_bytes
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile
 
 MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
-FIRST_SHARE = 64  # a ring begins with at most one part of so many of the device's memory
+FIRST_SHARE = 64  # a ring buffer begins with at most one part of so many of the device's memory
 
 
-class GPURecording(Piece):
-    """A launch and its profile buffer, which is a piece of the ring, unless the launch is
-    `captured` into a graph; `heap` is what it takes segments from."""
+class GPURecording(LaunchBuffer):
+    """A launch and its profile buffer, which is cut from a ring buffer, unless the launch is
+    `captured` into a graph; `slab` is what it takes segments from."""
 
     __slots__ = (
-        *("address", "captured", "grid", "heap", "host_end", "host_start", "kernel", "number"),
+        *("address", "captured", "grid", "slab", "host_end", "host_start", "kernel", "number"),
         *("path", "taken", "thread"),
     )
 
@@ -46,22 +52,22 @@ class GPURecording(Piece):
         path: str,
         stream: int,
     ) -> None:
-        """`number` is what heaps know it by; `size` is in bytes."""
+        """`number` is what slabs know it by; `size` is in bytes."""
         super().__init__(size, kernel.profile, stream)
         self.number, self.kernel, self.grid, self.path = number, kernel, grid, path
         self.thread = host_thread()
         self.taken = size  # of the session's memory
         self.host_start = self.host_end = self.address = 0
-        self.heap: Heap | None = None
+        self.slab: Slab | None = None
         self.captured: CapturedLaunch | None = None
 
     @property
     def arguments(self) -> tuple[int, ...]:
         """What the instrumented kernel takes behind the arguments of the plain one."""
-        if not self.kernel.heap_bytes:
+        if not self.kernel.slab_bytes:
             return (self.address,)
-        if self.heap is not None:
-            return self.address, self.heap.address, self.number
+        if self.slab is not None:
+            return self.address, self.slab.address, self.number
         return self.address, self.address + self.size, self.number  # captured: behind the blocks
 
     def launch(self, arrived: Arrived, chunks: list[TakenChunks], start: int = 0) -> Launch:
@@ -89,31 +95,31 @@ class _Device:
         self.device, self.queue = device, queue
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
         most = min(MOST_BYTES, wire.aligned(knobs.profile_memory, STEP_BYTES))
-        self.ring: Ring[GPURecording] = Ring(device, queue, most, self._on_arrival)
+        self.ring: RingBuffer[GPURecording] = RingBuffer(device, queue, most, self._on_arrival)
         first = min(most, cuda.total_memory(device) // FIRST_SHARE)
         while not self.ring.grow(first) and first > STEP_BYTES:  # others have the memory
             first //= 2
-        self.heaps: Heaps | None = None  # until a launch takes one
+        self.slabs: Slabs | None = None  # until a launch takes one
         self.memory_left = 0  # of the session, when a launch began last
         self.pairs: list[TimerPair] = [timer_pair(device)]
 
-    def take_heap(self, size: int, kernel: int) -> Heap | None:
-        """The heap of a launch of a kernel."""
-        if self.heaps is None:
-            self.heaps = Heaps(self.queue, cuda.new_stream())
-        return self.heaps.take(size, kernel)
+    def take_slab(self, size: int, kernel: int) -> Slab | None:
+        """The slab of a launch of a kernel."""
+        if self.slabs is None:
+            self.slabs = Slabs(self.queue, cuda.new_stream())
+        return self.slabs.take(size, kernel)
 
-    def give_heap(self, heap: Heap | None) -> None:
+    def give_slab(self, slab: Slab | None) -> None:
         """A launch has ended, or will never be."""
-        if heap is not None and self.heaps is not None:
-            self.heaps.done(heap)
+        if slab is not None and self.slabs is not None:
+            self.slabs.done(slab)
 
     def _on_arrival(self, launches: list[GPURecording]) -> None:
-        if self.heaps is not None:
+        if self.slabs is not None:
             for launch in launches:
-                self.give_heap(launch.heap)
+                self.give_slab(launch.slab)
             if not self.ring.is_over:
-                self.heaps.keep(self.memory_left)
+                self.slabs.keep(self.memory_left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ class ProfiledKernel:
     device: _Device
     profile: KernelProfile
     block_bytes: int
-    heap_bytes: int  # 0 where the kernel takes no heap
+    slab_bytes: int  # 0 where the kernel takes no slab
 
 
 @dataclass(frozen=True)
@@ -159,13 +165,13 @@ class GPURecorder:
         for device in self.devices.values():
             found += device.ring.spared_bytes
             device.ring.spared_bytes = 0
-            if device.heaps is not None:
-                found -= device.heaps.kept_bytes
-                device.heaps.kept_bytes = 0
+            if device.slabs is not None:
+                found -= device.slabs.kept_bytes
+                device.slabs.kept_bytes = 0
         return found
 
     def prepare(self, device: int, stream: int = 0) -> None:
-        """Before the first launch on a device: clocks, calibration, the ring."""
+        """Before the first launch on a device: clocks, calibration, the ring buffer."""
         if device in self.devices:
             return
         if stream and self.queue.is_capturing(stream):
@@ -178,8 +184,8 @@ class GPURecorder:
 
     def profiled(self, number: int, profile: KernelProfile, device: int) -> ProfiledKernel:
         """An instrumented kernel, the `number` of the run, on a device that is prepared."""
-        heap = heap_bytes(profile, self.flush_memory)
-        return ProfiledKernel(number, self.devices[device], profile, profile.block.bytes, heap)
+        slab = slab_bytes(profile, self.flush_memory)
+        return ProfiledKernel(number, self.devices[device], profile, profile.block.bytes, slab)
 
     def begin(
         self,
@@ -204,27 +210,27 @@ class GPURecorder:
     def _capture(self, recording: GPURecording, memory_left: int) -> bool:
         """A buffer of the graph's own; False where there is no memory."""
         kernel, size, stream = recording.kernel, recording.size, recording.stream
-        size_and_heap = size + kernel.heap_bytes
-        found = capture(self.queue, kernel.device.device, stream, size_and_heap, memory_left)
+        size_and_slab = size + kernel.slab_bytes
+        found = capture(self.queue, kernel.device.device, stream, size_and_slab, memory_left)
         if found is None:
             return False
         recording.captured, recording.address, recording.taken = found, found.buffer, found.bytes
-        if kernel.heap_bytes:
-            place = found.buffer + size + wire.heap_room_offset()
-            self.queue.set_word(place, wire.heap_room(kernel.heap_bytes), stream)
+        if kernel.slab_bytes:
+            place = found.buffer + size + wire.slab_room_offset()
+            self.queue.set_word(place, wire.slab_room(kernel.slab_bytes), stream)
         return True
 
     def _place(self, recording: GPURecording, memory_left: int) -> bool:
-        """A zeroed buffer, and a heap, if the kernel takes one; False where there is no memory."""
-        device, heap_bytes = recording.kernel.device, recording.kernel.heap_bytes
-        if heap_bytes:
+        """A zeroed buffer, and a slab, if the kernel takes one; False where there is no memory."""
+        device, slab_bytes = recording.kernel.device, recording.kernel.slab_bytes
+        if slab_bytes:
             device.memory_left = memory_left
-            recording.heap = device.take_heap(heap_bytes, recording.kernel.number)
-            if recording.heap is None:
+            recording.slab = device.take_slab(slab_bytes, recording.kernel.number)
+            if recording.slab is None:
                 return False
         ring = device.ring
         if not ring.take(recording):
-            device.give_heap(recording.heap)
+            device.give_slab(recording.slab)
             return False
         recording.address = ring.address + recording.start
         return True
@@ -238,8 +244,8 @@ class GPURecorder:
             return
         device = recording.kernel.device
         device.ring.send(recording, now)
-        heap = recording.heap
-        if heap is not None and heap.is_looked_for:
+        slab = recording.slab
+        if slab is not None and slab.is_looked_for:
             device.ring.wake(now)
 
     def begin_timing(self, kernel: int, device: int, is_recorded: bool, stream: int) -> Timing:
@@ -286,7 +292,7 @@ class GPURecorder:
         if is_queued:
             device.ring.abandon()
         else:
-            device.give_heap(recording.heap)
+            device.give_slab(recording.slab)
             device.ring.give_back(recording)
 
     def finish(self, memory_left: int) -> tuple[list[Launch], list[GPUClock]]:
@@ -307,8 +313,8 @@ class GPURecorder:
                         self.error = str(problem)
                     clocks[number] = _clock(device)
                 device.ring.finish(is_broken=bool(self.error))
-                if device.heaps is not None and not self.error:
-                    device.heaps.finish(memory_left)
+                if device.slabs is not None and not self.error:
+                    device.slabs.finish(memory_left)
         launches = [launch for recording in self.pending for launch in self._launches(recording)]
         if not self.error:
             self._release_memory()
@@ -319,10 +325,10 @@ class GPURecorder:
         device = recording.kernel.device
         if recording.captured is not None:
             return self._replays(recording, _clock(device))
-        arrived, heaps, chunks = recording.arrived, device.heaps, []
-        if heaps is not None:
-            chunks = heaps.chunks.pop(recording.number, [])
-            if recording.number in heaps.dropped:
+        arrived, slabs, chunks = recording.arrived, device.slabs, []
+        if slabs is not None:
+            chunks = slabs.chunks.pop(recording.number, [])
+            if recording.number in slabs.dropped:
                 arrived = None
         if arrived is None:
             self.lost += 1
@@ -333,8 +339,8 @@ class GPURecorder:
         for number, device in self.devices.items():
             with cuda.on_device(number):
                 device.ring.release()
-                if device.heaps is not None:
-                    device.heaps.release()
+                if device.slabs is not None:
+                    device.slabs.release()
 
     def _replays(self, recording: GPURecording, clock: GPUClock) -> list[Launch]:
         """The replays of a launch that went into a graph, in their order."""
@@ -350,8 +356,8 @@ class GPURecorder:
         for data in buffers:
             began = int(wire.header_column(data[None], "timer_start")[0])
             blocks = Arrived(data[: recording.size], recording.profile.capacity)
-            heap = data[recording.size :]
-            chunks = chunks_of(heap).get(recording.number, []) if heap.size else []
+            slab = data[recording.size :]
+            chunks = chunks_of(slab).get(recording.number, []) if slab.size else []
             launches.append(recording.launch(blocks, chunks, began + behind))
         return launches
 
@@ -391,4 +397,3 @@ def _clock(device: _Device) -> GPUClock:
         slice_cost_cycles=device.calibration.slice_cost_cycles,
         edge_cost_cycles=device.calibration.edge_cost_cycles,
     )
-

@@ -40,19 +40,19 @@ class Variant:
     kernel: GPUKernel
     launch: Callable[..., None]  # (grid x, y, z, stream, *all values of parameters)
     function: int  # the driver's handle
-    twins: dict[Instrumentation, "Twin"] = field(default_factory=dict)
-    twin: "Twin | None" = None  # the last of them that was launched
+    instrumented: dict[Instrumentation, "InstrumentedVariant"] = field(default_factory=dict)
+    last_instrumented: "InstrumentedVariant | None" = None  # the last of them that was launched
 
-    def find_twin(self, key: Instrumentation) -> "Twin | None":
-        """The twin for a session's options, whose comparison takes its time: once a session."""
-        found = self.twins.get(key)
+    def find_instrumented(self, key: Instrumentation) -> "InstrumentedVariant | None":
+        """The one for a session's options, whose comparison takes its time: once per session."""
+        found = self.instrumented.get(key)
         if found is not None:
-            found.key, self.twin = key, found
+            found.key, self.last_instrumented = key, found
         return found
 
 
 @dataclass
-class Twin:
+class InstrumentedVariant:
     """The instrumented kernel of a variant, and what instrumentation did to it."""
 
     key: Instrumentation

@@ -94,7 +94,7 @@ def _ratio(change: Change, top: float, reach: float) -> list[str]:
         f"<g><title>{_text(said)}</title>"
         f'<line x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{y}" y2="{y}" stroke="{colour}" '
         f'stroke-width="3"/><circle cx="{at:.1f}" cy="{y}" r="5" fill="{colour}"/></g>',
-        _label(min(at + 8, WIDTH - 60), y - 8, percent(change.ratio.value), colour=colour),
+        _label(min(at + 8, WIDTH - 72), y - 8, percent(change.ratio.value), colour=colour),
     ]
 
 
@@ -122,7 +122,7 @@ def _axis(reach: float, height: float) -> list[str]:
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEAD}" y2="{height - FOOT}" '
             f'stroke="{OTHER}" stroke-width="1"{dash}/>'
         )
-        parts.append(_label(min(x - 16, WIDTH - 52), height - 12, percent(ratio), colour=OTHER))
+        parts.append(_label(min(x - 16, WIDTH - 66), height - 12, percent(ratio), colour=OTHER))
     return parts
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, colour, duration, ticks
+from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, colour, duration
 from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.text import Line, bar, beginning
 from proton.viewer.pictures.timeline import Kind, Timeline
@@ -68,9 +68,15 @@ def edges(values: np.ndarray) -> np.ndarray:
         series = np.unique(np.concatenate([[0.0], powers, 2 * powers, 5 * powers]))
         first = np.searchsorted(series, low, side="right") - 1
         return series[first : np.searchsorted(series, high, side="right") + 1]
-    step = ticks(0, max((high - low) / BINS, 1.0), 1)[-1] or 1.0
+    step = _round_up(max((high - low) / BINS, 1.0))
     first = np.floor(low / step)
     return step * np.arange(first, np.floor(high / step) + 2)
+
+
+def _round_up(width: float) -> float:
+    """The least of 1, 2, 5, 10, 20, ... that is no less."""
+    power = 10.0 ** np.floor(np.log10(width))
+    return float(next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= width))
 
 
 def draw(found: list[Histogram], name: str) -> Picture:

@@ -6,7 +6,8 @@ from proton.language.function import builtin
 
 @builtin
 def globaltimer():
-    """The GPU's timer, which all SMs share: int64 ns, in steps of its grain. GPUs only."""
+    """The GPU's timer, which all SMs share: int64 ns, in steps of the timer's resolution. GPUs
+    only."""
 
 
 @builtin

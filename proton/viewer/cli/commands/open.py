@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from proton.base.errors import ProtonError
+from proton.base.packages import need
 from proton.viewer.cli.app import File, app, warn
-from proton.viewer.formats import need
 from proton.viewer.run import Run
 
 UI = "https://ui.perfetto.dev"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proton.base.errors import ProtonError
+from proton.base.packages import need
 from proton.viewer.cli.app import File, Shape, app, print_frame, warn
-from proton.viewer.formats import need
 from proton.viewer.run import Run
 
 if TYPE_CHECKING:

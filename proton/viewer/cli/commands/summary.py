@@ -20,9 +20,7 @@ SHOWN = ["kernel", "variant", "scope", "count", "total", "self", "mean", "p99", 
 @app.command()
 def summary(
     file: File,
-    format: Annotated[
-        Shape, typer.Option(help="How to print; csv: scopes.")
-    ] = Shape.TABLE,
+    format: Annotated[Shape, typer.Option(help="How to print; csv: scopes.")] = Shape.TABLE,
 ) -> None:
     """Say what was recorded, which kernels and scopes took the most time, and what is missing.
 

@@ -11,20 +11,20 @@
 
 // CHECK-LABEL: func.func @one_record(
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32) attributes {proton.abi = ["program_x", "profile", "thread"]
-// CHECK-SAME: proton.profile = {capacity = 1 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
+// CHECK-SAME: proton.profile = {capacity = 1 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
 
 // SIXTEEN-LABEL: func.func @one_record(
-// SIXTEEN-SAME: proton.profile = {capacity = 16 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
+// SIXTEEN-SAME: proton.profile = {capacity = 16 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
 
 // COUNTING-LABEL: func.func @one_record(
 // COUNTING-SAME: proton.abi = ["program_x", "profile", "thread"]
-// COUNTING-SAME: proton.profile = {capacity = 0 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "counting", unit_warps = 1 : i64, units = 1 : i64}
+// COUNTING-SAME: proton.profile = {capacity = 0 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "counting", unit_warps = 1 : i64, units = 1 : i64}
 
 // A warp of a GPU has 8 records (5, rounded up).
 
 // GPU-LABEL: func.func @one_record(
 // GPU-SAME: !llvm.ptr<1>) attributes {proton.abi = ["program_x", "profile"]
-// GPU-SAME: proton.profile = {capacity = 8 : i64, clock_bits = 32 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}
+// GPU-SAME: proton.profile = {capacity = 8 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}
 
 // One record is stored to global memory: nothing waits for it. In shared memory its ring lies at the
 // end of what the kernel uses (20 bytes, padded to 32).
@@ -41,7 +41,7 @@
 // FLUSH-LABEL: func.func @one_record(
 // FLUSH-SAME: %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: i32, %{{[^:]*}}: !llvm.ptr) attributes {proton.abi = ["program_x", "profile", "thread", "flush"]
 // FLUSH-SAME: capacity = 4 : i64, {{.*}}strategy = "flush"
-func.func @one_record(%p: !llvm.ptr, %x: i32) attributes {tt.kernel, ttg.shared = 20 : i32, proton.abi = ["program_x"], proton.table = {emptied = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
+func.func @one_record(%p: !llvm.ptr, %x: i32) attributes {tt.kernel, ttg.shared = 20 : i32, proton.abi = ["program_x"], proton.table = {optimized_out = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
   %c = arith.constant 0 : i32
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
@@ -53,14 +53,14 @@ func.func @one_record(%p: !llvm.ptr, %x: i32) attributes {tt.kernel, ttg.shared 
 // The widest payload decides for all: 2 * (24 + 16) + 136 = 216 -> 256.
 
 // CHECK-LABEL: func.func @payload(
-// CHECK-SAME: proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, emptied = ["gone"], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
+// CHECK-SAME: proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, optimized_out = ["gone"], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}
 
 // 16 * 40 + 136 = 776 -> 832
 
 // SIXTEEN-LABEL: func.func @payload(
 // COUNTING-LABEL: func.func @payload(
-// COUNTING-SAME: proton.profile = {capacity = 0 : i64, clock_bits = 64 : i64, emptied = ["gone"], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "counting", unit_warps = 1 : i64, units = 1 : i64}
-func.func @payload(%n: i64) attributes {tt.kernel, proton.table = {emptied = ["gone"], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}, {file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = [["n", "int"], ["m", "int"]]}]}} {
+// COUNTING-SAME: proton.profile = {capacity = 0 : i64, clock_bits = 64 : i64, optimized_out = ["gone"], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = {{.*}}, strategy = "counting", unit_warps = 1 : i64, units = 1 : i64}
+func.func @payload(%n: i64) attributes {tt.kernel, proton.table = {optimized_out = ["gone"], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}, {file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = [["n", "int"], ["m", "int"]]}]}} {
   %c = arith.constant 0 : i32
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
@@ -91,7 +91,7 @@ func.func @payload(%n: i64) attributes {tt.kernel, proton.table = {emptied = ["g
 // CHECK-SAME: capacity = 256 : i64
 // SIXTEEN-LABEL: func.func @in_a_loop(
 // SIXTEEN-SAME: capacity = 16 : i64
-func.func @in_a_loop(%n: index, %c: i1) attributes {tt.kernel, proton.table = {emptied = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
+func.func @in_a_loop(%n: index, %c: i1) attributes {tt.kernel, proton.table = {optimized_out = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %i = arith.constant 0 : i32
@@ -106,7 +106,7 @@ func.func @in_a_loop(%n: index, %c: i1) attributes {tt.kernel, proton.table = {e
   return
 }
 
-func.func @much_is_used(%n: index) attributes {tt.kernel, ttg.shared = 50000 : i32, proton.table = {emptied = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
+func.func @much_is_used(%n: index) attributes {tt.kernel, ttg.shared = 50000 : i32, proton.table = {optimized_out = [], scopes = [{file = "", fused = false, kind = "slice", line = 0 : i64, name = "s", path = "s", payload = []}]}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %i = arith.constant 0 : i32

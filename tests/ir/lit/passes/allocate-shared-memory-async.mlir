@@ -24,9 +24,9 @@ module attributes {"ttg.num-warps" = 2 : i32} {
 // CHECK-SAME: ttg.offset = 0 : i32
 func.func @until_the_wait(%p: !pointers, %x: tensor<64xf32, #a>) {
   %buffer = "ttg.local_reserve"() : () -> !buffer
-  %token = "ttg.async_copy_global_to_local"(%p, %buffer) : (!pointers, !buffer) -> !token
+  %token = "ttg.async_copy_global_to_local"(%p, %buffer) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !token
   %0 = "ttg.convert_layout"(%x) : (tensor<64xf32, #a>) -> tensor<64xf32, #b>
-  "ttg.async_wait"(%token) : (!token) -> ()
+  "ttg.async_wait"(%token) {pendings = 0 : i32} : (!token) -> ()
   %1 = "ttg.convert_layout"(%x) : (tensor<64xf32, #a>) -> tensor<64xf32, #b>
   return
 }

@@ -65,7 +65,7 @@
 // CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[BLOCK]][6]
 // CHECK-NEXT: llvm.store %[[FINISHED]], %[[P]] : i16, !llvm.ptr
 // CHECK-NEXT: return
-func.func @header(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 3 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
+func.func @header(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 3 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
   return
@@ -107,7 +107,7 @@ func.func @header(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) 
 // CHECK: arith.constant 268435462 : i32
 // CHECK-NOT: arith.remui
 // CHECK: return
-func.func @without_wrap(%i: i32, %n: i64, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
+func.func @without_wrap(%i: i32, %n: i64, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 2 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
   %u = "proton_gpu.read_counter"() : () -> i64
@@ -131,7 +131,7 @@ func.func @without_wrap(%i: i32, %n: i64, %x: i32, %y: i32, %z: i32, %profile: !
 // CHECK-COUNT-2: arith.remui
 // CHECK-NOT: arith.remui
 // CHECK: return
-func.func @with_wrap(%i: i32, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
+func.func @with_wrap(%i: i32, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
   "proton_gpu.circular_record"(%s, %t, %t, %i) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (!proton_gpu.segment, i64, i64, i32) -> ()
@@ -147,7 +147,7 @@ func.func @with_wrap(%i: i32, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %t
 // CHECK: scf.for
 // CHECK: arith.constant 256 : i64
 // CHECK-NEXT: arith.remui
-func.func @in_a_loop(%i: i32, %n: index, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 256 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
+func.func @in_a_loop(%i: i32, %n: index, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 256 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
@@ -168,7 +168,7 @@ func.func @in_a_loop(%i: i32, %n: index, %x: i32, %y: i32, %z: i32, %profile: !l
 // CHECK-NEXT: llvm.store %[[NEXT]], %[[COUNT]] : i64, !llvm.ptr
 // CHECK-NOT: [144]
 // CHECK: [128]
-func.func @counting(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 0 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "counting", unit_warps = 1 : i64, units = 1 : i64}} {
+func.func @counting(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 0 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "counting", unit_warps = 1 : i64, units = 1 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 0>} : (!proton_gpu.segment) -> ()
   "proton_gpu.finalize"(%s) : (!proton_gpu.segment) -> ()
@@ -194,7 +194,7 @@ func.func @counting(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32
 // CHECK-NEXT: %[[BYTES:.*]] = arith.constant 128 : i64
 // CHECK-NEXT: llvm.call %[[HOST]](%[[BLOCK]], %[[FIRST]], %[[SEGMENT]], %[[BYTES]]) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr, i64) -> ()
 // CHECK-NEXT: }
-func.func @flush(%i: i32, %n: i64, %j: index, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32, %flush: !llvm.ptr) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread", "flush"], proton.profile = {capacity = 4 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 1 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "flush", unit_warps = 1 : i64, units = 1 : i64}} {
+func.func @flush(%i: i32, %n: i64, %j: index, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32, %flush: !llvm.ptr) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread", "flush"], proton.profile = {capacity = 4 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 1 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "flush", unit_warps = 1 : i64, units = 1 : i64}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
@@ -226,7 +226,7 @@ func.func @not_instrumented(%x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thr
 // CHECK-NEXT: }
 // CHECK-NEXT: %[[WRITTEN:.*]] = llvm.load %[[COUNT]]
 // CHECK: return
-func.func @conditions(%c: i1, %i: i32, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
+func.func @conditions(%c: i1, %i: i32, %x: i32, %y: i32, %z: i32, %profile: !llvm.ptr, %thread: i32) attributes {tt.kernel, proton.abi = ["program_x", "program_y", "program_z", "profile", "thread"], proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t = "proton_gpu.read_counter"() : () -> i64
   "proton_gpu.circular_record"(%s, %t, %t, %i, %c) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1>} : (!proton_gpu.segment, i64, i64, i32, i1) -> ()

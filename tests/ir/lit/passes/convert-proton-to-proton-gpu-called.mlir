@@ -4,7 +4,7 @@
 
 // CHECK-LABEL: func.func @kernel(
 // CHECK-SAME: proton.profile = {capacity = 64 : i64,
-// CHECK-SAME: proton.table = {emptied = ["gone"], scopes = [{{.*}} name = "a", {{.*}} name = "b", {{.*}}]}
+// CHECK-SAME: proton.table = {optimized_out = ["gone"], scopes = [{{.*}} name = "a", {{.*}} name = "b", {{.*}}]}
 // CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"
 // CHECK: "proton_gpu.circular_record"(%[[S]], {{.*}} scope_id = 0 : i32}
 // CHECK: "proton_gpu.finalize"(%[[S]])

@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: func.func @one_scope(
 // CHECK-SAME: %[[P:.*]]: !llvm.ptr, %[[X:.*]]: f32, %[[N:.*]]: i64)
-// CHECK-SAME: proton.table = {emptied = [], scopes = [{file = "k.py", fused = false, kind = "slice", line = 7 : i64, name = "inner", path = "outer/inner", payload = {{\[\[}}"n", "int"{{\]\]}}}]}
+// CHECK-SAME: proton.table = {optimized_out = [], scopes = [{file = "k.py", fused = false, kind = "slice", line = 7 : i64, name = "inner", path = "outer/inner", payload = {{\[\[}}"n", "int"{{\]\]}}}]}
 // CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"() : () -> !proton_gpu.segment
 // CHECK-NEXT: %[[T0:.*]] = "proton_gpu.read_counter"() : () -> i64
 // CHECK-NEXT: llvm.store %[[X]], %[[P]]
@@ -170,10 +170,10 @@ func.func @ids(%p: !llvm.ptr, %x: f32, %n: i64) attributes {tt.kernel} {
 
 // Scopes that were written but have no work left are told; members of a fused one have it.
 
-// CHECK-LABEL: func.func @emptied(
-// CHECK-SAME: emptied = ["c"]
+// CHECK-LABEL: func.func @optimized_out(
+// CHECK-SAME: optimized_out = ["c"]
 // CHECK-SAME: fused = true, kind = "slice", {{.*}} name = "a + b", path = "a + b"
-func.func @emptied(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes = ["a", "c", "b"]} {
+func.func @optimized_out(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes = ["a", "c", "b"]} {
   "proton.record"() {scope = "a + b", phase = "start", members = ["a", "b"], names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   llvm.store %x, %p : f32, !llvm.ptr
   "proton.record"() {scope = "a + b", phase = "end", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
@@ -183,7 +183,7 @@ func.func @emptied(%p: !llvm.ptr, %x: f32) attributes {tt.kernel, proton.scopes 
 // So are those of a kernel that has no record left: it is one that leaves its times and no records.
 
 // CHECK-LABEL: func.func @all_emptied(
-// CHECK-SAME: proton.table = {emptied = ["a"], scopes = []}
+// CHECK-SAME: proton.table = {optimized_out = ["a"], scopes = []}
 // CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"
 // CHECK-NEXT: llvm.store
 // CHECK-NEXT: "proton_gpu.finalize"(%[[S]])

@@ -91,15 +91,10 @@ func.func @join_and_split(%x: tensor<64xf32>) {
   return
 }
 
-// The operands of a product go to shared memory, a by columns, b by rows.
+// What becomes of a product is decided later.
 
 // CHECK-LABEL: func.func @dot(
-// CHECK: %[[A:.*]] = "ttg.local_alloc"(%{{.*}}) : {{.*}} -> !ttg.memdesc<[4, 2], f32, #ttg.shared<{{..}}1, 0], [2, 0], [0, 1]]>>
-// CHECK: %[[B:.*]] = "ttg.local_alloc"(%{{.*}}) : {{.*}} -> !ttg.memdesc<[2, 4], f32, #ttg.shared<{{..}}0, 1], [0, 2], [1, 0]]>>
-// CHECK: %[[ACC:.*]] = "ttg.convert_layout"(%{{.*}})
-// CHECK: %[[D:.*]] = "ttg.dot"(%[[A]], %[[B]], %[[ACC]])
-// CHECK-NEXT: "ttg.convert_layout"(%[[D]])
-// CHECK-NOT: tt.dot
+// CHECK: "tt.dot"(%{{.*}}) {{.*}} : (tensor<4x2xf32, #ttg.linear<{{.*}}
 // CHECK: return
 func.func @dot(%a: tensor<4x2xf32>, %b: tensor<2x4xf32>, %acc: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %d = "tt.dot"(%a, %b, %acc) {inputPrecision = "ieee", maxNumImpreciseAcc = 0 : i32} : (tensor<4x2xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -35,7 +35,7 @@ func.func @plain(%p: !llvm.ptr, %n: i32, %q: !llvm.ptr, %x: i32, %y: i32, %z: i3
 // CHECK: %[[OFFSET:.*]] = arith.muli %[[I]], %[[BYTES]] : i64
 // CHECK: %[[BLOCK:.*]] = llvm.getelementptr %[[PROFILE]][%[[OFFSET]]] : (!llvm.ptr, i64) -> !llvm.ptr, i8
 // CHECK: func.call @extras__program(%[[P]], %[[PX]], %{{[^,]*}}, %{{[^,]*}}, %[[X]], %[[Y]], %[[Z]], %[[STATUS]], %[[BLOCK]], %[[THREAD]], %[[FLUSH]])
-func.func @extras(%p: !llvm.ptr, %x: i32, %y: i32, %z: i32, %nx: i32, %ny: i32, %nz: i32, %status: !llvm.ptr, %profile: !llvm.ptr, %thread: i32, %flush: !llvm.ptr) attributes {tt.kernel, proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}, proton.abi = ["program_x", "program_y", "program_z", "grid_x", "grid_y", "grid_z", "status", "profile", "thread", "flush"]} {
+func.func @extras(%p: !llvm.ptr, %x: i32, %y: i32, %z: i32, %nx: i32, %ny: i32, %nz: i32, %status: !llvm.ptr, %profile: !llvm.ptr, %thread: i32, %flush: !llvm.ptr) attributes {tt.kernel, proton.profile = {capacity = 2 : i64, clock_bits = 64 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 0 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 1 : i64}, proton.abi = ["program_x", "program_y", "program_z", "grid_x", "grid_y", "grid_z", "status", "profile", "thread", "flush"]} {
   return
 }
 

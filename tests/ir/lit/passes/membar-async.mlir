@@ -4,7 +4,7 @@
 
 #a = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [64]], []>
 #b = #ttg.linear<[], [[4], [8], [16], [32], [64]], [[1], [2]], []>
-!buffers = !ttg.mutable_memdesc<[2, 8, 8], f32, #ttg.shared<[[0, 0, 1], [0, 0, 2], [0, 0, 4], [0, 1, 0], [0, 2, 0], [0, 4, 0], [1, 0, 0]]>>
+!buffers = !ttg.mutable_memdesc<[2, 8, 8], f32, #ttg.shared<[[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>>
 !buffer = !ttg.mutable_memdesc<[8, 8], f32, #ttg.shared<[[0, 1], [0, 2], [0, 4], [1, 0], [2, 0], [4, 0]]>>
 !token = !ttg.async_token
 !pointers = tensor<8x8x!tt.ptr<f32>>
@@ -22,9 +22,9 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-NEXT: "ttg.local_load"
 func.func @behind_the_wait(%p: !pointers) {
   %buffer = "ttg.local_reserve"() : () -> !buffer
-  %token = "ttg.async_copy_global_to_local"(%p, %buffer) : (!pointers, !buffer) -> !token
+  %token = "ttg.async_copy_global_to_local"(%p, %buffer) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !token
   "ttg.barrier"() : () -> ()
-  "ttg.async_wait"(%token) : (!token) -> ()
+  "ttg.async_wait"(%token) {pendings = 0 : i32} : (!token) -> ()
   %x = "ttg.local_load"(%buffer) : (!buffer) -> !tile
   return
 }
@@ -43,8 +43,8 @@ func.func @over_what_is_read(%p: !pointers) {
   %first = "ttg.memdesc_index"(%buffers, %c0) : (!buffers, i32) -> !buffer
   %second = "ttg.memdesc_index"(%buffers, %c1) : (!buffers, i32) -> !buffer
   %x = "ttg.local_load"(%first) : (!buffer) -> !tile
-  %t = "ttg.async_copy_global_to_local"(%p, %second) : (!pointers, !buffer) -> !token
-  %u = "ttg.async_copy_global_to_local"(%p, %first) : (!pointers, !buffer) -> !token
+  %t = "ttg.async_copy_global_to_local"(%p, %second) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !token
+  %u = "ttg.async_copy_global_to_local"(%p, %first) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !token
   return
 }
 
@@ -60,11 +60,11 @@ func.func @the_other_token(%p: !pointers) {
   %one = "ttg.local_reserve"() : () -> !buffer
   %two = "ttg.local_reserve"() : () -> !buffer
   %three = "ttg.local_reserve"() : () -> !buffer
-  %t = "ttg.async_copy_global_to_local"(%p, %one) : (!pointers, !buffer) -> !token
-  %u = "ttg.async_copy_global_to_local"(%p, %two) : (!pointers, !buffer) -> !token
-  "ttg.async_wait"(%u) : (!token) -> ()
+  %t = "ttg.async_copy_global_to_local"(%p, %one) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !token
+  %u = "ttg.async_copy_global_to_local"(%p, %two) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !token
+  "ttg.async_wait"(%u) {pendings = 0 : i32} : (!token) -> ()
   %x = "ttg.local_load"(%three) : (!buffer) -> !tile
-  "ttg.async_wait"(%t) : (!token) -> ()
+  "ttg.async_wait"(%t) {pendings = 0 : i32} : (!token) -> ()
   %y = "ttg.local_load"(%one) : (!buffer) -> !tile
   return
 }
@@ -89,17 +89,17 @@ func.func @pipelined(%p: !pointers, %n: i32) {
   %c1 = arith.constant 1 : i32
   %buffers = "ttg.local_reserve"() : () -> !buffers
   %first = "ttg.memdesc_index"(%buffers, %c0) : (!buffers, i32) -> !buffer
-  %begun = "ttg.async_copy_global_to_local"(%p, %first) : (!pointers, !buffer) -> !token
+  %begun = "ttg.async_copy_global_to_local"(%p, %first) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !token
   %last = scf.for %i = %c0 to %n step %c1 iter_args(%token = %begun) -> !token : i32 {
-    "ttg.async_wait"(%token) : (!token) -> ()
+    "ttg.async_wait"(%token) {pendings = 0 : i32} : (!token) -> ()
     %this = "ttg.memdesc_index"(%buffers, %i) : (!buffers, i32) -> !buffer
     %x = "ttg.local_load"(%this) : (!buffer) -> !tile
     %j = arith.addi %i, %c1 : i32
     %next = "ttg.memdesc_index"(%buffers, %j) : (!buffers, i32) -> !buffer
-    %new = "ttg.async_copy_global_to_local"(%p, %next) : (!pointers, !buffer) -> !token
+    %new = "ttg.async_copy_global_to_local"(%p, %next) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!pointers, !buffer) -> !token
     scf.yield %new : !token
   }
-  "ttg.async_wait"(%last) : (!token) -> ()
+  "ttg.async_wait"(%last) {pendings = 0 : i32} : (!token) -> ()
   %x = "ttg.local_load"(%first) : (!buffer) -> !tile
   return
 }

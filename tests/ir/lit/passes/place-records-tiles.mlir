@@ -24,7 +24,7 @@ func.func @load_and_store(%p: !tt.ptr<f32>) attributes {tt.kernel, proton.scopes
   return
 }
 
-// Payload is computed in front of its scope; the carrier goes when the record is placed.
+// Payload is computed in front of its scope; the placeholder goes when the record is placed.
 
 // CHECK-LABEL: func.func @payload(
 // CHECK: scf.for

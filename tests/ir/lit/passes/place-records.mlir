@@ -153,10 +153,10 @@ func.func @loops(%m: memref<8xf32>, %x: f32, %n: index) attributes {tt.kernel, p
 
 // A scope whose work is gone has no record.
 
-// CHECK-LABEL: func.func @emptied(
+// CHECK-LABEL: func.func @optimized_out(
 // CHECK-NOT: "proton.record"
 // CHECK: return
-func.func @emptied(%x: f32) attributes {tt.kernel, proton.scopes = ["a"]} {
+func.func @optimized_out(%x: f32) attributes {tt.kernel, proton.scopes = ["a"]} {
   %y = arith.addf %x, %x : f32 loc("scope:a")
   return
 }

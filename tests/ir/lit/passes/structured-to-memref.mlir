@@ -579,9 +579,9 @@ func.func @column_major_store(%q: !llvm.ptr, %x: tensor<4x8xf32>, %n: index, %co
   return
 }
 
-// With pinned records a producer stays where it is, in a buffer of its own.
+// With records in program order a producer stays where it is, in a buffer of its own.
 
-// RAW-LABEL: func.func @pinned_records(
+// RAW-LABEL: func.func @program_order(
 // RAW: %[[X:.*]] = linalg.generic
 // RAW: arith.addf
 // RAW: "proton.mark"
@@ -591,7 +591,7 @@ func.func @column_major_store(%q: !llvm.ptr, %x: tensor<4x8xf32>, %n: index, %co
 // RAW-NEXT: linalg.yield %[[E]] : f32
 // RAW-NEXT: } -> tensor<8xf32>
 // RAW-NEXT: bufferization.materialize_in_destination %[[C]] in restrict writable %[[M]]
-// CHECK-LABEL: func.func @pinned_records(
+// CHECK-LABEL: func.func @program_order(
 // CHECK: %[[OWN:.*]] = tensor.empty() : tensor<8xf32>
 // CHECK-NEXT: %[[X:.*]] = linalg.generic {{.*}} outs(%[[OWN]] : tensor<8xf32>) {
 // CHECK: "proton.mark"
@@ -599,7 +599,7 @@ func.func @column_major_store(%q: !llvm.ptr, %x: tensor<4x8xf32>, %n: index, %co
 // CHECK-NEXT: %[[D:.*]] = memref.cast %[[V]]
 // CHECK-NEXT: bufferization.materialize_in_destination %[[X]] in restrict writable %[[D]]
 // CHECK-NEXT: return
-func.func @pinned_records(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0>, proton.pinned} {
+func.func @program_order(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel, proton.written = array<i64: 0>, proton.program_order} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %e = tensor.empty() : tensor<8xf32>

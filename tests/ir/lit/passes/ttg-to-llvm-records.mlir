@@ -23,7 +23,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-NOT: st.global.v4
 // CHECK: "bar.sync 0; // proton"
 // CHECK: return
-func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64
@@ -36,7 +36,7 @@ func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, pr
 // CHECK-LABEL: func.func @counted(
 // CHECK-NOT: "@$5 st.global
 // CHECK: "@$2 st.global.b64 [$0], $1; // proton"
-func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 0 : i64, clock_bits = 32 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "counting", unit_warps = 1 : i64, units = 4 : i64}} {
+func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 0 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "counting", unit_warps = 1 : i64, units = 4 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   "proton_gpu.counting_record"(%s) {scope_id = 0 : i32, kind = 0 : i32, operandSegmentSizes = array<i32: 1, 0>} : (!proton_gpu.segment) -> ()
@@ -52,7 +52,7 @@ func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = [
 // CHECK: "@$5 st.global.v4.b32
 // CHECK-NOT: "@$5 st.global
 // CHECK: "bar.sync 0; // proton"
-func.func @one_reading(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, emptied = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+func.func @one_reading(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64
@@ -71,7 +71,7 @@ func.func @one_reading(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, p
 // CHECK: "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4]; // proton"
 // CHECK: "st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "l,r,r,r,r"
 // CHECK: "bar.sync 0; // proton"
-func.func @ring(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, emptied = [], payload_slots = 0 : i64, ring = 64 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
+func.func @ring(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 64 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
   %t1 = "proton_gpu.read_counter"() : () -> i64

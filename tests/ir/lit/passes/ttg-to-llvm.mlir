@@ -8,7 +8,7 @@
 
 module attributes {"ttg.num-warps" = 4 : i32} {
 
-// CHECK: llvm.mlir.global external @global_smem() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+// CHECK: llvm.mlir.global external @global_smem() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 
 // A block whose mask is one for every four elements: 16 bytes under a predicate, no branch.
 // Warps hold copies, and one of them stores.

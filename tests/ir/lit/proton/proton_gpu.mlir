@@ -37,9 +37,9 @@ func.func @payload_type(%s: !proton_gpu.segment, %t: i64, %i: i32, %x: f64) {
   return
 }
 // -----
-func.func @pin(%x: f32) {
-  // expected-error@+1 {{'proton_gpu.pin' result must have type f32, got i32}}
-  %0 = "proton_gpu.pin"(%x) : (f32) -> i32
+func.func @optimization_barrier(%x: f32) {
+  // expected-error@+1 {{'proton_gpu.optimization_barrier' result must have type f32, got i32}}
+  %0 = "proton_gpu.optimization_barrier"(%x) : (f32) -> i32
   return
 }
 // -----

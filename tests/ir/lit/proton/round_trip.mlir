@@ -50,8 +50,8 @@ func.func @proton_gpu(%i: i32, %x: i64) {
   %t = "proton_gpu.read_counter"() : () -> i64
   // CHECK: "proton_gpu.attach"() : () -> !proton_gpu.segment
   %attached = "proton_gpu.attach"() : () -> !proton_gpu.segment
-  // CHECK: "proton_gpu.pin"(%[[T]]) : (i64) -> i64
-  %q = "proton_gpu.pin"(%t) : (i64) -> i64
+  // CHECK: "proton_gpu.optimization_barrier"(%[[T]]) : (i64) -> i64
+  %q = "proton_gpu.optimization_barrier"(%t) : (i64) -> i64
   // CHECK: "proton_gpu.circular_record"(%[[S]], %[[T]], %[[T]], %{{.*}}, %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>, scope_id = 3 : i32}
   "proton_gpu.circular_record"(%s, %t, %t, %i, %x) {scope_id = 3 : i32, kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>} : (!proton_gpu.segment, i64, i64, i32, i64) -> ()
   // CHECK: "proton_gpu.flush_record"(%[[S]], %[[T]], %[[T]], %{{.*}}) {kind = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>, scope_id = 0 : i32}

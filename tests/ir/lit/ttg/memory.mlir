@@ -1,19 +1,19 @@
 // RUN: proton-opt %s | proton-opt | filecheck %s
 // Every op and type of ttg_memory.py, printed, parsed and printed again.
 
-!buffers = !ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<[[0, 1], [0, 2], [1, 0]]>>
+!buffers = !ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<[[1], [2]]>>
 !buffer = !ttg.mutable_memdesc<[4], f32, #ttg.shared<[[1], [2]]>>
 
 // CHECK-LABEL: func.func @ops
 func.func @ops(%p: tensor<4x!tt.ptr<f32>>, %i: i32) {
-  // CHECK: %[[ALL:.*]] = "ttg.local_reserve"() : () -> !ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<{{..}}0, 1], [0, 2], [1, 0]]>>
+  // CHECK: %[[ALL:.*]] = "ttg.local_reserve"() : () -> !ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<{{..}}1], [2]]>>
   %all = "ttg.local_reserve"() : () -> !buffers
   // CHECK: %[[ONE:.*]] = "ttg.memdesc_index"(%[[ALL]], %{{.*}}) : ({{.*}}, i32) -> !ttg.mutable_memdesc<[4], f32, {{.*}}>
   %one = "ttg.memdesc_index"(%all, %i) : (!buffers, i32) -> !buffer
-  // CHECK: %[[T:.*]] = "ttg.async_copy_global_to_local"(%{{.*}}, %[[ONE]]) : {{.*}} -> !ttg.async_token
-  %t = "ttg.async_copy_global_to_local"(%p, %one) : (tensor<4x!tt.ptr<f32>>, !buffer) -> !ttg.async_token
-  // CHECK: "ttg.async_wait"(%[[T]]) : (!ttg.async_token) -> ()
-  "ttg.async_wait"(%t) : (!ttg.async_token) -> ()
+  // CHECK: %[[T:.*]] = "ttg.async_copy_global_to_local"(%{{.*}}, %[[ONE]]) {{.*}} -> !ttg.async_token
+  %t = "ttg.async_copy_global_to_local"(%p, %one) {operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x!tt.ptr<f32>>, !buffer) -> !ttg.async_token
+  // CHECK: "ttg.async_wait"(%[[T]]) {{.*}} : (!ttg.async_token) -> ()
+  "ttg.async_wait"(%t) {pendings = 0 : i32} : (!ttg.async_token) -> ()
   // CHECK: %[[X:.*]] = "ttg.local_load"(%[[ONE]]) : {{.*}} -> tensor<4xf32>
   %x = "ttg.local_load"(%one) : (!buffer) -> tensor<4xf32>
   // CHECK: "ttg.warp_specialize"() ({

@@ -85,14 +85,14 @@ func.func @load_shape(%d: !ttg.memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) {
   return
 }
 // -----
-func.func @index_shape(%d: !ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<[[0, 1], [0, 2], [1, 0]]>>, %i: i32) {
+func.func @index_shape(%d: !ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<[[1], [2]]>>, %i: i32) {
   // expected-error@+1 {{'ttg.memdesc_index' the result must be one of the 2 parts, got}}
-  %p = "ttg.memdesc_index"(%d, %i) : (!ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<[[0, 1], [0, 2], [1, 0]]>>, i32) -> !ttg.mutable_memdesc<[2], f32, #ttg.shared<[[1]]>>
+  %p = "ttg.memdesc_index"(%d, %i) : (!ttg.mutable_memdesc<[2, 4], f32, #ttg.shared<[[1], [2]]>>, i32) -> !ttg.mutable_memdesc<[2], f32, #ttg.shared<[[1]]>>
   return
 }
 // -----
 func.func @copy_type(%p: tensor<4x!tt.ptr<f16>>, %d: !ttg.mutable_memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) {
   // expected-error@+1 {{'ttg.async_copy_global_to_local' tensor<4x!tt.ptr<f16>> does not point to what}}
-  %t = "ttg.async_copy_global_to_local"(%p, %d) : (tensor<4x!tt.ptr<f16>>, !ttg.mutable_memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) -> !ttg.async_token
+  %t = "ttg.async_copy_global_to_local"(%p, %d) {operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<4x!tt.ptr<f16>>, !ttg.mutable_memdesc<[4], f32, #ttg.shared<[[1], [2]]>>) -> !ttg.async_token
   return
 }

@@ -1,0 +1,237 @@
+"""Products of matrices on a GPU: the same source by Proton and by Triton, and cuBLAS, in one run.
+
+    python benchmarks/gpu_matmul.py [--only fp16] [--sizes 8192x8192x8192 ...] [--rounds 10]
+                                    [--json FILE]
+
+Each compiler has the best of the same configurations, found by a short trial; then the three take
+turns, and medians of the rounds count. A round is as many launches as take about 20 ms, between two
+CUDA events. TFLOP/s are 2 M N K over the time of one. Inputs are random; results are checked
+against torch in fp32. `compile` is of the best configuration, in a warm process.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from peers import triton_module
+from rich.console import Console
+from rich.table import Table
+
+import proton
+from proton.kernels import matmul
+
+Launch = Callable[[], Any]
+Shape = tuple[int, int, int]
+
+SHAPES: list[Shape] = [
+    (512, 512, 512),
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (16384, 16384, 16384),
+    (128, 8192, 8192),
+    (8192, 128, 8192),
+    (8192, 8192, 128),
+    (8191, 8191, 8191),
+]
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
+ROUND_MS = 20
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Blocks and options of a launch."""
+
+    m: int
+    n: int
+    k: int
+    warps: int
+    stages: int
+
+    @property
+    def options(self) -> dict[str, int]:
+        return {
+            "BLOCK_M": self.m,
+            "BLOCK_N": self.n,
+            "BLOCK_K": self.k,
+            "GROUP_M": 8,
+            "num_warps": self.warps,
+            "num_stages": self.stages,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}, {self.warps} warps, {self.stages} stages"
+
+
+CONFIGURATIONS = [
+    Configuration(128, 256, 64, 8, 3),
+    Configuration(256, 128, 64, 8, 3),
+    Configuration(128, 256, 64, 8, 4),
+    Configuration(128, 128, 64, 8, 4),
+    Configuration(128, 128, 64, 4, 3),
+    Configuration(64, 256, 64, 4, 4),
+    Configuration(64, 128, 64, 4, 4),
+    Configuration(64, 64, 64, 4, 5),
+]
+FP8_CONFIGURATIONS = [
+    Configuration(128, 256, 128, 8, 3),
+    Configuration(256, 128, 128, 8, 3),
+    Configuration(128, 128, 128, 8, 4),
+    Configuration(128, 128, 128, 4, 3),
+    Configuration(64, 128, 128, 4, 4),
+]
+
+
+def inputs(shape: Shape, dtype: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random matrices. fp8 takes the right one transposed, as the hardware does."""
+    m, n, k = shape
+    a = torch.randn(m, k, device="cuda", dtype=torch.float16)
+    if dtype == "fp8":
+        b = torch.randn(n, k, device="cuda", dtype=torch.float16).t()
+    else:
+        b = torch.randn(k, n, device="cuda", dtype=torch.float16)
+    return a.to(DTYPES[dtype]), b.to(DTYPES[dtype])
+
+
+def launcher(
+    kernel: Any, tensors: tuple[torch.Tensor, ...], shape: Shape, configuration: Configuration
+) -> Launch:
+    m, n, k = shape
+    grid = (proton.cdiv(m, configuration.m) * proton.cdiv(n, configuration.n),)
+    strides = [x.stride(axis) for x in tensors for axis in (0, 1)]
+    options = configuration.options
+    return lambda: kernel[grid](*tensors, m, n, k, *strides, **options)
+
+
+def by_torch(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, dtype: str) -> Launch:
+    if dtype != "fp8":
+        return lambda: torch.matmul(a, b, out=out)
+    one = torch.ones((), device="cuda")
+    return lambda: torch._scaled_mm(a, b, one, one, out_dtype=torch.float16, use_fast_accum=True)
+
+
+def milliseconds(launch: Launch, count: int) -> float:
+    """Of one launch of several in a row."""
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first.record()
+    for _ in range(count):
+        launch()
+    last.record()
+    torch.cuda.synchronize()
+    return first.elapsed_time(last) / count
+
+
+def best(
+    kernel: Any, tensors: tuple[torch.Tensor, ...], shape: Shape, known: list[Configuration]
+) -> tuple[Configuration, float]:
+    """The fastest configuration, and the seconds that its compilation and first launch took."""
+    found: list[tuple[float, float, Configuration]] = []
+    for configuration in known:
+        launch = launcher(kernel, tensors, shape, configuration)
+        start = time.perf_counter()
+        try:
+            launch()
+            torch.cuda.synchronize()
+        except Exception as error:  # a configuration that does not fit, of either compiler
+            if "resource" not in str(type(error)).lower() + str(error).lower():
+                raise
+            continue
+        seconds = time.perf_counter() - start
+        milliseconds(launch, 2)
+        found.append((milliseconds(launch, 5), seconds, configuration))
+    _, seconds, configuration = min(found, key=lambda entry: entry[0])
+    return configuration, seconds
+
+
+def check(kernel: Any, shape: Shape, dtype: str, configuration: Configuration) -> float:
+    """The largest error of an element, over the product's root mean square."""
+    a, b = inputs(shape, dtype)
+    out = torch.full((shape[0], shape[1]), math.nan, device="cuda", dtype=torch.float16)
+    launcher(kernel, (a, b, out), shape, configuration)()
+    want = a.to(torch.float32) @ b.to(torch.float32)
+    return float((out.float() - want).abs().max() / want.square().mean().sqrt())
+
+
+def measure(shape: Shape, dtype: str, rounds: int, triton_kernel: Any) -> dict[str, Any]:
+    m, n, k = shape
+    a, b = inputs(shape, dtype)
+    out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+    known = FP8_CONFIGURATIONS if dtype == "fp8" else CONFIGURATIONS
+    kernels = {"proton": matmul.matmul_kernel, "triton": triton_kernel}
+    launches: dict[str, Launch] = {}
+    row: dict[str, Any] = {"dtype": dtype, "shape": shape}
+    for name, kernel in kernels.items():
+        configuration, seconds = best(kernel, (a, b, out), shape, known)
+        launches[name] = launcher(kernel, (a, b, out), shape, configuration)
+        row[f"{name}_configuration"] = str(configuration)
+        row[f"{name}_first_s"] = seconds
+        row[f"{name}_error"] = check(kernel, shape, dtype, configuration)
+    if dtype != "fp8" or all(size % 16 == 0 for size in shape):
+        launches["cublas"] = by_torch(a, b, out, dtype)
+    times: dict[str, list[float]] = {name: [] for name in launches}
+    counts = {}
+    for name, launch in launches.items():
+        milliseconds(launch, 2)
+        counts[name] = max(1, min(200, round(ROUND_MS / milliseconds(launch, 3))))
+    for _ in range(rounds):
+        for name, launch in launches.items():
+            times[name].append(milliseconds(launch, counts[name]))
+    for name, taken in times.items():
+        row[name] = 2 * m * n * k / statistics.median(taken) / 1e9
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=list(DTYPES), choices=list(DTYPES))
+    parser.add_argument("--sizes", nargs="*", default=None, help="MxNxK")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    shapes = SHAPES
+    if arguments.sizes:
+        shapes = [tuple(map(int, text.split("x"))) for text in arguments.sizes]  # type: ignore[misc]
+    triton_kernel = triton_module(matmul).matmul_kernel
+    table = Table("dtype", "M x N x K", "Proton", "Triton", "cuBLAS", "/ Triton", "/ cuBLAS", "error",
+                  "configurations", title="TFLOP/s")  # fmt: skip
+    rows = []
+    for dtype in arguments.only:
+        for shape in shapes:
+            if dtype == "fp8" and any(size % 16 for size in shape):
+                continue
+            row = measure(shape, dtype, arguments.rounds, triton_kernel)
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+            cublas = row.get("cublas")
+            table.add_row(
+                dtype,
+                " x ".join(map(str, shape)),
+                f"{row['proton']:.0f}",
+                f"{row['triton']:.0f}",
+                f"{cublas:.0f}" if cublas else "",
+                f"{row['proton'] / row['triton']:.3f}",
+                f"{row['proton'] / cublas:.3f}" if cublas else "",
+                f"{row['proton_error']:.1e}",
+                f"{row['proton_configuration']}; {row['triton_configuration']}",
+            )
+    console = Console(width=200)
+    console.print(table)
+    for dtype in arguments.only:
+        ratios = [row["proton"] / row["triton"] for row in rows if row["dtype"] == dtype]
+        if ratios:
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            console.print(f"{dtype}: geometric mean over Triton {mean:.3f}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

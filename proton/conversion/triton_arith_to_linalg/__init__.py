@@ -1,0 +1,306 @@
+"""`tt` ops on tensors become `linalg` on tensors; `arith` and `math` on tensors follow.
+
+Every elementwise or shape-changing op is one `linalg.generic`, so that upstream fusion can
+merge chains of them into one loop. A reduction is a generic with a reduction iterator, a
+product a `linalg.matmul` in the accumulator's type; scans, histograms and gathers are loops.
+"""
+
+import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.base.errors import CompilationError
+from proton.conversion.triton_arith_to_linalg.extern import lower_extern
+from proton.conversion.triton_arith_to_linalg.reduce import lower_reduce
+from proton.conversion.triton_arith_to_linalg.scan import (
+    lower_gather,
+    lower_histogram,
+    lower_scan,
+)
+from proton.dialect.builtin import i64_attr, integer
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import constant, create, index_constant
+from proton.dialect.linalg import (
+    batch_matmul,
+    convert_elements,
+    dimension_map,
+    generic,
+    index_of,
+    matmul,
+)
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
+from proton.dialect.traits import CopiedIndex, has
+from proton.dialect.walk import all_ops, before, replace, source_span, users
+from proton.passes import Pass, Upstream, register
+
+# Cheap producers are copied to each of their users, so that each copy fuses; this bounds the
+# copies, as a chain of ops with two uses each would double at every step.
+MAX_CLONES = 512
+
+# A range that is compared, as in a mask, is a table of so many elements at most. A loop's index
+# is no good there: LLVM compares it in its 64 bits, which takes five instructions for a vector
+# of 16 elements; one compares it with a vector of the table.
+MAX_TABLE = 4096
+
+
+@register
+@dataclass(frozen=True)
+class TritonArithToLinalg(Pass):
+    """Turns tensor arithmetic into `linalg.generic` and `linalg.matmul`."""
+
+    name: ClassVar[str] = "triton-arith-to-linalg"
+
+    def run(self, module: Module) -> None:
+        _copy_cheap_producers(module)
+        for op in all_ops(module):
+            if op.name in RULES:
+                with before(op):
+                    RULES[op.name](op)
+        Upstream("convert-elementwise-to-linalg").run(module)
+
+
+def _first(inputs: list[Value], outputs: list[Value]) -> list[Value]:
+    return inputs[:1]
+
+
+# Rules: the insertion point is before the op
+
+
+def _make_range(op: Operation) -> None:
+    type_, start = op.results[0].type, op.attributes["start"].value
+    size = type_.shape[0]
+    if size <= MAX_TABLE and _is_compared(op.results[0]):
+        numbers = array.array("i", range(start, start + size))
+        table = ir.DenseElementsAttr.get(numbers, type=type_)
+        replace(op, [constant(table, type_)])
+        return
+
+    def body(inputs: list[Value], outputs: list[Value]) -> list[Value]:
+        value = arith.IndexCastOp(type_.element_type, index_of(0)).result
+        if start:
+            value = arith.AddIOp(value, constant(start, type_.element_type)).result
+        return [value]
+
+    replace(op, generic([], [], [type_], body))
+
+
+def _is_compared(value: Value) -> bool:
+    """Whether a comparison is all that uses a range."""
+    while len(found := users(value)) == 1 and found[0].name in ("tt.expand_dims", "tt.broadcast"):
+        value = found[0].results[0]
+    return bool(found) and all(user.name == "arith.cmpi" for user in found)
+
+
+def _splat(op: Operation) -> None:
+    type_ = op.results[0].type
+    replace(op, generic([op.operands[0]], [dimension_map(len(type_.shape), [])], [type_], _first))
+
+
+def _expand_dims(op: Operation) -> None:
+    type_, axis = op.results[0].type, op.attributes["axis"].value
+    rank = len(type_.shape)
+    in_map = dimension_map(rank, [d for d in range(rank) if d != axis])
+    replace(op, generic([op.operands[0]], [in_map], [type_], _first))
+
+
+def _broadcast(op: Operation) -> None:
+    type_, source = op.results[0].type, shape_of(op.operands[0])
+    pairs = enumerate(zip(source, type_.shape, strict=True))
+    in_map = dimension_map(len(source), [d if a == b else None for d, (a, b) in pairs])
+    replace(op, generic([op.operands[0]], [in_map], [type_], _first))
+
+
+def _trans(op: Operation) -> None:
+    order = list(op.attributes["order"])
+    in_map = dimension_map(len(order), [order.index(d) for d in range(len(order))])
+    replace(op, generic([op.operands[0]], [in_map], [op.results[0].type], _first))
+
+
+def _reshape(op: Operation) -> None:
+    """Through one dimension: collapse, then expand; both are views of a contiguous buffer."""
+    source, target = op.operands[0], op.results[0].type
+    flat = ir.RankedTensorType.get([_count(shape_of(source))], target.element_type)
+    value = source if len(shape_of(source)) == 1 else _reassociate("collapse", source, flat)
+    if len(target.shape) != 1:
+        value = _reassociate("expand", value, target)
+    replace(op, [value])
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return _count(shape[1:]) * shape[0] if shape else 1
+
+
+def _reassociate(kind: str, value: Value, type_: Type) -> Value:
+    wide = shape_of(value) if kind == "collapse" else tuple(type_.shape)
+    group = ir.ArrayAttr.get([i64_attr(d) for d in range(len(wide))])
+    attributes: dict[str, Any] = {"reassociation": ir.ArrayAttr.get([group])}
+    if kind == "expand":
+        attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(wide)
+    op = ir.Operation.create(
+        f"tensor.{kind}_shape", results=[type_], operands=[value], attributes=attributes
+    )
+    return op.result
+
+
+def _join(op: Operation) -> None:
+    type_ = op.results[0].type
+    rank = len(type_.shape)
+    in_map = dimension_map(rank, list(range(rank - 1)))
+
+    def body(inputs: list[Value], outputs: list[Value]) -> list[Value]:
+        zero = index_constant(0)
+        is_left = arith.CmpIOp(arith.CmpIPredicate.eq, index_of(rank - 1), zero).result
+        return [arith.SelectOp(is_left, *inputs).result]
+
+    replace(op, generic(list(op.operands), [in_map] * 2, [type_], body))
+
+
+def _split(op: Operation) -> None:
+    halves = []
+    for position, result in enumerate(op.results):
+        rank = len(result.type.shape)
+        dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
+        in_map = ir.AffineMap.get(rank, 0, [*dims, ir.AffineConstantExpr.get(position)])
+        halves += generic([op.operands[0]], [in_map], [result.type], _first)
+    replace(op, halves)
+
+
+def _unsplat(op: Operation) -> None:
+    zero = index_constant(0)
+    source = op.operands[0]
+    replace(op, [tensor.ExtractOp(source, [zero] * len(shape_of(source))).result])
+
+
+def _dot(op: Operation) -> None:
+    """A matmul in the accumulator's type; narrow accumulators are widened to f32."""
+    a, b, acc = op.operands[:3]
+    result = element_of(acc)
+    wide = result
+    if isinstance(result, ir.FloatType) and result.width < 32:
+        wide = ir.F32Type.get()
+    sides = [convert_elements(operand, wide) for operand in (a, b, acc)]
+    value = (matmul if len(shape_of(acc)) == 2 else batch_matmul)(*sides)
+    replace(op, [convert_elements(value, result)])
+
+
+def _math(name: str) -> Callable[[Any], None]:
+    def lower(op: Operation) -> None:
+        new = ir.Operation.create(name, results=[op.results[0].type], operands=list(op.operands))
+        replace(op, [new.result])
+
+    return lower
+
+
+def _fp_to_fp(op: Operation) -> None:
+    """Round towards zero: to nearest, and where that is further from zero, one bit back.
+
+    The neighbour of a float of the same sign has the neighbouring integer for its bits; the one
+    before infinity is the greatest number.
+    """
+    value, type_ = op.operands[0], op.results[0].type
+    shape, width = shape_of(value), type_.element_type.width if shape_of(value) else type_.width
+
+    def typed(element: Any) -> Any:
+        return ir.RankedTensorType.get(shape, element) if shape else element
+
+    def magnitude(x: Any) -> Any:
+        return create("math.absf", x.type, x)
+
+    nearest = arith.TruncFOp(type_, value).result
+    if op.attributes["rounding"].value == "rtne":
+        replace(op, [nearest])
+        return
+    back = arith.ExtFOp(value.type, nearest).result
+    too_far = arith.CmpFOp(arith.CmpFPredicate.OGT, magnitude(back), magnitude(value)).result
+    bits = typed(integer(width))
+    raw = arith.BitcastOp(bits, nearest).result
+    raw = arith.SubIOp(raw, arith.ExtUIOp(bits, too_far).result).result
+    replace(op, [arith.BitcastOp(type_, raw).result])
+
+
+def _mulhiui(op: Operation) -> None:
+    """In twice the width."""
+    type_ = op.results[0].type
+    width = element_of(op.results[0]).width
+    shape = shape_of(op.results[0])
+
+    def typed(bits: int) -> Type:
+        element = integer(bits)
+        return ir.RankedTensorType.get(shape, element) if shape else element
+
+    wide = typed(2 * width)
+    left, right = (arith.ExtUIOp(wide, operand).result for operand in op.operands)
+    amount = ir.IntegerAttr.get(integer(2 * width), width)
+    shift = ir.DenseElementsAttr.get_splat(wide, amount) if shape else amount
+    product = arith.MulIOp(left, right).result
+    high = arith.ShRUIOp(product, constant(shift, wide)).result
+    replace(op, [arith.TruncIOp(type_, high).result])
+
+
+def _erase(op: Operation) -> None:
+    """Nothing to do: the threads of a CPU program are one."""
+    op.erase()
+
+
+def _refuse_register(op: Operation) -> None:
+    name = op.attributes["register"].value
+    raise CompilationError(
+        f"tl.extra.cuda.{name} is a register of a GPU, and the kernel is compiled for the CPU",
+        source_span(op.location),
+        "launch the kernel on arrays of a GPU",
+    )
+
+
+RULES: dict[str, Callable[[Operation], None]] = {
+    "tt.make_range": _make_range,
+    "tt.splat": _splat,
+    "tt.expand_dims": _expand_dims,
+    "tt.broadcast": _broadcast,
+    "tt.trans": _trans,
+    "tt.reshape": _reshape,
+    "tt.join": _join,
+    "tt.split": _split,
+    "tt.unsplat": _unsplat,
+    "tt.dot": _dot,
+    "tt.reduce": lower_reduce,
+    "tt.scan": lower_scan,
+    "tt.histogram": lower_histogram,
+    "tt.gather": lower_gather,
+    "tt.extern_elementwise": lower_extern,
+    "tt.fp_to_fp": _fp_to_fp,
+    "tt.mulhiui": _mulhiui,
+    "tt.debug_barrier": _erase,
+    "tt.special_register": _refuse_register,
+    "tt.precise_sqrt": _math("math.sqrt"),
+    "tt.precise_divf": _math("arith.divf"),
+}
+
+
+# Cheap producers
+
+
+def _copy_cheap_producers(module: Module) -> None:
+    """Gives each user of an index-like tensor its own copy of what makes it."""
+    cheap: set[Any] = set()
+    ops = all_ops(module)
+    for op in ops:
+        is_tensor = len(op.results) == 1 and bool(shape_of(op.results[0]))
+        if is_tensor and has(op, CopiedIndex):
+            sources = [value for value in op.operands if shape_of(value)]
+            if all(value in cheap for value in sources):
+                cheap.add(op.results[0])
+    clones = 0
+    for op in reversed(ops):
+        if len(op.results) != 1 or op.results[0] not in cheap:
+            continue
+        for user in users(op.results[0])[1:]:
+            if clones == MAX_CLONES:
+                return
+            clones += 1
+            with before(user):
+                copy = op.clone()
+            for position, value in enumerate(user.operands):
+                if value == op.results[0]:
+                    user.operands[position] = copy.result
+                    break

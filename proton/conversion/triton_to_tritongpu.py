@@ -1,0 +1,154 @@
+"""Gives every tensor a layout: the step from what a program computes to which thread holds what.
+
+Every tensor gets the default layout of its shape, so elementwise ops fit without further ado. An
+op that ties the layout of its result to that of its operand (a reduction drops a dimension,
+`tt.expand_dims` adds one) gets a `ttg.convert_layout` in between. None of these choices is final:
+`coalesce` and `remove-layout-conversions` make better ones.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.layout_rules import operand_layouts, result_layout
+from proton.base.errors import CompilationError, OutOfResources
+from proton.base.targets import MAX_WARPS, WARP_SIZE
+from proton.dialect.attributes import NUM_WARPS
+from proton.dialect.builtin import i32_attr
+from proton.dialect.diagnostics import is_power_of_two, shape_of
+from proton.dialect.layouts import convert, retype_result, set_constant_type
+from proton.dialect.mlir import Module, Operation, Type, ir
+from proton.dialect.ttg import is_tensor, layout_of, with_layout
+from proton.dialect.walk import all_ops, before, source_span
+from proton.layout import LinearLayout, shapes
+from proton.passes import Pass, register
+
+# Elements of one block in a thread. A thread has 255 registers: beyond that it spills, and beyond
+# this the assembler's time grows with the square of the block: exp of a masked load, 4 warps, takes
+# it 0.5, 1.5 and 10 s for 256, 512 and 1024 elements (two cores, ptxas 13.5.37, 2026-11-21).
+MAX_ELEMENTS = 512
+
+
+@register
+@dataclass(frozen=True)
+class TritonToTritonGPU(Pass):
+    """Puts a layout on every tensor, for programs of `num_warps` warps.
+
+        %y = tt.expand_dims %x {axis = 1} : (tensor<64xf32>) -> tensor<64x1xf32>
+    becomes
+        %c = ttg.convert_layout %x : tensor<64xf32, #default> -> tensor<64xf32, #slice>
+        %y = tt.expand_dims %c {axis = 1} : tensor<64x1xf32, #default2>
+
+    A `tt.dot` stays: `tritongpu-accelerate-matmul` decides what becomes of it.
+    """
+
+    name: ClassVar[str] = "convert-triton-to-tritongpu"
+
+    num_warps: int = 4
+
+    def run(self, module: Module) -> None:
+        if not is_power_of_two(self.num_warps) or self.num_warps > MAX_WARPS:
+            raise CompilationError(
+                f"num_warps must be a power of two up to {MAX_WARPS}, got {self.num_warps}",
+                hint="pass num_warps=4 or another power of two to the launch",
+            )
+        module.operation.attributes[NUM_WARPS] = i32_attr(self.num_warps)
+        ops = all_ops(module)
+        self._check_sizes(ops)
+        for op in ops:
+            self._assign(op)
+        for op in ops:
+            if op.name in _LEGALIZE:
+                _LEGALIZE[op.name](op, self.num_warps)
+
+    def _type(self, type_: Type) -> Type:
+        if not is_tensor(type_) or type_.encoding is not None:
+            return type_
+        return with_layout(type_, shapes.default(tuple(type_.shape), self.num_warps))
+
+    def _check_sizes(self, ops: list[Operation]) -> None:
+        """Raises OutOfResources where a block does not fit into the threads."""
+        largest = MAX_ELEMENTS * WARP_SIZE * self.num_warps
+        shapes = [(op, tuple(r.type.shape)) for op in ops for r in op.results if is_tensor(r.type)]
+        large = [(op, shape) for op, shape in shapes if math.prod(shape) > largest]
+        if not large:
+            return
+        # A constant may have lost its place: it is of no op of the source.
+        spans = [source_span(op.location) for op, _ in large]
+        which = next((number for number, span in enumerate(spans) if span.file), 0)
+        shape = large[which][1]
+        raise OutOfResources(
+            f"a block of {list(shape)} with num_warps={self.num_warps} has "
+            f"{math.prod(shape) // (WARP_SIZE * self.num_warps)} elements per thread, and a thread "
+            f"takes {MAX_ELEMENTS}: {largest} elements in all",
+            spans[which] if spans[which].file else None,
+            "loop over smaller blocks, or pass a larger num_warps to the launch",
+        )
+
+    def _assign(self, op: Operation) -> None:
+        """The default layout on results, on arguments of blocks, and on constants."""
+        for result in op.results:
+            if is_tensor(result.type):
+                result.set_type(self._type(result.type))
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    if is_tensor(argument.type):
+                        argument.set_type(self._type(argument.type))
+        if op.name == "arith.constant" and is_tensor(op.results[0].type):
+            set_constant_type(op)
+        elif op.name == "func.func":
+            function_type = ir.TypeAttr(op.attributes["function_type"]).value
+            inputs, results = (
+                [self._type(t) for t in types]
+                for types in (function_type.inputs, function_type.results)
+            )
+            op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+# Ops whose operands and results have related layouts
+
+
+def _convert_operand(op: Operation, number: int, layout: LinearLayout) -> None:
+    with before(op):
+        op.operands[number] = convert(op.operands[number], layout)
+
+
+def _operands(op: Operation, num_warps: int) -> None:
+    layouts = operand_layouts(op, layout_of(op.results[0].type))
+    assert layouts is not None, "these ops have a rule"
+    for number, layout in enumerate(layouts):
+        _convert_operand(op, number, layout)
+
+
+def _results(op: Operation, num_warps: int) -> None:
+    layout = result_layout(op, layout_of(op.operands[0].type))
+    assert layout is not None, "these ops have a rule"
+    for number, result in enumerate(op.results):
+        if is_tensor(result.type):
+            retype_result(op, number, layout)
+
+
+def _split(op: Operation, num_warps: int) -> None:
+    _convert_operand(op, 0, shapes.join(layout_of(op.results[0].type)))
+
+
+def _scan(op: Operation, num_warps: int) -> None:
+    axis = ir.IntegerAttr(op.attributes["axis"]).value
+    layout = shapes.scan(shape_of(op.operands[0]), axis, num_warps)
+    for number in range(len(op.operands)):
+        _convert_operand(op, number, layout)
+        retype_result(op, number, layout)
+
+
+_LEGALIZE: dict[str, Callable[[Any, int], None]] = {
+    "tt.expand_dims": _operands,
+    "tt.broadcast": _operands,
+    "tt.trans": _operands,
+    "tt.reshape": _operands,
+    "tt.join": _results,
+    "tt.split": _split,
+    "tt.reduce": _results,
+    "tt.scan": _scan,
+}

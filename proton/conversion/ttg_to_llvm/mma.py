@@ -1,0 +1,185 @@
+"""The instructions of tensor cores: `mma`, `wgmma` and `ldmatrix`, as inline PTX.
+
+Names, registers and rules are those of the PTX ISA, "Warp Level Matrix Multiply-Accumulate
+Instructions" and "Asynchronous Warpgroup Level Matrix Instructions".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.nvidia import assembly
+from proton.dialect.mlir import ir
+
+_NAMES = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "f32": "tf32",
+    "f8E4M3FN": "e4m3",
+    "f8E5M2": "e5m2",
+    "i8": "s8",
+}
+_RESULTS = {"f16": "f16", "f32": "f32", "i32": "s32"}
+
+
+def operand_name(element: Any) -> str:
+    """PTX's name of an operand's type."""
+    return _NAMES[str(element)]
+
+
+@dataclass(frozen=True)
+class Types:
+    """PTX's names of the types of a product: of the sum, and of both sides."""
+
+    total: str
+    a: str
+    b: str
+
+    @classmethod
+    def of(cls, total: Any, a: Any, b: Any) -> "Types":
+        return cls(_RESULTS[str(total)], operand_name(a), operand_name(b))
+
+    def __str__(self) -> str:
+        return f"{self.total}.{self.a}.{self.b}"
+
+    @property
+    def k(self) -> int:
+        """How much of the inner dimension one instruction takes: 32 bytes."""
+        return 256 // self.bits
+
+    @property
+    def bits(self) -> int:
+        """Of an operand's element."""
+        return {"f16": 16, "bf16": 16, "tf32": 32}.get(self.a, 8)
+
+
+def accumulator_words(total: Any) -> list[Any]:
+    """A thread's sums as the registers of an instruction: fp32 and i32 are one each, two fp16 are
+    a word."""
+    return v.to_elements(total if v.bits_of(v.element(total)) == 32 else v.to_words(total))
+
+
+def from_accumulator_words(words: Sequence[Any], type_: Any) -> Any:
+    """The inverse of `accumulator_words`."""
+    packed = v.from_elements(words)
+    return packed if packed.type == type_ else v.from_words(packed, type_)
+
+
+def _letter(word: Any) -> str:
+    return "f" if isinstance(word.type, ir.F32Type) else "r"
+
+
+def _updated(
+    text: str, words: Sequence[Any], *operands: Any, letters: str = "", is_new: bool = False
+) -> list[Any]:
+    """Inline PTX that reads and writes the registers `$0...` (only writes them, if they are new);
+    the other operands follow."""
+    count = len(words)
+    outputs = [f"={_letter(word)}" for word in words]
+    tied = [] if is_new else [str(number) for number in range(count)]
+    constraints = ",".join([*outputs, *tied, *letters])
+    given = [] if is_new else list(words)
+    types = [word.type for word in words]
+    type_ = types[0] if count == 1 else v.struct(types)
+    result = assembly(text, constraints, type_, *given, *operands)
+    return [result] if count == 1 else [v.member(result, n, t) for n, t in enumerate(types)]
+
+
+def _braced(first: int, count: int) -> str:
+    return "{" + ", ".join(f"${number}" for number in range(first, first + count)) + "}"
+
+
+# One warp
+
+
+def mma(types: Types, a: Sequence[Any], b: Sequence[Any], total: Sequence[Any]) -> list[Any]:
+    """`mma.m16n8`: 16 rows, 8 columns, 32 bytes along k."""
+    first = 2 * len(total)
+    text = (
+        f"mma.sync.aligned.m16n8k{types.k}.row.col.{types}.{types.total} {_braced(0, len(total))}, "
+        f"{_braced(first, len(a))}, {_braced(first + len(a), len(b))}, {_braced(0, len(total))};"
+    )
+    return _updated(text, total, *a, *b, letters="r" * (len(a) + len(b)))
+
+
+def load_matrices(address: Any, count: int, is_transposed: bool) -> list[Any]:
+    """`ldmatrix`: 8 x 8 matrices of 16-bit elements, one register of each; the address, i32, is
+    that of the row which the lane is responsible for."""
+    trans = ".trans" if is_transposed else ""
+    words = [f"${number}" for number in range(count)]
+    text = (
+        f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{', '.join(words)}}}, [${count}];"
+    )
+    i32 = v.integer(32)
+    type_ = i32 if count == 1 else v.struct([i32] * count)
+    result = assembly(text, ",".join(["=r"] * count + ["r", "~{memory}"]), type_, address)
+    return [result] if count == 1 else [v.member(result, n, i32) for n in range(count)]
+
+
+# Warp groups
+
+
+def wgmma_fence() -> None:
+    """What was written to registers is seen by the products issued from here on."""
+    assembly("wgmma.fence.sync.aligned;", "", None)
+
+
+def wgmma_commit() -> None:
+    """The products issued since the last time are a group."""
+    assembly("wgmma.commit_group.sync.aligned;", "", None)
+
+
+def wgmma_wait(words: Sequence[Any], pendings: int) -> list[Any]:
+    """Until at most so many groups are under way; the sums, which nothing reads before."""
+    return _updated(f"// wait\n\twgmma.wait_group.sync.aligned {pendings};", words)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One `wgmma` of a chain: its left operand is a descriptor (one i64) or four registers."""
+
+    a: tuple[Any, ...]
+    b: Any
+
+    @property
+    def in_registers(self) -> bool:
+        return len(self.a) > 1
+
+
+def wgmma(
+    types: Types,
+    n: int,
+    steps: Sequence[Step],
+    transposed: tuple[bool, bool],
+    total: Sequence[Any],
+    is_new: bool,
+) -> list[Any]:
+    """`wgmma.m64nN` along k, one after the other into the same registers, which hold nothing yet if
+    `is_new`. `transposed`: whether the sides in memory are MN-major, which 16 bits only may be."""
+    lines = ["{", ".reg .pred first, next;", f"setp.ne.b32 first, {int(not is_new)}, 0;"]
+    lines.append("setp.ne.b32 next, 1, 0;")
+    operands: list[Any] = []
+    letters = ""
+    base = len(total) * (1 if is_new else 2)
+    for number, step in enumerate(steps):
+        place = base + len(operands)
+        left = _braced(place, len(step.a)) if step.in_registers else f"${place}"
+        operands += [*step.a, step.b]
+        letters += ("r" * len(step.a) if step.in_registers else "l") + "l"
+        predicate = "next" if number else "first"
+        lines.append(
+            f"wgmma.mma_async.sync.aligned.m64n{n}k{types.k}.{types} {_braced(0, len(total))}, "
+            f"{left}, ${place + len(step.a)}, {predicate}{_modifiers(types, step, transposed)};"
+        )
+    return _updated("\n\t".join([*lines, "}"]), total, *operands, letters=letters, is_new=is_new)
+
+
+def _modifiers(types: Types, step: Step, transposed: tuple[bool, bool]) -> str:
+    """Signs of the operands, and which of them are transposed."""
+    if types.a == "s8":
+        return ""
+    if types.bits != 16:
+        return ", 1, 1"
+    left, right = map(int, transposed)
+    return f", 1, 1, {right}" if step.in_registers else f", 1, 1, {left}, {right}"

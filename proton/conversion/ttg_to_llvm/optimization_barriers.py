@@ -1,0 +1,23 @@
+"""Optimization barriers: empty inline assembly on data.
+
+LLVM and the assembler move no arithmetic across it.
+"""
+
+from proton.conversion.ttg_to_llvm import nvidia
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.dialect.mlir import Value
+
+
+@lowers("proton_gpu.optimization_barrier")
+def _optimization_barrier(ctx: Lowering, site: Site) -> list[Value]:
+    return [_kept(site.operands[0])]
+
+
+def _kept(value: Value) -> Value:
+    """The value through empty inline assembly, word by word."""
+    if not v.is_vector(value.type):
+        alone = v.insert(v.poison(v.vector(1, value.type)), value, 0)
+        return v.extract(_kept(alone), 0)
+    words = nvidia.optimization_barrier(v.to_elements(v.to_words(value)))
+    return v.from_words(v.from_elements(words), value.type)

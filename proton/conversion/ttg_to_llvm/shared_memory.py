@@ -1,0 +1,120 @@
+"""Tensors in shared memory: what is stored there and read again, and copies that go on."""
+
+from typing import Any
+
+from proton.analysis.scratch import stored_bytes
+from proton.base.errors import PassError
+from proton.conversion.ttg_to_llvm import nvidia
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.layouts import addresses, groups, read_shared, write_shared
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
+from proton.dialect.ttg import layout_of, mem_desc_parts
+from proton.layout import LinearLayout
+
+COPY_BYTES = (4, 8, 16)  # that one `cp.async` takes
+MAX_ACCESS_BYTES = 16
+
+
+def contiguous(places: LinearLayout, element_bytes: int) -> int:
+    """How many consecutive offsets one access may take, 16 bytes at most."""
+    others = [b[0] for name, bases in places.ins if name != "register" for b in bases]
+    registers = {b[0] for b in places.bases("register")}
+    count = 1
+    while (
+        count * element_bytes < MAX_ACCESS_BYTES
+        and count in registers
+        and not any(other & count for other in others)
+        and all(r == count or not r & count for r in registers)
+    ):
+        count *= 2
+    return count
+
+
+def _stored(element: Any) -> Any:
+    """The type of an element in shared memory."""
+    return v.integer(8) if is_float8(element) else element
+
+
+@lowers("ttg.local_alloc")
+def _local_alloc(ctx: Lowering, site: Site) -> list[Any]:
+    base = ctx.shared(ctx.scratch(site))
+    _write(ctx, site.operands[0], site.operand_types[0], site.result_type, base)
+    return [base]
+
+
+@lowers("ttg.local_reserve")
+def _local_reserve(ctx: Lowering, site: Site) -> list[Any]:
+    return [ctx.shared(ctx.scratch(site))]
+
+
+@lowers("ttg.local_store")
+def _local_store(ctx: Lowering, site: Site) -> list[Any]:
+    value, base = site.operands
+    _write(ctx, value, *site.operand_types, base)
+    return []
+
+
+def _write(ctx: Lowering, value: Any, type_: Any, desc: Any, base: Any) -> None:
+    source, (_, _, shared) = layout_of(type_), mem_desc_parts(desc)
+    vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
+    write_shared(ctx, value, source, shared, vector, base)
+
+
+@lowers("ttg.local_load")
+def _local_load(ctx: Lowering, site: Site) -> list[Any]:
+    (base,) = site.operands
+    _, element, shared = mem_desc_parts(site.operand_types[0])
+    target = layout_of(site.result_type)
+    vector = contiguous(target.invert_and_compose(shared), stored_bytes(element))
+    return [read_shared(ctx, _stored(element), target, shared, vector, base)]
+
+
+@lowers("ttg.memdesc_index")
+def _memdesc_index(ctx: Lowering, site: Site) -> list[Any]:
+    base, index = site.operands
+    _, element, layout = mem_desc_parts(site.result_type)
+    size = (1 << layout.total_in_bits) * stored_bytes(element)
+    offset = v.binary("llvm.mul", index, v.i32(size))
+    return [v.offset_pointer(base, offset, v.integer(8))]
+
+
+@lowers("ttg.memdesc_trans")
+def _memdesc_trans(ctx: Lowering, site: Site) -> list[Any]:
+    return site.operands
+
+
+# Copies
+
+
+@lowers("ttg.async_copy_global_to_local")
+def _async_copy(ctx: Lowering, site: Site) -> list[Any]:
+    """One `cp.async` for what lies side by side in global and in shared memory."""
+    pointers, base, mask = site.optional(3)
+    _, element, shared = mem_desc_parts(site.operand_types[1])
+    bytes_ = stored_bytes(element)
+    places = layout_of(site.operand_types[0]).invert_and_compose(shared)
+    vector = min(contiguous(places, bytes_), site.access)
+    size = vector * bytes_
+    if size not in COPY_BYTES:
+        raise PassError(f"a copy of {size} bytes does not go on by itself (at {site.op.location})")
+    parts = groups(places, vector)
+    starts = addresses(ctx, places, [part[0] for part in parts], base, _stored(element))
+    for (register, *_), target in zip(parts, starts, strict=True):
+        source = ctx.scalars.element(pointers, register)
+        given = None
+        if mask is not None:
+            given = v.select(v.extract(mask, register), v.i32(size), v.i32(0))
+        nvidia.copy_async(target, source, size, given)
+    return [v.i32(0)]
+
+
+@lowers("ttg.async_commit_group")
+def _async_commit_group(ctx: Lowering, site: Site) -> list[Any]:
+    nvidia.commit_copies()
+    return [v.i32(0)]
+
+
+@lowers("ttg.async_wait")
+def _async_wait(ctx: Lowering, site: Site) -> list[Any]:
+    nvidia.wait_copies(site.number("pendings"))
+    return []

@@ -1,0 +1,190 @@
+"""Products on tensor cores: which registers and which bytes of memory each instruction takes."""
+
+from typing import Any
+
+from proton.analysis.scratch import stored_bytes
+from proton.conversion.ttg_to_llvm import mma, nvidia
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.dialect.mlir import ir
+from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
+from proton.dialect.walk import defining_op
+from proton.layout.linear import log2
+from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
+from proton.layout.tensor_cores import (
+    GROUP_ROWS,
+    WarpGroupTiling,
+    warp_group_tiling,
+    warp_tiling,
+)
+
+_WORDS_A, _WORDS_B = 4, 2  # registers of the sides of one instruction
+
+
+@lowers("ttng.mma_sync")
+def _mma_sync(ctx: Lowering, site: Site) -> list[Any]:
+    a, b, acc = site.operands
+    type_ = site.result_type
+    rows, columns = tuple(type_.shape)
+    tiling = warp_tiling((rows, columns), ctx.warps)
+    assert tiling is not None
+    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
+    elements = [t.element_type for t in site.operand_types[:2]]
+    types = mma.Types.of(type_.element_type, *elements)
+    left_words, right_words = (v.to_elements(v.to_words(side)) for side in (a, b))
+    total = mma.accumulator_words(acc)
+    k_steps = max(1, int(site.operand_types[0].shape[1]) // types.k)
+    down = len(left_words) // (_WORDS_A * k_steps)
+    across = len(right_words) // (_WORDS_B * k_steps)
+    size = len(total) // (down * across)
+    sums: list[Any] = []
+    for column in range(across):
+        for row in range(down):
+            place = (column * down + row) * size
+            tile = total[place : place + size]
+            for k in range(k_steps):
+                first = (k * down + row) * _WORDS_A
+                second = (column * k_steps + k) * _WORDS_B
+                tile = mma.mma(
+                    types,
+                    left_words[first : first + _WORDS_A],
+                    right_words[second : second + _WORDS_B],
+                    tile,
+                )
+            sums += tile
+    return [mma.from_accumulator_words(sums, acc.type)]
+
+
+# Warp groups
+
+
+class _Memory:
+    """An operand in shared memory: the low words of its descriptors, from the group's first one."""
+
+    def __init__(
+        self, ctx: Lowering, base: Any, type_: Any, tiling: WarpGroupTiling, axis: int
+    ) -> None:
+        _, element, layout = mem_desc_parts(type_)
+        found = matrix_memory(layout, stored_bytes(element))
+        assert found is not None, "as the pass chose it"
+        self.memory: MatrixMemory = found
+        self.axis = axis  # the dimension that is not summed over
+        self.bits = found.descriptor(1 - axis)
+        self.is_transposed = found.order[0] == axis
+        address = nvidia.shared_address(base)
+        own = ctx.group_bits(self._group_bases(tiling))
+        start = v.binary("llvm.lshr", v.add(address, own) if own else address, v.i32(log2(UNIT)))
+        self.low = v.binary("llvm.or", start, v.i32(_signed(self.bits & 0xFFFFFFFF)))
+        self.high = v.i32(_signed(self.bits >> 32))
+
+    def _group_bases(self, tiling: WarpGroupTiling) -> tuple[int, ...]:
+        """What each bit of a warp group's number adds to the address, in bytes."""
+        step = GROUP_ROWS if self.axis == 0 else tiling.n
+        bases = []
+        for axis, groups in enumerate(tiling.groups):
+            for bit in range(log2(groups)):
+                bases.append(self._offset(step << bit, 0) if axis == self.axis else 0)
+        return tuple(bases)
+
+    def _offset(self, place: int, k: int) -> int:
+        index = (place, k) if self.axis == 0 else (k, place)
+        return self.memory.offset(*index)
+
+    def at(self, place: int, k: int) -> Any:
+        """The descriptor of a tile, i64."""
+        offset = self._offset(place, k) // UNIT
+        low = v.add(self.low, v.i32(offset)) if offset else self.low
+        pair = v.from_elements([low, self.high])
+        return v.bitcast(pair, v.integer(64))
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word
+
+
+@lowers("ttng.warp_group_dot")
+def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
+    a, b, acc = site.operands
+    type_ = site.result_type
+    shape = tuple(type_.shape)
+    tiling = warp_group_tiling(shape, ctx.warps)
+    assert tiling is not None
+    assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
+    left_type, right_type, _ = site.operand_types
+    (k, _), element, _ = mem_desc_parts(right_type)
+    types = mma.Types.of(type_.element_type, _element(left_type), element)
+    right = _Memory(ctx, b, right_type, tiling, 1)
+    left = _Memory(ctx, a, left_type, tiling, 0) if is_mem_desc(left_type) else None
+    words = [] if left else v.to_elements(v.to_words(a))
+    total = mma.accumulator_words(acc)
+    size = len(total) // len(tiling.tiles)
+    down = max(1, shape[0] // (GROUP_ROWS * tiling.groups[0]))
+    transposed = bool(left and left.is_transposed), right.is_transposed
+    is_zero = _is_zero(site.op.operands[2])
+    chunk = site.number("imprecise")
+    mma.wgmma_fence()
+    sums: list[Any] = []
+    for number, (row, column) in enumerate(tiling.tiles):
+        steps = []
+        for step in range(k // types.k):
+            if left is not None:
+                side: tuple[Any, ...] = (left.at(row, step * types.k),)
+            else:
+                place = (step * down + number % down) * _WORDS_A
+                side = tuple(words[place : place + _WORDS_A])
+            steps.append(mma.Step(side, right.at(column, step * types.k)))
+        tile = total[number * size : (number + 1) * size]
+        if 0 < chunk < k:
+            sums += _exact_sums(types, tiling.n, steps, transposed, tile, chunk)
+        else:
+            sums += mma.wgmma(types, tiling.n, steps, transposed, tile, is_zero)
+    mma.wgmma_commit()
+    return [mma.from_accumulator_words(sums, acc.type)]
+
+
+def _exact_sums(
+    types: mma.Types,
+    n: int,
+    steps: list[mma.Step],
+    transposed: tuple[bool, bool],
+    total: list[Any],
+    chunk: int,
+) -> list[Any]:
+    """Sums of at most `chunk` products at a time, added up in fp32."""
+    at_once = max(1, chunk // types.k)
+    for first in range(0, len(steps), at_once):
+        part = mma.wgmma(types, n, steps[first : first + at_once], transposed, total, True)
+        mma.wgmma_commit()
+        part = mma.wgmma_wait(part, 0)
+        total = [v.binary("llvm.fadd", old, new) for old, new in zip(total, part, strict=True)]
+        if first + at_once < len(steps):
+            mma.wgmma_fence()
+    return total
+
+
+def _element(type_: Any) -> Any:
+    return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a value is a constant filled with zero."""
+    op = defining_op(value)
+    if op is None or op.name not in ("arith.constant", "llvm.mlir.constant"):
+        return False
+    attribute = op.attributes["value"]
+    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
+        return False
+    return bool(attribute.get_splat_value().value == 0)
+
+
+@lowers("ttng.warp_group_dot_wait")
+def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Any]:
+    (value,) = site.operands
+    words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
+    return [mma.from_accumulator_words(words, value.type)]
+
+
+@lowers("ttng.fence_async_shared")
+def _fence_async_shared(ctx: Lowering, site: Site) -> list[Any]:
+    nvidia.fence_async_shared()
+    return []

@@ -1,0 +1,40 @@
+"""The names of the attributes that passes leave for each other, for back ends and for launchers."""
+
+# On a module
+NUM_WARPS = "ttg.num-warps"  # i32: warps of a program
+
+# On a function
+KERNEL = "tt.kernel"  # unit: it is launched, not called
+NOINLINE = "tt.noinline"  # unit: calls of it stay calls
+ABI = "proton.abi"  # the arguments that passes added, by name (abi.py)
+WRITTEN = "proton.written"  # the numbers of the arguments that it may write; -1: other memory
+SCRATCH_BYTES = "proton.scratch_bytes"  # i64: of local buffers that are too large for the stack
+ASSERTIONS = "proton.assertions"  # the messages, by status - 1
+BOUNDS = "proton.bounds"  # each access that is checked
+SHARED_BYTES = "ttg.shared"  # i32: shared memory, its callees' included
+SCOPES = "proton.scopes"  # all scope paths, in source order
+SCOPE_LINES = "proton.scope_lines"  # [file, line] of each, where it is opened
+PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records
+SCOPE_TABLE = "proton.table"  # the ScopeTable, once records have numbers (profile.py)
+KERNEL_PROFILE = "proton.profile"  # the KernelProfile, once they have places (profile.py)
+
+# On an argument of a function
+ARGUMENT_NAME = "tt.name"  # the parameter's
+ELEMENT = "tt.element"  # what a pointer points to, as a signature has it
+
+# On an argument of a function, or the op that makes a value: i32 for each dimension
+DIVISIBILITY = "tt.divisibility"
+CONTIGUITY = "tt.contiguity"
+CONSTANCY = "tt.constancy"
+
+# Set by `tl.range`, on an `scf.for`
+UNROLL_FACTOR = "tt.loop_unroll_factor"  # i32
+NUM_STAGES = "tt.num_stages"  # i32: the depth of its software pipeline
+DISABLE_LICM = "tt.disable_licm"  # unit
+
+# On an op
+TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a register tile
+FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
+SHARED_OFFSET = "ttg.offset"  # i32: where its shared memory begins
+STORES = "proton.stores"  # unit where a record may be pending: it is stored there
+PLACE = "proton.place"  # i64 on ops while their block is cut: where they are in it

@@ -1,0 +1,30 @@
+"""Types and attributes of MLIR's own, in a word each."""
+
+from collections.abc import Iterable
+
+from proton.dialect.mlir import Attribute, Type, ir
+
+
+def integer(bits: int) -> Type:
+    """The signless integer type of so many bits."""
+    return ir.IntegerType.get_signless(bits)
+
+
+def i32_attr(value: int) -> Attribute:
+    """An i32 attribute."""
+    return ir.IntegerAttr.get(integer(32), value)
+
+
+def i64_attr(value: int) -> Attribute:
+    """An i64 attribute."""
+    return ir.IntegerAttr.get(integer(64), value)
+
+
+def string_attr(value: str | bytes) -> Attribute:
+    """A string, or bytes, as an attribute."""
+    return ir.StringAttr.get(value)
+
+
+def strings_attr(values: Iterable[str]) -> Attribute:
+    """A list of strings as an attribute."""
+    return ir.ArrayAttr.get([string_attr(value) for value in values])

@@ -1,0 +1,39 @@
+"""What a `proton.record` or `proton.mark` says, and which scopes have conditions."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from proton.dialect.mlir import Operation, Value
+from proton.trace.scope_path import ScopePath
+
+ITERATION_FIELD = "#iteration"  # a payload value that is no user's (number_iterations.py)
+
+
+def scope_of(record: Operation) -> ScopePath:
+    """The scope that a record starts or ends."""
+    return ScopePath(record.attributes["scope"].value)
+
+
+def is_start(record: Operation) -> bool:
+    """Whether a record starts its scope."""
+    return bool(record.attributes["phase"].value == "start")
+
+
+def conditional(records: Iterable[Operation]) -> frozenset[ScopePath]:
+    """The scopes of which some record has a condition."""
+    return frozenset(scope_of(op) for op in records if op.opview.when is not None)
+
+
+def payload_of(op: Operation) -> list[tuple[str, str, Any]]:
+    """(name, kind, value) of each payload value of a record or mark that is the user's."""
+    return [field for field in _fields(op) if field[0] != ITERATION_FIELD]
+
+
+def iteration_of(op: Operation) -> Value | None:
+    """The number of a record's iteration, i64, where the record has it; else None."""
+    return next((value for name, _, value in _fields(op) if name == ITERATION_FIELD), None)
+
+
+def _fields(op: Operation) -> list[tuple[str, str, Any]]:
+    columns = op.attributes["names"], op.attributes["kinds"], op.opview.payload
+    return [(name.value, kind.value, value) for name, kind, value in zip(*columns, strict=True)]

@@ -1,0 +1,103 @@
+"""The `ttng` dialect: what the tensor cores of NVIDIA's GPUs do, and what their memory asks for.
+
+`ttng.mma_sync` multiplies tiles in the registers of a warp (Ampere and later). On Hopper a *warp
+group*, four warps, multiplies matrices in shared memory: `ttng.warp_group_dot` issues the product,
+which goes on by itself, and `ttng.warp_group_dot_wait` gives its result when it is there.
+"""
+
+from typing import Any
+
+from proton.dialect.diagnostics import reject, shape_of
+from proton.dialect.mlir import ext, ir
+from proton.dialect.traits import (
+    LayoutAnchor,
+    MakesData,
+    Pure,
+    SharedEffects,
+    Writes,
+)
+from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
+
+Operand, Result = ext.Operand, ext.Result
+
+
+class TTNG(ext.Dialect, name="ttng"):
+    """Tensor cores."""
+
+
+def _matrix_shape(value: Any) -> tuple[int, ...]:
+    """The shape of a tensor, or of one in shared memory."""
+    return mem_desc_parts(value.type)[0] if is_mem_desc(value.type) else shape_of(value)
+
+
+def _verify_product(op: Any) -> bool:
+    a, b, acc = (_matrix_shape(value) for value in (op.a, op.b, op.acc))
+    fits = len(a) == len(b) == 2 and a[1] == b[0] and acc == (a[0], b[1])
+    if not fits:
+        return reject(op, f"shapes must be (M, K), (K, N), (M, N), got {a}, {b}, {acc}")
+    return op.acc.type == op.result.type or reject(op, "the result has acc's type")
+
+
+class MmaSyncOp(TTNG.Operation, name="mma_sync", traits=[Pure, LayoutAnchor, MakesData]):
+    """`ttng.mma_sync %a, %b, %acc`: the product of tensors in the layouts of `mma`'s operands."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    acc: Operand[Any]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "MmaSyncOp") -> bool:
+        if not (is_tensor(op.a.type) and is_tensor(op.b.type)):
+            return reject(op, f"operands must be tensors, got {op.a.type} and {op.b.type}")
+        return _verify_product(op)
+
+
+class WarpGroupDotOp(
+    TTNG.Operation,
+    name="warp_group_dot",
+    traits=[
+        Writes,
+        LayoutAnchor,
+        MakesData,
+        SharedEffects(reads=(0, 1), reads_later=True),
+    ],
+):
+    """`ttng.warp_group_dot %a, %b, %acc {imprecise}`: issues a product. %b lies in shared memory,
+    %a there or in registers. Nothing but `ttng.warp_group_dot_wait` and the next product takes the
+    result. fp8 products are summed in registers of their own every `imprecise` numbers (0: never).
+    """
+
+    a: Operand[Any]
+    b: Operand[Any]
+    acc: Operand[Any]
+    imprecise: ir.IntegerAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "WarpGroupDotOp") -> bool:
+        if not is_mem_desc(op.b.type):
+            return reject(op, f"the right operand lies in shared memory, got {op.b.type}")
+        return _verify_product(op)
+
+
+class WarpGroupDotWaitOp(
+    TTNG.Operation,
+    name="warp_group_dot_wait",
+    traits=[Writes, LayoutAnchor, MakesData, SharedEffects(ends_reads=True)],
+):
+    """`ttng.warp_group_dot_wait %acc {pendings}`: waits until at most so many products are under
+    way; the result of one that has ended."""
+
+    acc: Operand[Any]
+    pendings: ir.IntegerAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "WarpGroupDotWaitOp") -> bool:
+        return op.acc.type == op.result.type or reject(op, "the result has acc's type")
+
+
+class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[Writes]):
+    """`ttng.fence_async_shared`: what this thread wrote to shared memory is seen by tensor cores
+    and bulk copies (PTX: `fence.proxy.async`)."""

@@ -1,0 +1,134 @@
+"""Attention, forward: softmax(q @ k.T * scale) @ v for each batch and head, in blocks.
+
+Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning".
+"""
+
+# mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
+
+import proton
+import proton.language as tl
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+
+
+@proton.jit
+def _weights(scores, row_max, row_sum, scale):
+    """Of a block of scores the weights, the rows' new maximum and sum, and the factor by which what
+    was known before shrinks."""
+    new_max = tl.maximum(row_max, tl.max(scores, 1) * scale)
+    weights = tl.exp2(scores * scale - new_max[:, None])
+    decay = tl.exp2(row_max - new_max)
+    return weights, new_max, row_sum * decay + tl.sum(weights, 1), decay
+
+
+@proton.jit
+def _at_the_edge(
+    acc, row_max, row_sum, q, k_ptrs, v_ptrs, stride_kn, stride_vn,
+    rows, columns, first, last, length, scale, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """The keys from `first` to `last`, of which a row sees some."""
+    for start in range(first, last, BLOCK_N):
+        inside = start + columns < length
+        with proton.scope("scores"):
+            k = tl.load(k_ptrs + start * stride_kn, mask=inside[None, :], other=0.0)
+            scores = tl.dot(q, k)
+        with proton.scope("softmax"):
+            visible = inside[None, :]
+            if CAUSAL:
+                visible = visible & (rows[:, None] >= start + columns[None, :])
+            scores = tl.where(visible, scores, float("-inf"))
+            weights, row_max, row_sum, decay = _weights(scores, row_max, row_sum, scale)
+        with proton.scope("values"):
+            v = tl.load(v_ptrs + start * stride_vn, mask=inside[:, None], other=0.0)
+            acc = tl.dot(weights.to(v.dtype), v, acc * decay[:, None])
+    return acc, row_max, row_sum
+
+
+@proton.jit
+def _whole_blocks(
+    acc, row_max, row_sum, q, k_ptrs, v_ptrs, stride_kn, stride_vn, last, scale,
+    BLOCK_N: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    """The keys from 0 to `last`, all of which all rows see. With OVERLAP the scores of a block are
+    computed beside the values of the one before, so that tensor cores work while its weights are
+    computed (Shah et al., "FlashAttention-3", section 3.2)."""
+    if OVERLAP:
+        if last > 0:
+            scores = tl.dot(q, tl.load(k_ptrs))
+            weights, row_max, row_sum, decay = _weights(scores, row_max, row_sum, scale)
+            acc = acc * decay[:, None]
+            p = weights.to(v_ptrs.dtype.element_ty)
+            for start in range(0, last - BLOCK_N, BLOCK_N):
+                with proton.scope("scores"):
+                    k = tl.load(k_ptrs + (start + BLOCK_N) * stride_kn)
+                    scores = tl.dot(q, k)
+                with proton.scope("values"):
+                    v = tl.load(v_ptrs + start * stride_vn)
+                    acc = tl.dot(p, v, acc)
+                with proton.scope("softmax"):
+                    weights, row_max, row_sum, decay = _weights(scores, row_max, row_sum, scale)
+                    acc = acc * decay[:, None]
+                    p = weights.to(v_ptrs.dtype.element_ty)
+            v = tl.load(v_ptrs + (last - BLOCK_N) * stride_vn)
+            acc = tl.dot(p, v, acc)
+    else:
+        for start in range(0, last, BLOCK_N):
+            with proton.scope("scores"):
+                k = tl.load(k_ptrs + start * stride_kn)
+                scores = tl.dot(q, k)
+            with proton.scope("softmax"):
+                weights, row_max, row_sum, decay = _weights(scores, row_max, row_sum, scale)
+            with proton.scope("values"):
+                v = tl.load(v_ptrs + start * stride_vn)
+                acc = tl.dot(weights.to(v.dtype), v, acc * decay[:, None])
+    return acc, row_max, row_sum
+
+
+@proton.jit
+def attention_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr,
+    stride_qz, stride_qh, stride_qn, stride_kz, stride_kh, stride_kn,
+    stride_vz, stride_vh, stride_vn, stride_oz, stride_oh, stride_on,
+    heads, length, scale,
+    HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
+    OVERLAP: tl.constexpr,
+):  # fmt: skip
+    """BLOCK_M rows of q of one head. The arrays are (batch, heads, length, HEAD), whose last
+    dimension lies side by side; lse gets the logarithm of each row's sum, to base 2."""
+    batch, head = tl.program_id(1) // heads, tl.program_id(1) % heads
+    block = tl.program_id(0)
+    if CAUSAL:
+        block = tl.num_programs(0) - 1 - block  # the longest first
+    rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns, depth = tl.arange(0, BLOCK_N), tl.arange(0, HEAD)
+    q_ptr += batch.to(tl.int64) * stride_qz + head * stride_qh
+    k_ptr += batch.to(tl.int64) * stride_kz + head * stride_kh
+    v_ptr += batch.to(tl.int64) * stride_vz + head * stride_vh
+    out_ptr += batch.to(tl.int64) * stride_oz + head * stride_oh
+    q = tl.load(
+        q_ptr + rows[:, None] * stride_qn + depth[None, :], mask=rows[:, None] < length, other=0.0
+    )
+    k_ptrs = k_ptr + depth[:, None] + columns[None, :] * stride_kn
+    v_ptrs = v_ptr + columns[:, None] * stride_vn + depth[None, :]
+    acc = tl.zeros((BLOCK_M, HEAD), dtype=tl.float32)
+    row_max = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    row_sum = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    scale *= LOG2_E
+    whole, last = length // BLOCK_N * BLOCK_N, length
+    if CAUSAL:
+        whole = min(whole, block * BLOCK_M // BLOCK_N * BLOCK_N)
+        last = min(length, (block + 1) * BLOCK_M)
+    acc, row_max, row_sum = _whole_blocks(
+        acc, row_max, row_sum, q, k_ptrs, v_ptrs, stride_kn, stride_vn, whole, scale,
+        BLOCK_N, OVERLAP,
+    )  # fmt: skip
+    acc, row_max, row_sum = _at_the_edge(
+        acc, row_max, row_sum, q, k_ptrs, v_ptrs, stride_kn, stride_vn,
+        rows, columns, whole, last, length, scale, BLOCK_N, CAUSAL,
+    )  # fmt: skip
+    acc = acc / row_sum[:, None]
+    inside = rows < length
+    place = tl.program_id(1) * length + rows
+    tl.store(lse_ptr + place, row_max + tl.log2(row_sum), mask=inside)
+    out_ptrs = out_ptr + rows[:, None] * stride_on + depth[None, :]
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=inside[:, None])

@@ -1,0 +1,88 @@
+"""Matrices in shared memory as tensor cores read them: which layout, and how they are addressed.
+
+`wgmma` reads an operand through a *matrix descriptor*, 64 bits that say where the operand begins
+and how its 8-row groups follow each other. A matrix is *K-major* where the dimension that is
+summed over lies side by side, and *MN-major* where the other one does; only elements of 16 bits may
+be either. All of this is of the PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory
+Layout" and "Matrix Descriptor Format".
+"""
+
+import functools
+from dataclasses import dataclass
+
+from proton.layout.linear import LinearLayout
+from proton.layout.named import SWIZZLES, dim, shared_nvmma
+
+ROWS = 8  # after which a swizzle repeats
+UNIT = 16  # bytes in which a descriptor counts
+ALIGNMENT = 1024  # bytes, of the widest swizzle: 8 rows of 128
+_MODES = {128: 1, 64: 2, 32: 3}
+
+
+@functools.cache
+def matrix_layout(
+    shape: tuple[int, int], element_bytes: int, order: tuple[int, int]
+) -> LinearLayout | None:
+    """The widest swizzle that rows along `order[0]` have room for; None where they are shorter
+    than 32 bytes."""
+    row = shape[order[0]] * element_bytes
+    if shape[order[1]] < ROWS:
+        return None
+    for swizzle in SWIZZLES:
+        if row >= swizzle:
+            return shared_nvmma(shape, element_bytes, swizzle, order)
+    return None
+
+
+@dataclass(frozen=True)
+class MatrixMemory:
+    """A swizzled matrix: rows run along dimension `order[0]`."""
+
+    layout: LinearLayout
+    element_bytes: int
+    order: tuple[int, int]
+    swizzle: int
+
+    @functools.cached_property
+    def places(self) -> LinearLayout:
+        """From an index to its offset, in elements."""
+        return self.layout.invert()
+
+    def offset(self, row: int, column: int) -> int:
+        """Bytes from the beginning to an element."""
+        place = self.places.apply(dim0=row, dim1=column)
+        return place["offset"] * self.element_bytes
+
+    def descriptor(self, k_axis: int) -> int:
+        """The bits of a descriptor but for the address: the strides, and the swizzle.
+
+        The stride byte offset is that of groups of 8 rows. The leading byte offset is that of
+        blocks of columns, where a MN-major operand reaches over several; K-major ones do not.
+        """
+        slow = self.order[1]
+        stride = ROWS * self.swizzle
+        leading = UNIT
+        if self.order[0] != k_axis:
+            leading = self.layout.out_size(dim(slow)) * self.swizzle
+        low = _field(leading) << 16
+        return low | _field(stride) << 32 | _MODES[self.swizzle] << 62
+
+
+def _field(offset: int) -> int:
+    """Bytes as 14 bits of a descriptor hold them."""
+    return (offset // UNIT) & 0x3FFF
+
+
+@functools.cache
+def matrix_memory(layout: LinearLayout, element_bytes: int) -> MatrixMemory | None:
+    """What a layout of shared memory is as a swizzled matrix; None where it is none."""
+    if len(layout.outs) != 2:
+        return None
+    shape = layout.out_size("dim0"), layout.out_size("dim1")
+    for order in ((1, 0), (0, 1)):
+        for swizzle in SWIZZLES:
+            if shape[order[0]] * element_bytes < swizzle or shape[order[1]] < ROWS:
+                continue
+            if shared_nvmma(shape, element_bytes, swizzle, order) == layout:
+                return MatrixMemory(layout, element_bytes, order, swizzle)
+    return None

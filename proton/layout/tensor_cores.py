@@ -1,0 +1,115 @@
+"""How a product is divided among warps, and which layouts its operands have then.
+
+Each function gives what follows from a shape and a number of warps alone, so that the pass that
+chooses an instruction and the lowering that emits it agree without a word between them.
+"""
+
+import functools
+from dataclasses import dataclass
+
+from proton.layout.linear import LinearLayout
+from proton.layout.named import (
+    MMA_ACCUMULATOR,
+    fit,
+    mma_operand_a,
+    mma_operand_b,
+    wgmma_accumulator,
+    wgmma_operand_a,
+)
+
+GROUP_ROWS = 64  # of a product of one warp group
+GROUP_WARPS = 4
+MAX_N = 256  # columns of one `wgmma`
+MMA_ROWS, MMA_COLUMNS = 16, 8
+K_BITS = 256  # of a row of the left operand in one instruction
+
+Shape = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class WarpGroupTiling:
+    """A product of shape `shape` by `wgmma`: `groups[axis]` warp groups lie along each dimension;
+    each makes tiles of 64 rows and `n` columns."""
+
+    shape: Shape
+    groups: Shape
+    n: int
+
+    @property
+    def warps(self) -> Shape:
+        """Warps along each dimension."""
+        return GROUP_WARPS * self.groups[0], self.groups[1]
+
+    @property
+    def accumulator(self) -> LinearLayout:
+        """The layout of the result: the registers of a tile, tiles down, then tiles across."""
+        return wgmma_accumulator(self.shape, self.n, self.warps)
+
+    def operand_a(self, k: int, bits: int) -> LinearLayout:
+        """The layout of a left operand in registers: those of 16 rows, tiles down, then along k."""
+        return wgmma_operand_a((self.shape[0], k), bits, self.warps)
+
+    @property
+    def tiles(self) -> list[tuple[int, int]]:
+        """(row, column) of the tiles of the first group, in the order of registers."""
+        down, across = GROUP_ROWS * self.groups[0], self.n * self.groups[1]
+        rows, columns = range(0, self.shape[0], down), range(0, self.shape[1], across)
+        return [(row, column) for column in columns for row in rows]
+
+
+@functools.cache
+def warp_group_tiling(shape: Shape, num_warps: int) -> WarpGroupTiling | None:
+    """Warp groups along rows as far as there are rows, then along columns; None where a product is
+    too small for them."""
+    groups = num_warps // GROUP_WARPS
+    if num_warps % GROUP_WARPS or shape[0] < GROUP_ROWS:
+        return None
+    down = min(groups, shape[0] // GROUP_ROWS)
+    across = groups // down
+    n = min(MAX_N, shape[1] // across)
+    return WarpGroupTiling(shape, (down, across), n) if n >= MMA_COLUMNS else None
+
+
+@dataclass(frozen=True)
+class WarpTiling:
+    """A product by `mma`, of 16 rows and 8 columns in a warp; `warps[axis]` along each axis."""
+
+    shape: Shape
+    warps: Shape
+
+    def _spread(self, tile: LinearLayout, *axes: int) -> LinearLayout:
+        """The tile for all warps, those of neighbouring columns first; along dimensions that the
+        tensor lacks warps hold copies."""
+        for axis in (1, 0):
+            name = f"dim{axis}"
+            make = LinearLayout.identity if axis in axes else LinearLayout.zeros
+            tile = tile * make(self.warps[axis], "warp", name)
+        return tile
+
+    @property
+    def accumulator(self) -> LinearLayout:
+        """The layout of the result: the registers of a tile, tiles down, then tiles across."""
+        return fit(self._spread(MMA_ACCUMULATOR, 0, 1), self.shape)
+
+    def operand_a(self, k: int, bits: int) -> LinearLayout:
+        """The layout of the left operand: the registers of a tile, tiles down, then along k."""
+        return fit(self._spread(mma_operand_a(bits), 0), (self.shape[0], k))
+
+    def operand_b(self, k: int, bits: int) -> LinearLayout:
+        """The layout of the right operand: the registers of a tile, along k, then tiles across."""
+        return fit(self._spread(mma_operand_b(bits), 1), (k, self.shape[1]))
+
+
+@functools.cache
+def warp_tiling(shape: Shape, num_warps: int) -> WarpTiling | None:
+    """Warps where a warp would have most tiles; None where a product is smaller than one."""
+    if shape[0] < MMA_ROWS or shape[1] < MMA_COLUMNS:
+        return None
+    down = across = 1
+    while down * across < num_warps:
+        tiles_down, tiles_across = shape[0] // (MMA_ROWS * down), shape[1] // (MMA_COLUMNS * across)
+        if tiles_down * MMA_ROWS >= tiles_across * MMA_COLUMNS:
+            down *= 2
+        else:
+            across *= 2
+    return WarpTiling(shape, (down, across))

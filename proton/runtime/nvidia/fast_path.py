@@ -1,0 +1,206 @@
+"""The fast path: functions generated for a kernel and a *signature*, the kinds of its arguments.
+
+`launch` reads addresses, makes the key of the variant, looks it up and launches it. Whatever it
+does not expect (another kind of argument, a tensor on another device, a changed global) takes the
+slow path, which finds the error or generates anew. `read` makes the same key, by the same
+statements, for the variant to be filed under.
+"""
+
+import functools
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from proton.base.errors import LaunchError
+from proton.base.knobs import knobs
+from proton.base.words import shown
+from proton.runtime import session as sessions
+from proton.runtime.backend import KernelFunction
+from proton.runtime.grid import grid_sizes
+from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.arguments import (
+    TORCH,
+    Kind,
+    Reading,
+    read_constant,
+    read_descriptor,
+    read_other,
+    read_pointer,
+)
+from proton.runtime.nvidia.variant import Variant
+
+# The launch options that machine code depends on.
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "debug")
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+def checked_grid(grid: Any) -> tuple[int, int, int]:
+    sizes = grid_sizes(grid)
+    for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
+        if size > most:
+            raise LaunchError(f"grid[{axis}] must not exceed {most} on a GPU, got {shown(size)}")
+    return sizes
+
+
+def known_options(kernel: KernelFunction) -> list[str]:
+    """The launch options that the machine code depends on: a parameter of such a name is none."""
+    return [option for option in kernel.options if option in OPTIONS]
+
+
+_MISSING = object()
+# Both make the key of the machine code in the same way: one files it, the other looks it up.
+_TEMPLATE = """
+def read($device, {names}{options}):
+    {read}
+    return ({key}), ({listed})
+
+def launch($grid, {parameters}*$rest, {options}**$unknown):
+    try:
+        $device = {device}
+        {statements}
+        $variant = $variants[{key}]
+        $long = {conditions}
+    except (KeyError, AttributeError, TypeError):
+        $long = True
+    for $namespace, $name, $value in $watched:
+        if $namespace.get($name) is not $value:
+            $long = True
+    if $long:
+        return $slow_path($grid, {bound}, $rest, $unknown)
+    if $grid.__class__ is not tuple:
+        $grid = $checked($grid({bound}) if callable($grid) else $grid)
+    try:
+        $x, $y, $z = $grid if len($grid) == 3 else (*$grid, 1, 1)[:3]
+        $bad = (
+            not 0 < $x <= 0x7FFFFFFF
+            or not 0 < $y < 65536
+            or not 0 < $z < 65536
+            or len($grid) > 3
+        )
+    except (TypeError, ValueError):
+        $bad = True
+    if $bad and not all($checked($grid)):
+        return $variant.kernel
+    $session = $sessions._current
+    if $session is not None:
+        $instrumented = $variant.last_instrumented
+        if $instrumented is None or $instrumented.key is not $session.instrumentation:
+            $instrumented = $variant.find_instrumented($session.instrumentation)
+            if $instrumented is None:
+                return $slow_path($grid, {bound}, $rest, $unknown)
+        $place = $device, $stream($device), ($x, $y, $z)
+        return $profiled($variant, $instrumented, $session, *$place, ({listed}))
+    try:
+        $variant.launch($x, $y, $z, $stream($device), {values})
+    except $StructError:  # a size that is no integer: the check says so
+        $checked($grid)
+        raise
+    return $variant.kernel
+"""
+
+
+def _names(
+    kernel: KernelFunction, variants: dict[Any, Variant], launch_profiled: Callable[..., Any]
+) -> dict[str, Any]:
+    """What generated code knows, by its own names."""
+    ours: dict[str, Any] = {
+        "MISSING": _MISSING,
+        "StructError": struct.error,
+        "variants": variants,
+        "knobs": knobs,
+        "sessions": sessions,
+        "watched": kernel.watched,
+        "pointer": read_pointer,
+        "descriptor": read_descriptor,
+        "other": read_other,
+        "constant": read_constant,
+        "checked": checked_grid,
+        "current_device": cuda.current_device,
+        "stream": cuda.current_stream,
+        "profiled": launch_profiled,
+        "slow_path": functools.partial(_slow_path, kernel),
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        ours["current_device"] = torch._C._cuda_getDevice
+        ours["stream"] = torch._C._cuda_getCurrentRawStream
+    return ours
+
+
+def generated(
+    kernel: KernelFunction,
+    variants: dict[Any, Variant],
+    kinds: tuple[Kind, ...],
+    launch_profiled: Callable[..., Any],
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`read` and `launch`: `_TEMPLATE` with how each kind is read. Within a session `launch` hands
+    over to `launch_profiled`."""
+    names = kernel.arg_names
+    reads = [kind.reading(name, n) for n, (name, kind) in enumerate(zip(names, kinds, strict=True))]
+    conditions = [reading.unexpected for reading in reads if reading.unexpected]
+    ours, device = _names(kernel, variants, launch_profiled), "$current_device()"
+    if TORCH in kinds:
+        device = f"{names[kinds.index(TORCH)]}.get_device()"
+        conditions.append("$device != $current_device()")
+    conditions += [
+        f"$knobs.generation != {knobs.generation}",
+        "bool($rest or $unknown)",
+    ]
+    parameters = ""
+    for number, (name, parameter) in enumerate(kernel.signature.parameters.items()):
+        ours[f"p{number}"] = kernel.params[number]
+        has_default = parameter.default is not parameter.empty
+        ours[f"v{number}"] = parameter.default if has_default else _MISSING
+        parameters += f"{name}=$v{number}, "
+    options = known_options(kernel)
+    bound = ", ".join(f"{name!r}: {name}" for name in (*names, *options))
+    statements = [line for reading in reads for line in reading.statements] or ["pass"]
+    source = _TEMPLATE.format(
+        names="".join(f"{name}, " for name in names),
+        parameters=parameters,
+        options="".join(f"{option}=None, " for option in options),
+        device=device,
+        read="\n    ".join(statements),
+        statements="\n        ".join(statements),
+        key="".join(f"{part}, " for part in ["$device", *_parts(reads), *options]),
+        conditions=" or ".join(conditions),
+        bound=f"{{{bound}}}",
+        values=", ".join(reading.passed for reading in reads),
+        listed="".join(f"{reading.passed}, " for reading in reads),
+    )
+    prefix = _free_prefix(names)
+    namespace = {prefix + name: value for name, value in ours.items()}
+    exec(source.replace("$", prefix), namespace)
+    return namespace["read"], namespace["launch"]
+
+
+def _parts(reads: list[Reading]) -> list[str]:
+    return [part for reading in reads for part in reading.key]
+
+
+def _free_prefix(names: list[str]) -> str:
+    """A prefix for our names in generated code: one that no parameter begins with."""
+    prefix = "_"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
+
+
+def _slow_path(
+    kernel: KernelFunction,
+    grid: Any,
+    bound: dict[str, Any],
+    rest: tuple[Any, ...],
+    unknown: dict[str, Any],
+) -> Any:
+    """What generated code does with a launch that it does not expect."""
+    given_ = {
+        name: value
+        for name, value in bound.items()
+        if value is not _MISSING and (value is not None or name not in kernel.options)
+    }
+    if rest:
+        taken = len(kernel.arg_names)
+        raise LaunchError(f"{kernel.__name__}() takes {taken} arguments, got {taken + len(rest)}")
+    return kernel.run_any(grid, (), given_ | unknown)

@@ -1,0 +1,228 @@
+"""The slabs that launches take full segments from under strategy flush.
+
+A session has a few slabs on each GPU. Launches share one of them: a unit takes a chunk of it by an
+atomic, and the chunk says of which launch, program and unit it is. A slab that is half full, or
+that so many launches have taken that it may be, is *retired*: launches that come take the next one,
+and when those that had it have ended, a thread copies what was taken of it, clears that, and it is
+free again. Nothing of this is queued on the streams of the launches, and what is not taken is not
+sent.
+
+How many launches may share a slab depends on what launches of their kernels took before: twice that
+is expected. A kernel that is new is expected to fill half a slab with FIRST_LAUNCHES.
+"""
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from proton.runtime.nvidia import cuda
+from proton.trace import wire
+from proton.trace.profile import KernelProfile
+
+MOST_SLABS = 4  # of a device; where all are retired, the last one goes on until it is full
+FIRST_LAUNCHES = 16  # of a new kernel, before somebody looks what they took
+MOST_LAUNCHES = 256  # share a slab, whatever they take
+
+
+@dataclass(frozen=True)
+class TakenChunks:
+    """Chunks of one size of a slab, of one launch: room for a unit's records."""
+
+    heads: np.ndarray  # of wire.CHUNK_HEAD, (chunks,)
+    data: np.ndarray  # their records, (chunks, bytes)
+
+
+def slab_bytes(profile: KernelProfile, size: int) -> int:
+    """Bytes of a slab with its head, for launches of a kernel with this profile, where `size` bytes
+    of chunks were asked for; 0 where it takes none."""
+    if not profile.strategy.moves:
+        return 0
+    return wire.slab_bytes(max(size, wire.chunk_bytes(profile.block)))
+
+
+def chunks_of(slab: np.ndarray) -> dict[int, list[TakenChunks]]:
+    """The chunks in a slab's bytes, head included, by the number of their launch."""
+    found: dict[int, list[TakenChunks]] = {}
+    for heads, records in wire.chunks(slab):
+        for launch in np.unique(heads["launch"]).tolist():
+            of = heads["launch"] == launch
+            found.setdefault(launch, []).append(TakenChunks(heads[of], records[of]))
+    return found
+
+
+@dataclass(slots=True)
+class Slab:
+    """Memory of the device; `users` are launches that may still write there."""
+
+    address: int
+    size: int
+    is_retired: bool = False
+    users: int = 0
+    launches: int = 0  # that took it since it was empty
+    kernels: dict[int, int] = field(default_factory=dict)  # of these launches: how many
+    expected: float = 0.0  # what they take, bytes
+    is_due: bool = False  # by that it may be half full
+
+    @property
+    def is_looked_for(self) -> bool:
+        """Whether the thread should see what was taken; where the slab goes on as no other one is
+        free, now and then."""
+        return self.is_due and (not self.is_retired or self.launches % FIRST_LAUNCHES == 0)
+
+    def empty(self) -> None:
+        """Nobody has anything of it any more."""
+        self.is_retired, self.launches, self.expected, self.is_due = False, 0, 0.0, False
+        self.kernels.clear()
+
+
+@dataclass
+class Slabs:
+    """The slabs of one device."""
+
+    queue: "cuda.Queue"
+    stream: int  # of its own: it waits for no launch
+    expected: dict[int, float] = field(default_factory=dict)  # bytes of a launch, by kernel
+    current: Slab | None = None
+    free: list[Slab] = field(default_factory=list)
+    retired: deque[Slab] = field(default_factory=deque)
+    count: int = 0
+    chunks: dict[int, list[TakenChunks]] = field(default_factory=dict)  # by launch
+    kept_bytes: int = 0  # of chunks, since somebody set this to 0
+    dropped: set[int] = field(default_factory=set)  # launches that the session had no memory for
+    host: int = 0  # pinned memory, as large as a slab
+    host_size: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, size: int, kernel: int) -> Slab | None:
+        """The slab that a launch of a kernel (its number) writes to, of `size` bytes or more; None
+        where there is no memory for one. `done` ends that."""
+        with self.lock:
+            slab = self.current
+            if slab is None or slab.is_due or slab.is_retired or slab.size < size:
+                if slab is not None and slab.is_due:
+                    slab.is_retired = True
+                self._renew(size)
+                slab = self.current
+                if slab is None:
+                    return None
+            slab.users += 1
+            slab.launches += 1
+            slab.kernels[kernel] = slab.kernels.get(kernel, 0) + 1
+            expected = self.expected.get(kernel)
+            slab.expected += slab.size / (2 * FIRST_LAUNCHES) if expected is None else expected
+            slab.is_due = 2 * slab.expected >= slab.size
+            return slab
+
+    def _expected(self, kernel: int, slab: Slab) -> float:
+        """Bytes that a launch of a kernel takes."""
+        return self.expected.get(kernel, slab.size / (2 * FIRST_LAUNCHES))
+
+    def _learn(self, slab: Slab, taken: int) -> None:
+        """What launches took, bytes, says what the next ones of their kernels will take. Nobody
+        knows which took how much, so it may have been all of one kernel's."""
+        ended = slab.launches - slab.users
+        for kernel, count in slab.kernels.items():
+            if ended:
+                of_one = taken * slab.launches / (count * ended)
+                self.expected[kernel] = max(2 * of_one, slab.size / (2 * MOST_LAUNCHES))
+        most = max((self._expected(kernel, slab) for kernel in slab.kernels), default=0.0)
+        slab.expected = taken + slab.users * most
+        slab.is_due = 2 * slab.expected >= slab.size
+
+    def _renew(self, size: int) -> None:
+        """Makes a free slab the current one, or a new one; else the current one goes on."""
+        fitting = [slab for slab in self.free if slab.size >= size]
+        old = self.current
+        if fitting:
+            self.free.remove(fitting[0])
+            self.current = fitting[0]
+        elif self.count < MOST_SLABS or old is None or old.size < size:
+            with cuda.capture_aside():
+                try:
+                    address = cuda.allocate_device(size)
+                except cuda.CUDAError:
+                    return
+                self.current = Slab(address, size)
+                self.count += 1
+                cuda.write_word(self._room_of(self.current), wire.slab_room(size))
+        if old is not None and old is not self.current:
+            old.is_retired = True
+            self.retired.append(old)
+
+    @staticmethod
+    def _room_of(slab: Slab) -> int:
+        return slab.address + wire.slab_room_offset()
+
+    def done(self, slab: Slab) -> None:
+        """A launch has ended, or will never be."""
+        with self.lock:
+            slab.users -= 1
+
+    # On the thread that keeps what arrives
+
+    def keep(self, memory_left: int) -> None:
+        """Retires the current slab where half of it is taken, and keeps what those that are retired
+        have, if nobody writes there any more: no more than `memory_left` bytes in all."""
+        current = self.current
+        if current is not None and not current.is_retired:
+            taken = wire.taken_bytes(self._fetch(current, wire.SLAB_HEAD_BYTES))
+            current.is_retired = 2 * taken > current.size - wire.SLAB_HEAD_BYTES
+            with self.lock:
+                self._learn(current, taken)
+        with self.lock:
+            current = self.current
+            if current is not None and current.is_retired and not current.users:
+                self.retired.append(current)
+                self.current = None
+        while self.retired and not self.retired[0].users:
+            slab = self.retired.popleft()
+            self._empty(slab, memory_left)
+            with self.lock:
+                slab.empty()
+                self.free.append(slab)
+
+    def _fetch(self, slab: Slab, size: int) -> np.ndarray:
+        """The first bytes of a slab, in memory that is used again."""
+        if self.host_size < size:
+            with cuda.capture_aside():
+                if self.host:
+                    cuda.release_host(self.host)
+                self.host_size = max(size, slab.size)
+                self.host = cuda.allocate_host(self.host_size)
+        self.queue.copy_to_host(self.host, slab.address, size, self.stream)
+        self.queue.synchronize(self.stream)
+        return cuda.host_bytes(self.host, size)
+
+    def _empty(self, slab: Slab, memory_left: int) -> None:
+        head = wire.SLAB_HEAD_BYTES
+        used = wire.used_bytes(self._fetch(slab, head), slab.size)
+        with self.lock:
+            self._learn(slab, used - head)
+        data = self._fetch(slab, used)
+        if self.kept_bytes + used - head > memory_left:
+            self.dropped |= set(chunks_of(data))
+        else:
+            self.kept_bytes += used - head
+            for launch, chunks in chunks_of(data).items():
+                self.chunks.setdefault(launch, []).extend(chunks)
+        self.queue.clear(slab.address, used, self.stream)
+        self.queue.set_word(self._room_of(slab), wire.slab_room(slab.size), self.stream)
+        self.queue.synchronize(self.stream)
+
+    def finish(self, memory_left: int) -> None:
+        """Keeps what all slabs have; the device has done everything."""
+        for slab in [*self.retired, *([self.current] if self.current is not None else [])]:
+            self._empty(slab, memory_left)
+
+    def release(self) -> None:
+        """Gives the memory back, but for slabs that launches that outlive the session may use."""
+        slabs = [*self.free, *self.retired, *([self.current] if self.current is not None else [])]
+        for slab in slabs:
+            if not slab.users:
+                cuda.release_device(slab.address)
+        if self.host:
+            cuda.release_host(self.host)
+        cuda.release_stream(self.stream)
+        self.current, self.free, self.retired, self.host = None, [], deque(), 0

@@ -1,0 +1,259 @@
+"""Chooses the instruction of each product: tensor cores where one fits, multiply-adds elsewhere.
+
+A `tt.dot` becomes, by what the target has and the shape and the types allow,
+
+- `ttng.warp_group_dot` (Hopper, four warps together): operands in swizzled shared memory, the left
+  one in registers where it was computed there;
+- `ttng.mma_sync` (Ampere and later): operands in the registers of each warp;
+- `ttg.dot`: operands in shared memory, multiply-adds of the threads.
+
+    %d = tt.dot %a, %b, %c : tensor<128x64xf16, #default>, ...
+becomes
+    %x = ttg.local_alloc %a : !ttg.memdesc<[128, 64], f16, #swizzled>
+    %y = ttg.local_alloc %b : !ttg.memdesc<[64, 256], f16, #swizzled>
+    %e = ttng.warp_group_dot %x, %y, %c : tensor<128x256xf32, #accumulator>
+    %d = ttng.warp_group_dot_wait %e {pendings = 0}
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.scratch import stored_bytes
+from proton.base.targets import GPUTarget
+from proton.dialect import ttg
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.layouts import convert
+from proton.dialect.mlir import arith, ir
+from proton.dialect.traits import Elementwise, has
+from proton.dialect.ttg import layout_of, num_warps
+from proton.dialect.ttg_memory import DotOp, LocalAllocOp, MemDescTransOp
+from proton.dialect.ttng import MmaSyncOp, WarpGroupDotOp, WarpGroupDotWaitOp
+from proton.dialect.walk import before, defining_op, ops_named, replace
+from proton.layout import LinearLayout
+from proton.layout.matrix_memory import matrix_layout
+from proton.layout.named import shared_row_major, spread
+from proton.layout.tensor_cores import (
+    K_BITS,
+    WarpGroupTiling,
+    WarpTiling,
+    warp_group_tiling,
+    warp_tiling,
+)
+from proton.passes import Pass, register
+
+DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
+WARP_GROUPS = 90  # the architecture that has `wgmma`: no other, not a later one, does
+MMA = 80  # the first architecture with `mma` of bf16, tf32 and int8
+MMA_FP8 = 89
+INSTRUCTION_TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")  # of operands
+TENSOR_PRECISIONS = ("tf32", "tf32x3")
+
+
+@register
+@dataclass(frozen=True)
+class AccelerateMatmul(Pass):
+    """Rewrites all `tt.dot` for a GPU of compute capability `arch` / 10."""
+
+    name: ClassVar[str] = "tritongpu-accelerate-matmul"
+
+    arch: int = 90
+
+    def run(self, module: Any) -> None:
+        GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
+        warps = num_warps(module)
+        for op in ops_named(module, "tt.dot"):
+            with before(op):
+                product = _Product(op, self.arch, warps)
+                replace(op, [convert(product.rewritten(), layout_of(op.results[0].type))])
+
+
+class _Product:
+    """One `tt.dot`, to be emitted otherwise at the insertion point."""
+
+    def __init__(self, op: Any, arch: int, warps: int) -> None:
+        self.op, self.arch, self.warps = op, arch, warps
+        self.a, self.b, self.acc = op.operands
+        self.element, self.result = element_of(self.a), element_of(self.acc)
+        self.precision = ir.StringAttr(op.attributes["inputPrecision"]).value
+        self.imprecise = ir.IntegerAttr(op.attributes["maxNumImpreciseAcc"]).value
+
+    def rewritten(self) -> Any:
+        """The result, in the layout of the instruction."""
+        if not self._is_for_tensor_cores():
+            return self._multiply_adds()
+        if self.precision == "tf32x3" and self._is_f32:
+            return self._three_products()
+        return self._product(self.a, self.b, self.acc)
+
+    @property
+    def _is_f32(self) -> bool:
+        return isinstance(self.element, ir.F32Type)
+
+    def _is_for_tensor_cores(self) -> bool:
+        """Whether an instruction takes the types and the inner size."""
+        if self.arch < MMA or len(shape_of(self.acc)) != 2:
+            return False
+        if str(self.element) not in INSTRUCTION_TYPES:
+            return False
+        if self._is_f32 and self.precision not in TENSOR_PRECISIONS:
+            return False
+        k = shape_of(self.a)[1]
+        return k * self._bits >= K_BITS and warp_tiling(shape_of(self.acc), self.warps) is not None
+
+    @property
+    def _bits(self) -> int:
+        """Of an element, as the instruction takes it."""
+        is_fp8 = isinstance(self.element, ir.FloatType) and self.element.width == 8
+        return 16 if is_fp8 and self.arch < MMA_FP8 else int(self.element.width)
+
+    def _product(self, a: Any, b: Any, acc: Any) -> Any:
+        shape = shape_of(acc)
+        if self.arch == WARP_GROUPS:
+            tiling = warp_group_tiling(shape, self.warps)
+            right = tiling and self._in_memory(b, 0)
+            if tiling is not None and right is not None:
+                return self._warp_groups(tiling, a, right, acc)
+        warps = warp_tiling(shape, self.warps)
+        assert warps is not None, "asked before"
+        return self._mma(warps, a, b, acc)
+
+    # Warp groups
+
+    def _warp_groups(self, tiling: WarpGroupTiling, a: Any, right: Any, acc: Any) -> Any:
+        left = self._in_memory(a, 1) if _loaded(a) is not None else None
+        if left is None:
+            left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
+        start = convert(acc, tiling.accumulator)
+        i32 = ir.IntegerType.get_signless(32)
+        imprecise = ir.IntegerAttr.get(i32, self.imprecise if self._bits == 8 else 0)
+        issued = WarpGroupDotOp(left, right, start, imprecise, start.type).result
+        return WarpGroupDotWaitOp(issued, ir.IntegerAttr.get(i32, 0), start.type).result
+
+    def _in_memory(self, value: Any, k_axis: int) -> Any:
+        """An operand in swizzled memory; None where its rows are too short for it. Elements of 16
+        bits may lie along either dimension: they stay along that of the load, so that they are
+        copied as they are."""
+        source, is_transposed = _behind_trans(value)
+        k = k_axis ^ is_transposed
+        fast = k
+        if self._bits == 16 and (load := _first_load(source)) is not None:
+            fast = _fast_axis(layout_of(load.type))
+        bytes_ = stored_bytes(self.element)
+        for axis in (fast, k):
+            layout = matrix_layout(shape_of(source), bytes_, (axis, 1 - axis))
+            if layout is not None:
+                type_ = ttg.mem_desc(shape_of(source), self.element, layout)
+                memory = LocalAllocOp(source, type_).result
+                return MemDescTransOp.of(memory) if is_transposed else memory
+        return None
+
+    # One warp
+
+    def _mma(self, tiling: WarpTiling, a: Any, b: Any, acc: Any) -> Any:
+        if self._bits != self.element.width:
+            a, b = _widened(a), _widened(b)
+        k = shape_of(a)[1]
+        left = convert(a, tiling.operand_a(k, self._bits))
+        right = convert(b, tiling.operand_b(k, self._bits))
+        start = convert(acc, tiling.accumulator)
+        return MmaSyncOp(left, right, start, start.type).result
+
+    def _three_products(self) -> Any:
+        """fp32 as a sum of two numbers of 10 bits each: what their products lack is below 2**-20.
+        Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores"."""
+        large_a, small_a = _halves(self.a)
+        large_b, small_b = _halves(self.b)
+        total = self._product(small_a, large_b, self.acc)
+        total = convert(total, layout_of(self.acc.type))
+        total = self._product(large_a, small_b, total)
+        total = convert(total, layout_of(self.acc.type))
+        return self._product(large_a, large_b, total)
+
+    # Threads
+
+    def _multiply_adds(self) -> Any:
+        layout = dot_layout(shape_of(self.acc), self.warps)
+        # A thread reads some rows of a and some columns of b at each step: these lie together.
+        sides = [
+            LocalAllocOp(
+                side,
+                ttg.mem_desc(
+                    shape_of(side), element_of(side), shared_row_major(shape_of(side), order)
+                ),
+            ).result
+            for side, order in ((self.a, (0, 1)), (self.b, (1, 0)))
+        ]
+        start = convert(self.acc, layout)
+        return DotOp(*sides, start, start.type).result
+
+
+def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
+    """A square of the result in each thread, lanes along rows of the result."""
+    tile = tuple(min(DOT_TILE, size) for size in shape)
+    return spread(shape, tile, (1, 0), warps)
+
+
+def _through(value: Any, *names: str) -> Any:
+    """The value behind ops that only move it."""
+    while (op := defining_op(value)) is not None and op.name in names:
+        value = op.operands[0]
+    return value
+
+
+def _behind_trans(value: Any) -> tuple[Any, bool]:
+    """(what is transposed, whether it is): memory is read either way."""
+    source, is_transposed = _through(value, "ttg.convert_layout"), False
+    while (op := defining_op(source)) is not None and op.name == "tt.trans":
+        source, is_transposed = _through(op.operands[0], "ttg.convert_layout"), not is_transposed
+    return source, is_transposed
+
+
+def _loaded(value: Any) -> Any:
+    """The load that an operand is as it is; None where it was computed."""
+    op = defining_op(_behind_trans(value)[0])
+    return op if op is not None and op.name == "tt.load" else None
+
+
+def _first_load(value: Any, depth: int = 8) -> Any:
+    """The result of a load that a value of the same shape was computed from; None without one."""
+    op = defining_op(_through(value, "ttg.convert_layout"))
+    if op is None or not depth:
+        return None
+    if op.name == "tt.load":
+        return op.results[0]
+    if not has(op, Elementwise):
+        return None
+    found = (_first_load(v, depth - 1) for v in op.operands if ttg.is_tensor(v.type))
+    return next((load for load in found if load is not None), None)
+
+
+def _fast_axis(layout: LinearLayout) -> int:
+    """The dimension along which a thread's elements, or else the lanes', are neighbours."""
+    bases = [*layout.bases("register"), *layout.bases("lane")]
+    first = next((basis for basis in bases if any(basis)), (0, 1))
+    return next(axis for axis, value in enumerate(first) if value)
+
+
+def _widened(value: Any) -> Any:
+    type_ = ir.RankedTensorType.get(
+        value.type.shape, ir.F16Type.get(), encoding=value.type.encoding
+    )
+    return arith.ExtFOp(type_, value).result
+
+
+def _halves(value: Any) -> tuple[Any, Any]:
+    """fp32 as the number that tf32 keeps of it, and the rest."""
+    i32 = ir.IntegerType.get_signless(32)
+    bits = ir.RankedTensorType.get(value.type.shape, i32, encoding=value.type.encoding)
+    mask = arith.ConstantOp(
+        bits, ir.DenseElementsAttr.get_splat(bits, ir.IntegerAttr.get(i32, -(1 << 13)))
+    ).result
+    kept = arith.AndIOp(arith.BitcastOp(bits, value).result, mask).result
+    large = arith.BitcastOp(value.type, kept).result
+    rest = arith.SubFOp(value, large).result
+    # Infinity less itself is no number.
+    same = arith.CmpFOp(1, value, large).result
+    zero = arith.ConstantOp(
+        value.type, ir.DenseElementsAttr.get_splat(value.type, ir.FloatAttr.get_f32(0.0))
+    ).result
+    return large, arith.SelectOp(same, zero, rest).result

@@ -1,0 +1,106 @@
+"""A selection by the condition of a branch becomes a result of the branch.
+
+    %v = arith.select %c, %a, %b : tensor         %v, ... = scf.if %c { ...
+    scf.if %c { ... %v ... }                 =>     scf.yield %a, ... (inside, %v is %a)
+    use %v                                        } else { scf.yield %b, ... }
+
+The tensor that is not chosen need not live across the branch, and nothing is selected element by
+element.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.mlir import Module, Operation, ir
+from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
+from proton.dialect.ttg import is_tensor
+from proton.dialect.walk import before, ops_named
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class CombineTensorSelectAndIf(Pass):
+    """Merges `arith.select` of tensors with an `scf.if` on the same condition in its block."""
+
+    name: ClassVar[str] = "tritongpu-combine-tensor-select-and-if"
+
+    def run(self, module: Module) -> None:
+        # Only selections are looked at again: merging erases branches and their ends.
+        for op in ops_named(module, "arith.select"):
+            if is_tensor(op.results[0].type):
+                branch = _branch(op)
+                if branch is not None:
+                    _merge(op, branch)
+
+
+def _branch(select: Operation) -> Any:
+    """The branch that a selection can join: every use of it comes after, or is inside."""
+    condition = select.operands[0]
+    if is_tensor(condition.type):
+        return None
+    block = list(select.block.operations)
+    order = {view.operation: number for number, view in enumerate(block)}
+    for use in condition.uses:
+        branch = use.owner.operation
+        if branch.name != "scf.if" or branch not in order:
+            continue
+        if order[branch] < order[select]:
+            ready = [_is_before(value, branch, order) for value in list(select.operands)[1:]]
+            if all(ready):
+                return branch
+            continue
+        uses = [_outermost(u.owner.operation, select) for u in select.results[0].uses]
+        if all(order[user] >= order[branch] for user in uses):
+            return branch
+    return None
+
+
+def _is_before(value: Any, branch: Any, order: dict[Any, int]) -> bool:
+    """Whether a value is known where the branch begins."""
+    if not isinstance(value, ir.OpResult):
+        return True
+    op = value.owner.operation
+    return op not in order or order[op] < order[branch]
+
+
+def _outermost(op: Operation, beside: Any) -> Any:
+    """The op of `beside`'s block that `op` is, or lies in."""
+    while op.block != beside.block:
+        op = op.parent
+    return op
+
+
+def _merge(select: Any, branch: Any) -> None:
+    _, chosen, other = select.operands
+    types = [result.type for result in branch.results] + [select.results[0].type]
+    with before(branch):
+        merged = If.create(branch.operands[0], types)
+    new = merged.op
+    for name in branch.attributes:
+        new.attributes[name] = branch.attributes[name]
+    for number, value in enumerate((chosen, other)):
+        if (block := block_of(branch, number)) is not None:
+            block.append_to(new.regions[number])
+        else:
+            with ir.InsertionPoint(merged.add_block(number)), branch.location:
+                yield_values()
+        yield_more(new.regions[number].blocks[0], [value])
+    result = new.results[len(types) - 1]
+    for use in list(select.results[0].uses):
+        user = use.owner.operation
+        value = result
+        if is_inside(user, new):
+            in_then = _region_number(user, new) == 0
+            value = chosen if in_then else other
+        user.operands[use.operand_number] = value
+    for old, value in zip(branch.results, new.results, strict=False):
+        old.replace_all_uses_with(value)
+    branch.erase()
+    select.erase()
+
+
+def _region_number(op: Operation, branch: Any) -> int:
+    while op.parent != branch:
+        op = op.parent
+    return next(n for n, region in enumerate(branch.regions) if region.blocks[0] == op.block)

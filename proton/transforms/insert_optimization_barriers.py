@@ -1,0 +1,122 @@
+"""Keeps arithmetic between the clock reads it was placed between.
+
+A clock read orders nothing but itself: LLVM moves arithmetic across it. So at each read the values
+that the next interval of work takes from outside of it, and those that the last interval made for
+others, pass through `proton_gpu.optimization_barrier`, which nothing sees through:
+
+    %a = arith.mulf ...                      %a = arith.mulf ...
+                                             %p = proton_gpu.optimization_barrier %a
+    %t = proton_gpu.read_counter     ->      %t = proton_gpu.read_counter
+                                             %q = proton_gpu.optimization_barrier %p
+    %b = arith.addf %a, ...                  %b = arith.addf %q, ...
+
+Only data gets barriers: floating point, and integers that were loaded or computed from such. What
+indices and masks are made of stays as it was, and with it all that is known of alignment.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect.diagnostics import element_of
+from proton.dialect.emit import create
+from proton.dialect.mlir import Block, Module, Value, ir
+from proton.dialect.regions import is_invariant
+from proton.dialect.traits import MakesData, Records, has
+from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class InsertOptimizationBarriers(Pass):
+    """Puts a barrier on data that crosses a clock read, on both of its sides."""
+
+    name: ClassVar[str] = "insert-optimization-barriers"
+
+    def run(self, module: Module) -> None:
+        for function in functions(module):
+            data, blocks = _Data(), list[Any]()
+            for read in ops_named(function, "proton_gpu.read_counter"):
+                if read.block not in blocks:
+                    blocks.append(read.block)
+            # Outer ones first: the results of their barriers are what inner ones take.
+            for block in sorted(blocks, key=_depth):
+                _insert_in(block, data)
+
+
+class _Data:
+    """Which values are data."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, bool] = {}
+
+    def __contains__(self, value: Value) -> bool:
+        if value not in self.known:
+            self.known[value] = False  # of a cycle, until it is known better
+            self.known[value] = self._find(value)
+        return self.known[value]
+
+    def _find(self, value: Value) -> bool:
+        element, op = element_of(value), defining_op(value)
+        if op is not None and op.name == "arith.constant":
+            return False
+        if isinstance(element, ir.FloatType):
+            return True
+        if not isinstance(element, ir.IntegerType) or element.width == 1:
+            return False
+        if op is None or has(op, Records):
+            return False
+        return has(op, MakesData) or (
+            not op.name.startswith("scf.") and any(operand in self for operand in op.operands)
+        )
+
+
+def _depth(block: Block) -> int:
+    """How many ops are around a block."""
+    depth, parent = 0, block.owner
+    while parent is not None and parent.operation.name != "func.func":
+        depth, parent = depth + 1, parent.operation.parent
+    return depth
+
+
+def _insert_in(block: Block, data: _Data) -> None:
+    """An interval is what lies between two reads; each op of the block is in one of them."""
+    operations = [view.operation for view in block.operations]
+    reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
+    made: dict[Any, int] = {}
+    uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> interval -> its uses there
+    interval = 0
+    for op in operations:
+        interval += op.name == "proton_gpu.read_counter"
+        for result in op.results:
+            made[result] = interval
+        for inner in [op, *all_ops(op)]:
+            if has(inner, Records):
+                continue
+            for number, operand in enumerate(inner.operands):
+                if operand in data and is_invariant(operand, op):
+                    uses.setdefault(operand, {}).setdefault(interval, []).append((inner, number))
+    leaving: dict[int, list[Any]] = {}
+    entering: dict[int, list[Any]] = {}
+    for value, by_interval in uses.items():
+        origin = made.get(value, -1)
+        if origin >= 0 and any(s > origin for s in by_interval) and origin < len(reads):
+            leaving.setdefault(origin, []).append(value)
+        for s in by_interval:
+            if 0 < s != origin:
+                entering.setdefault(s, []).append(value)
+    current: dict[Any, Any] = {}
+    for number, read in enumerate(reads):
+        values = leaving.get(number, [])
+        with before(read):
+            current |= zip(values, _barriers(values), strict=True)
+        values = entering.get(number + 1, [])
+        with ir.InsertionPoint.after(read), read.location:
+            kept = _barriers([current.get(value, value) for value in values])
+        for value, new in zip(values, kept, strict=True):
+            for op, position in uses[value][number + 1]:
+                op.operands[position] = new
+
+
+def _barriers(values: list[Value]) -> list[Value]:
+    return [create("proton_gpu.optimization_barrier", value.type, value) for value in values]

@@ -1,0 +1,50 @@
+"""Puts ops that make values larger, or move them, next to the first op that needs the result.
+
+A conversion to a wider type doubles the registers that its operand takes, and a layout conversion
+needs its operand and its result at once. Loads stay where they are: early is good for them.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.dialect.diagnostics import element_of
+from proton.dialect.mlir import Module, Operation
+from proton.dialect.traits import MovesData, Widens, has
+from proton.dialect.ttg import is_tensor
+from proton.dialect.walk import all_ops
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class ReorderInstructions(Pass):
+    """Sinks conversions of tensors within their block, to right before the first use."""
+
+    name: ClassVar[str] = "tritongpu-reorder-instructions"
+
+    def run(self, module: Module) -> None:
+        # The last first, so that a chain of conversions sinks as one.
+        for op in reversed(all_ops(module)):
+            if _sinks(op):
+                first = _first_use(op)
+                if first is not None:
+                    op.move_before(first)
+
+
+def _sinks(op: Operation) -> bool:
+    if has(op, MovesData):
+        return True
+    if not has(op, Widens) or not is_tensor(op.results[0].type):
+        return False
+    return bool(element_of(op.results[0]).width > element_of(op.operands[0]).width)
+
+
+def _first_use(op: Operation) -> Operation | None:
+    """The first op of `op`'s block that uses its result, itself or somewhere inside of it."""
+    users = set()
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        while user.block != op.block:
+            user = user.parent
+        users.add(user)
+    return next((view.operation for view in op.block.operations if view.operation in users), None)

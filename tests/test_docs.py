@@ -1,0 +1,122 @@
+"""The site is built as CI builds it: links lead somewhere, and the reference has what there is."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import proton
+from proton.base.knobs import KNOBS
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr  # names links and anchors that lead nowhere
+    return folder
+
+
+def words(page: Path) -> str:
+    """A page's text."""
+    return re.sub(r"<[^>]*>", "", page.read_text())
+
+
+def test_the_reference_has_every_name_command_and_variable(site: Path) -> None:
+    reference = site / "reference"
+    python = words(reference / "python.html")
+    missing = {name for name in proton.__all__ if name not in python}
+    assert missing <= {"Run", "knobs", "__version__"}  # they have pages of their own
+    commands = {file.stem for file in (ROOT / "proton/viewer/cli/commands").glob("[a-z]*.py")}
+    cli = words(reference / "cli.html")
+    assert [name for name in commands if f"proton-viewer {name} [OPTIONS]" not in cli] == []
+    environment = words(reference / "environment.html")
+    assert [k.variable for k in KNOBS.values() if k.variable not in environment] == []
+    assert "run.stats(" in words(reference / "run.html")
+    assert re.search(r"tl\.load\(\s*pointer,\s*mask", words(reference / "language.html"))
+    for page in reference.glob("*.html"):
+        assert " object at 0x" not in words(page)
+        assert "proton._" not in words(page)
+
+
+def test_pages_fetch_nothing_from_elsewhere(site: Path) -> None:
+    fetches = re.compile(r"""(?:src|srcset)="https?:|<link[^>]*href="https?:|url\(['"]?https?:""")
+    files = [f for f in site.rglob("*") if f.suffix in (".html", ".css")]
+    assert len(files) > 20
+    assert [f for f in files if fetches.search(f.read_text(errors="replace"))] == []
+
+
+def test_every_picture_is_shown_and_made_by_the_script() -> None:
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    shown = {m for page in pages for m in re.findall(r"pictures/([\w.-]+)", page.read_text())}
+    assert shown == {file.name for file in (DOCS / "pictures").iterdir()}
+    script = (ROOT / "scripts/docs_pictures.py").read_text()
+    outputs = re.findall(r"<!-- output: (\w+) -->\s", (DOCS / "tutorial.md").read_text())
+    assert [name for name in outputs if f'"{name}"' not in script] == []
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_both_sides_of_the_tutorial_compute_what_numpy_does(
+    side: str, rng: np.random.Generator, tmp_path: Path
+) -> None:
+    """... and the page shows the kernel as it is in the file."""
+    source = (DOCS / "tutorial" / side / "column_stats.py").read_text()
+    path = tmp_path / f"column_stats_{side}.py"
+    path.write_text(source)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        module = __import__(path.stem)
+    finally:
+        sys.path.remove(str(tmp_path))
+    x = rng.standard_normal((rng.integers(1, 700), rng.integers(1, 300)), np.float32)
+    mean, var = np.empty((2, x.shape[1]), np.float32)
+    module.launch(x, mean, var)
+    np.testing.assert_allclose(mean, x.mean(axis=0), atol=1e-4)
+    np.testing.assert_allclose(var, x.var(axis=0), atol=1e-4)
+    page = (DOCS / "tutorial.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    (block,) = (text for text in blocks if ("WIDTH" in text) == (side == "after"))
+    lines = {line.strip() for line in block.splitlines()} - {"..."}
+    assert lines - {line.strip() for line in source.splitlines()} == set()
+
+
+def test_the_example_for_ci_measures_our_kernels(tmp_path: Path) -> None:
+    """The workflow's own command, with fewer processes than an answer takes: its exit status does
+    not depend on times. Budgets that name no scope of ours would be bad usage."""
+    yaml = pytest.importorskip("yaml")
+    workflow = yaml.safe_load((DOCS / "ci-example" / "workflow.yml").read_text())
+    (command,) = (
+        step["run"]
+        for step in workflow["jobs"]["timelines"]["steps"]
+        if "proton-viewer measure" in step.get("run", "")
+    )
+    command = command.replace("-n 10 --most 30", "-n 1 --most 1").replace("../runs", "runs")
+    words = command.replace("../baseline", str(ROOT)).split()
+    assert words[:4] == ["proton-viewer", "measure", "-n", "1"]
+    words = [str(ROOT / word) if word.startswith("docs/") else word for word in words]
+    done = subprocess.run(
+        [sys.executable, "-m", "proton.viewer", *words[1:]],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 3, done.stdout + done.stderr
+    for kernel in ("softmax_kernel/load + max", "softmax_kernel/load + exp", "layer_norm_kernel/"):
+        assert kernel in done.stdout
+    files = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    sides = {f"runs/{side}/0000.proton" for side in ("baseline", "candidate")}
+    assert files == {*sides, "runs/gate.xml", "runs/gate.svg"}
