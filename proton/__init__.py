@@ -16,6 +16,7 @@ _HOME = {  # public name -> (module, name there)
     "jit": ("proton.runtime.jit", "jit"),
     "JITFunction": ("proton.runtime.jit", "JITFunction"),
     "reinterpret": ("proton.runtime.reinterpret", "reinterpret"),
+    "set_allocator": ("proton.runtime.allocation", "set_allocator"),
     "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
     "constexpr_function": ("proton.language.function", "constexpr_function"),
     "next_power_of_2": ("proton.language.standard", "next_power_of_2"),
@@ -51,11 +52,11 @@ _MODULES = {  # public name -> module
     "language": "proton.language",
     "profiler": "proton.profiler",
     "mode": "proton.profiler.mode",
+    "tools": "proton.tools",
 }
 # Names of triton that are not here yet.
 _NOT_YET = frozenset(
-    "autotune Config heuristics testing compile AsyncCompileMode aggregate set_allocator runtime "
-    "compiler tools".split()
+    "autotune Config heuristics testing compile AsyncCompileMode aggregate runtime compiler".split()
 )
 
 __all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])

@@ -6,6 +6,7 @@ from typing import Any, ParamSpec, overload
 
 from proton import language as language
 from proton import profiler as profiler
+from proton import tools as tools
 from proton._profiling import activate as activate
 from proton._profiling import deactivate as deactivate
 from proton._profiling import finalize as finalize
@@ -34,6 +35,7 @@ from proton.language.profiling import start_event as start_event
 from proton.language.profiling import state as state
 from proton.language.standard import next_power_of_2 as next_power_of_2
 from proton.profiler import mode as mode
+from proton.runtime.allocation import set_allocator as set_allocator
 from proton.runtime.jit import JITFunction as JITFunction
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret

@@ -8,12 +8,14 @@ with scalar symbolic `scalar`, `offset_d` and `stride_d` (`proton.analysis.scala
 `source` is a scalar pointer (none for integers) and wrap_d takes the remainder by `parent_d`
 where dimension d has one. For example `ptr + pid * 4 + arange(0, 4)` has source ptr, scalar
 pid * 4 and stride 1. A mask is a *box* when it is true for exactly the first `count_d`
-elements of each dimension d. The idea is triton-shared's pointer analysis.
+elements of each dimension d, or for those among them from `start_d` on. The idea is
+triton-shared's pointer analysis.
 
 Pointers that a loop carries are structured when each iteration changes only their scalar.
 Remainders are taken as wrap-around: the dividend must not be negative (docs/limitations.md).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,9 +53,16 @@ class Structure:
 
 @dataclass(frozen=True)
 class Box:
-    """A mask that is true for the first counts[d] elements of each dimension."""
+    """A mask that is true for the first counts[d] elements of each dimension, from starts[d] on."""
 
     counts: tuple[Expr, ...]
+    starts: tuple[Expr, ...]
+
+    @classmethod
+    def first(cls, counts: Iterable[Expr]) -> "Box":
+        """One that starts at 0 in each dimension."""
+        counts = tuple(counts)
+        return cls(counts, (0,) * len(counts))
 
 
 @dataclass
@@ -156,7 +165,10 @@ class StructureAnalysis:
                 if inner is None:
                     return None
                 axis = op.attributes["axis"].value
-                return Box((*inner.counts[:axis], 1, *inner.counts[axis:]))
+                return Box(
+                    (*inner.counts[:axis], 1, *inner.counts[axis:]),
+                    (*inner.starts[:axis], 0, *inner.starts[axis:]),
+                )
             case "tt.broadcast":
                 return self._broadcast_box(op, shape)
             case "arith.andi":
@@ -169,21 +181,25 @@ class StructureAnalysis:
         left, right = self.box(op.operands[0]), self.box(op.operands[1])
         if left is None or right is None:
             return None
-        return Box(tuple(map(sc.minimum, left.counts, right.counts)))
+        return Box(
+            tuple(map(sc.minimum, left.counts, right.counts)),
+            tuple(map(sc.maximum, left.starts, right.starts)),
+        )
 
     def _broadcast_box(self, op: Operation, shape: tuple[int, ...]) -> Box | None:
         inner, source = self.box(op.operands[0]), shape_of(op.operands[0])
         if inner is None:
             return None
+
         # A repeated element is there for all of the new dimension, or for nothing of it.
-        counts = [
-            count if a == b else sc.mul(count, b)
-            for count, a, b in zip(inner.counts, source, shape, strict=True)
-        ]
-        return Box(tuple(counts))
+        def repeated(limits: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            triples = zip(limits, source, shape, strict=True)
+            return tuple(limit if a == b else sc.mul(limit, b) for limit, a, b in triples)
+
+        return Box(repeated(inner.counts), repeated(inner.starts))
 
     def _compare_box(self, op: Operation, shape: tuple[int, ...]) -> Box | None:
-        """i + scalar < bound, in any of its spellings."""
+        """i + scalar < bound or i + scalar >= bound, in any of their spellings."""
         predicate = op.attributes["predicate"].value
         left, right = self.structure(op.operands[0]), self.structure(op.operands[1])
         if left is None or right is None or left.source or right.source or not shape:
@@ -191,18 +207,22 @@ class StructureAnalysis:
         slt, sle, sgt, sge = 2, 3, 4, 5
         if predicate in (sgt, sge):
             left, right, predicate = right, left, {sgt: slt, sge: sle}[predicate]
-        if predicate not in (slt, sle) or not right.uniform:
+        is_lower = left.uniform  # bound < i + scalar
+        row, limit = (right, left) if is_lower else (left, right)
+        varying = [axis for axis, dim in enumerate(row.dims) if dim != Dim()]
+        if predicate not in (slt, sle) or not limit.uniform or len(varying) != 1:
             return None
-        varying = [axis for axis, dim in enumerate(left.dims) if dim != Dim()]
-        if len(varying) != 1 or left.dims[varying[0]] != Dim(stride=1):
-            return None
-        bound = sc.sub(right.scalar, left.scalar)
-        if predicate == sle:
-            bound = sc.add(bound, 1)
         axis = varying[0]
+        if row.dims[axis] != Dim(stride=1):
+            return None
+        bound = sc.sub(limit.scalar, row.scalar)
+        if predicate == (slt if is_lower else sle):
+            bound = sc.add(bound, 1)
+        bound = sc.maximum(0, sc.minimum(bound, shape[axis]))
         counts: list[Expr] = list(shape)
-        counts[axis] = sc.maximum(0, sc.minimum(bound, shape[axis]))
-        return Box(tuple(counts))
+        starts: list[Expr] = [0] * len(shape)
+        (starts if is_lower else counts)[axis] = bound
+        return Box(tuple(counts), tuple(starts))
 
 
 def _defining_op(value: Value) -> Operation | None:
@@ -225,11 +245,11 @@ def _scalar_constant(op: Operation | None) -> int | None:
 def _scalar_box(condition: Any, shape: tuple[int, ...]) -> Box | None:
     op = _defining_op(condition)
     if op is not None and op.name == "arith.constant":
-        return Box(shape if op.attributes["value"].value else (0,) * len(shape))
+        return Box.first(shape if op.attributes["value"].value else (0,) * len(shape))
     if not shape:
         return None
     leaf = Leaf(condition)
-    return Box((sc.select(leaf, shape[0], 0), *shape[1:]))
+    return Box.first((sc.select(leaf, shape[0], 0), *shape[1:]))
 
 
 def _constant_box(op: Operation, shape: tuple[int, ...]) -> Box | None:
@@ -237,7 +257,7 @@ def _constant_box(op: Operation, shape: tuple[int, ...]) -> Box | None:
     if not shape or not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
         return None
     true = bool(attribute.get_splat_value().value)
-    return Box(shape if true else (0,) * len(shape))
+    return Box.first(shape if true else (0,) * len(shape))
 
 
 def _keeps_structure(loop: Operation, argument: Value, a: Structure, b: Structure | None) -> bool:

@@ -7,6 +7,10 @@ from proton.transforms.loop_unroll import LoopUnroll
 from proton.transforms.mangle_symbols import MangleSymbols
 from proton.transforms.number_iterations import NumberIterations
 from proton.transforms.reorder_broadcast import ReorderBroadcast
+from proton.transforms.rewrite_tensor_descriptor_to_pointer import (
+    RewriteTensorDescriptorToPointer,
+)
+from proton.transforms.rewrite_tensor_pointer import RewriteTensorPointer
 from proton.transforms.strip_records import StripRecords
 
 
@@ -19,6 +23,8 @@ def ttir_passes(placement: str | None) -> list[Pass]:
             if placement is None
             else [NumberIterations(), DetachRecords(placement)]
         ),
+        RewriteTensorPointer(),
+        RewriteTensorDescriptorToPointer(),
         Upstream("canonicalize,cse"),
         Combine(),
         ReorderBroadcast(),

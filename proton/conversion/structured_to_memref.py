@@ -93,14 +93,16 @@ class _Access:
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
         parents = iter(pointer.parents)
         self.parents = [sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps]
-        self.dims = list(op.opview.dims)
+        self.dims, self.starts = list(op.opview.dims), list(op.opview.starts)
         self.start = self._start()
         self.whole = self._whole()
 
     @property
     def masked(self) -> bool:
         """Whether a mask may cut the block."""
-        return any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False))
+        return any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False)) or (
+            any(_constant_of(start) != 0 for start in self.starts)
+        )
 
     def _start(self) -> Value:
         """The address of element 0, after wrapping."""
@@ -119,6 +121,10 @@ class _Access:
             if _constant_of(dim) != size:
                 full = index_constant(size)
                 conditions.append(_compare(arith.CmpIPredicate.eq, dim, full))
+        for start in self.starts:
+            if _constant_of(start) != 0:
+                zero = constant(0, ir.IndexType.get())
+                conditions.append(_compare(arith.CmpIPredicate.eq, start, zero))
         for axis, parent in enumerate(self.parents):
             if parent is not None:
                 conditions.append(self._does_not_wrap(axis, parent))
@@ -188,7 +194,8 @@ class _Access:
                 place = arith.IndexCastOp(integer(64), offset).result
                 body(indices, element_pointer(self.base, place, self.element))
                 return
-            with index_loop(limits[axis]) as variable:
+            start = self.starts[axis] if self.starts else 0
+            with index_loop(limits[axis], start=start) as variable:
                 nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
 
         nest([], index_constant(0))

@@ -214,15 +214,19 @@ def _rewrite_access(access: _Access, substitutes: dict[Value, Value]) -> None:
         pointee = tt.pointee_of(view.ptr)
         block = ir.RankedTensorType.get(shape_of(view.ptr), pointee)
         pointer = _make_tptr(access.pointer, block, emit)
-        dims = [] if access.box is None else [emit(count) for count in access.box.counts]
+        dims, starts = [], []
+        if access.box is not None:
+            dims = [emit(count) for count in access.box.counts]
+            if any(start != 0 for start in access.box.starts):
+                starts = [emit(start) for start in access.box.starts]
         if op.name == "tt.store":
-            tts.StoreOp(pointer, view.value, dims)
+            tts.StoreOp(pointer, view.value, dims, starts)
             op.erase()
             return
         other = access.other
         if isinstance(other, ir.Attribute):
             other = arith.ConstantOp(element_of(view.result), other).result
-        value = tts.LoadOp(pointer, dims, block, other=other).result
+        value = tts.LoadOp(pointer, dims, starts, block, other=other).result
         if access.select:
             value = arith.SelectOp(view.mask, value, view.other).result
         replace(op, [value])

@@ -72,10 +72,14 @@ def loop(lower: Value, upper: Value, step: Value) -> Iterator[Any]:
         yield_values()
 
 
-def index_loop(upper: Any, step: int = 1) -> contextlib.AbstractContextManager[Any]:
-    """A `loop` from 0 over `index`; `upper` is a value or a number."""
-    limit = index_constant(upper) if isinstance(upper, int) else upper
-    return loop(index_constant(0), limit, index_constant(step))
+def index_loop(
+    upper: Any, step: int = 1, *, start: Any = 0
+) -> contextlib.AbstractContextManager[Any]:
+    """A `loop` from `start` over `index`; that and `upper` are values or numbers."""
+    limit, lower = (
+        index_constant(bound) if isinstance(bound, int) else bound for bound in (upper, start)
+    )
+    return loop(lower, limit, index_constant(step))
 
 
 def for_each_element(shape: tuple[int, ...], body: Callable[[list[Value]], None]) -> None:

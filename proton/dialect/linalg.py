@@ -8,8 +8,10 @@ from typing import Any
 
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import effect
+from proton.dialect.emit import effect, index_constant
+from proton.dialect.memory import DYNAMIC
 from proton.dialect.mlir import Attribute, Type, Value, arith, ir, tensor
+from proton.dialect.regions import ForLoop, yield_values
 
 
 def generic(
@@ -100,6 +102,27 @@ def matmul(a: Value, b: Value, acc: Value) -> Value:
         return (arith.AddFOp if is_float else arith.AddIOp)(total, product).result
 
     return _named("matmul", [a, b], acc, payload)
+
+
+def batch_matmul(a: Value, b: Value, acc: Value) -> Value:
+    """A loop of `matmul` over the first dimension, of tensors of three."""
+    bounds = [index_constant(n) for n in (0, shape_of(acc)[0], 1)]
+    loop = ForLoop.create(bounds, [acc])
+    with ir.InsertionPoint(loop.body):
+        place, total = loop.induction_var, loop.iter_args[0]
+        product = matmul(*(_matrix(side, place) for side in (a, b, total)))
+        offsets = [DYNAMIC, 0, 0], [1, *shape_of(acc)[1:]], [1, 1, 1]
+        total = tensor.InsertSliceOp(product, total, [place], [], [], *offsets).result
+        yield_values([total])
+    return loop.op.results[0]
+
+
+def _matrix(value: Value, place: Value) -> Value:
+    """One of the matrices along the first dimension."""
+    _, *shape = shape_of(value)
+    type_ = ir.RankedTensorType.get(shape, element_of(value))
+    offsets = [DYNAMIC, 0, 0], [1, *shape], [1, 1, 1]
+    return tensor.ExtractSliceOp(type_, value, [place], [], [], *offsets).result
 
 
 def dimension_map(rank: int, results: list[int | None]) -> Any:

@@ -58,7 +58,8 @@ _SHAPE_CHANGE = [Pure, Speculatable, TileIndex, Cheap, PassesPointers, KeepsSign
 
 
 class PointerType(TT.Type, name="ptr"):
-    """`!tt.ptr<f32>`: a pointer to elements in global memory."""
+    """`!tt.ptr<f32>`: a pointer to elements in global memory; `!tt.ptr<tensor<16x8xf32>>` to a
+    block of a tensor there."""
 
     pointee: ir.TypeAttr
 
@@ -71,6 +72,11 @@ class PointerType(TT.Type, name="ptr"):
 def is_pointer_like(type_: Type) -> bool:
     """Whether the type is a pointer or a tensor of pointers."""
     return isinstance(getattr(type_, "element_type", type_), PointerType)
+
+
+def is_block_pointer(type_: Type) -> bool:
+    """Whether the type is a pointer to a block of a tensor (tt_block.py)."""
+    return isinstance(type_, PointerType) and isinstance(type_.target, ir.RankedTensorType)
 
 
 def pointee_of(value: Any) -> Type:
@@ -281,7 +287,8 @@ class SplitOp(TT.Operation, name="split", traits=[Pure, Speculatable, PassesPoin
 
 
 class DotOp(TT.Operation, name="dot", traits=[Pure]):
-    """`tt.dot %a, %b, %acc {inputPrecision, maxNumImpreciseAcc}`: (M, K) x (K, N) + (M, N).
+    """`tt.dot %a, %b, %acc {inputPrecision, maxNumImpreciseAcc}`: (M, K) x (K, N) + (M, N),
+    with or without one more dimension ahead, in which each product stands for itself.
 
     At most `maxNumImpreciseAcc` products of 8-bit floats may be added up in less than fp32 before
     they go into the accumulator. Both names are Triton's.
@@ -297,8 +304,8 @@ class DotOp(TT.Operation, name="dot", traits=[Pure]):
     @staticmethod
     def verify_invariants(op: "DotOp") -> bool:
         a, b, acc = shape_of(op.a), shape_of(op.b), shape_of(op.acc)
-        fits = len(a) == len(b) == 2 and a[1] == b[0] and acc == (a[0], b[1])
-        if not fits:
+        fits = len(a) == len(b) and len(a) in (2, 3) and a[:-2] == b[:-2] and a[-1] == b[-2]
+        if not fits or acc != (*a[:-1], b[-1]):
             return reject(op, f"shapes must be (M, K), (K, N), (M, N), got {a}, {b}, {acc}")
         return check_type(op, "result", op.result, op.acc.type) and check_choice(
             op, "inputPrecision", op.inputPrecision, INPUT_PRECISIONS

@@ -3,10 +3,10 @@
 from typing import Any
 
 from proton.dialect.builtin import integer
-from proton.dialect.diagnostics import check_block, check_choice, reject, shape_of
+from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import Operation, Value, ext, ir
 from proton.dialect.traits import Accesses, LayoutAnchor, MakesData, Reads, Writes
-from proton.dialect.tt import TT, is_pointer_like, pointee_of
+from proton.dialect.tt import TT, is_block_pointer, is_pointer_like, pointee_of
 
 Operand, Result = ext.Operand, ext.Result
 RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "or", "xor", "xchg")
@@ -22,6 +22,8 @@ def _verify_access(op: Operation, mask: Value | None = None, **values: Any) -> b
     """Each of the values (None: not there) is what the pointers point to."""
     if not is_pointer_like(op.ptr.type):
         return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
+    if is_block_pointer(op.ptr.type):
+        return _verify_block_access(op, mask, **values)
     shape, element = shape_of(op.ptr), pointee_of(op.ptr)
     i1 = integer(1)
     return all(
@@ -29,6 +31,14 @@ def _verify_access(op: Operation, mask: Value | None = None, **values: Any) -> b
         for what, value in values.items()
         if value is not None
     ) and (mask is None or check_block(op, "mask", mask, shape, i1))
+
+
+def _verify_block_access(op: Operation, mask: Any, **values: Any) -> bool:
+    """The only value is the whole block."""
+    given = {what: value for what, value in values.items() if value is not None}
+    if mask is not None or len(given) > 1:
+        return reject(op, "a pointer to a block takes neither mask nor other")
+    return all(check_type(op, what, value, pointee_of(op.ptr)) for what, value in given.items())
 
 
 def _verify_caching(op: Operation) -> bool:
@@ -44,7 +54,11 @@ def _verify_ordering(op: Operation) -> bool:
 
 
 class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
-    """`tt.load %ptr, %mask?, %other?`: values in memory; `other` where the mask is false."""
+    """`tt.load %ptr, %mask?, %other?`: values in memory; `other` where the mask is false.
+
+    Of a pointer to a block, `{boundaryCheck, padding}`: the dimensions in which the block may
+    reach over the tensor's ends, and "zero" or "nan" for what lies there.
+    """
 
     ptr: Operand[Any]
     cache: ir.StringAttr
@@ -60,7 +74,8 @@ class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, LayoutAnchor, M
 
 
 class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
-    """`tt.store %ptr, %value, %mask?`: writes where the mask is true."""
+    """`tt.store %ptr, %value, %mask?`: writes where the mask is true; to a pointer to a block
+    `{boundaryCheck}` as in a load."""
 
     ptr: Operand[Any]
     value: Operand[Any]

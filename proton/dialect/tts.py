@@ -65,21 +65,29 @@ class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
         )
 
 
+def _verify_box(op: Any, rank: int) -> bool:
+    for name in ("dims", "starts"):
+        count = len(getattr(op, name))
+        if count not in (0, rank):
+            return reject(op, f"{name} must have 0 or {rank} entries, got {count}")
+    return True
+
+
 class LoadOp(TTS.Operation, name="load", traits=[Reads]):
-    """`tts.load %ptr, %dims, %other?`: the block, of which only the first `dims[d]` elements
-    of each dimension are read; the rest is `other` (a scalar; 0 without it). `dims` is empty
-    where nothing is masked."""
+    """`tts.load %ptr, %dims, %starts, %other?`: the block, of which only the first `dims[d]`
+    elements of each dimension are read, from element `starts[d]` on; the rest is `other` (a scalar;
+    0 without it). `dims` is empty where nothing is masked, `starts` where all are 0."""
 
     ptr: Operand[StructuredPointerType]
     dims: Sequence[Operand[ir.IndexType]]
+    starts: Sequence[Operand[ir.IndexType]]
     result: Result[Any]
     other: Operand[Any] | None = None
 
     @staticmethod
     def verify_invariants(op: "LoadOp") -> bool:
-        rank = len(shape_of(op.result))
-        if len(op.dims) not in (0, rank):
-            return reject(op, f"dims must have 0 or {rank} entries, got {len(op.dims)}")
+        if not _verify_box(op, len(shape_of(op.result))):
+            return False
         block = op.ptr.type.target
         return check_type(op, "result", op.result, block) and (
             op.other is None or check_type(op, "other", op.other, block.element_type)
@@ -87,15 +95,16 @@ class LoadOp(TTS.Operation, name="load", traits=[Reads]):
 
 
 class StoreOp(TTS.Operation, name="store", traits=[Writes]):
-    """`tts.store %ptr, %value, %dims`: writes the first `dims[d]` elements of each dimension."""
+    """`tts.store %ptr, %value, %dims, %starts`: writes the elements that a load with these `dims`
+    and `starts` reads."""
 
     ptr: Operand[StructuredPointerType]
     value: Operand[Any]
     dims: Sequence[Operand[ir.IndexType]]
+    starts: Sequence[Operand[ir.IndexType]]
 
     @staticmethod
     def verify_invariants(op: "StoreOp") -> bool:
-        rank = len(shape_of(op.value))
-        if len(op.dims) not in (0, rank):
-            return reject(op, f"dims must have 0 or {rank} entries, got {len(op.dims)}")
-        return check_type(op, "value", op.value, op.ptr.type.target)
+        return _verify_box(op, len(shape_of(op.value))) and check_type(
+            op, "value", op.value, op.ptr.type.target
+        )

@@ -117,6 +117,8 @@ def _pointer_arithmetic(symbol: str, x: Any, y: Any) -> tensor:
     if symbol == "-" and _is_pointer(y):
         raise error("an integer minus a pointer is not defined", "write pointer - integer")
     pointer, offset = (x, y) if _is_pointer(x) else (y, x)
+    if isinstance(pointer.type, ty.pointer_type) and pointer.type.block is not None:
+        raise error(f"{symbol} is not defined on block pointers", "move one with tl.advance")
     offset = as_tensor(offset, "the offset")
     if not offset.dtype.is_int():
         raise error(

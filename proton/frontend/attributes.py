@@ -6,7 +6,7 @@ from typing import Any
 
 from proton.base.errors import CompilationError
 from proton.base.words import did_you_mean, shown
-from proton.frontend import shapes
+from proton.frontend import descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
 from proton.frontend.suggestions import instead_of
 from proton.language import NotYet, profiling
@@ -70,6 +70,8 @@ def attribute(g: Any, owner: Any, name: str) -> Any:
     """`owner.name`."""
     if isinstance(owner, NotYet):
         return NotYet(f"{owner.name}.{name}")
+    if isinstance(owner, tl.tensor_descriptor):
+        return _of_descriptor(owner, name)
     if isinstance(owner, tensor):
         if name == "T":
             return shapes.transpose(owner)
@@ -93,6 +95,21 @@ def attribute(g: Any, owner: Any, name: str) -> Any:
     if isinstance(value, _NUMBERS) or not isinstance(owner, types.ModuleType):
         return ty.unwrap(value)
     return check_global(f"{owner.__name__.split('.')[-1]}.{name}", value)
+
+
+def _of_descriptor(owner: Any, name: str) -> Any:
+    """An attribute or a method of a tensor descriptor."""
+    if name in descriptors.ATTRIBUTES:
+        return descriptors.ATTRIBUTES[name](owner)
+    function = vars(tl.tensor_descriptor).get(name)
+    if isinstance(function, Builtin):
+        return Method(owner, function)
+    names = [n for n, value in vars(tl.tensor_descriptor).items() if isinstance(value, Builtin)]
+    raise error(
+        f"a tensor descriptor has no attribute {name!r}"
+        f"{did_you_mean(name, (*names, *descriptors.ATTRIBUTES))}",
+        f"it has {', '.join((*descriptors.ATTRIBUTES, *names))}",
+    )
 
 
 # What to write in the place of a method that changes a list.

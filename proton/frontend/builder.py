@@ -5,7 +5,7 @@ from typing import Any
 
 from proton.base.errors import CompilationError
 from proton.base.words import shown
-from proton.dialect import tt
+from proton.dialect import tt, tt_block
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.mlir import Operation, Type, ir
 from proton.language import types as ty
@@ -48,11 +48,17 @@ def to_ir(type_: ty.dtype) -> Type:
     if type_.is_block():
         return ir.RankedTensorType.get(type_.shape, to_ir(type_.scalar))
     if isinstance(type_, ty.pointer_type):
-        pointee = ty.int8 if type_.element_ty.is_bool() else type_.element_ty
-        return tt.PointerType.get(to_ir(pointee))
+        return tt.PointerType.get(to_ir(memory_type(type_.element_ty)))
+    if isinstance(type_, ty.tensor_descriptor_type):
+        return tt_block.TensorDescType.get(ir.TypeAttr.get(to_ir(memory_type(type_.block_type))))
     if type_.is_floating():
         return getattr(ir, _FLOATS[type_.name]).get()
     return integer(type_.primitive_bitwidth)
+
+
+def memory_type(type_: ty.dtype) -> ty.dtype:
+    """The type that memory has for a scalar or block: bytes for truth values."""
+    return ty.with_scalar(type_, ty.int8) if type_.scalar.is_bool() else type_
 
 
 def emit(

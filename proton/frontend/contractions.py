@@ -1,13 +1,16 @@
-"""The rule of matrix products."""
+"""The rules of matrix products."""
 
+import math
 from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.frontend.builder import as_tensor, constant, error, to_ir, wrap
-from proton.frontend.rules import rule
-from proton.language import core
+from proton.frontend.promotion import bitcast
+from proton.frontend.rules import generator_rule, rule
+from proton.frontend.shapes import reshape
+from proton.language import core, scaled
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -40,13 +43,22 @@ def _dot(
             f"start from tl.zeros({shape}, dtype={type_.scalar.name})",
         )
     imprecise = _imprecise_acc(max_num_imprecise_acc, a.dtype, b.dtype, a.shape[-1])
+    sides = [_one_batch(side) for side in (a, b, acc)]
+    flat = ty.block_type(type_.scalar, sides[2].shape)
     op = tt.DotOp(
-        *(side.handle for side in (a, b, acc)),
+        *(side.handle for side in sides),
         string_attr(precision),
         i32_attr(imprecise),
-        to_ir(type_),
+        to_ir(flat),
     )
-    return wrap(op, type_)
+    return reshape(wrap(op, flat), shape)
+
+
+def _one_batch(side: tensor) -> tensor:
+    """An operand with at most one dimension ahead of the matrices."""
+    if len(side.shape) <= 3:
+        return side
+    return reshape(side, (math.prod(side.shape[:-2]), *side.shape[-2:]))
 
 
 def _input_precision(asked: Any, allow_tf32: bool | None) -> str:
@@ -82,18 +94,20 @@ def _imprecise_acc(asked: Any, a: ty.dtype, b: ty.dtype, depth: int) -> int:
     return asked
 
 
-def _dot_shape(a: tensor, b: tensor) -> tuple[int, int]:
-    if len(a.shape) != 2 or len(b.shape) != 2:
+def _dot_shape(a: tensor, b: tensor) -> tuple[int, ...]:
+    is_alike = len(a.shape) == len(b.shape) and a.shape[:-2] == b.shape[:-2]
+    if len(a.shape) < 2 or not is_alike:
         raise error(
-            f"tl.dot takes two-dimensional blocks, got {list(a.shape)} and {list(b.shape)}",
-            "batched products are not supported yet: loop over the batch, or use the grid",
+            "tl.dot takes blocks of two dimensions or more, the same ones ahead of the last two, "
+            f"got {list(a.shape)} and {list(b.shape)}",
+            "add a dimension with x[:, None], or broadcast one side with tl.broadcast_to",
         )
-    if a.shape[1] != b.shape[0]:
+    if a.shape[-1] != b.shape[-2]:
         raise error(
             f"tl.dot: inner sizes must agree, got {list(a.shape)} and {list(b.shape)}",
             "transpose one side with tl.trans",
         )
-    return a.shape[0], b.shape[1]
+    return *a.shape[:-1], b.shape[-1]
 
 
 def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: Any) -> ty.dtype:
@@ -123,3 +137,112 @@ def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: Any) -> ty.dt
             f"accumulate in {result}, and convert the result",
         )
     return result
+
+
+# Products of scaled operands
+
+_SCALE_BLOCK: int = scaled.SCALE_BLOCK.value
+_FORMATS: dict[str, tuple[ty.dtype, ty.dtype | None]] = {  # -> (the dtype, its bits as integers)
+    "e2m1": (ty.uint8, None),
+    "e4m3": (ty.float8e4nv, ty.uint8),
+    "e5m2": (ty.float8e5, ty.uint8),
+    "bf16": (ty.bfloat16, ty.uint16),
+    "fp16": (ty.float16, ty.uint16),
+}
+
+
+@generator_rule(core.dot_scaled)
+def _dot_scaled(
+    g: Any,
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: Any,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: Any,
+    acc: Any = None,
+    fast_math: bool = False,
+    lhs_k_pack: bool = True,
+    rhs_k_pack: bool = True,
+    out_dtype: ty.dtype = ty.float32,
+) -> tensor:
+    left = _scaled_operand("lhs", lhs, lhs_format, lhs_k_pack)
+    right = _scaled_operand("rhs", rhs, rhs_format, rhs_k_pack)
+    packed = lhs_format == "e2m1", rhs_format == "e2m1"
+    # The axis along which two elements lie in a byte, counted from the end.
+    axes = -1 if lhs_k_pack else -2, -2 if rhs_k_pack else -1
+    depths = [
+        side.shape[place] * (2 if is_packed and axis == place else 1)
+        for side, is_packed, axis, place in zip((left, right), packed, axes, (-1, -2), strict=True)
+    ]
+    if depths[0] != depths[1]:
+        raise error(
+            f"tl.dot_scaled: inner sizes must agree, got {depths[0]} and {depths[1]} elements",
+            'two elements of "e2m1" lie in a byte, along K unless k_pack is False',
+        )
+    rows = left.shape[-2] * (2 if packed[0] and not lhs_k_pack else 1)
+    columns = right.shape[-1] * (2 if packed[1] and not rhs_k_pack else 1)
+    for name, scale, size in (("lhs", lhs_scale, rows), ("rhs", rhs_scale, columns)):
+        _check_scale(name, scale, (*left.shape[:-2], size, depths[0] // _SCALE_BLOCK))
+    is_fp16 = "fp16" in (lhs_format, rhs_format)
+    arguments = [
+        *(left, lhs_scale, packed[0], right, rhs_scale, packed[1], acc),
+        *(*axes, ty.float16 if is_fp16 else ty.bfloat16, out_dtype),
+    ]
+    result: tensor = g.call(scaled.dot_scaled, arguments, {})
+    return result
+
+
+def _scaled_operand(side: str, value: Any, format_: Any, k_pack: Any) -> tensor:
+    """An operand in the dtype that its format says; "e2m1" as bytes."""
+    if format_ not in _FORMATS:
+        raise error(
+            f"tl.dot_scaled: {side}_format must be one of {', '.join(_FORMATS)}, got "
+            f"{shown(format_)}",
+            "convert the operand to one of these",
+        )
+    dtype, bits = _FORMATS[format_]
+    block = as_tensor(value)
+    if len(block.shape) < 2:
+        raise error(
+            f"tl.dot_scaled: {side} must have two dimensions or more, got {block.type}",
+            "add a dimension with x[:, None]",
+        )
+    if not k_pack and format_ != "e2m1":
+        raise error(
+            f'tl.dot_scaled: {side}_k_pack=False is for "e2m1", got {format_}', "leave it out"
+        )
+    if block.dtype == dtype:
+        return block
+    if bits is None or block.dtype not in (bits, _SIGNED[bits]):
+        raise error(
+            f"tl.dot_scaled: {side} in the format {format_} must be {dtype}"
+            f"{'' if bits is None else f' or {bits}'}, got {block.dtype}",
+            "convert it, or name its own format",
+        )
+    return bitcast(block, dtype)
+
+
+_SIGNED = {ty.uint8: ty.int8, ty.uint16: ty.int16}
+
+
+def _check_scale(side: str, scale: Any, shape: tuple[int, ...]) -> None:
+    if scale is None:
+        return
+    found = scale.type if isinstance(scale, tensor) else shown(scale)
+    if not isinstance(scale, tensor) or scale.dtype not in (ty.uint8, ty.int8):
+        raise error(
+            f"tl.dot_scaled: {side}_scale must be a block of uint8 (powers of two), got {found}",
+            "other scales are not supported: multiply the operand by them, and use tl.dot",
+        )
+    if shape[-1] == 0:
+        raise error(
+            f"tl.dot_scaled: the inner size must be {_SCALE_BLOCK} elements or more with "
+            f"{side}_scale",
+            "leave the scales out, or load more of K",
+        )
+    if scale.shape != shape:
+        raise error(
+            f"tl.dot_scaled: {side}_scale must have shape {list(shape)}, got {found}",
+            f"one scale for {_SCALE_BLOCK} elements along K, also of rhs: (N, K / 32)",
+        )

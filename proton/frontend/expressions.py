@@ -9,10 +9,12 @@ from typing import Any
 from proton.base.words import did_you_mean, shown
 from proton.frontend import (
     arithmetic,
+    blocks,  # noqa: F401 - registers its rules, as do the others marked so
     branches,
-    collectives,  # noqa: F401 - registers its rules, as do the others marked so
+    collectives,  # noqa: F401
     contractions,  # noqa: F401
     debugging,
+    descriptors,
     externs,
     memory,  # noqa: F401
     shapes,
@@ -326,7 +328,8 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
             f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
             instead_of(name) or "use the ops of proton.language, or a @proton.jit function",
         )
-    if inspect.isclass(function) and issubclass(function, tensor | ty.block_type):
+    made = (tensor, ty.block_type, tl.tensor_descriptor)
+    if inspect.isclass(function) and issubclass(function, made):
         raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
@@ -366,6 +369,8 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
 
 def _isinstance(g: Any, value: Any, classes: Any) -> bool:
     choices = classes if isinstance(classes, tuple) else (classes,)
+    if isinstance(value, tl.tensor_descriptor):
+        return tl.tensor_descriptor in choices
     if ty.constexpr in choices and not isinstance(value, tensor):
         return True  # constexprs are plain Python values here
     return bool(at_compile_time("isinstance", BY_PYTHON, isinstance, value, classes))
@@ -380,6 +385,8 @@ def _getattr(g: Any, owner: Any, name: Any, *default: Any) -> Any:
 def _hasattr(g: Any, owner: Any, name: Any) -> bool:
     if not isinstance(name, str):
         raise error(f"an attribute's name is a constexpr str, got {shown(name)}", "write 'name'")
+    if isinstance(owner, tl.tensor_descriptor):
+        return name in descriptors.ATTRIBUTES or hasattr(tl.tensor_descriptor, name)
     if isinstance(owner, tensor):
         return name in TENSOR_ATTRIBUTES or name in MEMBERS
     return bool(at_compile_time("hasattr", BY_PYTHON, hasattr, owner, name))

@@ -3,10 +3,17 @@
 from typing import Any
 
 from proton.base.words import shown
-from proton.dialect import tt_memory
+from proton.dialect import tt_block, tt_memory
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Attribute, Value, ir
-from proton.frontend.builder import broadcast_shape, broadcast_to, error, to_ir, wrap
+from proton.frontend.builder import (
+    broadcast_shape,
+    broadcast_to,
+    error,
+    memory_type,
+    to_ir,
+    wrap,
+)
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import rule
 from proton.language import core
@@ -18,8 +25,8 @@ _LOAD_CACHE = ("", ".ca", ".cg", ".cs", ".cv")
 _STORE_CACHE = ("", ".wb", ".cg", ".cs", ".wt")
 
 
-def _pointer(value: Any, what: str, *, writes: bool = False) -> tensor:
-    """The pointers of an access."""
+def _pointer(value: Any, what: str, *, writes: bool = False, blocks: bool = False) -> tensor:
+    """The pointers of an access; `blocks` says that one to a block will do."""
     type_ = value.dtype if isinstance(value, tensor) else None
     if not isinstance(type_, ty.pointer_type):
         found = value.type if isinstance(value, tensor) else shown(value)
@@ -31,6 +38,11 @@ def _pointer(value: Any, what: str, *, writes: bool = False) -> tensor:
         raise error(
             f"{what}: cannot write through a pointer to const ({value.type})",
             "leave tl.const out of the parameter's annotation",
+        )
+    if type_.block is not None and not blocks:
+        raise error(
+            f"{what} takes no block pointer ({value.type})",
+            "make pointers with tl.arange, or a tensor descriptor",
         )
     assert isinstance(value, tensor)
     return value
@@ -51,6 +63,11 @@ def _cache(value: Any, choices: tuple[str, ...]) -> Attribute:
 def _eviction(value: Any) -> Attribute:
     hint = "leave it out: eviction changes the speed only, and nothing on the CPU"
     return _choice(value or "", tt_memory.EVICTION_POLICIES, "eviction_policy", hint)
+
+
+def load_caching(cache_modifier: Any, eviction_policy: Any) -> tuple[Any, Any]:
+    """The attributes of a load that say how it is cached."""
+    return _cache(cache_modifier, _LOAD_CACHE), _eviction(eviction_policy)
 
 
 def _mask(pointer: tensor, mask: Any, what: str) -> tensor | None:
@@ -74,13 +91,19 @@ def load(
     pointer: Any,
     mask: Any = None,
     other: Any = None,
-    *,
+    boundary_check: Any = (),
+    padding_option: Any = "",
     cache_modifier: str = "",
     eviction_policy: str = "",
     volatile: bool = False,
 ) -> tensor:
     """Reads memory."""
-    pointer = _pointer(pointer, "tl.load")
+    pointer = _pointer(pointer, "tl.load", blocks=True)
+    caching = *load_caching(cache_modifier, eviction_policy), ir.BoolAttr.get(bool(volatile))
+    if (block := _block_of(pointer)) is not None:
+        options = boundary_check, padding_option, caching
+        return _load_block(pointer, block, mask, other, *options)
+    _refuse_block_options("tl.load", boundary_check=boundary_check, padding_option=padding_option)
     if other is not None and mask is None:
         raise error("tl.load: other needs a mask", "pass mask=..., or leave other out")
     mask = _mask(pointer, mask, "tl.load")
@@ -91,9 +114,7 @@ def load(
         other = broadcast_to(cast(other, memory), pointer.shape)
     op = tt_memory.LoadOp(
         pointer.handle,
-        _cache(cache_modifier, _LOAD_CACHE),
-        _eviction(eviction_policy),
-        ir.BoolAttr.get(bool(volatile)),
+        *caching,
         to_ir(type_),
         mask=_handle(mask),
         other=_handle(other),
@@ -107,26 +128,106 @@ def store(
     pointer: Any,
     value: Any,
     mask: Any = None,
-    *,
+    boundary_check: Any = (),
     cache_modifier: str = "",
     eviction_policy: str = "",
 ) -> None:
     """Writes memory."""
-    pointer = _pointer(pointer, "tl.store", writes=True)
+    pointer = _pointer(pointer, "tl.store", writes=True, blocks=True)
+    caching = _cache(cache_modifier, _STORE_CACHE), _eviction(eviction_policy)
+    if (block := _block_of(pointer)) is not None:
+        _store_block(pointer, block, value, mask, boundary_check, caching)
+        return
+    _refuse_block_options("tl.store", boundary_check=boundary_check)
     element = pointer.dtype.element_ty
-    value = _stored(pointer, value, element, "tl.store")
+    value = _stored(pointer.shape, value, element, "tl.store")
     mask = _mask(pointer, mask, "tl.store")
     tt_memory.StoreOp(
         pointer.handle,
         value.handle,
-        _cache(cache_modifier, _STORE_CACHE),
-        _eviction(eviction_policy),
+        *caching,
         mask=_handle(mask),
     )
 
 
-def _stored(pointer: tensor, value: Any, element: ty.dtype, what: str) -> tensor:
-    if isinstance(value, tensor) and value.is_block() and not pointer.is_block():
+# Block pointers
+
+
+def _block_of(pointer: tensor) -> ty.block_type | None:
+    return pointer.type.block if isinstance(pointer.type, ty.pointer_type) else None
+
+
+def _load_block(
+    pointer: tensor,
+    block: ty.block_type,
+    mask: Any,
+    other: Any,
+    boundary_check: Any,
+    padding: Any,
+    caching: Any,
+) -> tensor:
+    """tl.load of a block pointer."""
+    if mask is not None or other is not None:
+        raise error(
+            "tl.load: a block pointer takes neither mask nor other",
+            'pass boundary_check=(0, 1) and padding_option="zero"',
+        )
+    if padding not in ("", None, *tt_block.PADDINGS):
+        raise error(
+            f'padding_option must be "zero" or "nan", got {shown(padding)}',
+            "leave it out where boundary_check is",
+        )
+    if padding == "nan" and not block.scalar.is_floating():
+        raise error(f'padding_option="nan" needs floats, got {block}', 'pass "zero"')
+    memory = memory_type(block)
+    op = tt_memory.LoadOp(pointer.handle, *caching, to_ir(memory))
+    _set_boundary_check(op, boundary_check, len(block.shape))
+    if padding:
+        op.operation.attributes[tt_block.PADDING] = string_attr(padding)
+    return cast(wrap(op, memory), block.scalar)
+
+
+def _store_block(
+    pointer: tensor,
+    block: ty.block_type,
+    value: Any,
+    mask: Any,
+    boundary_check: Any,
+    caching: Any,
+) -> None:
+    """tl.store to a block pointer."""
+    if mask is not None:
+        raise error(
+            "tl.store: a block pointer takes no mask", "pass boundary_check=(0, 1), or tl.where"
+        )
+    stored = _stored(block.shape, value, block.scalar, "tl.store")
+    op = tt_memory.StoreOp(pointer.handle, stored.handle, *caching)
+    _set_boundary_check(op, boundary_check, len(block.shape))
+
+
+def _set_boundary_check(op: Any, dims: Any, rank: int) -> None:
+    dims = tuple(dims) if isinstance(dims, tuple | list) else (dims,)
+    fits = all(isinstance(d, int) and 0 <= d < rank for d in dims)
+    if not fits or len(set(dims)) != len(dims):
+        raise error(
+            f"boundary_check must list some of the dimensions 0 to {rank - 1}, got {shown(dims)}",
+            "for example boundary_check=(0,)",
+        )
+    if dims:
+        op.operation.attributes[tt_block.BOUNDARY_CHECK] = ir.DenseI32ArrayAttr.get(sorted(dims))
+
+
+def _refuse_block_options(what: str, **options: Any) -> None:
+    for name, value in options.items():
+        if value not in (None, "", ()):
+            raise error(
+                f"{what}: {name} is for block pointers", "pass a mask, or use tl.make_block_ptr"
+            )
+
+
+def _stored(shape: tuple[int, ...], value: Any, element: ty.dtype, what: str) -> tensor:
+    """What is written: as memory has it, in the shape of the pointers."""
+    if isinstance(value, tensor) and value.is_block() and not shape:
         raise error(
             f"{what}: a scalar pointer takes a scalar, got {value.type}",
             "reduce the value, or add tl.arange to the pointer",
@@ -134,7 +235,7 @@ def _stored(pointer: tensor, value: Any, element: ty.dtype, what: str) -> tensor
     stored = cast(value, element)
     if element.is_bool():
         stored = cast(stored, ty.int8)
-    return broadcast_to(stored, pointer.shape)
+    return broadcast_to(stored, shape)
 
 
 def _sem(value: Any) -> Attribute:
@@ -156,7 +257,7 @@ def _rmw(
     value = cast(val, element)
     shape = broadcast_shape(pointer.shape, value.shape)
     pointer = broadcast_to(pointer, shape)
-    _check_atomic_element(element, what, floats is not None)
+    check_atomic_element(element, what, floats is not None)
     value = broadcast_to(value, shape)
     kind = name
     if element.is_floating() and floats:
@@ -175,7 +276,8 @@ def _rmw(
     return wrap(op, value.type)
 
 
-def _check_atomic_element(element: ty.dtype, what: str, floats: bool) -> None:
+def check_atomic_element(element: ty.dtype, what: str, floats: bool) -> None:
+    """Raises CompilationError where an atomic is not defined on elements; `floats`: on such."""
     if element.is_floating() and not floats:
         raise error(f"{what} is not defined on {element}", "it takes integers")
     if element.is_bool() or element.is_fp8() or element.is_ptr():
@@ -209,7 +311,7 @@ def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = 
     what = "tl.atomic_cas"
     pointer = _pointer(pointer, what, writes=True)
     element = pointer.dtype.element_ty
-    _check_atomic_element(element, what, True)
+    check_atomic_element(element, what, True)
     expected = broadcast_to(cast(cmp, element), pointer.shape)
     value = broadcast_to(cast(val, element), pointer.shape)
     op = tt_memory.AtomicCASOp(

@@ -58,4 +58,6 @@ def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> di
         attributes[DIVISIBILITY] = i32_attr(16)
     if isinstance(type_, ty.pointer_type):
         attributes[ELEMENT] = string_attr(type_.element_ty.mangle())
+    if isinstance(type_, ty.tensor_descriptor_type):
+        attributes[ELEMENT] = string_attr(type_.block_type.element_ty.mangle())
     return attributes

@@ -91,6 +91,10 @@ def binary_operands(
                 "pass a tensor, a number, or a constexpr number",
             )
     for value in (x, y):
+        if isinstance(value, tensor) and isinstance(value.type, ty.tensor_descriptor_type):
+            raise error(
+                f"{symbol} is not defined on tensor descriptors", "load a block, and take that"
+            )
         if isinstance(value, tensor) and value.dtype.is_ptr():
             raise error(
                 f"{symbol} is not defined on pointers ({value.type})",
@@ -133,6 +137,8 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
     source = value.dtype
     if source == target:
         return value
+    if isinstance(source, ty.tensor_descriptor_type):
+        raise error(f"cannot cast {source} to {target}", "load a block, and cast that")
     type_ = ty.with_scalar(value.type, target)
     if source.is_ptr() or target.is_ptr():
         return _cast_pointer(value, type_)
@@ -190,6 +196,8 @@ def _cast_float(value: tensor, type_: ty.dtype) -> tensor:
 
 def _cast_pointer(value: tensor, type_: ty.dtype) -> tensor:
     source, target = value.dtype, type_.scalar
+    if any(isinstance(t, ty.pointer_type) and t.block is not None for t in (source, target)):
+        raise error(f"cannot cast {source} to {target}", "cast the base before tl.make_block_ptr")
     if source.is_ptr() and target.is_ptr():
         if to_ir(source) == to_ir(target):
             return tensor(value.handle, type_)

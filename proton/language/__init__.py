@@ -6,6 +6,7 @@ from proton.base.words import did_you_mean
 from proton.language.core import abs as abs
 from proton.language.core import (
     add as add,
+    advance as advance,
     arange as arange,
     associative_scan as associative_scan,
     assume as assume,
@@ -28,6 +29,7 @@ from proton.language.core import (
     device_print as device_print,
     div_rn as div_rn,
     dot as dot,
+    dot_scaled as dot_scaled,
     erf as erf,
     exp as exp,
     exp2 as exp2,
@@ -43,6 +45,7 @@ from proton.language.core import (
     load as load,
     log as log,
     log2 as log2,
+    make_block_ptr as make_block_ptr,
     max_constancy as max_constancy,
     max_contiguous as max_contiguous,
     maximum as maximum,
@@ -77,6 +80,13 @@ from proton.language.core import (
     zeros_like as zeros_like,
 )
 from proton.language import extra as extra
+from proton.language.descriptor import (
+    load_tensor_descriptor as load_tensor_descriptor,
+    make_tensor_descriptor as make_tensor_descriptor,
+    store_tensor_descriptor as store_tensor_descriptor,
+    tensor_descriptor as tensor_descriptor,
+    tensor_descriptor_base as tensor_descriptor_base,
+)
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.random import (
     pair_uniform_to_normal as pair_uniform_to_normal,
@@ -125,6 +135,7 @@ from proton.language.types import (
     pi32_t as pi32_t,
     pointer_type as pointer_type,
     str_to_ty as str_to_ty,
+    tensor_descriptor_type as tensor_descriptor_type,
     uint8 as uint8,
     uint16 as uint16,
     uint32 as uint32,
@@ -136,10 +147,9 @@ from proton.language.value import tensor as tensor
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
 NOT_YET = frozenset(
-    "advance atomic_load atomic_poll atomic_store bitonic_merge cat condition dot_scaled "
+    "atomic_load atomic_poll atomic_store bitonic_merge cat condition "
     "expect_zero flip float8e4b15 float8e4b8 float8e5b16 inline_asm_elementwise interleave "
-    "load_tensor_descriptor make_block_ptr make_tensor_descriptor map_elementwise math slice sort "
-    "store_tensor_descriptor swizzle2d target_info tensor_descriptor topk tuple".split()
+    "map_elementwise math slice sort swizzle2d target_info topk tuple".split()
 )
 
 

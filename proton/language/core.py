@@ -7,7 +7,7 @@ masks off is neither read nor written.
 from typing import Any
 
 from proton.language.function import builtin, member
-from proton.language.types import dtype
+from proton.language.types import dtype, float32
 
 # Programming model
 
@@ -142,17 +142,43 @@ def item(input):
 
 
 @builtin
-def load(pointer, mask=None, other=None, *, cache_modifier="", eviction_policy="", volatile=False):
+def load(
+    pointer,
+    mask=None,
+    other=None,
+    boundary_check=(),
+    padding_option="",
+    cache_modifier="",
+    eviction_policy="",
+    volatile=False,
+):
     """The values at `pointer`, a pointer or a block of pointers.
 
     Where `mask` is false nothing is read and the value is `other`; without `other` it is
-    undefined (0 on the CPU).
+    undefined (0 on the CPU). A block pointer has a `boundary_check` in place of the mask: the
+    dimensions in which the block may reach over the tensor's ends. What lies there is 0, or NaN
+    with `padding_option="nan"`.
     """
 
 
 @member
-def store(pointer, value, mask=None, *, cache_modifier="", eviction_policy=""):
-    """Writes `value` to `pointer` where `mask` is true."""
+def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", eviction_policy=""):
+    """Writes `value` to `pointer` where `mask` is true; to a block pointer, inside of the tensor in
+    the dimensions of `boundary_check`."""
+
+
+@builtin
+def make_block_ptr(base, shape, strides, offsets, block_shape, order):
+    """A pointer to the block of `block_shape` at `offsets` in the tensor at `base`.
+
+    `shape` and `strides` are the tensor's, in elements; `order` lists its dimensions, the fastest
+    first. `tl.advance` moves it; it is carried through loops and passed to functions as it is.
+    """
+
+
+@member
+def advance(base, offsets):
+    """A block pointer moved by `offsets` elements, one for each dimension."""
 
 
 @member
@@ -213,6 +239,29 @@ def dot(
     The result is fp32 for floats up to 32 bits, fp64 for fp64, i32 for int8; or `out_dtype`.
     The CPU computes in the precision of the result, whatever `input_precision` and
     `max_num_imprecise_acc` allow.
+    """
+
+
+@builtin
+def dot_scaled(
+    lhs,
+    lhs_scale,
+    lhs_format,
+    rhs,
+    rhs_scale,
+    rhs_format,
+    acc=None,
+    fast_math=False,
+    lhs_k_pack=True,
+    rhs_k_pack=True,
+    out_dtype=float32,
+):
+    """The product of (M, K) and (K, N) blocks whose elements have scales, added to `acc`.
+
+    A format is "e2m1" (two in a byte, along K, or along M or N if not `k_pack`), "e4m3", "e5m2",
+    "bf16" or "fp16"; the last four may be given as integers. Scales are powers of two in uint8
+    (E8M0) or None: (M, K / 32) of `lhs`, (N, K / 32) of `rhs`. Operands are scaled in bf16, or in
+    fp16 where one format is "fp16"; sums are those of `tl.dot`. `fast_math` changes nothing.
     """
 
 

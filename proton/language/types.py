@@ -182,6 +182,11 @@ class pointer_type(dtype):
     def is_ptr(self) -> bool:
         return True
 
+    @property
+    def block(self) -> "block_type | None":
+        """The block that a block pointer points to (tl.make_block_ptr); None of other pointers."""
+        return self.element_ty if isinstance(self.element_ty, block_type) else None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, pointer_type) and other.element_ty == self.element_ty
 
@@ -225,6 +230,54 @@ class block_type(dtype):
         return f"{self.element_ty.mangle()}[{', '.join(map(str, self._shape))}]"
 
 
+class tensor_descriptor_type(dtype):
+    """A tensor in memory, of which blocks of `block_type` are loaded and stored."""
+
+    def __init__(self, block: block_type) -> None:
+        self.block_type = block
+        self.name = f"tensor_descriptor<{block}>"
+        self.kind, self.primitive_bitwidth = "descriptor", 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tensor_descriptor_type) and other.block_type == self.block_type
+
+    def __hash__(self) -> int:
+        return hash(("descriptor", self.block_type))
+
+    def mangle(self) -> str:
+        return f"tensordesc<{self.block_type.mangle()}>"
+
+    def parts(self) -> list[dtype]:
+        """What a kernel takes in its place: the pointer, the sizes, all strides but the last one,
+        which is 1, and whether it pads with NaN."""
+        rank = len(self.block_type.shape)
+        base = pointer_type(self.block_type.element_ty)
+        return [base, *[int32] * rank, *[int64] * (rank - 1), int1]
+
+
+def parts_of(type_: dtype) -> list[dtype]:
+    """The types of what compiled code takes in the place of an argument."""
+    return type_.parts() if isinstance(type_, tensor_descriptor_type) else [type_]
+
+
+MAX_DESCRIPTOR_RANK = 5
+DESCRIPTOR_ROW_BYTES = 16  # of a block at least; of a tensor's strides and address divisor
+
+
+def check_descriptor_block(element: dtype, shape: tuple[int, ...]) -> None:
+    """Raises ValueError unless there are descriptors with such blocks."""
+    check_block_shape(shape)
+    if not 1 <= len(shape) <= MAX_DESCRIPTOR_RANK:
+        raise ValueError(
+            f"a tensor descriptor has 1 to {MAX_DESCRIPTOR_RANK} dimensions, got {len(shape)}"
+        )
+    if shape[-1] * element.itemsize < DESCRIPTOR_ROW_BYTES:
+        raise ValueError(
+            f"the last dimension of a descriptor's block must have {DESCRIPTOR_ROW_BYTES} bytes or "
+            f"more, got {shape[-1]} x {element.itemsize}"
+        )
+
+
 void = dtype("void")
 int1 = dtype("int1")
 int8 = dtype("int8")
@@ -248,6 +301,9 @@ _BY_SHORT = {short: dtype(name) for name, short in _SHORT.items()} | {"u1": int1
 
 def str_to_ty(text: str) -> dtype:
     """The type that a signature string names: "*fp16", "*kfp32", "i32"."""
+    if (described := re.fullmatch(r"tensordesc<([a-z0-9]+)\[([0-9, ]+)\]>", text)) is not None:
+        sizes = tuple(map(int, described[2].split(",")))
+        return tensor_descriptor_type(block_type(str_to_ty(described[1]), sizes))
     match = re.fullmatch(r"(\*k?)?([a-z0-9]+)", text)
     if match is None or match[2] not in _BY_SHORT:
         raise TypeError(f"no type is written {text!r}; examples: '*fp32', '*ki8', 'i32', 'bf16'")

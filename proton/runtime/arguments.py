@@ -7,6 +7,7 @@ described by the back end in whose memory they lie.
 
 import array
 import decimal
+import functools
 import numbers
 import sys
 from collections.abc import Iterable
@@ -86,6 +87,12 @@ def _typed(value: Any) -> tuple[Any, ...]:
     return type(value), value
 
 
+@functools.cache
+def _descriptor_type(element: ty.dtype, block_shape: tuple[int, ...]) -> ty.tensor_descriptor_type:
+    ty.check_descriptor_block(element, block_shape)
+    return ty.tensor_descriptor_type(ty.block_type(element, block_shape))
+
+
 _ONE, _NONE = Constant(1), Constant(None)
 _BOOLS, _INTEGERS, _FLOATS = (bool, np.bool_), (int, np.integer), (float, np.floating)
 
@@ -118,6 +125,16 @@ def signature_of(names: list[str], arguments: Iterable[Argument]) -> Signature:
             if argument.divisible:
                 divisible.add(name)
     return Signature(types, constants, frozenset(divisible))
+
+
+class ArrayArgument:
+    """What a kernel is passed in the place of an array, `base`, of which it says more."""
+
+    base: Any
+
+    def stand_in(self, parameter: "Parameter", element: ty.dtype) -> str | None:
+        """Its key, where `base` is a dtype and nothing is launched; None if it has none then."""
+        return None
 
 
 class Parameter:
@@ -184,9 +201,22 @@ class Parameter:
             )
         return annotation.short
 
+    def descriptor(self, element: ty.dtype, block_shape: tuple[int, ...]) -> str:
+        """The key of a tensor descriptor."""
+        try:
+            type_ = _descriptor_type(element, block_shape)
+        except ValueError as problem:
+            raise LaunchError(f"argument {self.name}: {problem}") from None
+        if self.annotation not in (None, type_):
+            raise LaunchError(f"argument {self.name} must be {self.annotation}, got {type_}")
+        return type_.short
+
     def stand_in(self, value: Any) -> str | None:
         """The key of the array, or of the pointer, that a dtype stands for where nothing is
-        launched; None for other values, which stand for themselves."""
+        launched; None for other values, which stand for themselves. The base of a tensor
+        descriptor may be such a dtype."""
+        if isinstance(value, ArrayArgument) and isinstance(value.base, ty.dtype):
+            return value.stand_in(self, value.base)
         if self.constexpr or not isinstance(value, ty.dtype):
             if self.constexpr or not is_torch_dtype(value):
                 return None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from proton.backends.compiler import CompiledKernel, Compiler
-from proton.base.errors import ProtonError
+from proton.base.errors import LaunchError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.language.surroundings import Link
@@ -82,6 +82,10 @@ class Backend(ABC):
     @abstractmethod
     def element_bytes(self, array: Any) -> int:
         """The size of an element of an array that it owns."""
+
+    def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shape of an array that it owns, and its strides in elements."""
+        raise LaunchError(f"tensor descriptors are not supported on {self.name}")
 
     @abstractmethod
     def launcher(self, kernel: KernelFunction) -> Launcher:

@@ -5,11 +5,11 @@ from typing import Any
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
-from proton.runtime.arguments import is_torch_dtype, refused, torch_element
+from proton.runtime.arguments import ArrayArgument, is_torch_dtype, refused, torch_element
 from proton.runtime.backend import owner_of
 
 
-class TensorWrapper:
+class TensorWrapper(ArrayArgument):
     """An array whose elements are to be read as another type of the same size.
 
     `proton.reinterpret(bits, tl.bfloat16)` passes the bits of bfloat16 (uint16).

@@ -1,1 +1,1 @@
-"""Commands for those who work on the compiler."""
+"""Commands for those who work on the compiler, and what Triton has under this name."""

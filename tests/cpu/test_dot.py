@@ -264,3 +264,84 @@ def test_products_of_halves_are_summed_in_fp32(dtype: str) -> None:
     c = np.zeros((1, 1), np.float32)
     product[(1,)](pointer(ones, dtype), pointer(tiny, dtype), c, M=1, N=1, K=128)
     assert c[0, 0] == np.float32(1 + 127 * 2.0**-12)
+
+
+@proton.jit
+def batched(
+    a_ptr, b_ptr, c_ptr, BATCH: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+    OUT: tl.constexpr,
+):  # fmt: skip
+    """Of blocks with any dimensions ahead of the matrices, added to what is there."""
+    count: tl.constexpr = product_of(BATCH)
+    i = tl.arange(0, count)[:, None, None]
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a = tl.load(a_ptr + i * M * K + m[None, :, None] * K + k[None, None, :]).reshape((*BATCH, M, K))
+    b = tl.load(b_ptr + i * K * N + k[None, :, None] * N + n[None, None, :]).reshape((*BATCH, K, N))
+    c = c_ptr + i * M * N + m[None, :, None] * N + n[None, None, :]
+    acc = tl.load(c).reshape((*BATCH, M, N))
+    tl.store(c, tl.dot(a, b, acc, out_dtype=OUT).reshape(count, M, N))
+
+
+@tl.constexpr_function
+def product_of(sizes: tuple[int, ...]) -> int:
+    return int(np.prod(sizes))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8"])
+def test_batched_products(rng: np.random.Generator, dtype: str) -> None:
+    out = TYPES.get(dtype, tl.float32)
+    for batch, (m, n, k) in zip(
+        [(1,), (4,), (2, 4), (8,)], [(4, 8, 16), (16, 16, 32), (8, 32, 4), (1, 2, 2)], strict=True
+    ):
+        a = ordinary(rng, dtype, (*batch, m, k))
+        b = ordinary(rng, dtype, (*batch, k, n))
+        c = rng.integers(-9, 9, (*batch, m, n)).astype(result_type(dtype))
+        want = c + exact(a, b, dtype)
+        batched[(1,)](pointer(a, dtype), pointer(b, dtype), c, BATCH=batch, M=m, N=n, K=k, OUT=out)
+        assert_close(c, want, k)
+
+
+@proton.jit
+def attention(q_ptr, k_ptr, v_ptr, out_ptr, H: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """Two products in a chain, of transposed and of computed operands, in a loop."""
+    h = tl.arange(0, H)[:, None, None] * N * D
+    places = h + tl.arange(0, N)[None, :, None] * D + tl.arange(0, D)[None, None, :]
+    q = tl.load(q_ptr + places)
+    total = tl.zeros((H, N, D), tl.float32)
+    for turn in range(2):
+        k, v = tl.load(k_ptr + turn * H * N * D + places), tl.load(v_ptr + places)
+        weights = tl.dot(q, tl.permute(k, (0, 2, 1)))
+        total = tl.dot(tl.maximum(weights, 0.0), v, total)
+    tl.store(out_ptr + places, total)
+
+
+def test_batched_products_of_computed_operands(rng: np.random.Generator) -> None:
+    heads, rows, columns = 4, 16, 8
+    shapes = [(n * heads, rows, columns) for n in (1, 2, 1)]
+    q, k, v = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    out = np.zeros_like(q)
+    attention[(1,)](q, k, v, out, H=heads, N=rows, D=columns)
+    want = sum(
+        np.maximum(q @ part.transpose(0, 2, 1).astype(np.float64), 0) @ v
+        for part in (k[:heads], k[heads:])
+    )
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)
+
+
+@proton.jit
+def precise(a_ptr, b_ptr, c_ptr, N: tl.constexpr, PRECISION: tl.constexpr):
+    r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    a, b = tl.load(a_ptr + r * N + c), tl.load(b_ptr + r * N + c)
+    tl.store(c_ptr + r * N + c, tl.dot(a, b, input_precision=PRECISION))
+
+
+@pytest.mark.parametrize("precision", [None, "tf32", "TF32x3", "ieee", "bf16x3", "bf16x6"])
+def test_a_product_has_at_least_the_precision_that_is_asked_for(
+    rng: np.random.Generator, precision: str | None
+) -> None:
+    a, b = (rng.standard_normal((32, 32)).astype(np.float32) for _ in range(2))
+    c = np.zeros_like(a)
+    precise[(1,)](a, b, c, N=32, PRECISION=precision)
+    digits = {"ieee": 2.0**-22, "TF32x3": 2.0**-20, "bf16x6": 2.0**-20, "bf16x3": 2.0**-14}
+    bound = (np.abs(a) @ np.abs(b)) * digits.get(precision or "tf32", 2.0**-9)
+    assert (np.abs(c - a.astype(np.float64) @ b) <= bound).all()

@@ -6,6 +6,7 @@ share memory share it on the GPU; an address keeps its alignment.
 
 import contextlib
 import ctypes
+import dataclasses
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ import proton
 from proton.runtime.backend import backend_named
 from proton.runtime.jit import JITFunction
 from proton.runtime.reinterpret import TensorWrapper
+from proton.runtime.tensor_descriptor import TensorDescriptor
 
 ALIGNMENT = 256  # of the GPU's allocations
 
@@ -31,6 +33,8 @@ class _Copies:
         """What stands for an argument on the GPU."""
         if isinstance(value, TensorWrapper):
             return proton.reinterpret(self.argument(value.base), value.dtype)
+        if isinstance(value, TensorDescriptor):
+            return dataclasses.replace(value, base=self.argument(value.base))
         if not isinstance(value, np.ndarray):
             return value
         import torch

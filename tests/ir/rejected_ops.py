@@ -164,10 +164,46 @@ def dot_shape(n):
     tl.dot(a, a)
 
 
-@rejected("tl.dot takes two-dimensional blocks", "tl.dot(a, a)", "loop over the batch")
+@rejected("tl.dot takes blocks of two dimensions or more", "tl.dot(a, a)", "x[:, None]")
 def dot_rank(n):
-    a = tl.zeros((2, 16, 16), tl.float32)
+    a = tl.zeros((16,), tl.float32)
     tl.dot(a, a)
+
+
+@rejected("the same ones ahead of the last two", "tl.dot(a, b)", "tl.broadcast_to")
+def dot_batches(n):
+    a, b = tl.zeros((2, 16, 16), tl.float32), tl.zeros((4, 16, 16), tl.float32)
+    tl.dot(a, b)
+
+
+@rejected("takes input_precision or allow_tf32, and got both", "tl.dot(", "leave allow_tf32 out")
+def dot_precisions(n):
+    a = tl.zeros((16, 16), tl.float32)
+    tl.dot(a, a, input_precision="ieee", allow_tf32=False)
+
+
+@rejected("max_num_imprecise_acc must be from 0 to 16, the inner size, got 32", "tl.dot(", "pass 0")
+def dot_imprecise(q):
+    a = tl.zeros((16, 16), tl.float8e5)
+    tl.dot(a, a, max_num_imprecise_acc=32)
+
+
+@rejected("rhs_k_pack=False is for", "tl.dot_scaled(", "leave it out")
+def dot_scaled_unpacked(n):
+    a = tl.zeros((32, 32), tl.float16)
+    tl.dot_scaled(a, None, "fp16", a, None, "fp16", rhs_k_pack=False)
+
+
+@rejected("lhs_scale must be a block of uint8", "tl.dot_scaled(", "tl.dot")
+def dot_scaled_by_floats(n):
+    a = tl.zeros((32, 32), tl.float16)
+    tl.dot_scaled(a, tl.zeros((32, 1), tl.float32), "fp16", a, None, "fp16")
+
+
+@rejected("the inner size must be 32 elements or more", "tl.dot_scaled(", "more of K")
+def dot_scaled_of_sixteen(n):
+    a = tl.zeros((16, 16), tl.float16)
+    tl.dot_scaled(a, tl.zeros((16, 1), tl.uint8), "fp16", a, None, "fp16")
 
 
 @rejected(

@@ -16,7 +16,12 @@ from proton.frontend.suggestions import instead_of, instead_of_missing
 from proton.language import core
 from proton.language.function import DeviceFunction
 from tests.cpu.harness import kernels_of
-from tests.ir import rejected_calls, rejected_code, rejected_ops  # noqa: F401  (fill the table)
+from tests.ir import (  # noqa: F401  (fill the table)
+    rejected_blocks,
+    rejected_calls,
+    rejected_code,
+    rejected_ops,
+)
 from tests.ir.rejected import CASES, Case
 from tests.tables import check_rows
 

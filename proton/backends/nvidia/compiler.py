@@ -16,6 +16,7 @@ from proton.dialect.profile import profile_of
 from proton.dialect.walk import all_ops
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
+from proton.transforms.split_batched_dot import SplitBatchedDot
 
 
 def compile_kernel(
@@ -31,7 +32,8 @@ def compile_kernel(
         with stages.timed("frontend"):
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         profiled = options.instrumentation
-        module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
+        simplify = ttir_passes(profiled.placement if profiled else None)
+        module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
         module = stages.run("ttgir", module, ttgir_passes(options))
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]

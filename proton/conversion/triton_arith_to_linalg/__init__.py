@@ -21,7 +21,14 @@ from proton.conversion.triton_arith_to_linalg.scan import (
 from proton.dialect.builtin import i64_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, index_constant
-from proton.dialect.linalg import convert_elements, dimension_map, generic, index_of, matmul
+from proton.dialect.linalg import (
+    batch_matmul,
+    convert_elements,
+    dimension_map,
+    generic,
+    index_of,
+    matmul,
+)
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.traits import CopiedIndex, has
 from proton.dialect.walk import all_ops, before, replace, source_span, users
@@ -172,7 +179,8 @@ def _dot(op: Operation) -> None:
     wide = result
     if isinstance(result, ir.FloatType) and result.width < 32:
         wide = ir.F32Type.get()
-    value = matmul(*(convert_elements(operand, wide) for operand in (a, b, acc)))
+    sides = [convert_elements(operand, wide) for operand in (a, b, acc)]
+    value = (matmul if len(shape_of(acc)) == 2 else batch_matmul)(*sides)
     replace(op, [convert_elements(value, result)])
 
 

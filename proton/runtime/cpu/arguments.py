@@ -15,6 +15,7 @@ from proton.runtime.arguments import (
     ELEMENT_TYPES,
     NUMPY_TYPES,
     OTHER_TYPES,
+    ArrayArgument,
     Parameter,
     check_torch,
     refused,
@@ -22,6 +23,7 @@ from proton.runtime.arguments import (
 )
 from proton.runtime.backend import HOST, owner_of
 from proton.runtime.reinterpret import TensorWrapper
+from proton.runtime.tensor_descriptor import TensorDescriptor
 
 CTYPES: dict[str, Any] = {
     "int1": ctypes.c_bool,
@@ -41,13 +43,15 @@ ELSEWHERE = object()
 
 
 class Memory(NamedTuple):
-    """A pointer argument: its address, the bytes [low, high) it lives in, its element type."""
+    """A pointer argument, or a tensor descriptor: its address, the bytes [low, high) it lives in,
+    its element type."""
 
     address: int
     low: int
     high: int
     writeable: bool
     element: ty.dtype
+    described: tuple[int, ...] = ()  # what code takes in the place of a descriptor's address
 
 
 def classify(parameter: Parameter, value: Any) -> tuple[Any, Any]:
@@ -61,6 +65,9 @@ def classify(parameter: Parameter, value: Any) -> tuple[Any, Any]:
         memory = memory_of(parameter.name, value)
     if memory is None:
         return ELSEWHERE, None
+    if isinstance(value, TensorDescriptor):
+        passed = value.passed(parameter.name, memory.address)
+        return value.key(parameter, memory.element), memory._replace(described=passed)
     return parameter.pointer(memory.element), memory
 
 
@@ -69,9 +76,11 @@ def memory_of(name: str, value: Any) -> Memory | None:
     what is no array."""
     if isinstance(value, np.ndarray):
         return _array_memory(name, value)
-    if isinstance(value, TensorWrapper):
+    if isinstance(value, ArrayArgument):
         inner = memory_of(name, value.base)
-        return inner and inner._replace(element=value.dtype)
+        if inner is not None and isinstance(value, TensorWrapper):
+            inner = inner._replace(element=value.dtype)
+        return inner
     if _is_of_torch(value):
         return _torch_memory(name, value)
     owner = owner_of(value)
@@ -87,7 +96,7 @@ def memory_of(name: str, value: Any) -> Memory | None:
 
 def is_array(value: Any) -> bool:
     """Whether a value is an array that the CPU can read, or says that it is one."""
-    if isinstance(value, TensorWrapper):
+    if isinstance(value, ArrayArgument):
         return is_array(value.base)
     if _is_of_torch(value):
         device = getattr(value, "device", None)
@@ -157,21 +166,35 @@ def _torch_memory(name: str, tensor: Any) -> Memory | None:
 def extent_of(name: str, value: Any) -> tuple[int, int]:
     """The bytes [low, high) from the first to the last element of a pointer argument's own
     array, which may be a view of a larger one."""
-    if isinstance(value, TensorWrapper):
+    if isinstance(value, ArrayArgument):
         return extent_of(name, value.base)
     if _is_of_torch(value):
-        shape, strides = tuple(value.shape), tuple(value.stride())
         address, size = value.data_ptr(), value.element_size()
-        strides = tuple(stride * size for stride in strides)
     else:
-        array = value if isinstance(value, np.ndarray) else np.from_dlpack(value)
-        shape, strides, size = array.shape, array.strides, array.itemsize
-        address = array.__array_interface__["data"][0]
+        value = value if isinstance(value, np.ndarray) else np.from_dlpack(value)
+        address, size = value.__array_interface__["data"][0], value.itemsize
+    shape, strides = _layout(value, size)
     if 0 in shape:
         return address, address
     ends = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
     low = address + sum(end for end in ends if end < 0)
     return low, address + sum(end for end in ends if end > 0) + size
+
+
+def _layout(value: Any, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape, and the strides in bytes, of a numpy array or a tensor of torch."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.strides
+    return tuple(value.shape), tuple(stride * size for stride in value.stride())
+
+
+def layout_of(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape, and the strides in elements, of an array that the CPU can read."""
+    if not isinstance(value, np.ndarray) and not _is_of_torch(value):
+        value = np.from_dlpack(value)
+    size = value.itemsize if isinstance(value, np.ndarray) else value.element_size()
+    shape, strides = _layout(value, size)
+    return shape, tuple(stride // size for stride in strides)
 
 
 def ctype_of(type_: ty.dtype) -> Any:

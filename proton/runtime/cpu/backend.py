@@ -4,7 +4,7 @@ from typing import Any
 
 from proton.backends.cpu.target import CPU
 from proton.runtime.backend import HOST, Backend, KernelFunction, Launcher
-from proton.runtime.cpu.arguments import is_array, memory_of
+from proton.runtime.cpu.arguments import is_array, layout_of, memory_of
 from proton.runtime.cpu.launch import CPULauncher
 
 
@@ -24,6 +24,9 @@ class CPUBackend(Backend):
         memory = memory_of("base", array)
         assert memory is not None, "another back end would own it"
         return memory.element.itemsize
+
+    def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return layout_of(array)
 
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return CPULauncher(kernel)

@@ -16,10 +16,11 @@ from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.compiler import compile_function, compile_lock
+from proton.language import types as ty
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Argument, signature_of
 from proton.runtime.backend import HOST, KernelFunction, Launcher
-from proton.runtime.cpu.arguments import classify, ctype_of
+from proton.runtime.cpu.arguments import Memory, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
 
@@ -34,7 +35,9 @@ class _Variant:
     writes_anywhere: bool
     names: list[str]  # of all parameters
     runtime: list[int]  # positions of the parameters that the code takes
-    pointers: list[int]  # those that are pointers
+    pointers: list[int]  # those that are pointers, or descriptors
+    describes: bool  # whether there are descriptors among them, for which code takes several values
+    passed: list[int]  # of each value that code takes the parameter's position
     estimate: WorkEstimate = field(default_factory=WorkEstimate)
 
 
@@ -111,11 +114,12 @@ class CPULauncher(Launcher):
         )
         self.kernel.watch_globals(links)
         runtime = [names.index(name) for name in signature.types]
-        types = list(signature.types.values())
+        parts = [ty.parts_of(type_) for type_ in signature.types.values()]
+        passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
         extra = {"thread": ctypes.c_int32}
         prototype = ctypes.CFUNCTYPE(
             None,
-            *[ctype_of(type_) for type_ in types],
+            *[ctype_of(type_) for of in parts for type_ in of],
             *[ctypes.c_int32] * 3,
             *[ctypes.c_int64] * 2,
             *[extra.get(name, ctypes.c_void_p) for name in kernel.metadata["extras"]],
@@ -124,11 +128,13 @@ class CPULauncher(Launcher):
         return _Variant(
             kernel,
             prototype(kernel.code.address),
-            written=[runtime[number] for number in written if number >= 0],
+            written=sorted({passed[number] for number in written if number >= 0}),
             writes_anywhere=-1 in written,
             names=names,
             runtime=runtime,
-            pointers=[p for p, type_ in zip(runtime, types, strict=True) if type_.is_ptr()],
+            pointers=[p for p, of in zip(runtime, parts, strict=True) if of[0].is_ptr()],
+            describes=len(passed) > len(runtime),
+            passed=passed,
         )
 
 
@@ -156,21 +162,46 @@ def _launch(
     """Runs a grid; `bound` is what the caller gave, `values` what it was found to be."""
     bounds = None
     if variant.kernel.metadata["bounds"]:
-        given_by_name = [(variant.names[p], bound[p], values[p]) for p in variant.runtime]
-        bounds = BoundsTable(variant.kernel, given_by_name)
+        bounds = BoundsTable(variant.kernel, _by_name(variant, bound, values))
     for position in variant.written:
         if not values[position].writeable:
             name = variant.names[position]
             raise LaunchError(f"argument {name} is read-only, and the kernel writes through it")
-    for position in variant.pointers:
-        values[position] = values[position].address
-    given = [*[values[position] for position in variant.runtime], *grid]
+    if variant.describes:
+        given = [*_flat(variant, values), *grid]
+    else:
+        for position in variant.pointers:
+            values[position] = values[position].address
+        given = [*[values[position] for position in variant.runtime], *grid]
     programs, function = grid[0] * grid[1] * grid[2], variant.function
     extras = variant.kernel.metadata["extras"]
     if not extras and session is None:
         run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
     else:
         _launch_with_extras(variant, given, grid, session, bounds)
+
+
+def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
+    """What the code takes, where it takes several values for an argument."""
+    flat: list[Any] = []
+    for position in variant.runtime:
+        value = values[position]
+        is_memory = isinstance(value, Memory)
+        flat += (value.described or (value.address,)) if is_memory else (value,)
+    return flat
+
+
+def _by_name(
+    variant: _Variant, bound: tuple[Any, ...], values: list[Any]
+) -> list[tuple[str, Any, Any]]:
+    """Of each value that the code takes: the parameter's name, what it was given, and the memory of
+    an array; of the numbers of a descriptor none."""
+    found, seen = [], None
+    for position in variant.passed:
+        memory = values[position] if position != seen else None
+        found.append((variant.names[position], bound[position], memory))
+        seen = position
+    return found
 
 
 def _launch_with_extras(

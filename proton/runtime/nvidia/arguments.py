@@ -5,6 +5,7 @@ Each kind of argument is a class, and says its three facts once: which values ar
 value and makes its part of the key (`reading`). The first kind that accepts a value is its kind.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from proton.language import types as ty
 from proton.runtime.arguments import (
     ELEMENT_TYPES,
     Argument,
+    ArrayArgument,
     Constant,
     Parameter,
     check_torch,
@@ -26,6 +28,7 @@ from proton.runtime.arguments import (
 from proton.runtime.backend import owner_of
 from proton.runtime.nvidia import cuda
 from proton.runtime.reinterpret import TensorWrapper
+from proton.runtime.tensor_descriptor import TensorDescriptor
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,26 @@ class _Pointer(Kind):
         )
 
 
+class _Descriptor(Kind):
+    """A tensor descriptor of an array on a GPU: several values for one argument."""
+
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        return isinstance(value, TensorDescriptor)
+
+    def describe(self, parameter: Parameter, value: Any) -> Given:
+        _, short, device = read_descriptor(parameter, value)
+        return Given(self, Argument.of(short), device)
+
+    def reading(self, name: str, number: int) -> Reading:
+        passed, short, device = f"$n{number}", f"$t{number}", f"$d{number}"
+        return Reading(
+            f"*{passed}",
+            key=(short,),
+            statements=(f"{passed}, {short}, {device} = $descriptor($p{number}, {name})",),
+            unexpected=f"{device} != $device",
+        )
+
+
 class _Torch(_Pointer):
     """A torch tensor: it says its address and its device quickly, its dtype is an object of its
     own, and all of that is true."""
@@ -169,7 +192,10 @@ class _Number(_Other):
 
 TORCH = _Torch()
 OTHER = _Other()
-KINDS: tuple[Kind, ...] = (_Constexpr(), TORCH, _Pointer(), _Int(), _Number(), OTHER)
+KINDS: tuple[Kind, ...] = (
+    *(_Constexpr(), TORCH, _Descriptor(), _Pointer()),
+    *(_Int(), _Number(), OTHER),
+)
 
 
 def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
@@ -191,6 +217,16 @@ def read_pointer(parameter: Parameter, value: Any) -> tuple[int, str, int]:
     return address, parameter.pointer(element), device
 
 
+def read_descriptor(parameter: Parameter, value: Any) -> tuple[tuple[int, ...], str, int]:
+    """(what the kernel takes, type, device) of a tensor descriptor."""
+    if not isinstance(value, TensorDescriptor):
+        raise TypeError
+    if not is_pointer(value):
+        raise _not_here(parameter.name, value)
+    address, element, device = memory_of(parameter.name, value.base)
+    return value.passed(parameter.name, address), value.key(parameter, element), device
+
+
 def read_other(parameter: Parameter, value: Any) -> Argument:
     """The key of an argument that generated code does not look into."""
     scalar = parameter.scalar(value)
@@ -209,14 +245,14 @@ def read_constant(parameter: Parameter, value: Any) -> Constant:
 
 def is_pointer(value: Any) -> bool:
     """Whether a value is an array of a library for GPUs, or says that it is on one."""
-    if isinstance(value, TensorWrapper):
+    if isinstance(value, ArrayArgument):
         return is_pointer(value.base)
     return is_torch(value) or hasattr(value, "__cuda_array_interface__")
 
 
 def is_on_gpu(value: Any) -> bool:
     """Whether a value is an array on a GPU, or says that it is one."""
-    if isinstance(value, TensorWrapper):
+    if isinstance(value, ArrayArgument):
         return is_on_gpu(value.base)
     return bool(value.is_cuda) if is_torch(value) else hasattr(value, "__cuda_array_interface__")
 
@@ -239,6 +275,17 @@ def memory_of(name: str, value: Any) -> tuple[int, ty.dtype, int]:
     if is_torch(value):
         return _torch_memory(name, value)
     return _interface_memory(name, value)
+
+
+def layout_of(value: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape, and the strides in elements, of an array on a GPU."""
+    if is_torch(value):
+        return tuple(value.shape), tuple(value.stride())
+    interface = value.__cuda_array_interface__
+    shape, size = tuple(interface["shape"]), np.dtype(interface["typestr"]).itemsize
+    if interface.get("strides") is not None:
+        return shape, tuple(stride // size for stride in interface["strides"])
+    return shape, tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _torch_memory(name: str, tensor: Any) -> tuple[int, ty.dtype, int]:

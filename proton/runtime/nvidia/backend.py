@@ -8,7 +8,7 @@ from proton.backends.nvidia.target import NVIDIA
 from proton.runtime.arguments import is_torch
 from proton.runtime.backend import Backend, KernelFunction, Launcher
 from proton.runtime.nvidia import cuda
-from proton.runtime.nvidia.arguments import is_on_gpu
+from proton.runtime.nvidia.arguments import is_on_gpu, layout_of
 from proton.runtime.nvidia.launch import LAUNCH_OPTIONS, GPULauncher
 
 
@@ -29,6 +29,9 @@ class NVIDIABackend(Backend):
         if is_torch(array):
             return int(array.element_size())
         return int(np.dtype(array.__cuda_array_interface__["typestr"]).itemsize)
+
+    def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return layout_of(array)
 
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return GPULauncher(kernel)

@@ -24,6 +24,7 @@ from proton.runtime.nvidia.arguments import (
     Kind,
     Reading,
     read_constant,
+    read_descriptor,
     read_other,
     read_pointer,
 )
@@ -111,6 +112,7 @@ def _names(
         "sessions": sessions,
         "watched": kernel.watched,
         "pointer": read_pointer,
+        "descriptor": read_descriptor,
         "other": read_other,
         "constant": read_constant,
         "checked": checked_grid,

@@ -30,6 +30,7 @@ from proton.base.targets import (
     Target,
 )
 from proton.compiler import compile_function, compile_lock
+from proton.language import types as ty
 from proton.runtime import session as sessions
 from proton.runtime.arguments import signature_of
 from proton.runtime.backend import KernelFunction, Launcher
@@ -179,7 +180,7 @@ class GPULauncher(Launcher):
             kernel = self.compile_described(target, described, options, instrumentation)
             self.kernel.watch_globals()
             function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
-            types = [d.argument.type for d in described]
+            types = [short for d in described for short in _passed(d.argument.type)]
             if kernel.profile is not None:
                 types += _PROFILE_TYPES[kernel.profile.strategy.moves]
             launch = variant_launch(kernel, function, device, types)
@@ -197,6 +198,11 @@ class GPULauncher(Launcher):
                 self.kernel, self._variants, kinds, _launch_profiled
             )
             self._signature = signature
+
+
+def _passed(short: str | None) -> list[str | None]:
+    """The types of what machine code takes for an argument; None for a constant."""
+    return [None] if short is None else [type_.short for type_ in ty.parts_of(ty.str_to_ty(short))]
 
 
 def _launch_profiled(

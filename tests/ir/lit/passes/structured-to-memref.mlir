@@ -23,7 +23,7 @@ func.func @in_place(%p: !llvm.ptr, %q: !llvm.ptr, %o: memref<8xf32>) attributes 
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -39,7 +39,7 @@ func.func @written_memory_is_copied(%p: !llvm.ptr, %i: i64, %o: memref<8xf32>) a
   %c1 = arith.constant 1 : index
   %q = llvm.getelementptr %p[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
   %t = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -53,7 +53,7 @@ func.func @unknown_writes(%p: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kerne
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -66,7 +66,7 @@ func.func @unknown_reads(%a: i64, %q: !llvm.ptr, %o: memref<8xf32>) attributes {
   %c1 = arith.constant 1 : index
   %p = llvm.inttoptr %a : i64 to !llvm.ptr
   %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -84,7 +84,7 @@ func.func @nothing_is_written(%a: i64, %o: memref<8xf32>) attributes {tt.kernel,
   %c1 = arith.constant 1 : index
   %p = llvm.inttoptr %a : i64 to !llvm.ptr
   %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -134,8 +134,28 @@ func.func @cut_block(%p: !llvm.ptr, %n: index, %m: index, %row: index, %y: f32, 
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
-  %x = "tts.load"(%t, %n, %m, %y) {operandSegmentSizes = array<i32: 1, 2, 1>} : (!tts.tptr<tensor<4x8xf32>>, index, index, f32) -> tensor<4x8xf32>
+  %x = "tts.load"(%t, %n, %m, %y) {operandSegmentSizes = array<i32: 1, 2, 0, 1>} : (!tts.tptr<tensor<4x8xf32>>, index, index, f32) -> tensor<4x8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<4x8xf32>, memref<4x8xf32>) -> ()
+  return
+}
+
+// A mask may begin behind the first element: the block is whole where it does not, and loops begin
+// where it does.
+
+// CHECK-LABEL: func.func @begins_later(
+// CHECK-SAME: %{{.*}}: !llvm.ptr, %[[END:arg[0-9]+]]: index, %[[START:arg[0-9]+]]: index
+// CHECK-DAG: %[[STARTS:.*]] = arith.cmpi eq, %[[START]], %c0
+// CHECK-DAG: %[[ENDS:.*]] = arith.cmpi eq, %[[END]], %c8
+// CHECK: %[[WHOLE:.*]] = arith.andi %[[ENDS]], %[[STARTS]] : i1
+// CHECK: scf.if %[[WHOLE]]
+// CHECK: } else {
+// CHECK: scf.for %{{.*}} = %[[START]] to %[[END]] step %c1
+func.func @begins_later(%p: !llvm.ptr, %end: index, %start: index, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t, %end, %start) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, index, index) -> tensor<8xf32>
+  bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
 
@@ -149,7 +169,7 @@ func.func @cut_block_of_zeros(%p: !llvm.ptr, %n: index, %o: memref<8xi16>) attri
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xi16>>
-  %x = "tts.load"(%t, %n) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xi16>>, index) -> tensor<8xi16>
+  %x = "tts.load"(%t, %n) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xi16>>, index) -> tensor<8xi16>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xi16>, memref<8xi16>) -> ()
   return
 }
@@ -165,7 +185,7 @@ func.func @full_mask(%p: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, pr
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t, %c8) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, index) -> tensor<8xf32>
+  %x = "tts.load"(%t, %c8) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, index) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -181,7 +201,7 @@ func.func @packed_for_matmul(%p: !llvm.ptr, %row: index, %acc: tensor<8x8xf32>, 
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8x8xf32>>) -> tensor<8x8xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8x8xf32>>) -> tensor<8x8xf32>
   %y = linalg.matmul ins(%x, %x : tensor<8x8xf32>, tensor<8x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
   bufferization.materialize_in_destination %y in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
   return
@@ -202,10 +222,10 @@ func.func @left_factors(%p: !llvm.ptr, %row: index, %b: tensor<4x8xf32>, %acc: t
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x4xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
   %y = linalg.matmul ins(%x, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
   %s = "tts.make_tptr"(%p, %row, %row, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x4xf32>>
-  %u = "tts.load"(%s) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
+  %u = "tts.load"(%s) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
   %z = linalg.matmul ins(%u, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%y : tensor<8x8xf32>) -> tensor<8x8xf32>
   bufferization.materialize_in_destination %z in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
   return
@@ -223,7 +243,7 @@ func.func @padded_right_factor(%p: !llvm.ptr, %row: index, %a: tensor<8x4xf32>, 
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x32xf32>>
-  %b = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<4x32xf32>>) -> tensor<4x32xf32>
+  %b = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<4x32xf32>>) -> tensor<4x32xf32>
   %y = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x32xf32>) outs(%acc : tensor<8x32xf32>) -> tensor<8x32xf32>
   bufferization.materialize_in_destination %y in restrict writable %o : (tensor<8x32xf32>, memref<8x32xf32>) -> ()
   return
@@ -239,7 +259,7 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %c1, %col, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<4x8xf32>>) -> tensor<4x8xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<4x8xf32>>) -> tensor<4x8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<4x8xf32>, memref<4x8xf32>) -> ()
   return
 }
@@ -297,7 +317,7 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
 func.func @wrap_around(%p: !llvm.ptr, %offset: index, %n: index, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %c1, %offset, %n) {wraps = array<i64: 1>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (!llvm.ptr, index, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -333,7 +353,7 @@ func.func @direct_store(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel,
     linalg.yield %t : f32
   } -> tensor<8xf32>
   %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }
 
@@ -388,7 +408,7 @@ func.func @direct_store_of_a_cut_block(%q: !llvm.ptr, %x: tensor<8xf32>, %n: ind
     linalg.yield %t : f32
   } -> tensor<8xf32>
   %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %y, %n) {operandSegmentSizes = array<i32: 1, 1, 1>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
+  "tts.store"(%u, %y, %n) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
   return
 }
 
@@ -440,7 +460,7 @@ func.func @direct_store_of_a_cut_block(%q: !llvm.ptr, %x: tensor<8xf32>, %n: ind
 func.func @copied_store(%q: !llvm.ptr, %x: tensor<8xf32>, %n: index, %col: index) attributes {tt.kernel, proton.written = array<i64: 0>} {
   %c0 = arith.constant 0 : index
   %u = "tts.make_tptr"(%q, %col, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %x, %n) {operandSegmentSizes = array<i32: 1, 1, 1>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
+  "tts.store"(%u, %x, %n) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
   return
 }
 
@@ -468,8 +488,8 @@ func.func @a_loaded_value_is_copied(%p: !llvm.ptr, %q: !llvm.ptr) attributes {tt
   %c1 = arith.constant 1 : index
   %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
   %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
-  "tts.store"(%u, %x) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  "tts.store"(%u, %x) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }
 
@@ -511,8 +531,8 @@ func.func @a_value_of_two_stores_is_copied(%p: !llvm.ptr, %q: !llvm.ptr, %x: ten
   } -> tensor<8xf32>
   %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
   %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%t, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
-  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  "tts.store"(%t, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }
 
@@ -555,7 +575,7 @@ func.func @column_major_store(%q: !llvm.ptr, %x: tensor<4x8xf32>, %n: index, %co
     linalg.yield %t : f32
   } -> tensor<4x8xf32>
   %u = "tts.make_tptr"(%q, %c1, %col, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
-  "tts.store"(%u, %y, %n, %c8) {operandSegmentSizes = array<i32: 1, 1, 2>} : (!tts.tptr<tensor<4x8xf32>>, tensor<4x8xf32>, index, index) -> ()
+  "tts.store"(%u, %y, %n, %c8) {operandSegmentSizes = array<i32: 1, 1, 2, 0>} : (!tts.tptr<tensor<4x8xf32>>, tensor<4x8xf32>, index, index) -> ()
   return
 }
 
@@ -590,7 +610,7 @@ func.func @program_order(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel
   } -> tensor<8xf32>
   "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
   %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }
 
@@ -621,6 +641,6 @@ func.func @a_reduction_is_copied(%q: !llvm.ptr, %x: tensor<8x4xf32>, %init: tens
     linalg.yield %t : f32
   } -> tensor<8xf32>
   %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }

@@ -7,8 +7,8 @@
 // CHECK: %[[V0:.*]] = arith.index_cast %{{.*}} : i32 to index
 // CHECK-NEXT: %[[V1:.*]] = "tt.addptr"(%[[A0]], %[[V0]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
 // CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[V1]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
-// CHECK-NEXT: %[[V3:.*]] = "tts.load"(%[[V2]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V2]], %[[V3]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V3:.*]] = "tts.load"(%[[V2]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V3]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @contiguous(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -31,8 +31,8 @@ func.func @contiguous(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kerne
 // CHECK-NEXT: %[[V2:.*]] = "tt.addptr"(%[[A0]], %[[V1]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
 // CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A1]] : i32 to index
 // CHECK-NEXT: %[[V4:.*]] = "tts.make_tptr"(%[[V2]], %[[V3]], %[[V0]], %[[C0]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 2, 2, 0>, order = array<i64: 1, 0>, wraps = array<i64: 0, 0>} : {{.*}} -> !tts.tptr<tensor<4x8xf32>>
-// CHECK-NEXT: %[[V5:.*]] = "tts.load"(%[[V4]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<4x8xf32>
-// CHECK-NEXT: "tts.store"(%[[V4]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V5:.*]] = "tts.load"(%[[V4]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT: "tts.store"(%[[V4]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @strided_2d(%p: !tt.ptr<f32>, %row: i32, %col: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -58,8 +58,8 @@ func.func @strided_2d(%p: !tt.ptr<f32>, %row: i32, %col: i32) attributes {tt.ker
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK: %[[V0:.*]] = arith.index_cast %[[A1]] : i32 to index
 // CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[A0]], %[[C1]], %[[V0]], %[[C0]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 2, 2, 0>, order = array<i64: 0, 1>, wraps = array<i64: 0, 0>} : {{.*}} -> !tts.tptr<tensor<4x8xf32>>
-// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<4x8xf32>
-// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @column_major(%p: !tt.ptr<f32>, %row: i32) attributes {tt.kernel} {
   %c = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %c1 = "tt.expand_dims"(%c) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -83,8 +83,8 @@ func.func @column_major(%p: !tt.ptr<f32>, %row: i32) attributes {tt.kernel} {
 // CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK: %[[V0:.*]] = "tts.make_tptr"(%[[A0]], %[[C1]], %[[C8]], %[[C0]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 2, 2, 0>, order = array<i64: 0, 1>, wraps = array<i64: 0, 0>} : {{.*}} -> !tts.tptr<tensor<8x4xf32>>
-// CHECK-NEXT: %[[V1:.*]] = "tts.load"(%[[V0]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8x4xf32>
-// CHECK-NEXT: "tts.store"(%[[V0]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V1:.*]] = "tts.load"(%[[V0]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<8x4xf32>
+// CHECK-NEXT: "tts.store"(%[[V0]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @transposed(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -115,8 +115,8 @@ func.func @transposed(%p: !tt.ptr<f32>) attributes {tt.kernel} {
 // CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
 // CHECK-NEXT: %[[V5:.*]] = arith.minsi %[[V4]], %[[C8]] : index
 // CHECK-NEXT: %[[V6:.*]] = arith.maxsi %[[V5]], %[[C0]] : index
-// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>}
 func.func @mask_less(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -145,8 +145,8 @@ func.func @mask_less(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel
 // CHECK-NEXT: %[[V5:.*]] = arith.addi %[[V4]], %[[C1]] : index
 // CHECK-NEXT: %[[V6:.*]] = arith.minsi %[[V5]], %[[C8]] : index
 // CHECK-NEXT: %[[V7:.*]] = arith.maxsi %[[V6]], %[[C0]] : index
-// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V2]], %[[V8]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
+// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V8]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>}
 func.func @mask_less_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -174,8 +174,8 @@ func.func @mask_less_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {
 // CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
 // CHECK-NEXT: %[[V5:.*]] = arith.minsi %[[V4]], %[[C8]] : index
 // CHECK-NEXT: %[[V6:.*]] = arith.maxsi %[[V5]], %[[C0]] : index
-// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>}
 func.func @mask_swapped(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -204,8 +204,8 @@ func.func @mask_swapped(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.ker
 // CHECK-NEXT: %[[V5:.*]] = arith.addi %[[V4]], %[[C1]] : index
 // CHECK-NEXT: %[[V6:.*]] = arith.minsi %[[V5]], %[[C8]] : index
 // CHECK-NEXT: %[[V7:.*]] = arith.maxsi %[[V6]], %[[C0]] : index
-// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V2]], %[[V8]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
+// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V8]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>}
 func.func @mask_swapped_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -236,8 +236,8 @@ func.func @mask_swapped_or_equal(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attribute
 // CHECK-NEXT: %[[V6:.*]] = arith.minsi %[[V5]], %[[C8]] : index
 // CHECK-NEXT: %[[V7:.*]] = arith.maxsi %[[V6]], %[[C0]] : index
 // CHECK-NEXT: %[[V8:.*]] = arith.minsi %[[V7]], %[[C8]] : index
-// CHECK-NEXT: %[[V9:.*]] = "tts.load"(%[[V0]], %[[V4]], %[[V8]]) {operandSegmentSizes = array<i32: 1, 2, 0>} : {{.*}} -> tensor<4x8xf32>
-// CHECK-NEXT: "tts.store"(%[[V0]], %[[V9]], %[[V4]], %[[V8]]) {operandSegmentSizes = array<i32: 1, 1, 2>}
+// CHECK-NEXT: %[[V9:.*]] = "tts.load"(%[[V0]], %[[V4]], %[[V8]]) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT: "tts.store"(%[[V0]], %[[V9]], %[[V4]], %[[V8]]) {operandSegmentSizes = array<i32: 1, 1, 2, 0>}
 func.func @mask_2d(%p: !tt.ptr<f32>, %m: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 4 : i32} : () -> tensor<4xi32>
   %r1 = "tt.expand_dims"(%r) {axis = 1 : i32} : (tensor<4xi32>) -> tensor<4x1xi32>
@@ -269,8 +269,8 @@ func.func @mask_2d(%p: !tt.ptr<f32>, %m: i32, %n: i32) attributes {tt.kernel} {
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK: %[[V0:.*]] = "tts.make_tptr"(%[[A0]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
 // CHECK-NEXT: %[[V1:.*]] = arith.select %[[A1]], %[[C8]], %[[C0]] : index
-// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V0]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V0]], %[[V2]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
+// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V0]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V0]], %[[V2]], %[[V1]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>}
 func.func @mask_of_a_scalar(%p: !tt.ptr<f32>, %c: i1) attributes {tt.kernel} {
   %o = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
@@ -281,11 +281,20 @@ func.func @mask_of_a_scalar(%p: !tt.ptr<f32>, %c: i1) attributes {tt.kernel} {
   return
 }
 
-// CHECK-LABEL: func.func @mask_with_a_lower_bound_stays
-// CHECK-NOT: tts
-// CHECK: "tt.load"
-// CHECK-NEXT: "tt.store"
-func.func @mask_with_a_lower_bound_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+// A lower bound is the element that the block starts with, from 0 to its size.
+
+// CHECK-LABEL: func.func @mask_with_a_lower_bound(
+// CHECK-SAME: %arg1: i32, %[[N:.*]]: i32)
+// CHECK-DAG: %[[ALL:.*]] = arith.constant 8 : index
+// CHECK: %[[FIRST:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: %[[PTR:.*]] = "tts.make_tptr"(
+// CHECK: %[[BOUND:.*]] = arith.index_cast %[[N]] : i32 to index
+// CHECK: %[[AHEAD:.*]] = arith.subi %[[BOUND]], %[[FIRST]] : index
+// CHECK: %[[MOST:.*]] = arith.minsi %[[AHEAD]], %[[ALL]] : index
+// CHECK: %[[START:.*]] = arith.maxsi %[[MOST]], %c0{{.*}} : index
+// CHECK: "tts.load"(%[[PTR]], %[[ALL]], %[[START]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>}
+// CHECK: "tts.store"({{.*}}operandSegmentSizes = array<i32: 1, 1, 1, 1>
+func.func @mask_with_a_lower_bound(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
   %start = arith.muli %pid, %c8 : i32
@@ -300,11 +309,12 @@ func.func @mask_with_a_lower_bound_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) a
   return
 }
 
-// CHECK-LABEL: func.func @mask_with_both_bounds_stays
-// CHECK-NOT: tts
-// CHECK: "tt.load"
-// CHECK-NEXT: "tt.store"
-func.func @mask_with_both_bounds_stays(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
+// CHECK-LABEL: func.func @mask_with_both_bounds(
+// CHECK: %[[END:.*]] = arith.minsi %{{.*}}, %{{.*}} : index
+// CHECK: %[[START:.*]] = arith.maxsi %{{.*}}, %{{.*}} : index
+// CHECK: "tts.load"({{.*}}operandSegmentSizes = array<i32: 1, 1, 1, 0>
+// CHECK: "tts.store"({{.*}}operandSegmentSizes = array<i32: 1, 1, 1, 1>
+func.func @mask_with_both_bounds(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
   %start = arith.muli %pid, %c8 : i32
@@ -387,8 +397,8 @@ func.func @any_mask_stays(%p: !tt.ptr<f32>, %m: tensor<8xi1>) attributes {tt.ker
 // CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
 // CHECK-NEXT: %[[V5:.*]] = arith.minsi %[[V4]], %[[C8]] : index
 // CHECK-NEXT: %[[V6:.*]] = arith.maxsi %[[V5]], %[[C0]] : index
-// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]], %[[A3]]) {operandSegmentSizes = array<i32: 1, 1, 1>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]], %[[A3]]) {operandSegmentSizes = array<i32: 1, 1, 0, 1>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @uniform_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %y: f32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -418,8 +428,8 @@ func.func @uniform_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %y: f32) attribut
 // CHECK-NEXT: %[[V4:.*]] = arith.subi %[[V3]], %[[V0]] : index
 // CHECK-NEXT: %[[V5:.*]] = arith.minsi %[[V4]], %[[C8]] : index
 // CHECK-NEXT: %[[V6:.*]] = arith.maxsi %[[V5]], %[[C0]] : index
-// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]], %[[CST]]) {operandSegmentSizes = array<i32: 1, 1, 1>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V2]], %[[V6]], %[[CST]]) {operandSegmentSizes = array<i32: 1, 1, 0, 1>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @constant_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -449,9 +459,9 @@ func.func @constant_other(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.k
 // CHECK-NEXT: %[[V5:.*]] = arith.subi %[[V4]], %[[V1]] : index
 // CHECK-NEXT: %[[V6:.*]] = arith.minsi %[[V5]], %[[C8]] : index
 // CHECK-NEXT: %[[V7:.*]] = arith.maxsi %[[V6]], %[[C0]] : index
-// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V3]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: %[[V8:.*]] = "tts.load"(%[[V3]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : {{.*}} -> tensor<8xf32>
 // CHECK-NEXT: %[[V9:.*]] = arith.select %[[V0]], %[[V8]], %[[A3]] : tensor<8xi1>, tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V3]], %[[V9]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: "tts.store"(%[[V3]], %[[V9]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @other_that_varies_is_selected(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %ys: tensor<8xf32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %c8 = arith.constant 8 : i32
@@ -471,8 +481,8 @@ func.func @other_that_varies_is_selected(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %
 
 // CHECK-LABEL: func.func @other_without_mask
 // CHECK: %[[T:.*]] = "tts.make_tptr"(
-// CHECK-NEXT: %[[X:.*]] = "tts.load"(%[[T]]) {operandSegmentSizes = array<i32: 1, 0, 0>}
-// CHECK-NEXT: "tts.store"(%[[T]], %[[X]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[X:.*]] = "tts.load"(%[[T]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>}
+// CHECK-NEXT: "tts.store"(%[[T]], %[[X]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @other_without_mask(%p: !tt.ptr<f32>, %y: tensor<8xf32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %ps = "tt.splat"(%p) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
@@ -488,8 +498,8 @@ func.func @other_without_mask(%p: !tt.ptr<f32>, %y: tensor<8xf32>) attributes {t
 // CHECK: %[[V0:.*]] = arith.index_cast %[[A2]] : i32 to index
 // CHECK-NEXT: %[[V1:.*]] = arith.index_cast %[[A1]] : i32 to index
 // CHECK-NEXT: %[[V2:.*]] = "tts.make_tptr"(%[[A0]], %[[C1]], %[[V1]], %[[V0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 1>, order = array<i64: 0>, wraps = array<i64: 1>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
-// CHECK-NEXT: %[[V3:.*]] = "tts.load"(%[[V2]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V2]], %[[V3]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V3:.*]] = "tts.load"(%[[V2]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V2]], %[[V3]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
@@ -511,8 +521,8 @@ func.func @wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kern
 // CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A1]] : i32 to index
 // CHECK-NEXT: %[[V4:.*]] = arith.muli %[[V3]], %[[V1]] : index
 // CHECK-NEXT: %[[V5:.*]] = "tts.make_tptr"(%[[A0]], %[[V1]], %[[V4]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 1, 1>, order = array<i64: 0>, wraps = array<i64: 1>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
-// CHECK-NEXT: %[[V6:.*]] = "tts.load"(%[[V5]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V5]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V6:.*]] = "tts.load"(%[[V5]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V5]], %[[V6]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @scaled_wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %stride: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
@@ -539,8 +549,8 @@ func.func @scaled_wrap_around(%p: !tt.ptr<f32>, %pid: i32, %n: i32, %stride: i32
 // CHECK-NEXT: %[[V4:.*]] = arith.remsi %[[V0]], %[[V3]] : index
 // CHECK-NEXT: %[[V5:.*]] = "tt.addptr"(%[[A0]], %[[V4]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
 // CHECK-NEXT: %[[V6:.*]] = "tts.make_tptr"(%[[V5]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
-// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V6]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V6]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V7:.*]] = "tts.load"(%[[V6]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V6]], %[[V7]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @remainder_of_a_uniform_value(%p: !tt.ptr<f32>, %pid: i32, %n: i32) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %s = "tt.splat"(%pid) : (i32) -> tensor<8xi32>
@@ -651,8 +661,8 @@ func.func @scalars_stay(%p: !tt.ptr<f32>) attributes {tt.kernel} {
 // CHECK-DAG: %[[C7:.*]] = arith.constant 7 : index
 // CHECK: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[C7]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
 // CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[V0]], %[[CM1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
-// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 func.func @negative_stride(%p: !tt.ptr<f32>) attributes {tt.kernel} {
   %r = "tt.make_range"() {start = 0 : i32, end = 8 : i32} : () -> tensor<8xi32>
   %k = arith.constant dense<7> : tensor<8xi32>
@@ -673,8 +683,8 @@ func.func @negative_stride(%p: !tt.ptr<f32>) attributes {tt.kernel} {
 // CHECK: %{{.*}} = scf.for %[[A3:arg[0-9]+]] = %[[C0_I32]] to %[[A1]] step %[[C1_I32]] iter_args(%[[A4:arg[0-9]+]] = %[[C0]]) -> (index)  : i32 {
 // CHECK-NEXT: %[[V0:.*]] = "tt.addptr"(%[[A0]], %[[A4]]) : (!tt.ptr<f32>, index) -> !tt.ptr<f32>
 // CHECK-NEXT: %[[V1:.*]] = "tts.make_tptr"(%[[V0]], %[[C1]], %[[C0]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>, order = array<i64: 0>, wraps = array<i64: 0>} : {{.*}} -> !tts.tptr<tensor<8xf32>>
-// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0>}
+// CHECK-NEXT: %[[V2:.*]] = "tts.load"(%[[V1]]) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V1]], %[[V2]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>}
 // CHECK-NEXT: %[[V3:.*]] = arith.index_cast %[[A2]] : i32 to index
 // CHECK-NEXT: %[[V4:.*]] = arith.addi %[[A4]], %[[V3]] : index
 // CHECK-NEXT: scf.yield %[[V4]] : index
@@ -729,8 +739,8 @@ func.func @a_carried_pointer_that_gathers_stays(%p: !tt.ptr<f32>, %n: i32, %d: t
 // CHECK-NEXT: %[[V3:.*]] = arith.subi %[[V2]], %[[AT]] : index
 // CHECK-NEXT: %[[V4:.*]] = arith.minsi %[[V3]], %[[C8]] : index
 // CHECK-NEXT: %[[V5:.*]] = arith.maxsi %[[V4]], %[[C0]] : index
-// CHECK-NEXT: %[[V6:.*]] = "tts.load"(%[[V1]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 0>} : {{.*}} -> tensor<8xf32>
-// CHECK-NEXT: "tts.store"(%[[V1]], %[[V6]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 1>}
+// CHECK-NEXT: %[[V6:.*]] = "tts.load"(%[[V1]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : {{.*}} -> tensor<8xf32>
+// CHECK-NEXT: "tts.store"(%[[V1]], %[[V6]], %[[V5]]) {operandSegmentSizes = array<i32: 1, 1, 1, 0>}
 // CHECK-NEXT: %[[V7:.*]] = arith.addi %[[AT]], %[[C8]] : index
 // CHECK-NEXT: scf.yield %[[V7]] : index
 func.func @a_carried_mask_index(%p: !tt.ptr<f32>, %n: i32, %m: i32) attributes {tt.kernel} {

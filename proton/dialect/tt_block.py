@@ -1,0 +1,269 @@
+"""Ops of the `tt` dialect on blocks of a tensor in memory, given by where the tensor lies: block
+pointers, which are at one block, and tensor descriptors, which are given offsets at each access.
+
+`rewrite-tensor-pointer` and `rewrite-tensor-descriptor-to-pointer` make ordinary pointers of them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proton.dialect.builtin import integer
+from proton.dialect.diagnostics import (
+    check_block,
+    check_choice,
+    check_element,
+    check_type,
+    reject,
+    shape_of,
+)
+from proton.dialect.mlir import ext, ir
+from proton.dialect.traits import (
+    LayoutAnchor,
+    MakesData,
+    PassesPointers,
+    Pure,
+    Reads,
+    Speculatable,
+    Writes,
+)
+from proton.dialect.tt import TT, PointerType, is_block_pointer
+from proton.dialect.tt_memory import CACHE_MODIFIERS, EVICTION_POLICIES
+
+Operand, Result = ext.Operand, ext.Result
+PADDINGS = ("zero", "nan")  # what a block has where its tensor has nothing
+BOUNDARY_CHECK = "boundaryCheck"  # on tt.load and tt.store: the dimensions in which to look
+PADDING = "padding"  # on tt.load: what lies outside
+REDUCE_KINDS = ("add", "min", "max", "and", "or", "xor")
+MAX_RANK = 5  # of a descriptor's tensor
+
+
+def _verify_ranks(op: Any, rank: int, *groups: str) -> bool:
+    for name in groups:
+        if len(getattr(op, name)) != rank:
+            return reject(op, f"{name} must have {rank} entries, got {len(getattr(op, name))}")
+    return True
+
+
+class MakeTensorPtrOp(
+    TT.Operation, name="make_tensor_ptr", traits=[Pure, Speculatable, PassesPointers]
+):
+    """`tt.make_tensor_ptr %base, %shape, %strides, %offsets {order}`: a pointer to the block at
+    `offsets` of a tensor, `!tt.ptr<tensor<16x8xf32>>`; `order` names its dimensions, fastest first.
+    """
+
+    base: Operand[Any]
+    shape: Sequence[Operand[ir.IntegerType[64]]]
+    strides: Sequence[Operand[ir.IntegerType[64]]]
+    offsets: Sequence[Operand[ir.IntegerType[32]]]
+    order: Any
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "MakeTensorPtrOp") -> bool:
+        if not is_block_pointer(op.result.type):
+            return reject(op, f"result must be a pointer to a block, got {op.result.type}")
+        block = op.result.type.target
+        rank = len(block.shape)
+        if not _verify_ranks(op, rank, "shape", "strides", "offsets"):
+            return False
+        if sorted(op.order) != list(range(rank)):
+            return reject(op, f"order must permute {rank} dimensions, got {list(op.order)}")
+        return check_type(op, "base", op.base, PointerType.get(ir.TypeAttr.get(block.element_type)))
+
+
+class AdvanceOp(TT.Operation, name="advance", traits=[Pure, Speculatable, PassesPointers]):
+    """`tt.advance %ptr, %offsets`: a pointer to the block so many elements further on."""
+
+    ptr: Operand[Any]
+    offsets: Sequence[Operand[ir.IntegerType[32]]]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "AdvanceOp") -> bool:
+        if not is_block_pointer(op.ptr.type):
+            return reject(op, f"operand 0 must be a pointer to a block, got {op.ptr.type}")
+        return check_type(op, "result", op.result, op.ptr.type) and _verify_ranks(
+            op, len(op.ptr.type.target.shape), "offsets"
+        )
+
+
+# Tensor descriptors
+
+
+class TensorDescType(TT.Type, name="tensordesc"):
+    """`!tt.tensordesc<tensor<64x32xf16>>`: a tensor in memory, of which blocks of this type are
+    loaded and stored."""
+
+    block: ir.TypeAttr
+
+    @property
+    def target(self) -> Any:
+        """The tensor type of a block."""
+        return ir.TypeAttr(self.block).value
+
+
+def _verify_descriptor(op: Any) -> bool:
+    return isinstance(op.desc.type, TensorDescType) or reject(
+        op, f"operand 0 must be a tensor descriptor, got {op.desc.type}"
+    )
+
+
+def _verify_block(op: Any, what: str, value: Any) -> bool:
+    """The value is a block at as many indices as the block has dimensions. Layouts are free."""
+    if not _verify_descriptor(op):
+        return False
+    block = op.desc.type.target
+    return check_block(op, what, value, tuple(block.shape), block.element_type) and _verify_ranks(
+        op, len(block.shape), "indices"
+    )
+
+
+def _verify_rows(op: Any, what: str, value: Any) -> bool:
+    """The value has a row of the descriptor's for each offset."""
+    if not _verify_descriptor(op):
+        return False
+    block = op.desc.type.target
+    rows = shape_of(op.x_offsets)
+    if len(block.shape) != 2 or block.shape[0] != 1:
+        return reject(op, f"the descriptor's block must be one row, got {list(block.shape)}")
+    if len(rows) != 1:
+        return reject(op, f"x_offsets must have one dimension, got {rows}")
+    i32 = integer(32)
+    shape = (rows[0], block.shape[1])
+    return check_element(op, "x_offsets", op.x_offsets, i32) and check_block(
+        op, what, value, shape, block.element_type
+    )
+
+
+class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure, Speculatable]):
+    """`tt.make_tensor_descriptor %base, %shape, %strides {padding}`: the tensor at `base`; what a
+    block has outside of it is "zero" or "nan". The last stride is 1."""
+
+    base: Operand[Any]
+    shape: Sequence[Operand[ir.IntegerType[32]]]
+    strides: Sequence[Operand[ir.IntegerType[64]]]
+    padding: ir.StringAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "MakeTensorDescOp") -> bool:
+        if not isinstance(op.result.type, TensorDescType):
+            return reject(op, f"result must be a tensor descriptor, got {op.result.type}")
+        block = op.result.type.target
+        rank, pointer = len(block.shape), PointerType.get(ir.TypeAttr.get(block.element_type))
+        if not 1 <= rank <= MAX_RANK:
+            return reject(op, f"a descriptor has 1 to {MAX_RANK} dimensions, got {rank}")
+        return (
+            _verify_ranks(op, rank, "shape", "strides")
+            and check_choice(op, "padding", op.padding, PADDINGS)
+            and check_type(op, "base", op.base, pointer)
+        )
+
+
+class DescriptorLoadOp(
+    TT.Operation, name="descriptor_load", traits=[Reads, LayoutAnchor, MakesData]
+):
+    """`tt.descriptor_load %desc, %indices {cache, evict}`: the block at `indices`."""
+
+    desc: Operand[Any]
+    indices: Sequence[Operand[ir.IntegerType[32]]]
+    cache: ir.StringAttr
+    evict: ir.StringAttr
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "DescriptorLoadOp") -> bool:
+        return (
+            _verify_block(op, "result", op.result)
+            and check_choice(op, "cache", op.cache, CACHE_MODIFIERS)
+            and check_choice(op, "evict", op.evict, EVICTION_POLICIES)
+        )
+
+
+class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[Writes]):
+    """`tt.descriptor_store %desc, %src, %indices`: writes what of the block is in the tensor."""
+
+    desc: Operand[Any]
+    src: Operand[Any]
+    indices: Sequence[Operand[ir.IntegerType[32]]]
+
+    @staticmethod
+    def verify_invariants(op: "DescriptorStoreOp") -> bool:
+        return _verify_block(op, "src", op.src)
+
+
+class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes]):
+    """`tt.descriptor_reduce %desc, %src, %indices {kind, is_unsigned}`: combines each element in
+    memory with the block's, atomically."""
+
+    desc: Operand[Any]
+    src: Operand[Any]
+    indices: Sequence[Operand[ir.IntegerType[32]]]
+    kind: ir.StringAttr
+    is_unsigned: ir.IntegerAttr
+
+    @staticmethod
+    def verify_invariants(op: "DescriptorReduceOp") -> bool:
+        return _verify_block(op, "src", op.src) and check_choice(op, "kind", op.kind, REDUCE_KINDS)
+
+
+class DescriptorGatherOp(
+    TT.Operation, name="descriptor_gather", traits=[Reads, LayoutAnchor, MakesData]
+):
+    """`tt.descriptor_gather %desc, %x_offsets, %y_offset`: a row for each of `x_offsets`, from
+    column `y_offset` on."""
+
+    desc: Operand[Any]
+    x_offsets: Operand[Any]
+    y_offset: Operand[ir.IntegerType[32]]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "DescriptorGatherOp") -> bool:
+        return _verify_rows(op, "result", op.result)
+
+
+class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Writes]):
+    """`tt.descriptor_scatter %desc, %x_offsets, %y_offset, %src`: writes each row of `src` to one
+    of `x_offsets`, from column `y_offset` on."""
+
+    desc: Operand[Any]
+    x_offsets: Operand[Any]
+    y_offset: Operand[ir.IntegerType[32]]
+    src: Operand[Any]
+
+    @staticmethod
+    def verify_invariants(op: "DescriptorScatterOp") -> bool:
+        return _verify_rows(op, "src", op.src)
+
+
+class DescriptorSizeOp(TT.Operation, name="descriptor_size", traits=[Pure, Speculatable]):
+    """`tt.descriptor_size %desc {axis}`: the tensor's size along a dimension, i32."""
+
+    desc: Operand[Any]
+    axis: ir.IntegerAttr
+    result: Result[ir.IntegerType[32]]
+
+    @staticmethod
+    def verify_invariants(op: "DescriptorSizeOp") -> bool:
+        return _verify_descriptor(op) and _verify_axis(op)
+
+
+class DescriptorStrideOp(TT.Operation, name="descriptor_stride", traits=[Pure, Speculatable]):
+    """`tt.descriptor_stride %desc {axis}`: elements from one index of a dimension to the next,
+    i64."""
+
+    desc: Operand[Any]
+    axis: ir.IntegerAttr
+    result: Result[ir.IntegerType[64]]
+
+    @staticmethod
+    def verify_invariants(op: "DescriptorStrideOp") -> bool:
+        return _verify_descriptor(op) and _verify_axis(op)
+
+
+def _verify_axis(op: Any) -> bool:
+    rank = len(op.desc.type.target.shape)
+    return 0 <= op.axis.value < rank or reject(
+        op, f"axis must lie in [0, {rank}), got {op.axis.value}"
+    )

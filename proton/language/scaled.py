@@ -1,0 +1,101 @@
+"""Products of matrices whose elements share scales (microscaling formats), by emulation.
+
+Each run of 32 elements along the inner dimension has one scale, a power of two in 8 bits (E8M0:
+127 is 1, 255 is NaN). Operands are multiplied by their scales in bf16, or in fp16 where one of
+them is fp16, and `tl.dot` multiplies the results. All of that is exact, but where a scaled number
+does not fit: all narrow formats fit into the 8 bits that bf16 has for a number's digits.
+"""
+
+from proton.language import core
+from proton.language.function import DeviceFunction, constexpr_function
+from proton.language.types import bfloat16, constexpr, uint8, uint16
+
+SCALE_BLOCK = constexpr(32)  # elements along the inner dimension that share a scale
+
+
+@constexpr_function
+def _with_last(shape, *sizes):
+    """The shape with other sizes in the place of the last one."""
+    return (*shape[:-1], *sizes)
+
+
+@constexpr_function
+def _doubled(shape, axis):
+    """The shape with twice the size along an axis counted from the end."""
+    axis = len(shape) + axis
+    return (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
+
+
+@constexpr_function
+def _pairs_behind(rank, axis):
+    """The order of dimensions that brings the last of `rank` behind the axis, which is counted from
+    the end of the others."""
+    axis = rank - 1 + axis
+    return (*range(axis + 1), rank - 1, *range(axis + 1, rank - 1))
+
+
+@DeviceFunction
+def _unpacked(x, axis: constexpr):
+    """The halves of bytes, the lower one first, along an axis."""
+    both = core.join(x & 0xF, x >> 4)
+    both = core.permute(both, _pairs_behind(len(x.shape) + 1, axis))
+    return core.reshape(both, _doubled(x.shape, axis))
+
+
+@DeviceFunction
+def _from_e2m1(x, dtype: constexpr):
+    """Numbers of 4 bits (sign, two bits of exponent, one of mantissa) as bf16 or fp16."""
+    digits: constexpr = 7 if dtype == bfloat16 else 10
+    bias: constexpr = 127 if dtype == bfloat16 else 15
+    half: constexpr = (bias - 1) << digits  # 0.5, the only one whose exponent is 0
+    magnitude = (x & 7).to(uint16)
+    bits = (magnitude << (digits - 1)) + half
+    bits = core.where(magnitude == 1, half, bits)
+    bits = core.where(magnitude == 0, 0, bits) | ((x & 8).to(uint16) << 12)
+    return bits.to(uint16).to(dtype, bitcast=True)
+
+
+@DeviceFunction
+def _from_e8m0(scale, dtype: constexpr):
+    """Powers of two as bf16, which has all of them, or as fp16."""
+    bits = scale.to(uint16) << 7
+    bits = core.where(scale == 0, 1 << 6, bits)  # 2**-127 is subnormal
+    bits = core.where(scale == 255, 0x7FC0, bits)
+    return bits.to(uint16).to(bfloat16, bitcast=True).to(dtype)
+
+
+@DeviceFunction
+def _repeated(scale):
+    """Each scale for all elements that share it, along the last axis."""
+    blocks: constexpr = scale.shape[-1]
+    wide = core.expand_dims(scale, -1)
+    wide = core.broadcast_to(wide, _with_last(scale.shape, blocks, SCALE_BLOCK))
+    return core.reshape(wide, _with_last(scale.shape, blocks * SCALE_BLOCK))
+
+
+@DeviceFunction
+def _operand(
+    x, scale, is_packed: constexpr, packed_axis: constexpr, dtype: constexpr, is_right: constexpr
+):
+    """An operand in `dtype`, by its scale."""
+    if is_packed:
+        x = _from_e2m1(_unpacked(x, packed_axis), dtype)
+    else:
+        x = x.to(dtype)
+    if scale is not None:
+        factor = _repeated(_from_e8m0(scale.to(uint8, bitcast=True), dtype))
+        if is_right:
+            factor = core.trans(factor)
+        x = x * factor
+    return x
+
+
+@DeviceFunction
+def dot_scaled(
+    lhs, lhs_scale, lhs_packed: constexpr, rhs, rhs_scale, rhs_packed: constexpr, acc,
+    lhs_axis: constexpr, rhs_axis: constexpr, dtype: constexpr, out_dtype: constexpr,
+):  # fmt: skip
+    """tl.dot_scaled, of operands that have been checked; `packed` says that two lie in a byte."""
+    left = _operand(lhs, lhs_scale, lhs_packed, lhs_axis, dtype, False)
+    right = _operand(rhs, rhs_scale, rhs_packed, rhs_axis, dtype, True)
+    return core.dot(left, right, acc, out_dtype=out_dtype)

@@ -1,0 +1,110 @@
+"""The pointers and masks of a block of a tensor: what block pointers and descriptors stand for.
+
+Element (i0, i1, ...) of the block at `offsets` lies at
+
+    base + sum over d of offsets[d] * strides[d]  +  sum over d of i_d * strides[d]
+
+where the first sum is a scalar, and the second one does not change with the offsets, so it leaves
+loops. It is inside of the tensor where 0 <= offsets[d] + i_d < shape[d] in each dimension. All of
+this is in 64 bits. Each function emits at the current insertion point and location.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proton.analysis.axis_rules import is_non_negative
+from proton.dialect import tt
+from proton.dialect.builtin import i32_attr, integer
+from proton.dialect.diagnostics import shape_of
+from proton.dialect.emit import constant
+from proton.dialect.mlir import arith, ir
+
+_SIZE_BITS = 64
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor in memory: the pointer to its first element, and of each dimension the size and the
+    stride in elements, i64."""
+
+    base: Any
+    shape: Sequence[Any]
+    strides: Sequence[Any]
+
+    def pointers(self, offsets: Sequence[Any], block: Sequence[int]) -> Any:
+        """The pointers to the elements of the block at i64 `offsets`."""
+        first = self.base
+        for offset, stride in zip(offsets, self.strides, strict=True):
+            first = tt.AddPtrOp(first, arith.MulIOp(offset, stride).result, first.type).result
+        places = None
+        for axis, (size, stride) in enumerate(zip(block, self.strides, strict=True)):
+            steps = arith.MulIOp(index_range(size), splat(stride, [size])).result
+            along = spread(steps, axis, block)
+            places = along if places is None else arith.AddIOp(places, along).result
+        pointers = splat(first, block)
+        return tt.AddPtrOp(pointers, places, pointers.type).result
+
+    def inside(self, offsets: Sequence[Any], block: Sequence[int], dims: Iterable[int]) -> Any:
+        """Which elements of the block lie inside of the tensor, as far as `dims` tell; None where
+        there are none."""
+        mask = None
+        for axis in dims:
+            size, offset = block[axis], offsets[axis]
+            indices = arith.AddIOp(splat(offset, [size]), index_range(size)).result
+            along = within(indices, self.shape[axis], may_be_negative=not is_non_negative(offset))
+            along = spread(along, axis, block)
+            mask = along if mask is None else arith.AndIOp(mask, along).result
+        return mask
+
+
+def within(indices: Any, end: Any, *, may_be_negative: bool) -> Any:
+    """Whether each index of a row is one of 0 to `end` - 1."""
+    shape = shape_of(indices)
+    below = arith.CmpIOp(arith.CmpIPredicate.slt, indices, splat(end, shape)).result
+    if not may_be_negative:
+        return below
+    zero = splat(constant(0, integer(_SIZE_BITS)), shape)
+    above = arith.CmpIOp(arith.CmpIPredicate.sge, indices, zero).result
+    return arith.AndIOp(above, below).result
+
+
+def index_range(size: int) -> Any:
+    """0, 1, ... in 64 bits."""
+    type_ = ir.RankedTensorType.get([size], integer(32))
+    return widened(tt.MakeRangeOp(i32_attr(0), i32_attr(size), type_).result)
+
+
+def widened(value: Any) -> Any:
+    """An i32, or a tensor of them, in 64 bits."""
+    i64 = integer(_SIZE_BITS)
+    shape = shape_of(value)
+    return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
+
+
+def splat(value: Any, shape: Sequence[int]) -> Any:
+    """A tensor filled with a scalar."""
+    return tt.SplatOp(value, ir.RankedTensorType.get(shape, value.type)).result
+
+
+def filled(number: float, type_: Any) -> Any:
+    """A tensor of one number."""
+    element = type_.element_type
+    if isinstance(element, ir.FloatType):
+        attribute = ir.FloatAttr.get(element, number)
+    else:
+        attribute = ir.IntegerAttr.get(element, int(number))
+    return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, attribute)).result
+
+
+def spread(row: Any, axis: int, shape: Sequence[int]) -> Any:
+    """A row along one dimension of a block, the same in all others."""
+    element, sizes = row.type.element_type, [row.type.shape[0]]
+    for other in range(len(shape)):
+        if other != axis:
+            sizes.insert(other, 1)
+            row = tt.ExpandDimsOp(
+                row, i32_attr(other), ir.RankedTensorType.get(sizes, element)
+            ).result
+    block = ir.RankedTensorType.get(shape, element)
+    return row if row.type == block else tt.BroadcastOp(row, block).result

@@ -1,0 +1,210 @@
+"""Tensor descriptors become ordinary pointers and masks, arguments of kernels included."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect import tt
+from proton.dialect.attributes import DIVISIBILITY
+from proton.dialect.builtin import i32_attr, integer, string_attr
+from proton.dialect.diagnostics import shape_of
+from proton.dialect.emit import constant
+from proton.dialect.mlir import arith, ir
+from proton.dialect.tt_block import TensorDescType
+from proton.dialect.tt_memory import AtomicRMWOp, LoadOp, StoreOp
+from proton.passes import Pass, register
+from proton.transforms.block_addresses import (
+    Tensor,
+    filled,
+    index_range,
+    splat,
+    spread,
+    widened,
+    within,
+)
+from proton.transforms.unpack import Parts, Unpacking
+
+ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
+
+
+@register
+@dataclass(frozen=True)
+class RewriteTensorDescriptorToPointer(Pass):
+    """A descriptor becomes its base, the tensor's sizes (i32) and strides (i64, without the last
+    one, which is 1), and whether it pads with NaN (i1): what a launcher passes in its place.
+
+        %d = tt.make_tensor_descriptor %base, [%m], [%one] {padding = "zero"}
+        %x = tt.descriptor_load %d, [%i] : tensor<16xf32>
+    becomes
+        %x = tt.load %base + %i + range(0, 16), 0 <= %i + range(0, 16) < %m, 0.0
+    """
+
+    name: ClassVar[str] = "rewrite-tensor-descriptor-to-pointer"
+
+    def run(self, module: Any) -> None:
+        maker = "tt.make_tensor_descriptor"
+        Unpacking(_parts_of, maker, _RULES, _argument_attributes).run(module)
+
+
+def _parts_of(type_: Any) -> list[Any] | None:
+    if not isinstance(type_, TensorDescType):
+        return None
+    block = type_.target
+    rank = len(block.shape)
+    i1, i32, i64 = integer(1), integer(32), integer(64)
+    pointer = tt.PointerType.get(ir.TypeAttr.get(block.element_type))
+    return [pointer, *[i32] * rank, *[i64] * (rank - 1), i1]
+
+
+@dataclass(frozen=True)
+class _Descriptor:
+    """The parts of a descriptor, named."""
+
+    base: Any
+    shape: list[Any]
+    strides: list[Any]
+    pads_with_nan: Any
+    block: Any  # its type
+
+    @classmethod
+    def of(cls, value: Any, unpacking: Unpacking) -> "_Descriptor":
+        block = value.type.target
+        rank = len(block.shape)
+        base, *numbers, pads_with_nan = unpacking.parts(value)
+        one = constant(1, integer(64))
+        return cls(base, numbers[:rank], [*numbers[rank:], one], pads_with_nan, block)
+
+    def pointers(self, indices: list[Any]) -> tuple[Any, Any]:
+        """The pointers to the block at indices, and which of them are in the tensor."""
+        tensor = Tensor(self.base, [widened(size) for size in self.shape], self.strides)
+        offsets, block = [widened(index) for index in indices], list(self.block.shape)
+        return tensor.pointers(offsets, block), tensor.inside(offsets, block, range(len(block)))
+
+    def rows(self, x_offsets: Any, y_offset: Any) -> tuple[Any, Any]:
+        """The same of single rows."""
+        sizes = [shape_of(x_offsets)[0], self.block.shape[1]]
+        rows, first = widened(x_offsets), widened(y_offset)
+        columns = arith.AddIOp(splat(first, sizes[1:]), index_range(sizes[1])).result
+        begins = arith.MulIOp(rows, splat(self.strides[0], sizes[:1])).result
+        places = arith.AddIOp(spread(begins, 0, sizes), spread(columns, 1, sizes)).result
+        pointers = splat(self.base, sizes)
+        pointers = tt.AddPtrOp(pointers, places, pointers.type).result
+        inside = [
+            within(along, widened(self.shape[axis]), may_be_negative=True)
+            for axis, along in enumerate((rows, columns))
+        ]
+        masks = [spread(mask, axis, sizes) for axis, mask in enumerate(inside)]
+        return pointers, arith.AndIOp(*masks).result
+
+    def padding(self, type_: Any) -> Any:
+        """What a block of a type has outside of the tensor."""
+        zero, element = filled(0, type_), type_.element_type
+        if not isinstance(element, ir.FloatType):
+            return zero
+        nan = constant(float("nan"), element)
+        return splat(
+            arith.SelectOp(self.pads_with_nan, nan, constant(0.0, element)).result,
+            list(type_.shape),
+        )
+
+
+def _make(op: Any, unpacking: Unpacking) -> Parts:
+    view = op.opview
+    pads_with_nan = constant(view.padding.value == "nan", integer(1))
+    return [view.base, *view.shape, *list(view.strides)[:-1], pads_with_nan]
+
+
+def _load(op: Any, unpacking: Unpacking) -> None:
+    view = op.opview
+    descriptor = _Descriptor.of(view.desc, unpacking)
+    _read(op, descriptor, descriptor.pointers(list(view.indices)), view.cache, view.evict)
+
+
+def _gather(op: Any, unpacking: Unpacking) -> None:
+    view, none = op.opview, string_attr("")
+    descriptor = _Descriptor.of(view.desc, unpacking)
+    _read(op, descriptor, descriptor.rows(view.x_offsets, view.y_offset), none, none)
+
+
+def _read(op: Any, descriptor: _Descriptor, where: tuple[Any, Any], *caching: Any) -> None:
+    pointers, mask = where
+    type_ = op.results[0].type
+    other, volatile = descriptor.padding(type_), ir.BoolAttr.get(False)
+    new = LoadOp(pointers, *caching, volatile, type_, mask=mask, other=other)
+    op.results[0].replace_all_uses_with(new.result)
+
+
+def _store(op: Any, unpacking: Unpacking) -> None:
+    view = op.opview
+    descriptor = _Descriptor.of(view.desc, unpacking)
+    _write(view.src, descriptor.pointers(list(view.indices)))
+
+
+def _scatter(op: Any, unpacking: Unpacking) -> None:
+    view = op.opview
+    descriptor = _Descriptor.of(view.desc, unpacking)
+    _write(view.src, descriptor.rows(view.x_offsets, view.y_offset))
+
+
+def _write(value: Any, where: tuple[Any, Any]) -> None:
+    pointers, mask = where
+    none = string_attr("")
+    StoreOp(pointers, value, none, none, mask=mask)
+
+
+def _reduce(op: Any, unpacking: Unpacking) -> None:
+    view = op.opview
+    descriptor = _Descriptor.of(view.desc, unpacking)
+    pointers, mask = descriptor.pointers(list(view.indices))
+    kind = view.kind.value
+    if kind in ("add", "min", "max") and isinstance(descriptor.block.element_type, ir.FloatType):
+        kind = f"f{kind}"
+    elif kind in ("min", "max") and view.is_unsigned.value:
+        kind = f"u{kind}"
+    attributes = [string_attr(text) for text in (kind, "relaxed", "gpu")]
+    AtomicRMWOp(pointers, view.src, *attributes, view.src.type, mask=mask)
+
+
+def _size(op: Any, unpacking: Unpacking) -> None:
+    shape = _Descriptor.of(op.opview.desc, unpacking).shape
+    op.results[0].replace_all_uses_with(shape[op.opview.axis.value])
+
+
+def _stride(op: Any, unpacking: Unpacking) -> None:
+    strides = _Descriptor.of(op.opview.desc, unpacking).strides
+    op.results[0].replace_all_uses_with(strides[op.opview.axis.value])
+
+
+_RULES = {
+    "tt.make_tensor_descriptor": _make,
+    "tt.descriptor_load": _load,
+    "tt.descriptor_store": _store,
+    "tt.descriptor_gather": _gather,
+    "tt.descriptor_scatter": _scatter,
+    "tt.descriptor_reduce": _reduce,
+    "tt.descriptor_size": _size,
+    "tt.descriptor_stride": _stride,
+}
+
+
+def _argument_attributes(type_: Any, known: Any) -> list[Any]:
+    """What is known of the parts of a kernel's argument. A launcher passes tensors that begin at
+    multiples of 16 bytes, and whose strides, but for the last one, are such multiples, too."""
+    block = type_.target
+    rank = len(block.shape)
+    base = {name.name: name.attr for name in known}
+    stride = max(1, ALIGNMENT // _element_bytes(block.element_type))
+    none = ir.DictAttr.get({})
+    return [
+        ir.DictAttr.get({**base, **_divisible(ALIGNMENT)}),
+        *[none] * rank,
+        *[ir.DictAttr.get(_divisible(stride))] * (rank - 1),
+        none,
+    ]
+
+
+def _element_bytes(element: Any) -> int:
+    return max(1, int(element.width) // 8)
+
+
+def _divisible(number: int) -> dict[str, Any]:
+    return {DIVISIBILITY: i32_attr(number)} if number > 1 else {}

@@ -1,0 +1,90 @@
+"""Block pointers become ordinary pointers, with masks where a boundary is checked."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect import tt
+from proton.dialect.builtin import integer
+from proton.dialect.mlir import arith, ir
+from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
+from proton.dialect.tt_memory import LoadOp, StoreOp
+from proton.passes import Pass, register
+from proton.transforms.block_addresses import Tensor, filled, widened
+from proton.transforms.unpack import Parts, Unpacking
+
+
+@register
+@dataclass(frozen=True)
+class RewriteTensorPointer(Pass):
+    """A block pointer becomes its base, the tensor's shape and strides, and its offsets.
+
+        %p = tt.make_tensor_ptr %base, [%m], [%stride], [%o] : !tt.ptr<tensor<16xf32>>
+        %q = tt.advance %p, [%d];  %x = tt.load %q {boundaryCheck = [0]}
+    becomes
+        %n = %o + %d
+        %x = tt.load %base + %n * %stride + range(0, 16) * %stride, 0 <= %n + range(0, 16) < %m
+    """
+
+    name: ClassVar[str] = "rewrite-tensor-pointer"
+
+    def run(self, module: Any) -> None:
+        Unpacking(_parts_of, "tt.make_tensor_ptr", _RULES).run(module)
+
+
+def _parts_of(type_: Any) -> list[Any] | None:
+    if not tt.is_block_pointer(type_):
+        return None
+    block = type_.target
+    rank = len(block.shape)
+    i32, i64 = integer(32), integer(64)
+    pointer = tt.PointerType.get(ir.TypeAttr.get(block.element_type))
+    return [pointer, *[i64] * (2 * rank), *[i32] * rank]
+
+
+def _make(op: Any, unpacking: Unpacking) -> Parts:
+    view = op.opview
+    return [view.base, *view.shape, *view.strides, *view.offsets]
+
+
+def _advance(op: Any, unpacking: Unpacking) -> Parts:
+    moves = list(op.opview.offsets)
+    parts = unpacking.parts(op.operands[0])
+    tensor, offsets = parts[: -len(moves)], parts[-len(moves) :]
+    sums = [arith.AddIOp(*pair).result for pair in zip(offsets, moves, strict=True)]
+    return [*tensor, *sums]
+
+
+def _pointers(op: Any, unpacking: Unpacking) -> tuple[Any, Any]:
+    """The pointers and the mask of an access; None for a mask that is not needed."""
+    block = tuple(op.operands[0].type.target.shape)
+    base, *numbers = unpacking.parts(op.operands[0])
+    rank = len(block)
+    tensor = Tensor(base, numbers[:rank], numbers[rank : 2 * rank])
+    offsets = [widened(offset) for offset in numbers[2 * rank :]]
+    dims = list(op.attributes[BOUNDARY_CHECK]) if BOUNDARY_CHECK in op.attributes else []
+    return tensor.pointers(offsets, block), tensor.inside(offsets, block, dims)
+
+
+def _load(op: Any, unpacking: Unpacking) -> None:
+    view, type_ = op.opview, op.results[0].type
+    pointers, mask = _pointers(op, unpacking)
+    other = None
+    if mask is not None and PADDING in op.attributes:
+        number = float("nan") if op.attributes[PADDING].value == "nan" else 0
+        other = filled(number, type_)
+    new = LoadOp(pointers, view.cache, view.evict, view.volatile, type_, mask=mask, other=other)
+    op.results[0].replace_all_uses_with(new.result)
+
+
+def _store(op: Any, unpacking: Unpacking) -> None:
+    view = op.opview
+    pointers, mask = _pointers(op, unpacking)
+    StoreOp(pointers, view.value, view.cache, view.evict, mask=mask)
+
+
+_RULES = {
+    "tt.make_tensor_ptr": _make,
+    "tt.advance": _advance,
+    "tt.load": _load,
+    "tt.store": _store,
+}

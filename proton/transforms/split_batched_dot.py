@@ -1,0 +1,73 @@
+"""Products of several pairs of matrices become as many products of one pair."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.dialect import tt
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import ir
+from proton.dialect.walk import before, ops_named, replace
+from proton.passes import Pass, register
+
+
+@register
+@dataclass(frozen=True)
+class SplitBatchedDot(Pass):
+    """Takes operands of three dimensions apart along the first one, and puts results together.
+
+        %d = tt.dot %a, %b, %c : tensor<2x16x8xf16>, tensor<2x8x16xf16>, tensor<2x16x16xf32>
+    becomes
+        %a0, %a1 = tt.split (tt.trans %a {order = [1, 2, 0]}); so for %b and %c
+        %d0 = tt.dot %a0, %b0, %c0;  %d1 = tt.dot %a1, %b1, %c1
+        %d = tt.trans (tt.join %d0, %d1) {order = [2, 0, 1]}
+    """
+
+    name: ClassVar[str] = "split-batched-dot"
+
+    def run(self, module: Any) -> None:
+        for op in ops_named(module, "tt.dot"):
+            if len(shape_of(op.results[0])) == 3:
+                with before(op):
+                    _split(op)
+
+
+def _split(op: Any) -> None:
+    view = op.opview
+    attributes = view.inputPrecision, view.maxNumImpreciseAcc
+    sides = [_matrices(_trans(side, (1, 2, 0))) for side in (view.a, view.b, view.acc)]
+    products = [
+        tt.DotOp(*matrices, *attributes, matrices[2].type).result
+        for matrices in zip(*sides, strict=True)
+    ]
+    replace(op, [_trans(_joined(products), (2, 0, 1))])
+
+
+def _matrices(value: Any) -> list[Any]:
+    """The matrices that lie along the last dimension, in order: even ones and odd ones."""
+    *matrix, count = shape_of(value)
+    if count == 1:
+        return [_reshape(value, matrix)]
+    half = ir.RankedTensorType.get([*matrix, count // 2], element_of(value))
+    op = tt.SplitOp(_reshape(value, [*matrix, count // 2, 2]), half, half)
+    pairs = zip(_matrices(op.lhs), _matrices(op.rhs), strict=True)
+    return [matrix for pair in pairs for matrix in pair]
+
+
+def _joined(values: list[Any]) -> Any:
+    """Matrices along a new last dimension: what `_matrices` takes apart."""
+    shape = shape_of(values[0])
+    if len(values) == 1:
+        return _reshape(values[0], [*shape, 1])
+    even, odd = _joined(values[::2]), _joined(values[1::2])
+    type_ = ir.RankedTensorType.get([*shape_of(even), 2], element_of(even))
+    return _reshape(tt.JoinOp(even, odd, type_).result, [*shape, len(values)])
+
+
+def _reshape(value: Any, shape: list[int]) -> Any:
+    return tt.ReshapeOp(value, ir.RankedTensorType.get(shape, element_of(value))).result
+
+
+def _trans(value: Any, order: tuple[int, ...]) -> Any:
+    shape = shape_of(value)
+    type_ = ir.RankedTensorType.get([shape[axis] for axis in order], element_of(value))
+    return tt.TransOp(value, ir.DenseI64ArrayAttr.get(order), type_).result
