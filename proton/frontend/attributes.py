@@ -4,6 +4,7 @@ import inspect
 import types
 from typing import Any
 
+import proton.language as tl
 from proton.base.errors import CompilationError
 from proton.base.words import did_you_mean, shown
 from proton.frontend import descriptors, shapes

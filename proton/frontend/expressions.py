@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import proton.language as tl
 from proton.base.words import did_you_mean, shown
 from proton.frontend import (
     arithmetic,
