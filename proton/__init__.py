@@ -23,12 +23,18 @@ _HOME = {  # public name -> (module, name there)
     "scope": ("proton.language.profiling", "scope"),
     "enter_scope": ("proton.language.profiling", "enter_scope"),
     "exit_scope": ("proton.language.profiling", "exit_scope"),
+    "cpu_timed_scope": ("proton.language.profiling", "cpu_timed_scope"),
+    "state": ("proton.language.profiling", "state"),
+    "enter_state": ("proton.language.profiling", "enter_state"),
+    "exit_state": ("proton.language.profiling", "exit_state"),
     "mark": ("proton.language.profiling", "mark"),
     "allocate_event": ("proton.language.profiling", "allocate_event"),
     "start_event": ("proton.language.profiling", "start_event"),
     "end_event": ("proton.language.profiling", "end_event"),
     "profile": ("proton._profiling", "profile"),
     "start": ("proton._profiling", "start"),
+    "activate": ("proton._profiling", "activate"),
+    "deactivate": ("proton._profiling", "deactivate"),
     "finalize": ("proton._profiling", "finalize"),
     "Run": ("proton.viewer", "Run"),
     "knobs": ("proton.base.knobs", "knobs"),
@@ -42,7 +48,12 @@ _HOME = {  # public name -> (module, name there)
     "OutOfResources": ("proton.base.errors", "OutOfResources"),
     "ProfileError": ("proton.base.errors", "ProfileError"),
 }
-_MODULES = ("language", "tools")
+_MODULES = {  # public name -> module
+    "language": "proton.language",
+    "profiler": "proton.profiler",
+    "mode": "proton.profiler.mode",
+    "tools": "proton.tools",
+}
 # Names of triton that are not here yet.
 _NOT_YET = frozenset(
     "autotune Config heuristics testing compile AsyncCompileMode aggregate runtime compiler".split()
@@ -61,13 +72,16 @@ def __getattr__(name: str) -> Any:
         module, attribute = _HOME[name]
         value = getattr(importlib.import_module(module), attribute)
     elif name in _MODULES:
-        value = importlib.import_module(f"proton.{name}")
+        value = importlib.import_module(_MODULES[name])
     elif name in _NOT_YET:
         raise AttributeError(
             f"proton.{name} of Triton is not there yet; what is: {', '.join(__all__)}"
         )
     else:
-        raise AttributeError(f"module 'proton' has no attribute {name!r}")
+        from proton.base.words import did_you_mean  # which a process may never need
+
+        guess = "" if name.startswith("__") else did_you_mean(name, __all__)
+        raise AttributeError(f"module 'proton' has no attribute {name!r}{guess}")
     globals()[name] = value
     return value
 

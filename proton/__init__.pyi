@@ -5,7 +5,10 @@ from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, overload
 
 from proton import language as language
+from proton import profiler as profiler
 from proton import tools as tools
+from proton._profiling import activate as activate
+from proton._profiling import deactivate as deactivate
 from proton._profiling import finalize as finalize
 from proton._profiling import start as start
 from proton.base.errors import BoundsError as BoundsError
@@ -20,13 +23,18 @@ from proton.base.knobs import knobs as knobs
 from proton.base.targets import GPUTarget as GPUTarget
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.profiling import allocate_event as allocate_event
+from proton.language.profiling import cpu_timed_scope as cpu_timed_scope
 from proton.language.profiling import end_event as end_event
 from proton.language.profiling import enter_scope as enter_scope
+from proton.language.profiling import enter_state as enter_state
 from proton.language.profiling import exit_scope as exit_scope
+from proton.language.profiling import exit_state as exit_state
 from proton.language.profiling import mark as mark
 from proton.language.profiling import scope as scope
 from proton.language.profiling import start_event as start_event
+from proton.language.profiling import state as state
 from proton.language.standard import next_power_of_2 as next_power_of_2
+from proton.profiler import mode as mode
 from proton.runtime.allocation import set_allocator as set_allocator
 from proton.runtime.jit import JITFunction as JITFunction
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
@@ -49,7 +57,7 @@ def jit(
 
 _P = ParamSpec("_P")
 
-def _recording(start: Callable[_P, None]) -> Callable[_P, AbstractContextManager[Run]]: ...
+def _recording(start: Callable[_P, int | None]) -> Callable[_P, AbstractContextManager[Run]]: ...
 
 # The run is complete when the block ends. Its options are those of `start`.
 profile = _recording(start)

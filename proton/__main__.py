@@ -31,7 +31,7 @@ from proton.trace.model import RawRun
 from proton.viewer.formats import check_packages, format_of
 
 try:
-    from proton.runtime import session
+    from proton.runtime import open_sessions
 except MissingPackage as problem:  # where only runs are read
     sys.exit(f"proton: {problem}")
 
@@ -158,7 +158,7 @@ def main(
         if not knobs.profile_disable:
             title = check_text(name or what.title, "a session's name")
             given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}
-            session.start_program(SessionOptions(title, **given))
+            open_sessions.start_program(SessionOptions(title, **given))
     except (ProfileError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
     ending = Ending(target.absolute(), quiet)
@@ -172,7 +172,8 @@ class Ending:
 
     def __init__(self, target: Path, quiet: bool) -> None:
         self.target, self.quiet = target, quiet
-        self.process, self.session, self.status = os.getpid(), session.current(), 0
+        self.process, self.status = os.getpid(), 0
+        self.records = not knobs.profile_disable
 
     def __call__(self) -> None:
         if os.getpid() == self.process and not self._keep() and not self.status:
@@ -182,10 +183,10 @@ class Ending:
 
     def _keep(self) -> bool:
         """Saves the run; whether there is one as it should be."""
-        if self.session is None:
+        if not self.records:
             _say("PROTON_PROFILE_DISABLE is set: nothing was recorded")
             return True
-        return _keep(session.finalize_program(), self.target, self.quiet)
+        return _keep(open_sessions.finalize_program(), self.target, self.quiet)
 
 
 def _check(program: Program, target: Path) -> None:

@@ -13,12 +13,13 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from proton._start_options import StartOptions
 from proton.base import markup
 from proton.base.errors import ProfileError
 from proton.base.knobs import knobs
 from proton.language.profiling import check_text
-from proton.runtime import session
-from proton.trace.instrumentation import SessionOptions, described_options
+from proton.runtime import open_sessions
+from proton.trace.instrumentation import described_options
 from proton.trace.model import Clock, RawRun
 from proton.viewer import Run
 
@@ -27,62 +28,88 @@ R = TypeVar("R")
 
 
 def _takes(
-    options: Callable[P, SessionOptions],
-) -> Callable[[Callable[[SessionOptions], R]], Callable[P, R]]:
+    options: Callable[P, StartOptions],
+) -> Callable[[Callable[[StartOptions], R]], Callable[P, R]]:
     """Gives a function of options the parameters of these options, and says what they mean."""
 
-    def wrap(function: Callable[[SessionOptions], R]) -> Callable[P, R]:
+    def wrap(function: Callable[[StartOptions], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             return function(options(*args, **kwargs))
 
         own, given = inspect.signature(function), inspect.signature(options)
         call.__signature__ = given.replace(return_annotation=own.return_annotation)  # type: ignore[attr-defined]
-        call.__doc__ = f"{inspect.getdoc(function)}\n\nOptions:\n\n{described_options()}\n"
+        call.__doc__ = (
+            f"{inspect.getdoc(function)}\n\nOptions:\n\n{described_options(StartOptions)}\n"
+        )
         return call
 
     return wrap
 
 
-def _start(options: SessionOptions) -> None:
-    """Starts recording: every launch from here on is instrumented, if it has scopes.
+def _start(options: StartOptions) -> int | None:
+    """Opens a session and gives its number: every launch from here on is recorded in it.
 
-    Raises ProfileError when a session is running, for a name that is no text, and for an option
-    whose value is out of its range.
+    Several may be open, and each records while it is active: from its start on, but for the time
+    between `deactivate` and `activate`. Those that are active at once have the same options.
+    Raises ProfileError where they have not, for a name that is no text, and for an option whose
+    value is out of its range. None where PROTON_PROFILE_DISABLE is set.
     """
+    session = options.session()
+    if callable(session.name):
+        raise ProfileError(
+            "a session takes no function: call it in `with proton.profile('name') as run:`"
+        )
     try:
-        name = check_text(options.name, "a session's name")
+        name = check_text(session.name, "a session's name")
     except ValueError as error:
         raise ProfileError(str(error)) from None
-    if not knobs.profile_disable:
-        atexit.unregister(say_what_is_lost)
-        atexit.register(say_what_is_lost)
-        session.start(replace(options, name=name))
+    if knobs.profile_disable:
+        return None
+    atexit.unregister(say_what_is_lost)
+    atexit.register(say_what_is_lost)
+    return open_sessions.start(replace(session, name=name))
 
 
-start = _takes(SessionOptions)(_start)
+start = _takes(StartOptions)(_start)
 
 
 def say_what_is_lost() -> None:
-    """At the end of a process: a session that runs still, whose records nobody will have."""
-    open_ = session.current()
-    if open_ is not None and not open_.is_forked and not session.is_kept():
+    """At the end of a process: sessions that are open still, whose records nobody will have."""
+    for name, launches in open_sessions.unsaved():
         print(
-            f"proton: session {open_.name!r} was never ended: its {open_.begun} launches are lost; "
+            f"proton: session {name!r} was never ended: its {launches} launches are lost; "
             "call proton.finalize(), and save the run that it gives",
             file=sys.stderr,
         )
 
 
-def finalize() -> Run:
-    """Ends the session and gives its run; an empty one where PROTON_PROFILE_DISABLE is set.
+def activate(session: int | None = None) -> None:
+    """Has a session record again after `deactivate`, or all that are open.
 
-    Launches that other threads have under way are waited for. Raises ProfileError when no session
-    is running, and in a process that was forked from that of the session.
+    Raises ProfileError where it is not open, or another one is active with other options.
     """
-    if knobs.profile_disable and session.current() is None:
+    if not knobs.profile_disable:
+        open_sessions.activate(session)
+
+
+def deactivate(session: int | None = None) -> None:
+    """Has a session record nothing until `activate`, or all that are open. With none active, what
+    is launched is the code without records."""
+    if not knobs.profile_disable:
+        open_sessions.deactivate(session)
+
+
+def finalize(session: int | None = None) -> Run:
+    """Ends a session and gives its run; an empty one where PROTON_PROFILE_DISABLE is set.
+
+    Without a number it ends all that are open; of several it gives one run, which has what any of
+    them recorded. Launches that other threads have under way are waited for. Raises ProfileError
+    when there is no such session, and in a process that was forked from that of the session.
+    """
+    if knobs.profile_disable and not open_sessions.any_open():
         return Run(_nothing())
-    return Run(session.finalize())
+    return Run(open_sessions.finalize(session))
 
 
 def _nothing() -> RawRun:
@@ -113,9 +140,9 @@ class Recording(Run):
         return markup.text(self) if self._raw is None else super()._repr_html_()
 
 
-@_takes(SessionOptions)
+@_takes(StartOptions)
 @contextlib.contextmanager
-def profile(options: SessionOptions) -> Iterator[Recording]:
+def profile(options: StartOptions) -> Iterator[Recording]:
     """Records a block, as `start` and `finalize` do around it. A process that is forked inside and
     leaves the block, too, has no run.
 
@@ -124,9 +151,9 @@ def profile(options: SessionOptions) -> Iterator[Recording]:
     >>> run.frame
     """
     recording, process = Recording(), os.getpid()
-    _start(options)
+    session = _start(options)
     try:
         yield recording
     finally:
         if os.getpid() == process:
-            recording._raw = finalize().raw
+            recording._raw = finalize(session).raw

@@ -93,6 +93,8 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
                 own |= {"error_ns": math.ceil(row["error_ns"])} | numbers(row, "iteration")
                 args = own | args
                 category = "mark" if instant else "fused" if row["fused"] else None
+            elif row["launch"] < 0 and row["device"] >= 0:
+                track = gpu_name(run.raw, row["device"]), f"stream {row['thread']}"
             elif row["launch"] >= 0 and clocks[row["launch"]] == "gpu":
                 track = (gpu_name(run.raw, row["device"]),)
             duration = 0 if instant else row["dur_ns"]

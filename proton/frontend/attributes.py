@@ -9,6 +9,7 @@ from proton.base.errors import CompilationError
 from proton.base.words import did_you_mean, shown
 from proton.frontend import descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
+from proton.frontend.suggestions import instead_of
 from proton.language import NotYet, profiling
 from proton.language import types as ty
 from proton.language.function import (
@@ -55,12 +56,10 @@ def check_global(name: str, value: Any) -> Any:
     if isinstance(value, tuple) and all(isinstance(v, kinds) for v in value):
         return tuple(ty.unwrap(v) for v in value)
     if callable(value):
-        op = name.rpartition(".")[2]
         raise error(
             f"{name} is a plain Python function",
-            f"use tl.{op}"
-            if op in vars(tl)
-            else "decorate it with @proton.jit, or @proton.constexpr_function for constexprs",
+            ("." in name and instead_of(name.rpartition(".")[2]))
+            or "decorate it with @proton.jit, or @proton.constexpr_function for constexprs",
         )
     raise error(
         f"the global {name} = {shown(value)} is not a constexpr",

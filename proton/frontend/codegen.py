@@ -6,6 +6,7 @@ location, or kept (calls.py); a scope is a name location around everything compi
 """
 
 import ast
+import builtins
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from proton.frontend.attributes import PYTHON_BUILTINS, check_global
 from proton.frontend.builder import as_tensor, constant, emit, error, truth
 from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
+from proton.frontend.suggestions import instead_of
 from proton.language import profiling
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -155,6 +157,11 @@ class Generator:
         except KeyError:
             if name in PYTHON_BUILTINS:
                 return PYTHON_BUILTINS[name]
+            if name in vars(builtins):
+                raise error(
+                    f"{name} of Python cannot be used in a kernel",
+                    instead_of(name) or "use the ops of proton.language",
+                ) from None
             known = [*self.env, *self.fn.__globals__, *PYTHON_BUILTINS]
             raise error(
                 f"{name} is not defined{did_you_mean(name, known)}",
@@ -339,9 +346,12 @@ class Generator:
         except ValueError as problem:
             raise error(str(problem), f"{what} is a constexpr str") from None
 
-    def enter_scope(self, /, name: Any, *, when: Any = True, **payload: Any) -> str:
+    def enter_scope(
+        self, /, name: Any, metrics: Any = None, *, when: Any = True, **payload: Any
+    ) -> str:
         """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
         name = self._scope_name(name)
+        self._check_metrics(metrics)
         self.scopes.append(name)
         with self.location():
             values, attributes = self._payload(payload)
@@ -349,8 +359,16 @@ class Generator:
             proton_dialect.RecordOp(values, path, string_attr("start"), *attributes, when=condition)
         return name
 
-    def exit_scope(self, name: Any) -> None:
+    def _check_metrics(self, metrics: Any) -> None:
+        if metrics is not None:
+            raise error(
+                "metrics of a scope are for the host",
+                "give values by name in a kernel: proton.scope('load', bytes=n)",
+            )
+
+    def exit_scope(self, name: Any, metrics: Any = None) -> None:
         """Closes the innermost scope of this block, which must have this name."""
+        self._check_metrics(metrics)
         is_open = len(self.scopes) > self.block_scope
         if not is_open or self.scopes[-1] != name:
             inner = repr(self.scopes[-1]) if is_open else "none"

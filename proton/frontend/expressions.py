@@ -24,6 +24,7 @@ from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, att
 from proton.frontend.builder import at_compile_time, error, truth
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
+from proton.frontend.suggestions import instead_of, instead_of_missing
 from proton.language import NotYet, profiling
 from proton.language import types as ty
 from proton.language.function import (
@@ -62,7 +63,7 @@ _OPERATORS: dict[type, str] = {
 # What to write in the place of an expression that is not supported.
 _INSTEAD: dict[type, str] = {
     ast.Lambda: "write a @proton.jit function at module level",
-    ast.Dict: "use separate names, or a tuple",
+    ast.Dict: "use separate names, or a tuple; values of a scope by name: scope('load', bytes=n)",
     ast.Set: "use a tuple",
     ast.GeneratorExp: "use a list comprehension over constexprs",
     ast.SetComp: "use a list comprehension over constexprs",
@@ -273,10 +274,11 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         check_arguments(f"libdevice.{function.__name__}", function, args, kwargs)
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, NotYet):
-        raise g.unsupported(f"tl.{function.name} (not there yet)", WHAT_THERE_IS)
+        instead = instead_of_missing(function.name)
+        raise g.unsupported(f"tl.{function.name} (not there yet)", instead)
     if isinstance(function, profiling._HostOp):
         return _call_profiling(g, function, args, kwargs)
-    if function is profiling.scope:
+    if inspect.isclass(function) and issubclass(function, profiling.scope):
         raise error(
             "proton.scope is used as `with proton.scope(name):`",
             "or call proton.enter_scope(name) and proton.exit_scope(name)",
@@ -307,12 +309,14 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
     if op not in RULES:
-        raise g.unsupported(f"{op.__name__} (not there yet)", WHAT_THERE_IS)
+        raise g.unsupported(f"{op.__name__} (not there yet)", instead_of_missing(op.__name__))
     return RULES[op](*args, **kwargs)
 
 
 def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     check_arguments(f"proton.{op.__name__}", op, args, kwargs)
+    if not hasattr(g, op.__name__):
+        raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")
     return getattr(g, op.__name__)(*args, **kwargs)
 
 
@@ -323,9 +327,7 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
         module = getattr(function, "__module__", None) or "it"
         raise error(
             f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
-            f"use tl.{name}"
-            if name in vars(tl)
-            else "use the ops of proton.language, or a @proton.jit function",
+            instead_of(name) or "use the ops of proton.language, or a @proton.jit function",
         )
     made = (tensor, ty.block_type, tl.tensor_descriptor)
     if inspect.isclass(function) and issubclass(function, made):
@@ -391,7 +393,6 @@ def _hasattr(g: Any, owner: Any, name: Any) -> bool:
     return bool(at_compile_time("hasattr", BY_PYTHON, hasattr, owner, name))
 
 
-WHAT_THERE_IS = "dir(proton.language) lists the functions that there are"
 _PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
     max: _extremum("max", arithmetic.maximum),
     min: _extremum("min", arithmetic.minimum),

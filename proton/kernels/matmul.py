@@ -34,9 +34,11 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
+    PRECISION: tl.constexpr = "tf32",
 ):
     """Each program makes one block of c. GROUP_M rows of blocks are made together, column by
-    column, so that the blocks of b that they read are still in the cache."""
+    column, so that the blocks of b that they read are still in the cache. PRECISION is that of
+    fp32, as `tl.dot` takes it."""
     blocks_n = tl.cdiv(N, BLOCK_N)
     group, place = tl.program_id(0) // (GROUP_M * blocks_n), tl.program_id(0) % (GROUP_M * blocks_n)
     group_rows = min(tl.cdiv(M, BLOCK_M) - group * GROUP_M, GROUP_M)
@@ -52,7 +54,7 @@ def matmul_kernel(
             a = tl.load(a_ptrs, mask=depth[None, :] < K - k, other=0.0)
             b = tl.load(b_ptrs, mask=depth[:, None] < K - k, other=0.0)
         with proton.scope("dot"):
-            c = tl.dot(a, b, c)
+            c = tl.dot(a, b, c, input_precision=PRECISION)
         a_ptrs += BLOCK_K * stride_ak
         b_ptrs += BLOCK_K * stride_bk
     with proton.scope("store"):
@@ -72,11 +74,12 @@ def configuration(a: Array, b: Array) -> dict[str, int]:
 def matmul(a: Array, b: Array, out: Array | None = None, **options: Any) -> Array:
     """a @ b in fp32; any strides.
 
-    `options`: the kernel's blocks (BLOCK_M, ...), and those of the launch (num_warps, ...).
+    `options`: the kernel's blocks (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee",
+    or "tf32" for tensor cores), and those of the launch (num_warps, ...).
     """
     (m, k), n = a.shape, b.shape[1]
     out = arrays.empty(a, (m, n), "float32") if out is None else out
-    options = configuration(a, b) | options
+    options = {"PRECISION": "ieee"} | configuration(a, b) | options
     strides = [arrays.stride(x, axis) for x in (a, b, out) for axis in (0, 1)]
     grid = (proton.cdiv(m, options["BLOCK_M"]) * proton.cdiv(n, options["BLOCK_N"]),)
     matmul_kernel[grid](a, b, out, m, n, k, *strides, **options)

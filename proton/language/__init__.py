@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from proton.base.words import did_you_mean
 from proton.language.core import abs as abs
 from proton.language.core import (
     add as add,
@@ -165,4 +166,5 @@ class NotYet:
 def __getattr__(name: str) -> Any:
     if name in NOT_YET:
         return NotYet(name)
-    raise AttributeError(f"module 'proton.language' has no attribute {name!r}")
+    guess = did_you_mean(name, globals())
+    raise AttributeError(f"module 'proton.language' has no attribute {name!r}{guess}")

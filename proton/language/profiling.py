@@ -4,21 +4,27 @@ Inside a kernel the front end reads them; on the host they record host slices in
 session, which the runtime installs as `host`.
 """
 
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
 from proton.trace.scope_path import FUSED, SEPARATOR, is_name
 
+P = ParamSpec("P")
+R = TypeVar("R")
 MIN_INT, MAX_INT = -(1 << 63), (1 << 63) - 1  # of a payload value
 
 
 class HostRecorder(Protocol):
     """What a session does with host scopes."""
 
-    def enter(self, name: str, payload: dict[str, Any], when: bool) -> None: ...
-    def exit(self, name: str) -> None: ...
+    def enter(
+        self, name: str, payload: dict[str, Any], when: bool, is_state: bool = False
+    ) -> None: ...
+    def exit(self, name: str, payload: dict[str, Any]) -> None: ...
     def mark(self, name: str, payload: dict[str, Any]) -> None: ...
     def add(self, name: str, start: int, kind: str) -> None: ...
 
@@ -58,6 +64,20 @@ def check_payload(owner: str, payload: dict[str, Any]) -> dict[str, int | float]
     }
 
 
+def check_metrics(
+    owner: str, metrics: Mapping[str, Any] | None, payload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A scope's metrics, which Triton gives as a dict, with its payload: they are the same. Raises
+    ValueError for what is no dict, and for a value that is given twice."""
+    if metrics is None:
+        return dict(payload)
+    if not isinstance(metrics, Mapping):
+        raise ValueError(f"{owner}: metrics are a dict of names and numbers, got {metrics!r}")
+    if twice := sorted(set(metrics) & set(payload)):
+        raise ValueError(f"{owner}: {twice[0]} is given twice, as a metric and as payload")
+    return {**metrics, **payload}
+
+
 def _check_value(what: str, value: Any) -> int | float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -88,24 +108,59 @@ class scope:
 
     In a kernel the name is a constexpr str and the payload values are scalars (int or float),
     kept in each slice. On the host it makes a slice that launches nest under; its payload values
-    are Python's or numpy's numbers, kept as int or float. There is a slice only where `when` is
-    true, which in a kernel is a scalar or a constexpr. What cannot be kept raises ValueError,
-    whether a session runs or not.
+    are Python's or numpy's numbers, kept as int or float, and `@proton.scope("step")` makes one of
+    each call of a function. `metrics={"flops": 1e9}` is payload, too. There is a slice only where
+    `when` is true, which in a kernel is a scalar or a constexpr. What cannot be kept raises
+    ValueError, whether a session runs or not.
     """
 
-    def __init__(self, name: str, *, when: bool = True, **payload: int | float) -> None:
-        self.name, self.when = check_name(name), check_when(when)
-        self.payload = check_payload(f"scope {name}", payload)
+    _is_state = False
 
-    def __enter__(self) -> "scope":
+    def __init__(
+        self,
+        name: str,
+        metrics: Mapping[str, int | float] | None = None,
+        *,
+        when: bool = True,
+        **payload: int | float,
+    ) -> None:
+        self.name, self.when = check_name(name), check_when(when)
+        owner = f"scope {name}"
+        self.payload = check_payload(owner, check_metrics(owner, metrics, payload))
+
+    def __enter__(self) -> Self:
         self.host = host  # a session may start or end inside the block
         if host is not None:
-            host.enter(self.name, self.payload, self.when)
+            host.enter(self.name, self.payload, self.when, self._is_state)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.host is host and host is not None:
-            host.exit(self.name)
+            host.exit(self.name, {})
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """The function with this scope around each call."""
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            with type(self)(self.name, self.payload, when=self.when):
+                return function(*args, **kwargs)
+
+        return call
+
+
+class cpu_timed_scope(scope):
+    """A scope on the host, as Triton names one that takes the time of the host: all do here."""
+
+
+class state(scope):
+    """`with proton.state("forward"):` names, on the host, what runs meanwhile: launches have it as
+    the last part of their path, behind all scopes; of states in each other the inner one."""
+
+    _is_state = True
+
+    def __init__(self, name: str, metrics: None = None, *, when: bool = True) -> None:
+        super().__init__(name, metrics, when=when)
 
 
 class _HostOp:
@@ -119,18 +174,41 @@ class _HostOp:
 
 
 class _EnterScope(_HostOp):
-    def __call__(self, name: str, *, when: bool = True, **payload: int | float) -> None:
-        kept = check_payload(f"scope {check_name(name)}", payload)
+    def __call__(
+        self,
+        name: str,
+        *,
+        metrics: Mapping[str, int | float] | None = None,
+        when: bool = True,
+        **payload: int | float,
+    ) -> None:
+        owner = f"scope {check_name(name)}"
+        kept = check_payload(owner, check_metrics(owner, metrics, payload))
         is_slice = check_when(when)
         if host is not None:
             host.enter(name, kept, is_slice)
 
 
 class _ExitScope(_HostOp):
-    def __call__(self, name: str) -> None:
-        check_name(name)
+    def __call__(self, name: str, *, metrics: Mapping[str, int | float] | None = None) -> None:
+        owner = f"scope {check_name(name)}"
+        kept = check_payload(owner, check_metrics(owner, metrics, {}))
         if host is not None:
-            host.exit(name)
+            host.exit(name, kept)
+
+
+class _EnterState(_HostOp):
+    def __call__(self, name: str) -> None:
+        check_name(name, "a state's name")
+        if host is not None:
+            host.enter(name, {}, True, is_state=True)
+
+
+class _ExitState(_HostOp):
+    def __call__(self, name: str) -> None:
+        check_name(name, "a state's name")
+        if host is not None:
+            host.exit(name, {})
 
 
 class _Mark(_HostOp):
@@ -146,6 +224,8 @@ enter_scope = _EnterScope(
     "Opens a scope, as `scope` does; `exit_scope` of the same name closes it, in the same block.",
 )
 exit_scope = _ExitScope("exit_scope", "Closes the scope that `enter_scope` opened last.")
+enter_state = _EnterState("enter_state", "Begins a state on the host, as `state` does.")
+exit_state = _ExitState("exit_state", "Ends the state that `enter_state` began last.")
 mark = _Mark("mark", "An instant, with a scalar value if given, where `when` is true.")
 
 

@@ -15,6 +15,7 @@ from proton.language.source import code_text
 from proton.language.types import constexpr, dtype, unwrap
 
 _DEEPEST = 16  # objects inside of objects that are described
+_OF_LANGUAGE = ("proton.language", "proton.profiler")
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _PLAIN = (bool, int, float, complex, str, bytes, enum.Enum, dtype, type(None))
 _CONTAINERS = (tuple, list, dict, set, frozenset)
@@ -101,7 +102,7 @@ def is_mutable(value: Any) -> bool:
 def is_of_language(value: Any) -> bool:
     """Whether a value is part of the language: those never change."""
     if inspect.ismodule(value):
-        return value.__name__ == "proton" or value.__name__.startswith("proton.language")
+        return value.__name__ == "proton" or value.__name__.startswith(_OF_LANGUAGE)
     if inspect.isclass(value):
         return value.__module__.startswith("proton.language")
     is_function = hasattr(value, "source_key") or hasattr(value, "__wrapped__")

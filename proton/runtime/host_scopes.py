@@ -1,7 +1,9 @@
-"""Host scopes of a session: slices that launches nest under."""
+"""Scopes on the host: slices that launches nest under."""
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +15,24 @@ from proton.trace.scope_path import ScopePath
 
 @dataclass(frozen=True)
 class _OpenScope:
-    """A host scope that has not ended; `kept` is whether it will be a slice."""
+    """A host scope that has not ended; `kept` is whether it will be a slice. A state is part of the
+    path of launches alone, behind all scopes, where the innermost takes the place of the others."""
 
     name: str
     start: int
     payload: dict[str, Any]
     kept: bool
+    is_state: bool = False
 
 
 def _path(stack: list[_OpenScope], *names: str) -> str:
-    """The path of what is inside these scopes."""
-    return ScopePath.of([*(scope.name for scope in stack if scope.kept), *names])
+    """The path of what has these names inside of these scopes."""
+    kept = (scope.name for scope in stack if scope.kept and not scope.is_state)
+    return ScopePath.of([*kept, *names])
 
 
 class HostRecorder:
-    """Host scopes of a session: a stack for each thread."""
+    """Host scopes while sessions are open: a stack for each thread."""
 
     def __init__(self) -> None:
         self.local = threading.local()  # an ident is used again when its thread has ended
@@ -42,18 +47,24 @@ class HostRecorder:
         return stack
 
     def path(self) -> str:
-        """The scopes that are open on this thread."""
+        """Of a launch on this thread: the scopes that are open, and the innermost state."""
         try:
             stack = self.local.stack
         except AttributeError:
             stack = self._stack()
-        return _path(stack) if stack else ""
+        if not stack:
+            return ""
+        states = [scope.name for scope in stack if scope.is_state]
+        return _path(stack, *states[-1:])
 
-    def enter(self, name: str, payload: dict[str, Any], when: bool) -> None:
-        self._stack().append(_OpenScope(name, time.perf_counter_ns(), dict(payload), when))
+    def enter(self, name: str, payload: dict[str, Any], when: bool, is_state: bool = False) -> None:
+        now = time.perf_counter_ns()
+        self._stack().append(_OpenScope(name, now, dict(payload), when, is_state))
 
     def add(self, name: str, start: int, kind: str) -> None:
         """A slice that ends now, inside of the scopes that are open."""
+        if getattr(self.local, "is_muted", False):
+            return
         path = _path(self._stack(), name)
         self.slices.append(
             HostSlice(
@@ -66,12 +77,23 @@ class HostRecorder:
             )
         )
 
-    def exit(self, name: str) -> None:
+    @contextlib.contextmanager
+    def muted(self) -> Iterator[None]:
+        """Adds no slices of this thread meanwhile."""
+        self.local.is_muted = True
+        try:
+            yield
+        finally:
+            self.local.is_muted = False
+
+    def exit(self, name: str, payload: dict[str, Any]) -> None:
         end, stack = time.perf_counter_ns(), self._stack()
         if not stack or stack[-1].name != name:
             inner = repr(stack[-1].name) if stack else "none"
             raise ProfileError(f"exit_scope({name!r}): the innermost open host scope is {inner}")
-        self._close(host_thread(), stack, end)
+        stack[-1].payload.update(payload)
+        self.slices += _ended(host_thread(), stack, end)
+        stack.pop()
 
     def mark(self, name: str, payload: dict[str, Any]) -> None:
         now = time.perf_counter_ns()
@@ -82,23 +104,23 @@ class HostRecorder:
             )
         )
 
-    def _close(self, thread: int, stack: list[_OpenScope], end: int) -> None:
-        path, scope = _path(stack), stack.pop()
-        if scope.kept:
-            self.slices.append(
-                HostSlice(
-                    name=scope.name,
-                    path=path,
-                    thread=thread,
-                    start=scope.start,
-                    end=end,
-                    payload=scope.payload,
-                )
-            )
-
-    def close_all(self) -> None:
-        """Ends the scopes that are still open when the session ends."""
-        end = time.perf_counter_ns()
+    def so_far(self) -> list[HostSlice]:
+        """All slices; those that are open as if they ended now."""
+        end, found = time.perf_counter_ns(), list(self.slices)
         for thread, stack in self.stacks:
-            while stack:
-                self._close(thread, stack, end)
+            open_ = list(stack)  # the thread goes on
+            for depth in range(len(open_), 0, -1):
+                found += _ended(thread, open_[:depth], end)
+        return found
+
+
+def _ended(thread: int, stack: list[_OpenScope], end: int) -> list[HostSlice]:
+    """The slice of the innermost of these scopes, if there is to be one."""
+    scope = stack[-1]
+    if not scope.kept:
+        return []
+    path, payload = _path(stack[:-1], scope.name), dict(scope.payload)
+    found = HostSlice(
+        name=scope.name, path=path, thread=thread, start=scope.start, end=end, payload=payload
+    )
+    return [found]

@@ -1,8 +1,8 @@
-"""A profiling session: what is recorded between `start` and `finalize`.
+"""What records launches while sessions are active (proton/runtime/open_sessions.py says which).
 
-One session runs at a time. It hands each instrumented launch a part of a slab whose pages
-have been touched already, so that page faults do not show as work, and keeps all records until
-the end, up to `knobs.profile_memory` bytes; launches beyond that run and are counted.
+It hands each instrumented launch a part of a slab whose pages have been touched already, so that
+page faults do not show as work, and keeps all records until the end, up to `knobs.profile_memory`
+bytes; launches beyond that run and are counted.
 
 A run has the launches that began in the session: its end waits for those that other threads have
 under way. Launches in processes that were forked meanwhile are counted.
@@ -10,7 +10,7 @@ under way. Launches in processes that were forked meanwhile are counted.
 
 import contextlib
 import ctypes
-import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -26,12 +26,13 @@ from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
 from proton.runtime.described import kernel_model, machine_facts
 from proton.runtime.grid import host_thread
 from proton.runtime.host_scopes import HostRecorder
-from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia import cuda, cupti
+from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.profile import GPURecorder, GPURecording, ProfiledKernel, Timing
 from proton.runtime.recording import SLAB_BYTES, ForkedCounts, Recording, Running, Slab
 from proton.trace.instrumentation import Instrumentation, SessionOptions
-from proton.trace.join import join
 from proton.trace.model import (
+    ACTIVITIES,
     FORKED,
     UNFINISHED,
     Chunk,
@@ -49,31 +50,29 @@ _current: "Session | None" = None
 
 
 def current() -> "Session | None":
-    """The running session."""
+    """The one that records now."""
     return _current
+
+
+def install(session: "Session | None") -> None:
+    """Makes this the one that launches ask for a buffer."""
+    global _current
+    _current = session
 
 
 def leave(session: "Session") -> None:
     """Ends what a forked process has of a session."""
-    global _current
     if _current is session:
-        _current = None
+        install(None)
         profiling.set_host_recorder(None)
 
 
-def _after_fork() -> None:
-    if _current is not None:
-        _current.disown()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
 class Session:
-    """Records launches and host scopes; `finish` gives the raw run."""
+    """Records launches, under the scopes that are open on the host; `finish` gives the raw run,
+    without host scopes; of what CUPTI sees its slices."""
 
-    def __init__(self, options: SessionOptions) -> None:
-        self.name = options.name
+    def __init__(self, options: SessionOptions, host: HostRecorder) -> None:
+        self.name, self.options = options.name, options
         # What instrumented code depends on, for a GPU and for the CPU.
         self.instrumentation = options.instrumentation
         self.on_cpu = self.instrumentation.on_cpu()
@@ -87,7 +86,7 @@ class Session:
         self.profiled: dict[tuple[str, int], ProfiledKernel] = {}  # by kernel and GPU
         self.launches: list[Launch] = []
         self.dropped = 0
-        self.host = HostRecorder()
+        self.host = host
         self.lock = threading.Lock()
         self.running = Running(self.lock)
         self.forked_counts = ForkedCounts()
@@ -102,6 +101,7 @@ class Session:
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 recorder.prepare(device)
                 self.gpu = recorder
+        self.activities, self.no_activities = _activities(options)
         self.pairs = [clock_pair()]
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
 
@@ -305,13 +305,15 @@ class Session:
             unfinished = self.running.wait()
             self.finished = True
         self.pairs.append(clock_pair())
-        self.host.close_all()
+        activities = [] if self.activities is None else self.activities.stop()
         with self.lock:
             launches = [_compact(launch) for launch in self.launches]
             launches.sort(key=lambda launch: launch.host_start)
             machine: dict[str, object] = machine_facts()
             forked = self.forked_counts.close()
             self.dropped += unfinished + forked
+            if self.no_activities:
+                machine[ACTIVITIES] = self.no_activities
             machine |= {name: n for name, n in ((UNFINISHED, unfinished), (FORKED, forked)) if n}
             gpus: list[GPUClock] = []
             if self.gpu is not None:
@@ -337,10 +339,21 @@ class Session:
             gpus=gpus,
             kernels=self.kernels,
             launches=launches,
-            host=self.host.slices,
+            host=activities,
             dropped_launches=self.dropped,
             machine=machine,
         )
+
+
+def _activities(options: SessionOptions) -> tuple[Collector | None, str]:
+    """What listens to CUPTI, if that is asked for; else why nothing does, which is said, too."""
+    if options.activities == "own":
+        return None, ""
+    try:
+        return Collector(cupti.load()), ""
+    except ProfileError as error:
+        print(f"proton: only Proton's own launches are recorded: {error}", file=sys.stderr)
+        return None, str(error)
 
 
 def _compact(launch: Launch) -> Launch:
@@ -348,90 +361,3 @@ def _compact(launch: Launch) -> Launch:
     if launch.buffer.size < SLAB_BYTES // 4:
         launch.buffer = launch.buffer.copy()
     return launch
-
-
-class _Program:
-    """What `python -m proton` records: all of a program, whose own sessions are parts of it.
-
-    While the program has a session of its own, there is no other; before and after there is one
-    with these options.
-    """
-
-    def __init__(self, options: SessionOptions) -> None:
-        self.options, self.process = options, os.getpid()
-        self.parts: list[RawRun] = []
-        self.session = _begin(options)
-
-    def resume(self, part: RawRun) -> None:
-        """The program's own session has ended."""
-        self.parts.append(part)
-        self.session = _begin(self.options)
-
-
-_program: _Program | None = None
-
-
-def _begin(options: SessionOptions) -> Session:
-    global _current
-    _current = Session(options)
-    profiling.set_host_recorder(_current.host)
-    return _current
-
-
-def _end(session: Session) -> RawRun:
-    global _current
-    _current = None
-    profiling.set_host_recorder(None)
-    return session.finish()
-
-
-def _between() -> _Program | None:
-    """The recorded program, while it has no session of its own."""
-    if _program is None or _program.process != os.getpid():
-        return None
-    return _program if _current is _program.session else None
-
-
-def start(options: SessionOptions) -> Session:
-    """Starts the session; one at a time."""
-    program = _between()
-    if program is not None:
-        program.parts.append(_end(program.session))
-    elif _current is not None and not _current.is_forked:
-        raise ProfileError(f"session {_current.name!r} is running; finalize it first")
-    return _begin(options)
-
-
-def finalize() -> RawRun:
-    """Ends the session and gives its raw run."""
-    if _current is None or _between() is not None:
-        raise ProfileError("no session is running; call proton.start first")
-    if _current.is_forked:
-        raise ProfileError(
-            f"session {_current.name!r} is that of the process that forked this one, whose run "
-            "counts the launches here; call proton.start for a session of its own"
-        )
-    run = _end(_current)
-    if _program is not None and _program.process == os.getpid():
-        _program.resume(run)
-    return run
-
-
-def start_program(options: SessionOptions) -> None:
-    """Starts to record this process to its end."""
-    global _program
-    _program = _Program(options)
-
-
-def finalize_program() -> RawRun:
-    """The run of all that the process did, its own sessions included."""
-    global _program
-    program, _program = _program, None
-    assert program is not None
-    last = [] if _current is None else [_end(_current)]
-    return join([*program.parts, *last])
-
-
-def is_kept() -> bool:
-    """Whether what runs now becomes part of a run without anybody's doing."""
-    return _program is not None

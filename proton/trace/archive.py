@@ -22,9 +22,9 @@ from proton.trace.check import require
 from proton.trace.errors import TraceFormatError
 from proton.trace.model import Chunk, Clock, Launch, RawRun
 
-SCHEMA = 4
+SCHEMA = 5
 # 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes
-READABLE = (2, 3, SCHEMA)
+READABLE = (2, 3, 4, SCHEMA)
 RUN = "run.json"
 LAUNCH_FIELDS = (
     "kernel",
@@ -59,6 +59,7 @@ _NPY_MAGIC = b"\x93NUMPY\x01\x00"
 _NPY_HEADER = re.compile(
     rb"\{'descr': '([<|][ui][18])', 'fortran_order': False, 'shape': \((\d{1,18}),\), \} *\n"
 )
+_ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06")
 # What zipfile and zlib raise for bytes that are no zip, or one cut short or altered.
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
@@ -109,6 +110,7 @@ def load(path: Path) -> RawRun:
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             raise TraceFormatError(f"{path}: cannot be read: it is no regular file")
+        _check_kind(path)
         with zipfile.ZipFile(path) as archive:
             _check_members(archive, path)
             members = {name: archive.read(name) for name in (RUN, *COLUMNS)}
@@ -163,11 +165,27 @@ def _concatenate(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([*parts, np.zeros(0, np.uint8)])
 
 
+def _check_kind(path: Path) -> None:
+    """Raises TraceFormatError for what does not begin as an archive does."""
+    with path.open("rb") as file:
+        begin = file.read(64)
+    if begin.startswith(_ZIP_BEGINS):
+        return
+    if not begin:
+        raise TraceFormatError(f"{path}: is no .proton file: it is empty")
+    hint = ""
+    if begin.lstrip().startswith(b"["):
+        hint = "; if it is a Hatchet file of Triton's Proton, `proton-viewer metrics` opens it"
+    raise TraceFormatError(f"{path}: is no .proton file, which is a zip archive{hint}")
+
+
 def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     """Exactly the members there must be, and no more content than such a file can hold."""
     infos = archive.infolist()
     names = sorted(info.filename for info in infos)
     wanted = sorted([RUN, *COLUMNS])
+    if RUN not in names:
+        raise TraceFormatError(f"{path}: is no .proton file: a zip archive, but without {RUN}")
     require(names == wanted, str(path), f"members must be {wanted}", names[: len(wanted) + 1])
     for info in infos:
         method = info.compress_type

@@ -1,6 +1,7 @@
 """The run.json of a `.proton` file: everything of a RawRun that is not a column."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from proton.trace.profile import scope_to_plain
 from proton.trace.schema import Fields, Json, integer, scalar, scalar_to_json, text, texts
 
 HOST_KINDS = ("host", "compile")
+GPU_KINDS = ("kernel", "memcpy", "memset")  # of what has a device
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
 
 
@@ -170,15 +172,19 @@ def _scope_from_json(value: Json, where: str) -> Scope:
 def _host_to_json(slice_: HostSlice) -> Json:
     payload = {name: scalar_to_json(value) for name, value in slice_.payload.items()}
     times = slice_.start, slice_.end
-    return [slice_.name, slice_.path, slice_.thread, *times, payload, slice_.kind]
+    return [slice_.name, slice_.path, slice_.thread, *times, payload, slice_.kind, slice_.device]
 
 
 def _host_from_json(value: Json, where: str) -> HostSlice:
-    good = isinstance(value, list) and len(value) in (6, 7)
-    rule = "must be [name, path, thread, start, end, payload, kind]"
+    good = isinstance(value, list) and len(value) in (6, 7, 8)
+    rule = "must be [name, path, thread, start, end, payload, kind, device]"
     require(good, where, rule, type(value).__name__)
-    name, path, thread, start, end, payload, kind = [*value, HOST_KINDS[0]][:7]
-    require(kind in HOST_KINDS, where, f"kind must be one of {HOST_KINDS}", kind)
+    later = [HOST_KINDS[0], -1]  # what older schemas do not say
+    entries: list[Any] = [*value, *later[len(value) - 6 :]]
+    name, path, thread, start, end, payload, kind, number = entries
+    device = integer(number, where)
+    kinds = HOST_KINDS if device < 0 else GPU_KINDS
+    require(kind in kinds, where, f"kind must be one of {kinds}", kind)
     values = Fields(payload, f"{where}, payload").values
     return HostSlice(
         name=text(name, where),
@@ -187,6 +193,7 @@ def _host_from_json(value: Json, where: str) -> HostSlice:
         start=integer(start, where),
         end=integer(end, where),
         kind=kind,
+        device=device,
         payload={
             text(key, f"{where}, payload"): scalar(entry, f"{where}, payload, {key!r}")
             for key, entry in values.items()

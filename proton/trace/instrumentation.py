@@ -59,7 +59,7 @@ def _choice(default: T, help: str, choices: Iterable[T], *, on_gpu: bool = False
         return value
 
     option = Option(help, check, known, on_gpu)
-    return field(default=default, metadata={"option": option})
+    return field(default=default, kw_only=True, metadata={"option": option})
 
 
 def option_of(of: "Field[Any]") -> Option:
@@ -219,6 +219,15 @@ class SessionOptions(Instrumentation):
         },
     )
 
+    activities: str = _choice(
+        "own",
+        "own: launches of Proton's kernels. all: every kernel, copy and fill of the process, too, "
+        "torch's among them, as tracks of their streams; by CUPTI, which cupti-python brings "
+        "(pip install 'proton-tile[cupti]'). Without it own, and a message.",
+        ("own", "all"),
+        on_gpu=True,
+    )
+
     @property
     def instrumentation(self) -> Instrumentation:
         """What is the kernels' of it."""
@@ -226,10 +235,10 @@ class SessionOptions(Instrumentation):
         return Instrumentation(**own)
 
 
-def described_options() -> str:
+def described_options(options: type[SessionOptions] = SessionOptions) -> str:
     """All options with their words, for the documentation of what takes them."""
     lines = []
-    for of in fields(SessionOptions):
+    for of in fields(options):
         option = option_of(of)
         choices = f" ({', '.join(map(repr, option.choices))})" if option.choices else ""
         gpu = "On a GPU: " if option.on_gpu else ""

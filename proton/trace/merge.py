@@ -12,7 +12,7 @@ import numpy as np
 
 from proton.trace.errors import TraceFormatError
 from proton.trace.join import join
-from proton.trace.model import Clock, GPUClock, Launch, RawRun
+from proton.trace.model import Clock, GPUClock, HostSlice, Launch, RawRun
 from proton.trace.records import read
 
 # Two wall clocks less their monotonic ones, read in one boot, differ by how far the wall clock was
@@ -38,7 +38,8 @@ def merge(runs: Sequence[RawRun], names: Sequence[str]) -> RawRun:
     moved, devices = [], 0
     for number, (run, shift) in enumerate(zip(runs, shifts, strict=True)):
         moved.append(_moved(run, shift, number, devices, names[number]))
-        devices += 1 + max((gpu.device for gpu in run.gpus), default=-1)
+        seen = [slice_.device for slice_ in run.host]  # by CUPTI, which needs no clock of ours
+        devices += 1 + max([-1, *seen, *(gpu.device for gpu in run.gpus)])
     joined = join(moved)
     machine = {f"process {n}": name for n, name in enumerate(names)}
     clock = _clock(joined.clock, [moved[n].clock for n in timed or [0]])
@@ -66,7 +67,7 @@ def _has_cpu_programs(run: RawRun) -> bool:
 def _moved(run: RawRun, shift: int, number: int, devices: int, name: str) -> RawRun:
     """A run whose times, threads and devices are those of the whole."""
     idents = dict.fromkeys(
-        [*(launch.thread for launch in run.launches), *(slice_.thread for slice_ in run.host)]
+        [*(launch.thread for launch in run.launches), *(s.thread for s in run.host if s.device < 0)]
     )
     threads = {ident: THREADS * number + place for place, ident in enumerate(idents)}
     return replace(
@@ -85,11 +86,15 @@ def _moved(run: RawRun, shift: int, number: int, devices: int, name: str) -> Raw
             )
             for launch in run.launches
         ],
-        host=[
-            replace(s, start=s.start + shift, end=s.end + shift, thread=threads[s.thread])
-            for s in run.host
-        ],
+        host=[_moved_slice(s, shift, threads, devices) for s in run.host],
     )
+
+
+def _moved_slice(slice_: HostSlice, shift: int, threads: dict[int, int], devices: int) -> HostSlice:
+    moved = replace(slice_, start=slice_.start + shift, end=slice_.end + shift)
+    if slice_.device >= 0:  # streams are numbered by GPU
+        return replace(moved, device=slice_.device + devices)
+    return replace(moved, thread=threads[slice_.thread])
 
 
 def _moved_gpu(gpu: GPUClock, shift: int, devices: int, name: str) -> GPUClock:

@@ -14,6 +14,7 @@ from proton.trace.wire import Block, RecordSchema
 # Names in RawRun.machine: how many of the dropped launches were made by forked processes, or still
 # ran when the session ended.
 FORKED, UNFINISHED = "launches in forked processes", "launches that ran on"
+ACTIVITIES = "activities that are missing"  # why nothing but own launches is there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,8 @@ class Launch:
 @dataclass(frozen=True, kw_only=True)
 class HostSlice:
     """A host scope: `time.perf_counter_ns()` at both ends, nesting by `path`; or, as `kind` says,
-    the compilation of a kernel."""
+    the compilation of a kernel, or what CUPTI saw on a GPU: then `device` is that, and `thread` the
+    stream."""
 
     name: str
     path: str
@@ -125,7 +127,8 @@ class HostSlice:
     start: int
     end: int
     payload: dict[str, int | float] = field(default_factory=dict)
-    kind: str = "host"  # or "compile"
+    kind: str = "host"  # or "compile", "kernel", "memcpy", "memset"
+    device: int = -1  # the GPU's number; -1 for the host
 
 
 @dataclass(frozen=True, kw_only=True)

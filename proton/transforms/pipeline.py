@@ -14,21 +14,29 @@ copies are masked off. A product of warp groups that nothing but the next iterat
 in flight, too: it is waited for when the next one has been issued.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.analysis.alias import UNKNOWN, Roots
-from proton.analysis.axis_info import AxisInfos, access_elements
-from proton.analysis.scratch import desc_bytes, stored_bytes
+from proton.analysis.alias import Roots
+from proton.analysis.axis_info import AxisInfos
+from proton.analysis.pipelining import (
+    Load,
+    Slice,
+    candidates,
+    consumer_of,
+    flying,
+    is_innermost,
+    is_live_in,
+    slice_of,
+)
+from proton.analysis.scratch import desc_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect.attributes import NUM_STAGES
 from proton.dialect.builtin import i32_attr
-from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Operation, Value, arith, ir
-from proton.dialect.regions import ForLoop, end_of, is_invariant, with_carried
-from proton.dialect.traits import Accesses, Combines, Pure, Writes, has
-from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
+from proton.dialect.regions import ForLoop, end_of, with_carried
+from proton.dialect.traits import Combines, Pure, has
+from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import (
     AsyncCommitGroupOp,
     AsyncCopyOp,
@@ -41,12 +49,8 @@ from proton.dialect.ttg_memory import (
 )
 from proton.dialect.ttng import WarpGroupDotWaitOp
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
-from proton.layout.matrix_memory import matrix_layout
-from proton.layout.named import shared_row_major
 from proton.passes import Pass, register
 
-COPY_BYTES = 4  # at least, of one `cp.async`
-PRODUCTS = ("ttng.warp_group_dot", "ttng.mma_sync")
 _SIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 8, 0  # arith.cmpi's predicates
 
 
@@ -64,13 +68,13 @@ class PipelineLoops(Pass):
     def run(self, module: Any) -> None:
         limit = GPUTarget("cuda", self.arch).facts.shared_bytes
         for function in functions(module):
-            loops = [op for op in ops_named(function, "scf.for") if _is_innermost(op)]
+            loops = [op for op in ops_named(function, "scf.for") if is_innermost(op)]
             if not loops:
                 continue
             infos, roots = AxisInfos(module), Roots(function)
             for loop in loops:
                 stages, is_asked = self._stages(loop)
-                loads = _candidates(loop, infos, roots, is_asked) if stages > 1 else []
+                loads = candidates(loop, infos, roots, is_asked) if stages > 1 else []
                 if loads:
                     _pipeline(function, loop, loads, stages, limit)
 
@@ -81,218 +85,36 @@ class PipelineLoops(Pass):
         return self.num_stages, False
 
 
-def _is_innermost(loop: Any) -> bool:
-    return not any(op.name in ("scf.for", "scf.while") for op in all_ops(loop))
-
-
-# Which loads
-
-
-@dataclass
-class _Load:
-    """A load to be pipelined."""
-
-    op: Any
-    consumer: Any = None  # the first op of the body that takes its data
-    buffers: Any = None  # the memory of all stages
-
-    @property
-    def pointer(self) -> Any:
-        return self.op.operands[0]
-
-    @property
-    def mask(self) -> Any:
-        segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
-        return self.op.operands[1] if segments[1] else None
-
-    @property
-    def alloc(self) -> Any:
-        """The `ttg.local_alloc` that takes the data as it is copied, and alone; None without."""
-        users = [use.owner.operation for use in self.op.results[0].uses]
-        if len(users) != 1 or users[0].name != "ttg.local_alloc":
-            return None
-        wanted = mem_desc_parts(users[0].results[0].type)[2].bases("offset")
-        own = layout_of(self.op.results[0].type).bases("register")
-        return users[0] if _fast_axis(wanted) == _fast_axis(own) else None
-
-    @property
-    def memory(self) -> Any:
-        """The type of one buffer: that of the product's operand, if it is one as it is."""
-        shape, element = shape_of(self.op.results[0]), element_of(self.op.results[0])
-        layout = layout_of(self.op.results[0].type)
-        if (alloc := self.alloc) is not None:
-            kept = mem_desc_parts(alloc.results[0].type)[2]
-            return mem_desc(shape, element, kept, is_mutable=True)
-        fast = _fast_axis(layout.bases("register"))
-        order = (fast, *(a for a in reversed(range(len(shape))) if a != fast))
-        chosen = None
-        if len(shape) == 2:
-            chosen = matrix_layout(shape, stored_bytes(element), (order[0], order[1]))
-        return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
-
-
-def _fast_axis(bases: Any) -> int:
-    first = next((basis for basis in bases if any(basis)), None)
-    return 0 if first is None else next(axis for axis, value in enumerate(first) if value)
-
-
-def _candidates(loop: Any, infos: AxisInfos, roots: Roots, is_asked: bool) -> list[_Load]:
-    """The loads of a loop's own block that may begin early, and are worth it."""
-    inner = all_ops(loop)
-    written: set[int] = set()
-    for op in inner:
-        if not has(op, Writes) or op.name.startswith(("scf.", "ttng.")):
-            continue
-        if not has(op, Accesses):
-            return []  # a call, a barrier of the author's: who knows what it orders
-        written |= roots.of(op.operands[0])
-    found = []
-    for view in ForLoop(loop).body.operations:
-        op = view.operation
-        if op.name != "tt.load" or not is_tensor(op.operands[0].type):
-            continue
-        read = roots.of(op.operands[0])
-        is_safe = not written or (UNKNOWN not in written | read and not written & read)
-        if is_safe and _is_copied(op, infos) and (is_asked or _feeds_product(op)):
-            found.append(_Load(op))
-    return [load for load in found if _slice(loop, [load]) is not None]
-
-
-def _is_copied(op: Any, infos: AxisInfos) -> bool:
-    """Whether `cp.async` can do it: 4 bytes at least lie side by side, and what is masked off is
-    zero, or anything."""
-    if op.attributes["volatile"].value or is_invariant(op.operands[0], op.parent):
-        return False
-    element = element_of(op.results[0])
-    if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width < 8:
-        return False
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    if segments[2] and not _is_zero(op.operands[segments[1] + 1]):
-        return False
-    return access_elements(op, infos) * stored_bytes(element) >= COPY_BYTES
-
-
-def _is_zero(value: Any) -> bool:
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant":
-        return False
-    attribute = op.attributes["value"]
-    is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
-    return is_splat and attribute.get_splat_value().value == 0
-
-
-def _feeds_product(op: Any) -> bool:
-    """Whether tensor cores multiply what is loaded, or what is computed from it in the body."""
-    seen, work = set(), [op]
-    while work:
-        for result in work.pop().results:
-            for use in result.uses:
-                user = use.owner.operation
-                if user.name in PRODUCTS:
-                    if use.operand_number < 2:
-                        return True
-                elif user.block == op.block and user not in seen and has(user, Pure):
-                    seen.add(user)
-                    work.append(user)
-    return False
-
-
-# What they need
-
-
-@dataclass
-class _Slice:
-    """What the addresses and masks of loads are computed from: ops of the body in order, and the
-    numbers of the values that the loop carries for them."""
-
-    ops: list[Any]
-    carried: list[int]
-
-
-def _slice(loop: Any, loads: Iterable[_Load]) -> _Slice | None:
-    """None where it cannot be computed ahead: products, or whatever has an effect, take part."""
-    view = ForLoop(loop)
-    arguments, yielded = view.iter_args, view.yielded
-    work = [v for load in loads for v in (load.pointer, load.mask) if v is not None]
-    needed: set[Any] = set()
-    carried: set[int] = set()
-    while work:
-        value = work.pop()
-        op = defining_op(value)
-        if op is None:
-            if value in arguments and arguments.index(value) not in carried:
-                carried.add(arguments.index(value))
-                work.append(yielded[arguments.index(value)])
-            continue
-        if op in needed or is_invariant(value, loop):
-            continue
-        if op.block != view.body or op.name in PRODUCTS or len(op.regions):
-            return None
-        if not has(op, Pure):
-            return None
-        needed.add(op)
-        work += op.operands
-    ops = [o.operation for o in view.body.operations if o.operation in needed]
-    return _Slice(ops, sorted(carried))
-
-
 # The new loop
 
 
-def _consumer(op: Any, order: dict[Any, int]) -> Any:
-    """The first op that takes a load's data, behind those that only say where it lies."""
-    found = []
-    for use in op.results[0].uses:
-        user = use.owner.operation
-        while user not in order:
-            user = user.parent
-        found.append(_consumer(user, order) if user.name == "ttg.memdesc_trans" else user)
-    return min(found, key=lambda user: order[user])
-
-
-def _pipeline(function: Any, loop: Any, loads: list[_Load], stages: int, limit: int) -> None:
+def _pipeline(function: Any, loop: Any, loads: list[Load], stages: int, limit: int) -> None:
     loads = [load for load in loads if list(load.op.results[0].uses)]
     each = sum(desc_bytes(load.memory) for load in loads)
     replaced = [load.alloc for load in loads if load.alloc]
     others = sum(
         desc_bytes(op.results[0].type)
         for op in ops_named(function, "ttg.local_alloc", "ttg.local_reserve")
-        if op not in replaced and _is_live_in(op, loop, function)
+        if op not in replaced and is_live_in(op, loop, function)
     )
     stages = min(stages, (limit - others) // each) if each else 0
     if stages > 1:
         _Pipeline(loop, loads, stages).run()
 
 
-def _is_live_in(alloc: Operation, loop: Operation, function: Operation) -> bool:
-    """Whether a loop has to leave room for a memory: it is made there, or used there or later."""
-    position = {op: number for number, op in enumerate(all_ops(function))}
-    inner = [op for op in all_ops(loop) if op in position]
-    start, end = position[loop], max(position[op] for op in inner)
-    if position[alloc] > start:
-        return position[alloc] <= end
-    uses, work = [], [alloc.results[0]]
-    while work:
-        for use in work.pop().uses:
-            user = use.owner.operation
-            uses.append(position[user])
-            work += [result for result in user.results if is_mem_desc(result.type)]
-    return any(place > start for place in uses)
-
-
 class _Pipeline:
     """One loop: `distance` iterations lie between the beginning of a copy and its use."""
 
-    def __init__(self, loop: Any, loads: list[_Load], stages: int) -> None:
+    def __init__(self, loop: Any, loads: list[Load], stages: int) -> None:
         self.loop, self.loads, self.stages = loop, loads, stages
         self.distance = stages - 1
         order = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
         for load in loads:
-            load.consumer = _consumer(load.alloc or load.op, order)
+            load.consumer = consumer_of(load.alloc or load.op, order)
         self.consumer = min((load.consumer for load in loads), key=lambda op: order[op])
-        slice_ = _slice(loop, loads)
+        slice_ = slice_of(loop, loads)
         assert slice_ is not None, "asked of each load"
-        self.slice: _Slice = slice_
+        self.slice: Slice = slice_
 
     def run(self) -> None:
         with before(self.loop):
@@ -304,12 +126,12 @@ class _Pipeline:
                     ).result
             tokens, ahead = self._prologue()
             indices = [_i32(self.distance), _i32(0)]
-        flying = _flying(self.loop, self.loads)
+        in_flight = flying(self.loop, self.loads)
         initial = [*ahead, *tokens, *indices]
         old = len(self.loop.results)
         self.loop = with_carried(self.loop, initial)
-        self._body(old, flying)
-        self._epilogue(old, flying)
+        self._body(old, in_flight)
+        self._epilogue(old, in_flight)
 
     # Copies
 
@@ -325,7 +147,7 @@ class _Pipeline:
         with self.loads[-1].op.location:
             return AsyncCommitGroupOp(copies, _token()).group
 
-    def _copy(self, load: _Load, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Any:
+    def _copy(self, load: Load, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Any:
         with load.op.location:
             pointer = mapping.get(load.pointer, load.pointer)
             i1 = ir.IntegerType.get_signless(1)
@@ -359,7 +181,7 @@ class _Pipeline:
             passed = step if passed is None else arith.AddIOp(passed, step).result
         return tokens, state
 
-    def _body(self, old: int, flying: list[Any]) -> None:
+    def _body(self, old: int, in_flight: list[Operation]) -> None:
         view = ForLoop(self.loop)
         arguments = view.iter_args
         original, extra = arguments[:old], arguments[old:]
@@ -368,7 +190,7 @@ class _Pipeline:
         end = end_of(view.body)
         with ir.InsertionPoint(self.consumer), self.loads[-1].op.location:
             AsyncWaitOp(tokens[0], i32_attr(self.distance - 1))
-        with self._where_copies_begin(end, bool(flying)), self.loop.location:
+        with self._where_copies_begin(end, bool(in_flight)), self.loop.location:
             is_inside, variable = self._ahead(view)
             mapping = {view.induction_var: variable}
             mapping |= {
@@ -411,7 +233,7 @@ class _Pipeline:
 
     # Uses
 
-    def _use(self, load: _Load, index: Any) -> None:
+    def _use(self, load: Load, index: Any) -> None:
         """Reads the buffer where the load's data was taken, and erases the load."""
         with load.op.location:
             memory = MemDescIndexOp(load.buffers, index, load.memory).result
@@ -429,11 +251,11 @@ class _Pipeline:
                 value.replace_all_uses_with(LocalLoadOp(memory, value.type).result)
         load.op.erase()
 
-    def _epilogue(self, old: int, flying: list[Any]) -> None:
+    def _epilogue(self, old: int, in_flight: list[Operation]) -> None:
         with ir.InsertionPoint.after(self.loop), self.loop.location:
             last = old + len(self.slice.carried) + self.distance - 1
             AsyncWaitOp(self.loop.results[last], i32_attr(0))
-        for wait in flying:
+        for wait in in_flight:
             wait.attributes["pendings"] = i32_attr(1)
             (use,) = wait.results[0].uses
             result = self.loop.results[use.operand_number]
@@ -456,38 +278,6 @@ def _replace_memory(known: Any, memory: Any) -> None:
             user.operands[use.operand_number] = memory
 
 
-def _flying(loop: Any, loads: list[_Load]) -> list[Any]:
-    """The waits for products that only the next iteration takes, as its sum, and whose operands
-    nothing overwrites meanwhile."""
-    view = ForLoop(loop)
-    end, pipelined = end_of(view.body), [load.alloc for load in loads if load.alloc]
-    found = []
-    for op in ops_named(loop, "ttng.warp_group_dot_wait"):
-        product = defining_op(op.operands[0])
-        uses = list(op.results[0].uses)
-        if product is None or op.block != view.body or len(uses) != 1:
-            continue
-        if uses[0].owner.operation != end:
-            continue
-        if product.operands[2] != view.iter_args[uses[0].operand_number]:
-            continue
-        if all(_stays(side, loop, pipelined) for side in list(product.operands)[:2]):
-            found.append(op)
-    return found
-
-
-def _stays(side: Any, loop: Any, pipelined: list[Any]) -> bool:
-    """Whether an operand is memory that the next iteration leaves alone."""
-    if not is_mem_desc(side.type):
-        return False
-    if is_invariant(side, loop):
-        return True
-    op = defining_op(side)
-    if op is not None and op.name == "ttg.memdesc_trans":
-        return _stays(op.operands[0], loop, pipelined)
-    return op is not None and op in pipelined
-
-
 def _drop_unused(loop: Any, count: int) -> None:
     """Makes the loop's first carried values their own successors, where nothing asks for them
     but they themselves: the canonicalizer takes such away."""
@@ -505,9 +295,9 @@ def _drop_unused(loop: Any, count: int) -> None:
         if value in live:
             continue
         live.add(value)
-        op = defining_op(value)
-        if op is not None:
-            work += op.operands
+        made_by = defining_op(value)
+        if made_by is not None:
+            work += made_by.operands
         elif value in arguments:
             work.append(end.operands[arguments.index(value)])
     for number in range(count):

@@ -20,7 +20,7 @@ def product(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constex
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     a = tl.load(a_ptr + m[:, None] * K + k[None, :])
     b = tl.load(b_ptr + k[:, None] * N + n[None, :])
-    tl.store(c_ptr + m[:, None] * N + n[None, :], tl.dot(a, b))
+    tl.store(c_ptr + m[:, None] * N + n[None, :], tl.dot(a, b, input_precision="ieee"))
 
 
 @proton.jit
@@ -31,7 +31,7 @@ def product_plus(
     a = tl.load(a_ptr + m[:, None] * K + k[None, :])
     b = tl.load(b_ptr + k[:, None] * N + n[None, :])
     c = c_ptr + m[:, None] * N + n[None, :]
-    tl.store(c, tl.dot(a, b, acc=tl.load(c), out_dtype=OUT))
+    tl.store(c, tl.dot(a, b, acc=tl.load(c), input_precision="ieee", out_dtype=OUT))
 
 
 def exact(a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
@@ -184,7 +184,7 @@ def matmul(
             a_mask, b_mask = a_mask & (rows[:, None] < m), b_mask & (columns[None, :] < n)
         a = tl.load(a_ptrs, mask=a_mask, other=0.0)
         b = tl.load(b_ptrs, mask=b_mask, other=0.0)
-        total = tl.dot(a, b, total)
+        total = tl.dot(a, b, total, input_precision="ieee")
         a_ptrs += K * ak
         b_ptrs += K * bk
     inside = (rows[:, None] < m) & (columns[None, :] < n)
@@ -217,7 +217,8 @@ def of_computed(x_ptr, out_ptr, N: tl.constexpr):
     x = tl.load(x_ptr + r * N + c)
     causal = tl.where(r >= c, x, 0)
     weights = causal / (tl.sum(tl.abs(causal), 1, keep_dims=True) + 1)
-    tl.store(out_ptr + r * N + c, tl.dot(weights, tl.dot(x * 2, causal.T)) - weights)
+    inner = tl.dot(x * 2, causal.T, input_precision="ieee")
+    tl.store(out_ptr + r * N + c, tl.dot(weights, inner, input_precision="ieee") - weights)
 
 
 @pytest.mark.parametrize("dtype", WIDE_FLOATS)
@@ -279,7 +280,7 @@ def batched(
     b = tl.load(b_ptr + i * K * N + k[None, :, None] * N + n[None, None, :]).reshape((*BATCH, K, N))
     c = c_ptr + i * M * N + m[None, :, None] * N + n[None, None, :]
     acc = tl.load(c).reshape((*BATCH, M, N))
-    tl.store(c, tl.dot(a, b, acc, out_dtype=OUT).reshape(count, M, N))
+    tl.store(c, tl.dot(a, b, acc, "ieee", out_dtype=OUT).reshape(count, M, N))
 
 
 @tl.constexpr_function
@@ -310,8 +311,8 @@ def attention(q_ptr, k_ptr, v_ptr, out_ptr, H: tl.constexpr, N: tl.constexpr, D:
     total = tl.zeros((H, N, D), tl.float32)
     for turn in range(2):
         k, v = tl.load(k_ptr + turn * H * N * D + places), tl.load(v_ptr + places)
-        weights = tl.dot(q, tl.permute(k, (0, 2, 1)))
-        total = tl.dot(tl.maximum(weights, 0.0), v, total)
+        weights = tl.dot(q, tl.permute(k, (0, 2, 1)), input_precision="ieee")
+        total = tl.dot(tl.maximum(weights, 0.0), v, total, input_precision="ieee")
     tl.store(out_ptr + places, total)
 
 

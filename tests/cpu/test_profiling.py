@@ -371,8 +371,10 @@ def test_mistakes_are_told() -> None:
     with pytest.raises(proton.ProfileError, match="no session is running"):
         proton.finalize()
     with proton.profile("one") as run:
-        with pytest.raises(proton.ProfileError, match="'one' is running"):
-            proton.start("two")
+        with pytest.raises(proton.ProfileError, match="'one' is active, with every=1; sessions"):
+            proton.start("two", every=2)
+        with pytest.raises(proton.ProfileError, match=r"session 77 is not open.*\('one'\)"):
+            proton.deactivate(77)
         with pytest.raises(proton.ProfileError, match="complete when the block ends"):
             run.frame
         with pytest.raises(proton.ProfileError, match="innermost open host scope is none"):

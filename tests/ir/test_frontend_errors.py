@@ -12,6 +12,7 @@ from proton.conversion.ttg_to_llvm.lowering import RULES as LOWERINGS
 from proton.dialect.context import mlir_context
 from proton.frontend import Signature, build_module
 from proton.frontend.rules import RULES
+from proton.frontend.suggestions import instead_of, instead_of_missing
 from proton.language import core
 from proton.language.function import DeviceFunction
 from tests.cpu.harness import kernels_of
@@ -22,6 +23,7 @@ from tests.ir import (  # noqa: F401  (fill the table)
     rejected_ops,
 )
 from tests.ir.rejected import CASES, Case
+from tests.tables import check_rows
 
 # The type of a kernel's parameter, by its name.
 TYPES = {
@@ -77,7 +79,7 @@ def test_the_table_is_long_enough() -> None:
 
 
 def test_a_builtin_of_the_wrong_kind_of_module_is_no_tile_op() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+    with pytest.raises(AttributeError, match=r"no attribute 'lod'"):
         tl.lod
 
 
@@ -149,3 +151,32 @@ def middle(x):
 @DeviceFunction
 def calls_broken(n):
     middle(n)
+
+
+def test_what_to_write_instead() -> None:
+    """By the name that was written: of Python, numpy, math, or Triton's language."""
+
+    def same(found: str, wanted: str) -> None:
+        assert found == wanted
+
+    there = "dir(proton.language) lists the functions that there are"
+    check_rows(
+        same,
+        [
+            (instead_of("sum"), "use tl.sum"),
+            (instead_of("float32"), "use x.to(tl.float32)"),
+            (instead_of("tanh"), "use tl.extra.libdevice.tanh"),
+            (instead_of("matmul"), "use tl.dot"),
+            (instead_of("enumerate"), "use `for i in range(n)`, or tl.static_range"),
+            (instead_of("extra"), ""),
+            (instead_of("nothing_like_it"), ""),
+            (instead_of_missing("math.exp2"), "use tl.exp2"),
+            (instead_of_missing("math.tanh"), "use tl.extra.libdevice.tanh"),
+            (instead_of_missing("math.rsqr"), f"{there}; did you mean rsqrt?"),
+            (instead_of_missing("sort"), there),
+        ],
+    )
+    with pytest.raises(AttributeError, match=r"no attribute 'laod'; did you mean load\?"):
+        tl.laod
+    with pytest.raises(AttributeError, match=r"no attribute 'finalise'; did you mean finalize\?"):
+        proton.finalise

@@ -90,7 +90,7 @@ def repacked(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_S
     return path
 
 
-@pytest.mark.parametrize("schema", [2, 3])
+@pytest.mark.parametrize("schema", [2, 3, 4])
 def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
     """They had no kind of a host slice."""
     raw = random_run(6)
@@ -136,8 +136,14 @@ def refused(path: Path) -> str:
 def test_each_wrong_archive_is_refused_with_its_reason(tmp_path: Path, saved: bytes) -> None:
     path, good = tmp_path / "bad.proton", members(saved)
     assert "cannot be read: No such file" in refused(path)
-    path.write_bytes(b"no zip")
-    assert "not a whole .proton archive" in refused(path)
+    for content, reason in (
+        (b"", "is no .proton file: it is empty"),
+        (b"no zip", "is no .proton file, which is a zip archive"),
+        (b' [{"frame": {}}]', "`proton-viewer metrics` opens it"),
+    ):
+        path.write_bytes(content)
+        assert refused(path).endswith(reason)
+    assert "a zip archive, but without run.json" in refused(repacked(path, {"x": b""}))
     path.write_bytes(saved[:-30])
     assert "not a whole .proton archive" in refused(path)
     less = {name: data for name, data in good.items() if name != "chunks.npy"}
@@ -174,7 +180,7 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         ("run.json", b"{", "not JSON"),
         ("run.json", b"[" * 100_000, "not JSON"),
         ("run.json", b"[]", "must be an object, got list"),
-        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4, got 1"),
+        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4 or 5, got 1"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )

@@ -13,6 +13,7 @@ from sides import folder, raw_run
 from synthetic import random_run, run
 from test_cli import call
 
+from proton.trace.archive import SCHEMA
 from proton.viewer import Run
 from proton.viewer.compare.measure import MeasureError, Program
 
@@ -171,7 +172,8 @@ def test_files_that_cannot_be_read_are_status_2(viewer, sides, budgets, tmp_path
     with zipfile.ZipFile(whole) as old, zipfile.ZipFile(new, "w") as archive:
         for name in old.namelist():
             data = old.read(name)
-            archive.writestr(name, data.replace(b'"schema": 4', b'"schema": 5'))
+            later = data.replace(b'"schema": %d' % SCHEMA, b'"schema": %d' % (SCHEMA + 1))
+            archive.writestr(name, later)
     for bad in (cut, new, tmp_path / "none.proton"):
         for words in (("diff", bad, whole), ("check", bad, "--budget", budgets)):
             status, out, err = viewer(*words)

@@ -50,7 +50,8 @@ def _local_reserve(ctx: Lowering, site: Site) -> list[Any]:
 @lowers("ttg.local_store")
 def _local_store(ctx: Lowering, site: Site) -> list[Any]:
     value, base = site.operands
-    _write(ctx, value, *site.operand_types, base)
+    type_, desc = site.operand_types
+    _write(ctx, value, type_, desc, base)
     return []
 
 

@@ -24,7 +24,13 @@ from proton.trace.records import NONE
 from proton.trace.wire import Kind
 from proton.viewer.formats import Format
 from proton.viewer.tables import Tables
-from proton.viewer.tables.labels import gpu_name, launch_facts, program_name, thread_name
+from proton.viewer.tables.labels import (
+    gpu_name,
+    launch_facts,
+    program_name,
+    stream_name,
+    thread_name,
+)
 from proton.viewer.tables.places import Place, Places
 
 if TYPE_CHECKING:
@@ -89,6 +95,9 @@ class _Writer:
             if timed:
                 gpu = gpu_name(self.raw, device)
                 place = self._thread((gpu,), gpu, LAUNCHES)
+            elif device != NONE and launch == NONE:
+                gpu, stream = gpu_name(self.raw, device), stream_name(thread)
+                place = self._thread((gpu, stream), gpu, stream)
             args = dict(payload or {})
             if launch != NONE:
                 entry = self.raw.launches[launch]

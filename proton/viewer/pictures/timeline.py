@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from proton.trace.model import HostSlice
 from proton.trace.nesting import lanes, nest
 from proton.trace.records import NONE
 from proton.trace.wire import Kind as RecordKind
@@ -29,12 +30,14 @@ from proton.viewer.tables.labels import (
     gpu_name,
     kernel_labels,
     program_name,
+    stream_name,
     thread_name,
 )
 from proton.viewer.tables.places import Place, Places
 from proton.viewer.tables.rows import launch_times
 
 HOST, THREADS, GPUS = 0, 1, 2  # groups of tracks, from above
+STREAMS = -(1 << 20)  # of a GPU, above its launches
 LAUNCHES = ("launches", -1)  # of a GPU, above its SMs
 AFTER = 0.5  # what the rank of a place's events is higher than the place's
 
@@ -193,6 +196,13 @@ class _Builder:
     def _host_track(self, thread: int) -> int:
         return self._track(HOST, [(f"host {thread_name(thread)}", thread)])
 
+    def _track_of(self, slice_: HostSlice) -> int:
+        """The track of a slice of the host, or of a GPU's stream."""
+        if slice_.device < 0:
+            return self._host_track(slice_.thread)
+        stream = stream_name(slice_.thread), STREAMS + slice_.thread
+        return self._track(GPUS, [(gpu_name(self.raw, slice_.device), slice_.device), stream])
+
     def _records(self) -> Slices:
         """Scopes and marks."""
         records, tracks = self.records, self.records.tracks
@@ -289,7 +299,7 @@ class _Builder:
             return np.array(list(values), np.int64)
 
         return Slices(
-            track=column(self._host_track(slice_.thread) for slice_ in host),
+            track=column(map(self._track_of, host)),
             kind=column(kinds.get(slice_.kind, Kind.HOST) for slice_ in host),
             name=column(known[slice_.name, slice_.path] for slice_ in host),
             start=column(slice_.start - self.raw.origin_ns for slice_ in host),

@@ -62,8 +62,10 @@ class Columns:
         track: np.ndarray,
         metrics: dict[str, Callable[[], np.ndarray]],
         key: Callable[[str], Key],
+        payload: Sequence[str] = (),
     ) -> None:
         self.start, self.dur, self.track = start, dur, track
+        self.payload = payload  # the names of values that some slice may have
         self._metrics, self._key = metrics, key
 
     def metric(self, name: str) -> np.ndarray:
@@ -79,7 +81,8 @@ def of_frame(rows: pd.DataFrame) -> Columns:
     """Those of a table of slices, such as `run.frame`."""
     import pandas as pd
 
-    names = ["kind", "launch", "program", "unit", "thread"]  # slices of one nest in each other
+    # Slices of one of these nest in each other.
+    names = ["kind", "launch", "program", "unit", "thread", "device"]
     track = rows.groupby(names, observed=True).ngroup().to_numpy()
 
     def key(name: str) -> Key:
@@ -95,7 +98,8 @@ def of_frame(rows: pd.DataFrame) -> Columns:
         return lambda: rows[name].to_numpy()
 
     times = rows["start_ns"].to_numpy(), rows["dur_ns"].to_numpy()
-    return Columns(*times, track, {name: metric(name) for name in METRICS}, key)
+    names = sorted({name for payload in rows["payload"] if payload for name in payload})
+    return Columns(*times, track, {name: metric(name) for name in METRICS}, key, names)
 
 
 def of_records(raw: RawRun, records: Records) -> Columns:
@@ -112,7 +116,8 @@ def of_records(raw: RawRun, records: Records) -> Columns:
         ),
         "cycles": lambda: (records.end_ticks[rows] - records.start_ticks[rows]).view(np.int64),
     }
-    return Columns(start, dur, track, metrics, _RecordKeys(raw, records, rows, track).key)
+    names = sorted({field.name for scope in records.scopes for field in scope.payload})
+    return Columns(start, dur, track, metrics, _RecordKeys(raw, records, rows, track).key, names)
 
 
 class _RecordKeys:

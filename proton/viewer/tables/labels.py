@@ -48,6 +48,11 @@ def thread_name(thread: int) -> str:
     return f"thread {thread}"
 
 
+def stream_name(stream: int) -> str:
+    """What a GPU worked on, as CUPTI numbers it."""
+    return f"stream {stream}"
+
+
 def sm_name(sm: int) -> str:
     """What ran a program of a GPU."""
     return f"SM {sm}" if sm >= 0 else "SM unknown"

@@ -340,11 +340,11 @@ def _host_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
     duration = np.array([slice_.end - slice_.start for slice_ in raw.host], np.int64)
     return {
         "kind": _texts([slice_.kind for slice_ in raw.host]),
-        "kernel": _same("", rows),
+        "kernel": _texts([s.name if s.kind == "kernel" else "" for s in raw.host]),
         "variant": np.full(rows, NONE),
         "launch": np.full(rows, NONE),
         "thread": np.array([slice_.thread for slice_ in raw.host], np.int64),
-        "device": np.full(rows, NONE),
+        "device": np.array([slice_.device for slice_ in raw.host], np.int64),
         "scope": _texts([slice_.path for slice_ in raw.host]),
         "name": _texts([slice_.name for slice_ in raw.host]),
         "start_ns": _since(raw, [slice_.start for slice_ in raw.host]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from proton.base.words import did_you_mean
 from proton.trace import nesting
 from proton.trace.nesting import Nesting, lanes, nest
 from proton.viewer.tables.columns import METRICS, Columns, Key, of_frame
+from proton.viewer.tables.rates import Peaks, rates
 from proton.viewer.tables.rows import PAYLOAD, SCOPE
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def stats(
     metric: str = "corrected_ns",
     kind: str | None = SCOPE,
     where: Filter | None = None,
+    peaks: Mapping[int, Peaks] | None = None,
 ) -> pd.DataFrame:
     """Count, total, self, share, mean, std, min, percentiles and max of a metric, in ns or cycles,
     one row a group.
@@ -98,7 +100,8 @@ def stats(
     defaults do (0 for one slice). `kind` picks the slices ("scope", "launch", "host" or "compile";
     None for all, each kind in groups of its own). A group of a kernel that has several variants is
     split by them. `payload.k` groups by the value k of the payload, of the slices that have one.
-    Rows come with the largest total first.
+    Rows come with the largest total first. `peaks`, by device, asks for rates, too
+    (proton/viewer/tables/rates.py); it may be empty.
     """
     by = check_groups(by)
     rows = frame if kind is None else frame[frame["kind"] == kind]
@@ -106,11 +109,15 @@ def stats(
         rows = rows[rows["cycles"] >= 0]  # the host's have none
     if kind is None and "kind" not in by:
         by.insert(0, "kind")
-    return describe(of_frame(rows), by, metric, where)
+    return describe(of_frame(rows), by, metric, where, peaks)
 
 
 def describe(
-    columns: Columns, by: Sequence[str], metric: str, where: Filter | None = None
+    columns: Columns,
+    by: Sequence[str],
+    metric: str,
+    where: Filter | None = None,
+    peaks: Mapping[int, Peaks] | None = None,
 ) -> pd.DataFrame:
     """The same of columns."""
     import pandas as pd
@@ -131,7 +138,10 @@ def describe(
     group, groups = _groups([keys[name] for name in by])
     chosen = where.chosen(columns)
     group = group if chosen is None else np.where(chosen, group, -1)
-    numbers = _describe(columns, group, len(groups[0]) if groups else 0, columns.metric(metric))
+    count = len(groups[0]) if groups else 0
+    numbers = _describe(columns, group, count, columns.metric(metric))
+    if peaks is not None:
+        numbers |= rates(columns, group, count, peaks)
     table = pd.DataFrame(
         {
             **{name: _labels(keys[name], codes) for name, codes in zip(by, groups, strict=True)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ def summary(run: Tables) -> Summary:
         "slices": str(t.slices),
         "marks": str(t.marks),
         **({"events": str(t.events)} if t.events else {}),
+        **_activities(run),
         "records": f"{t.written} written, {t.kept} kept",
         **_gpu_facts(run),
         **_kernel_facts(run),
@@ -62,6 +64,12 @@ def summary(run: Tables) -> Summary:
     }
     kernels = run.stats(("kernel",), "dur_ns", LAUNCH)
     return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
+
+
+def _activities(run: Tables) -> dict[str, str]:
+    """How much CUPTI saw, by kind."""
+    kinds = Counter(slice_.kind for slice_ in run.raw.host if slice_.device >= 0)
+    return {"seen by CUPTI": ", ".join(f"{n} {k}" for k, n in kinds.items())} if kinds else {}
 
 
 def _html(table: pd.DataFrame) -> str:

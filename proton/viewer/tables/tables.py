@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from proton.trace.wire import Kind
 from proton.viewer.tables import rows
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
+from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
 from proton.viewer.tables.rows import SCOPE
 from proton.viewer.tables.stats import Filter, check_groups, describe, stats
 
@@ -123,12 +124,24 @@ class Tables:
         metric: str = "corrected_ns",
         kind: str | None = SCOPE,
         where: Filter | None = None,
+        rates: bool | Peaks = False,
     ) -> pd.DataFrame:
-        """Statistics of slices; see `proton.viewer.stats`."""
+        """Statistics of slices; see `proton.viewer.stats`.
+
+        With `rates` there are columns `gbytes/s`, `tflop/s`, `tflop16/s`, ... where payload values
+        `bytes`, `flops`, `flops16`, ... say the work of slices, or metrics of host scopes that of
+        the launches in them; and `%peak` where the peak of the device is known, or is given as in
+        `rates={"gbytes/s": 80}`.
+        """
+        given = rates if isinstance(rates, Mapping) else {}
+        peaks = None if rates is False else peaks_of(self.raw, given)
         if kind == SCOPE:
-            return describe(of_records(self.raw, self.records), check_groups(by), metric, where)
+            columns = of_records(self.raw, self.records)
+            return describe(columns, check_groups(by), metric, where, peaks)
         frame = self.frame if kind is None else rows.host_frame(self.raw, self.records)
-        return stats(frame, by, metric, kind, where)
+        if peaks is not None:
+            frame = with_work_of_scopes(frame, self.raw)
+        return stats(frame, by, metric, kind, where, peaks)
 
     def loss_warnings(self) -> list[str]:
         """What of the run is missing, a line each; every number that is shown is to be read with

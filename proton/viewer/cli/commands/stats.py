@@ -1,7 +1,7 @@
 """`proton-viewer stats`."""
 
 import enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,10 +10,27 @@ from proton.base.text import printable
 from proton.base.words import did_you_mean
 from proton.viewer.cli.app import File, Shape, app, print_frame, warn
 from proton.viewer.run import Run
+from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
+from proton.viewer.tables.rates import PART, RATES, parse_peaks
 from proton.viewer.tables.stats import COLUMNS, GROUPS, Filter, check_groups
 from proton.viewer.tables.tree import tree as as_tree
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+SORTED = (*COLUMNS, *RATE_COLUMNS)
 KERNEL_SCOPE = ["kernel", "scope"]
+
+
+class Kind(enum.Enum):
+    """What slices are counted."""
+
+    SCOPE = "scope"
+    LAUNCH = "launch"
+    HOST = "host"
+    KERNEL = "kernel"
+    MEMCPY = "memcpy"
+    MEMSET = "memset"
 
 
 class Metric(enum.Enum):
@@ -57,7 +74,7 @@ def stats(
         Metric, typer.Option(help="Time with (dur_ns) or without the cost of measuring, or cycles.")
     ] = Metric.CORRECTED,
     sort: Annotated[
-        str, typer.Option(help=f"Largest first by this: {', '.join(COLUMNS)}.")
+        str, typer.Option(help=f"Largest first by this: {', '.join(SORTED)}.")
     ] = "total",
     limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 0,
     include: Include = "",
@@ -66,6 +83,12 @@ def stats(
     end: End = None,
     threshold: Threshold = 0.0,
     tree: Tree = False,
+    kind: Annotated[
+        Kind, typer.Option(help="Scopes of kernels, launches, host scopes, or what CUPTI saw.")
+    ] = Kind.SCOPE,
+    peak: Annotated[
+        str, typer.Option(help="What the device can do, for %peak: gbytes/s=4800,tflop16/s=989.")
+    ] = "",
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
 ) -> None:
     """Count, total, self, share, mean, std, min, percentiles and max of slices, in ns, by group.
@@ -73,6 +96,10 @@ def stats(
     total is the time of a group's outermost slices, self that of all its slices without what lies
     in slices inside them: no time is counted twice. share is self's part of that of all groups, in
     percent. A kernel's variants are apart.
+
+    Payload values bytes, flops, flops8, flops16, flops32 and flops64 give rates: gbytes/s, tflop/s,
+    tflop16/s, ..., and %peak of the device's, where that is known or --peak says it. Of launches
+    they are the metrics of the host scopes around them.
 
     [bold]Examples[/bold]
 
@@ -84,24 +111,54 @@ def stats(
 
         proton-viewer stats add.proton --tree --threshold 0.01
 
+        proton-viewer stats add.proton --by scope --sort gbytes/s --peak gbytes/s=80
+
         proton-viewer stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
     """
     try:
         groups = check_groups([name.strip() for name in by.split(",")])
     except ProtonError as error:
         raise typer.BadParameter(printable(str(error)), param_hint="'--by'") from None
-    if sort not in COLUMNS:
-        rule = f"must be one of {', '.join(COLUMNS)}{did_you_mean(sort, COLUMNS)}"
+    if sort not in SORTED:
+        rule = f"must be one of {', '.join(SORTED)}{did_you_mean(sort, SORTED)}"
         raise typer.BadParameter(rule, param_hint="'--sort'")
+    if tree and kind is not Kind.SCOPE:
+        raise typer.BadParameter("is of scopes in kernels", param_hint="'--tree'")
+    try:
+        peaks = parse_peaks(peak)
+    except ProtonError as error:
+        raise typer.BadParameter(printable(str(error)), param_hint="'--peak'") from None
     where = Filter(
         include=include, exclude=exclude, start_ns=start, end_ns=end, threshold=threshold
     )
     run = Run.load(file)
-    if tree:
-        tables = (run.stats(keys, metric.value, where=where) for keys in (KERNEL_SCOPE, ["kernel"]))
-        table = as_tree(*tables)
-    else:
-        table = run.stats(groups, metric.value, where=where)
+
+    def found(keys: list[str]) -> "pd.DataFrame":
+        return run.stats(keys, metric.value, kind.value, where, rates=peaks)
+
+    table = as_tree(found(KERNEL_SCOPE), found(["kernel"])) if tree else found(groups)
+    if sort not in table:
+        raise typer.BadParameter(_without(sort), param_hint="'--sort'")
+    if not tree:
         table = table.sort_values(sort, ascending=False, kind="stable")
-    print_frame(table.head(limit) if limit else table, format, COLUMNS)
+    shown = _readable(table) if format is Shape.TABLE else table
+    print_frame(shown.head(limit) if limit else shown, format, SORTED)
     warn(run)
+
+
+def _without(sort: str) -> str:
+    """What a run lacks that has no such column."""
+    if sort == PART:
+        return "no rate has a known peak: --peak gbytes/s=80 says one"
+    name = next(name for name, (column, _) in RATES.items() if column == sort)
+    return f"no slice that is shown has {name} in its payload"
+
+
+def _readable(table: "pd.DataFrame") -> "pd.DataFrame":
+    """Rates by three digits; nothing where there is none."""
+    texts = {
+        name: [f"{value:.3g}" if value == value else "" for value in table[name]]
+        for name in RATE_COLUMNS
+        if name in table
+    }
+    return table.assign(**texts)

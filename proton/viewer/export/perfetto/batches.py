@@ -128,7 +128,7 @@ class Batches:
             yield _Row(own, start, start + duration, kernel.name, "launch", [number + 1], notes)
         for s in raw.host:
             start, end = s.start - raw.origin_ns, s.end - raw.origin_ns
-            yield _Row(tree.host_track(s.thread), start, end, s.name, s.kind, [], dict(s.payload))
+            yield _Row(tree.slice_track(s), start, end, s.name, s.kind, [], dict(s.payload))
 
     def _losses(self) -> Batch:
         """An instant at the beginning of each program that lost records."""

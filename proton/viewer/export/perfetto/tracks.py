@@ -9,9 +9,10 @@ from collections.abc import Callable
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
+from proton.trace.model import HostSlice
 from proton.viewer.export.perfetto.protobuf import tag, varint_bytes
 from proton.viewer.tables import Tables
-from proton.viewer.tables.labels import EVENTS, gpu_name, thread_name
+from proton.viewer.tables.labels import EVENTS, gpu_name, stream_name, thread_name
 from proton.viewer.tables.places import Place, Places
 
 SEQUENCE = 1  # the one packet sequence that everything is on
@@ -19,6 +20,7 @@ PROCESS_ID = 1  # a RawRun does not know its process id, and a trace needs one
 MAX_RANK = (1 << 31) - 1  # sibling_order_rank is an int32
 # Ranks below the process: host threads, then the threads that ran programs, then GPUs.
 HOST, THREADS, GPUS = 0, 1, 1 << 20
+STREAMS = -(1 << 20)  # below a GPU, before its SMs
 _PACKET = tag(pb.Trace, "packet")
 
 
@@ -59,6 +61,13 @@ class TrackTree:
     def launch_track(self, device: int) -> int:
         """The track of a GPU's launches."""
         return self._shared(gpu_name(self._raw, device), self.process, GPUS + 2 * device)
+
+    def slice_track(self, slice_: HostSlice) -> int:
+        """The track of a slice that is of no program: of a host thread, or of a GPU's stream."""
+        if slice_.device < 0:
+            return self.host_track(slice_.thread)
+        gpu = self.launch_track(slice_.device)
+        return self._shared(stream_name(slice_.thread), gpu, STREAMS + slice_.thread)
 
     def event_tracks(self, tracks: np.ndarray) -> np.ndarray:
         """The tracks of the events that these units started, each beside its unit's."""

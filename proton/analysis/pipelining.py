@@ -1,0 +1,238 @@
+"""What a software pipeline is made of: the loads of a loop that may begin iterations early, what
+they are computed from, who takes their data, and the products that may go on meanwhile.
+
+The questions are asked by `tritongpu-pipeline`, which makes the loop; nothing here changes the IR.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from proton.analysis.alias import UNKNOWN, Roots
+from proton.analysis.axis_info import AxisInfos, access_elements
+from proton.analysis.scratch import stored_bytes
+from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.regions import ForLoop, end_of, is_invariant
+from proton.dialect.traits import Accesses, Pure, Writes, has
+from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
+from proton.dialect.walk import all_ops, defining_op, ops_named
+from proton.layout.matrix_memory import matrix_layout
+from proton.layout.named import shared_row_major
+
+COPY_BYTES = 4  # at least, of one `cp.async`
+PRODUCTS = ("ttng.warp_group_dot", "ttng.mma_sync")
+
+
+def is_innermost(loop: Operation) -> bool:
+    return not any(op.name in ("scf.for", "scf.while") for op in all_ops(loop))
+
+
+@dataclass
+class Load:
+    """A load to be pipelined."""
+
+    op: Operation
+    consumer: Any = None  # the first op of the body that takes its data
+    buffers: Any = None  # the memory of all stages
+
+    @property
+    def pointer(self) -> Any:
+        return self.op.operands[0]
+
+    @property
+    def mask(self) -> Any:
+        segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
+        return self.op.operands[1] if segments[1] else None
+
+    @property
+    def alloc(self) -> Any:
+        """The `ttg.local_alloc` that takes the data as it is copied, and alone; None without."""
+        users = [use.owner.operation for use in self.op.results[0].uses]
+        if len(users) != 1 or users[0].name != "ttg.local_alloc":
+            return None
+        wanted = mem_desc_parts(users[0].results[0].type)[2].bases("offset")
+        own = layout_of(self.op.results[0].type).bases("register")
+        return users[0] if _fast_axis(wanted) == _fast_axis(own) else None
+
+    @property
+    def memory(self) -> Any:
+        """The type of one buffer: that of the product's operand, if it is one as it is."""
+        shape, element = shape_of(self.op.results[0]), element_of(self.op.results[0])
+        layout = layout_of(self.op.results[0].type)
+        if (alloc := self.alloc) is not None:
+            kept = mem_desc_parts(alloc.results[0].type)[2]
+            return mem_desc(shape, element, kept, is_mutable=True)
+        fast = _fast_axis(layout.bases("register"))
+        order = (fast, *(a for a in reversed(range(len(shape))) if a != fast))
+        chosen = None
+        if len(shape) == 2:
+            chosen = matrix_layout(shape, stored_bytes(element), (order[0], order[1]))
+        return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
+
+
+def _fast_axis(bases: Any) -> int:
+    first = next((basis for basis in bases if any(basis)), None)
+    return 0 if first is None else next(axis for axis, value in enumerate(first) if value)
+
+
+def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) -> list[Load]:
+    """The loads of a loop's own block that may begin early, and are worth it."""
+    inner = all_ops(loop)
+    written: set[int] = set()
+    for op in inner:
+        if not has(op, Writes) or op.name.startswith(("scf.", "ttng.")):
+            continue
+        if not has(op, Accesses):
+            return []  # a call, a barrier of the author's: who knows what it orders
+        written |= roots.of(op.operands[0])
+    found = []
+    for view in ForLoop(loop).body.operations:
+        op = view.operation
+        if op.name != "tt.load" or not is_tensor(op.operands[0].type):
+            continue
+        read = roots.of(op.operands[0])
+        is_safe = not written or (UNKNOWN not in written | read and not written & read)
+        if is_safe and _is_copied(op, infos) and (is_asked or _feeds_product(op)):
+            found.append(Load(op))
+    return [load for load in found if slice_of(loop, [load]) is not None]
+
+
+def _is_copied(op: Operation, infos: AxisInfos) -> bool:
+    """Whether `cp.async` can do it: 4 bytes at least lie side by side, and what is masked off is
+    zero, or anything."""
+    if op.attributes["volatile"].value or is_invariant(op.operands[0], op.parent):
+        return False
+    element = element_of(op.results[0])
+    if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width < 8:
+        return False
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    if segments[2] and not _is_zero(op.operands[segments[1] + 1]):
+        return False
+    return access_elements(op, infos) * stored_bytes(element) >= COPY_BYTES
+
+
+def _is_zero(value: Value) -> bool:
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return False
+    attribute = op.attributes["value"]
+    is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
+    return is_splat and attribute.get_splat_value().value == 0
+
+
+def _feeds_product(op: Operation) -> bool:
+    """Whether tensor cores multiply what is loaded, or what is computed from it in the body."""
+    seen, work = set(), [op]
+    while work:
+        for result in work.pop().results:
+            for use in result.uses:
+                user = use.owner.operation
+                if user.name in PRODUCTS:
+                    if use.operand_number < 2:
+                        return True
+                elif user.block == op.block and user not in seen and has(user, Pure):
+                    seen.add(user)
+                    work.append(user)
+    return False
+
+
+# What they need
+
+
+@dataclass
+class Slice:
+    """What the addresses and masks of loads are computed from: ops of the body in order, and the
+    numbers of the values that the loop carries for them."""
+
+    ops: list[Any]
+    carried: list[int]
+
+
+def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
+    """None where it cannot be computed ahead: products, or whatever has an effect, take part."""
+    view = ForLoop(loop)
+    arguments, yielded = view.iter_args, view.yielded
+    work = [v for load in loads for v in (load.pointer, load.mask) if v is not None]
+    needed: set[Any] = set()
+    carried: set[int] = set()
+    while work:
+        value = work.pop()
+        op = defining_op(value)
+        if op is None:
+            if value in arguments and arguments.index(value) not in carried:
+                carried.add(arguments.index(value))
+                work.append(yielded[arguments.index(value)])
+            continue
+        if op in needed or is_invariant(value, loop):
+            continue
+        if op.block != view.body or op.name in PRODUCTS or len(op.regions):
+            return None
+        if not has(op, Pure):
+            return None
+        needed.add(op)
+        work += op.operands
+    ops = [o.operation for o in view.body.operations if o.operation in needed]
+    return Slice(ops, sorted(carried))
+
+
+def consumer_of(op: Operation, order: dict[Any, int]) -> Any:
+    """The first op that takes a load's data, behind those that only say where it lies."""
+    found = []
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        while user not in order:
+            user = user.parent
+        found.append(consumer_of(user, order) if user.name == "ttg.memdesc_trans" else user)
+    return min(found, key=lambda user: order[user])
+
+
+# What else takes part
+
+
+def is_live_in(alloc: Operation, loop: Operation, function: Operation) -> bool:
+    """Whether a loop has to leave room for a memory: it is made there, or used there or later."""
+    position = {op: number for number, op in enumerate(all_ops(function))}
+    inner = [op for op in all_ops(loop) if op in position]
+    start, end = position[loop], max(position[op] for op in inner)
+    if position[alloc] > start:
+        return position[alloc] <= end
+    uses, work = [], [alloc.results[0]]
+    while work:
+        for use in work.pop().uses:
+            user = use.owner.operation
+            uses.append(position[user])
+            work += [result for result in user.results if is_mem_desc(result.type)]
+    return any(place > start for place in uses)
+
+
+def flying(loop: Operation, loads: list[Load]) -> list[Any]:
+    """The waits for products that only the next iteration takes, as its sum, and whose operands
+    nothing overwrites meanwhile."""
+    view = ForLoop(loop)
+    end, pipelined = end_of(view.body), [load.alloc for load in loads if load.alloc]
+    found = []
+    for op in ops_named(loop, "ttng.warp_group_dot_wait"):
+        product = defining_op(op.operands[0])
+        uses = list(op.results[0].uses)
+        if product is None or op.block != view.body or len(uses) != 1:
+            continue
+        if uses[0].owner.operation != end:
+            continue
+        if product.operands[2] != view.iter_args[uses[0].operand_number]:
+            continue
+        if all(_stays(side, loop, pipelined) for side in list(product.operands)[:2]):
+            found.append(op)
+    return found
+
+
+def _stays(side: Value, loop: Operation, pipelined: list[Any]) -> bool:
+    """Whether an operand is memory that the next iteration leaves alone."""
+    if not is_mem_desc(side.type):
+        return False
+    if is_invariant(side, loop):
+        return True
+    op = defining_op(side)
+    if op is not None and op.name == "ttg.memdesc_trans":
+        return _stays(op.operands[0], loop, pipelined)
+    return op is not None and op in pipelined

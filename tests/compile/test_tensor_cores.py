@@ -1,0 +1,133 @@
+"""Which instructions products become, on every target; no GPU is needed."""
+
+import re
+from typing import Any
+
+import pytest
+
+import proton
+import proton.language as tl
+from proton.backends.nvidia.target import GPUKernel
+from proton.base.targets import ARCHITECTURES, GPUTarget
+from proton.kernels.attention import attention_kernel
+from proton.kernels.matmul import matmul_kernel
+
+INSTRUCTION = re.compile(r"\b(w?g?mma(?:_async)?(?:\.mma_async)?\.sync\.aligned\.m\d+n\d+k\d+\S*)")
+ARCHS = sorted(ARCHITECTURES)
+
+
+def matmul(arch: int, dtype: Any, blocks: str, *, transposed: bool = False, out: Any = tl.float16,
+           warps: int = 4, stages: int = 3) -> GPUKernel:  # fmt: skip
+    m, n, k = map(int, blocks.split("x"))
+    b = (1, 4096) if transposed else (4096, 1)
+    kernel = matmul_kernel.warmup(
+        dtype, dtype, out, 4096, 4096, 4096, 4096, 1, *b, 4096, 1,
+        BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, GROUP_M=8, num_warps=warps, num_stages=stages,
+        target=GPUTarget("cuda", arch),
+    )  # fmt: skip
+    assert isinstance(kernel, GPUKernel)
+    return kernel
+
+
+def instructions(kernel: GPUKernel) -> set[str]:
+    return {match.rstrip(",") for match in INSTRUCTION.findall(kernel.asm["ptx"])}
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_the_instruction_of_a_chip(arch: int) -> None:
+    found = instructions(matmul(arch, tl.float16, "64x64x32"))
+    expected = {
+        90: "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16",
+    }.get(arch, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    assert found == {expected}
+
+
+@pytest.mark.parametrize(
+    "arch, dtype, expected",
+    [
+        (90, tl.bfloat16, "m64n64k16.f32.bf16.bf16"),
+        (90, tl.float8e4nv, "m64n64k32.f32.e4m3.e4m3"),
+        (90, tl.float8e5, "m64n64k32.f32.e5m2.e5m2"),
+        (90, tl.float32, "m64n64k8.f32.tf32.tf32"),
+        (80, tl.bfloat16, "m16n8k16.row.col.f32.bf16.bf16.f32"),
+        (80, tl.float32, "m16n8k8.row.col.f32.tf32.tf32.f32"),
+        (80, tl.float8e5, "m16n8k16.row.col.f32.f16.f16.f32"),
+        (89, tl.float8e5, "m16n8k32.row.col.f32.e5m2.e5m2.f32"),
+    ],
+)
+def test_the_instruction_of_a_type(arch: int, dtype: Any, expected: str) -> None:
+    (found,) = instructions(matmul(arch, dtype, "64x64x64"))
+    assert found.endswith(expected)
+
+
+@proton.jit
+def integers(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    c = tl.dot(tl.load(a_ptr + i * N + j), tl.load(b_ptr + i * N + j))
+    tl.store(c_ptr + i * N + j, c)
+
+
+@pytest.mark.parametrize("arch, expected", [(80, "m16n8k32.row.col.s32.s8.s8.s32"),
+                                            (90, "m64n64k32.s32.s8.s8")])  # fmt: skip
+def test_integers(arch: int, expected: str) -> None:
+    target = GPUTarget("cuda", arch)
+    kernel = integers.warmup(tl.int8, tl.int8, tl.int32, N=64, num_warps=4, target=target)
+    (found,) = instructions(kernel)
+    assert found.endswith(expected)
+
+
+@pytest.mark.parametrize(
+    "dtype, blocks, warps, transposed",
+    [
+        (tl.float16, "128x256x64", 8, False),
+        (tl.bfloat16, "128x128x64", 4, True),
+        (tl.float8e4nv, "128x256x128", 8, True),
+    ],
+)
+def test_the_best_configurations_of_matmul(
+    dtype: Any, blocks: str, warps: int, transposed: bool
+) -> None:
+    """No spills, one barrier ahead of a product and one behind, copies of 16 bytes."""
+    kernel = matmul(90, dtype, blocks, warps=warps, transposed=transposed)
+    assert kernel.n_spills == 0
+    assert "HGMMA" in kernel.asm["sass"] or "QGMMA" in kernel.asm["sass"]
+    loop = kernel.asm["ptx"].split("wgmma.mma_async", 1)[0].rsplit("$L__BB", 1)[1]
+    assert loop.count("bar.sync") == 1
+    assert kernel.asm["ptx"].count("wgmma.wait_group.sync.aligned 1;") == 1
+    copies = re.findall(r"cp\.async\.c[ag]\.shared\.global \[[^]]*\], \[[^]]*\], (\d+)",
+                        kernel.asm["ptx"])  # fmt: skip
+    assert copies
+    assert set(copies) == {"16"}
+
+
+def test_stages_are_as_many_as_shared_memory_has_room_for() -> None:
+    each = (128 + 256) * 64 * 2
+    assert matmul(90, tl.float16, "128x256x64", warps=8, stages=2).shared >= 2 * each
+    assert matmul(90, tl.float16, "128x256x64", warps=8, stages=4).shared >= 4 * each
+    many = matmul(90, tl.float16, "128x256x64", warps=8, stages=9)
+    assert 4 * each <= many.shared <= ARCHITECTURES[90].shared_bytes
+    one = matmul(90, tl.float16, "128x256x64", warps=8, stages=1)
+    assert "cp.async" not in one.asm["ptx"]
+
+
+@pytest.mark.parametrize("head, causal, overlap", [(64, True, False), (128, False, True)])
+def test_attention(head: int, causal: bool, overlap: bool) -> None:
+    """The weights stay in registers as the left operand; with OVERLAP one product is waited for
+    while the other goes on."""
+    strides = [1 << 20, 1 << 16, 128]
+    kernel = attention_kernel.warmup(
+        *[tl.float16] * 4, tl.float32, *strides * 4, 32, 4096, 0.1, HEAD=head, BLOCK_M=128,
+        BLOCK_N=64, CAUSAL=causal, OVERLAP=overlap, num_warps=8, num_stages=2,
+        target=GPUTarget("cuda", 90),
+    )  # fmt: skip
+    assert kernel.n_spills == 0
+    products = re.findall(r"wgmma.mma_async\S+ \{[^}]*\}, (\{|%)", kernel.asm["ptx"])
+    assert {"{", "%"} == set(products)
+    assert ("wgmma.wait_group.sync.aligned 1;" in kernel.asm["ptx"]) == overlap
+
+
+def test_without_a_scope_profiling_changes_nothing() -> None:
+    plain = integers.warmup(tl.int8, tl.int8, tl.int32, N=64, target=GPUTarget("cuda", 90))
+    with proton.profile("nothing"):
+        again = integers.warmup(tl.int8, tl.int8, tl.int32, N=64, target=GPUTarget("cuda", 90))
+    assert again.asm["ptx"] == plain.asm["ptx"]

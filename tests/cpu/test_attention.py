@@ -1,0 +1,59 @@
+"""Attention of the wrappers' kernel against numpy in float64."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+from proton.kernels.attention import attention_kernel
+
+
+def reference(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(weighted values, logarithm of the sums to base 2)."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.tri(q.shape[-2], dtype=bool), scores, -np.inf)
+    highest = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - highest)
+    total = weights.sum(-1, keepdims=True)
+    return weights / total @ v, ((highest + np.log(total)) / math.log(2))[..., 0]
+
+
+def launch(q: Any, k: Any, v: Any, out: Any, lse: Any, causal: bool, **options: Any) -> None:
+    batch, heads, length, head = q.shape
+    strides = [s // q.itemsize for x in (q, k, v, out) for s in x.strides[:3]]
+    blocks = {"BLOCK_M": 32, "BLOCK_N": 16, "OVERLAP": False} | options
+    grid = (proton.cdiv(length, blocks["BLOCK_M"]), batch * heads)
+    attention_kernel[grid](
+        q, k, v, out, lse, *strides, heads, length, 1 / math.sqrt(head), HEAD=head,
+        CAUSAL=causal, **blocks,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [1, 16, 33, 100])
+def test_attention(rng: np.random.Generator, length: int, causal: bool, overlap: bool) -> None:
+    shape = (2, 3, length, 16)
+    q, k, v = (rng.standard_normal(shape, dtype=np.float32) for _ in range(3))
+    out, lse = np.full(shape, np.nan, np.float32), np.full(shape[:3], np.nan, np.float32)
+    launch(q, k, v, out, lse, causal, OVERLAP=overlap)
+    want, sums = reference(q, k, v, causal)
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(lse, sums, rtol=1e-4, atol=1e-4)
+
+
+def test_heads_that_are_not_side_by_side(rng: np.random.Generator) -> None:
+    """(batch, length, heads, size) in memory, as projections give it."""
+    q, k, v, out = (
+        rng.standard_normal((2, 40, 3, 16), dtype=np.float32).transpose(0, 2, 1, 3)
+        for _ in range(4)
+    )
+    lse = np.zeros((2, 3, 40), np.float32)
+    launch(q, k, v, out, lse, True, OVERLAP=True)
+    np.testing.assert_allclose(out, reference(q, k, v, True)[0], rtol=1e-4, atol=1e-4)
