@@ -1,6 +1,7 @@
 """Which instructions products become, on every target; no GPU is needed."""
 
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -131,3 +132,34 @@ def test_without_a_scope_profiling_changes_nothing() -> None:
     with proton.profile("nothing"):
         again = integers.warmup(tl.int8, tl.int8, tl.int32, N=64, target=GPUTarget("cuda", 90))
     assert again.asm["ptx"] == plain.asm["ptx"]
+
+
+def accesses(kernel: GPUKernel) -> Counter[str]:
+    """The accesses to shared memory that threads wait for, by instruction."""
+    found = re.findall(r"\b(?:[ls][dt]matrix|[ls][dt]\.shared)\S*", kernel.asm["ptx"])
+    return Counter(found)
+
+
+@pytest.mark.parametrize("arch", [80, 90, 120])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_operands_in_shared_memory_are_loaded_by_matrices(arch: int, transposed: bool) -> None:
+    """Each of the four warps has 64 rows of 32 elements of a, and as much of b."""
+    found = accesses(matmul(arch, tl.float16, "128x128x32", transposed=transposed))
+    four = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
+    each = 64 * 32 // (4 * 64)
+    if arch == 90:  # which reads shared memory by itself
+        assert found[four] == 0
+    elif transposed:
+        assert found[four] == 2 * each
+    else:
+        assert found[four] == found[four.replace(".shared", ".trans.shared")] == each
+    assert {name for name in found if name.startswith("ld.")} <= {"ld.shared.v4.b32"}
+
+
+@pytest.mark.parametrize("arch, dtype", [(89, tl.float8e5), (80, tl.float32)])
+def test_operands_of_other_widths_are_loaded_by_matrices(arch: int, dtype: Any) -> None:
+    """Where k lies side by side."""
+    found = accesses(matmul(arch, dtype, "128x128x64", transposed=True))
+    bytes_ = 64 * 64 * dtype.primitive_bitwidth // 8
+    assert found["ldmatrix.sync.aligned.m8n8.x4.shared.b16"] == 2 * bytes_ // (4 * 128)
+    assert {name for name in found if name.startswith("ld.")} <= {"ld.shared.v4.b32"}

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from proton.analysis.scratch import stored_bytes
-from proton.conversion.ttg_to_llvm import nvidia
+from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
 from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
+from proton.layout.matrix_access import matrix_access
 
 
 @lowers("tt.get_program_id")
@@ -126,7 +127,7 @@ def exchange(
         write_shared(ctx, value, source, way.shared, way.vector, ctx.shared(offset))
     nvidia.barrier()
     return [
-        read_shared(ctx, v.element(value), target, way.shared, way.vector, ctx.shared(offset))
+        warps_read_shared(ctx, v.element(value), target, way.shared, way.vector, ctx.shared(offset))
         for value, way, offset in zip(values, ways, offsets, strict=True)
     ]
 
@@ -205,6 +206,26 @@ def read_shared(
     if stored != element:
         whole = v.create("llvm.trunc", v.vector(v.count_of(whole), element), whole)
     return whole
+
+
+def warps_read_shared(
+    ctx: Lowering,
+    element: Type,
+    target: LinearLayout,
+    shared: LinearLayout,
+    vector: int,
+    base: Value,
+) -> Value:
+    """`read_shared` where no thread of a warp is left out: by matrices, if they lie so."""
+    way = matrix_access(target.invert_and_compose(shared), stored_bytes(element))
+    if way is None or stored_type(element) != element:
+        return read_shared(ctx, element, target, shared, vector, base)
+    words: list[Value] = []
+    for address in addresses(ctx, way.rows, list(range(way.instructions)), base, element):
+        place = nvidia.shared_address(address)
+        words += mma.load_matrices(place, way.matrices, way.is_transposed)
+    type_ = v.vector(target.in_size("register"), element)
+    return v.from_words(v.from_elements(words), type_)
 
 
 @lowers("ttg.barrier")
