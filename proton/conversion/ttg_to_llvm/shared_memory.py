@@ -10,7 +10,7 @@ from proton.conversion.ttg_to_llvm.layouts import (
     addresses,
     groups,
     warps_read_shared,
-    write_shared,
+    warps_write_shared,
 )
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.ttg import layout_of, mem_desc_parts
@@ -63,7 +63,7 @@ def _local_store(ctx: Lowering, site: Site) -> list[Any]:
 def _write(ctx: Lowering, value: Any, type_: Any, desc: Any, base: Any) -> None:
     source, (_, _, shared) = layout_of(type_), mem_desc_parts(desc)
     vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
-    write_shared(ctx, value, source, shared, vector, base)
+    warps_write_shared(ctx, value, source, shared, vector, base)
 
 
 @lowers("ttg.local_load")
