@@ -17,8 +17,9 @@ a + b of a vector of A \\ B and one of B \\ A are in neither, nor is anything ou
 Banks take the rest.
 
 Of the choices of V the one is taken whose accesses occupy shared memory for the least time, and
-then the one with the fewest. If what is common is a word of four bytes, and V the run of 16 bytes
-that the other side has, then matrices take the place of narrow accesses (`matrix_access.py`).
+then the one with the fewest. If V is the run of 16 bytes that one side has, and the other uses no
+more than a word of what is common, matrices may take the place of the narrow accesses of that side
+(`matrix_access.py`).
 """
 
 import functools
@@ -152,7 +153,8 @@ def exchange(
     both = _common(source, target, most)
     vectors = {(tuple(both), len(both)): None}
     if len(both) < most:
-        for common in (both, both[: log2(max(1, BANK_BYTES // element_bytes))]):
+        word = both[: log2(max(1, BANK_BYTES // element_bytes))]
+        for common in (both, word, []):  # the last two for matrices, straight and transposed
             for side in (target, source):
                 more = _extend(common, _flat(side, "register"))
                 vectors[tuple((common + more)[:most]), len(common)] = None

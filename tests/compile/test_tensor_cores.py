@@ -163,3 +163,25 @@ def test_operands_of_other_widths_are_loaded_by_matrices(arch: int, dtype: Any) 
     bytes_ = 64 * 64 * dtype.primitive_bitwidth // 8
     assert found["ldmatrix.sync.aligned.m8n8.x4.shared.b16"] == 2 * bytes_ // (4 * 128)
     assert {name for name in found if name.startswith("ld.")} <= {"ld.shared.v4.b32"}
+
+
+@pytest.mark.parametrize(
+    "arch, blocks, warps, instruction, count",
+    [
+        (80, "64x64x64", 4, "st.shared.v2.b32", 8),
+        (120, "64x64x64", 4, "stmatrix.sync.aligned.m8n8.x4.shared.b16", 4),
+        (90, "64x64x64", 4, "stmatrix.sync.aligned.m8n8.x4.shared.b16", 4),
+        (90, "128x256x64", 8, "stmatrix.sync.aligned.m8n8.x4.shared.b16", 16),
+        # Each thread has 16 bytes for each of the 16-byte rows that it stores in the end.
+        (90, "128x128x64", 4, "st.shared.v4.b32", 16),
+    ],
+)
+def test_results_leave_by_matrices_and_16_bytes(
+    arch: int, blocks: str, warps: int, instruction: str, count: int
+) -> None:
+    """stmatrix is of compute capability 9.0 and later."""
+    m, n, _ = map(int, blocks.split("x"))
+    found = accesses(matmul(arch, tl.float16, blocks, warps=warps, stages=2))
+    stores = {name: n for name, n in found.items() if name.startswith("st")}
+    assert stores == {instruction: count}
+    assert found["ld.shared.v4.b32"] == m * n // (32 * warps * 8)
