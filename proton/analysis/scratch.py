@@ -76,6 +76,7 @@ def scratch_bytes(op: Operation) -> int:
         case "ttg.convert_layout":
             source, target = op.operands[0], op.results[0]
             element = element_of(source)
+            # As large as the lowering's, which may have stmatrix.
             way = plan(layout_of(source.type), layout_of(target.type), stored_bytes(element))
             return exchange_bytes(way, element) if isinstance(way, Exchange) else 0
         case "tt.reduce" | "tt.scan":

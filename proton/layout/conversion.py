@@ -8,17 +8,25 @@
   of a warp meet in a bank.
 
 The layout of an exchange follows section 5.4 of Zhou et al., "Linear Layouts" (optimal
-swizzling). Write A for the span of what the lanes of one phase of a store address and B for that
-of a load, both beyond the common vector V. Two lanes conflict if they differ in the *segment*
-bits of an offset but not in its *bank* bits. So the segment bits must select a subspace that meets
-neither V + A nor V + B: sums a + b of a vector of A \\ B and one of B \\ A are in neither, nor is
-anything outside of A + B. Banks take the rest.
+swizzling). Its lowest bits are a vector V: what both sides have in registers, and beyond that what
+one side has, up to 16 bytes. That side moves all of V by one access, the other what is common.
+Write A for the span of what the lanes of one phase of a store address and B for that of a load,
+both beyond V. Two lanes conflict if they differ in the *segment* bits of an offset but not in its
+*bank* bits. So the segment bits must select a subspace that meets neither V + A nor V + B: sums
+a + b of a vector of A \\ B and one of B \\ A are in neither, nor is anything outside of A + B.
+Banks take the rest.
+
+Of the choices of V the one is taken whose accesses occupy shared memory for the least time, and
+then the one with the fewest. If V is the run of 16 bytes that one side has, and the other uses no
+more than a word of what is common, matrices may take the place of the narrow accesses of that side
+(`matrix_access.py`).
 """
 
 import functools
 from dataclasses import dataclass
 
 from proton.layout.linear import LinearLayout, _insert, log2
+from proton.layout.matrix_access import MOST, matrix_access
 from proton.layout.named import WARP_SIZE
 
 BANK_BYTES = 4
@@ -49,11 +57,12 @@ class Shuffle:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Through shared memory: `shared` maps offsets (elements) to indices; a store and a load take
-    `vector` elements, which are consecutive offsets."""
+    """Through shared memory: `shared` maps offsets (elements) to indices; a store takes
+    `store_vector` elements and a load `load_vector`, which are consecutive offsets."""
 
     shared: LinearLayout
-    vector: int
+    store_vector: int
+    load_vector: int
 
     @property
     def elements(self) -> int:
@@ -87,8 +96,11 @@ def route(source: LinearLayout, target: LinearLayout) -> LinearLayout:
 
 
 @functools.cache
-def plan(source: LinearLayout, target: LinearLayout, element_bytes: int) -> Plan:
-    """The cheapest way from `source` to `target`, two layouts of one tensor."""
+def plan(
+    source: LinearLayout, target: LinearLayout, element_bytes: int, has_stmatrix: bool = False
+) -> Plan:
+    """The cheapest way from `source` to `target`, two layouts of one tensor. Where an exchange puts
+    elements depends on `has_stmatrix`; how much memory it takes does not."""
     needed = route(source, target)
     if all(_is_own(needed, target, level) for level in ("block", "warp")):
         registers = 1 << target.in_bits("register")
@@ -102,7 +114,7 @@ def plan(source: LinearLayout, target: LinearLayout, element_bytes: int) -> Plan
                 tuple(basis[column] for basis in needed.bases(name)) for name in ("lane", "warp")
             )
             return Shuffle(sources, tuple(place["lane"] for place in places), lanes, warps)
-    return exchange(source, target, element_bytes)
+    return exchange(source, target, element_bytes, has_stmatrix)
 
 
 def _is_own(needed: LinearLayout, target: LinearLayout, level: str) -> bool:
@@ -132,26 +144,57 @@ def _registers_alike(needed: LinearLayout) -> bool:
 
 
 @functools.cache
-def exchange(source: LinearLayout, target: LinearLayout, element_bytes: int) -> Exchange:
+def exchange(
+    source: LinearLayout, target: LinearLayout, element_bytes: int, has_stmatrix: bool = False
+) -> Exchange:
     """Shared memory between two layouts, free of bank conflicts where lanes hold no copies."""
-    names = target.out_names
-    source = source.reordered(source.in_names, names)
+    source = source.reordered(source.in_names, target.out_names)
+    most = log2(MAX_ACCESS_BYTES // element_bytes)
+    both = _common(source, target, most)
+    vectors = {(tuple(both), len(both)): None}
+    if len(both) < most:
+        word = both[: log2(max(1, BANK_BYTES // element_bytes))]
+        for common in (both, word, []):  # the last two for matrices, straight and transposed
+            for side in (target, source):
+                more = _extend(common, _flat(side, "register"))
+                vectors[tuple((common + more)[:most]), len(common)] = None
+    ways = [_arranged(source, target, *choice, element_bytes) for choice in vectors]
+    return min(ways, key=lambda way: _cost(way, source, target, element_bytes, has_stmatrix))
+
+
+def _arranged(
+    source: LinearLayout,
+    target: LinearLayout,
+    vector: tuple[int, ...],
+    common: int,
+    element_bytes: int,
+) -> Exchange:
+    """The exchange whose lowest bits are `vector`, the first `common` of them those of both."""
     bits = target.total_out_bits
-    vector = _common(source, target, log2(MAX_ACCESS_BYTES // element_bytes))
-    access = (1 << len(vector)) * element_bytes
-    word_bits = max(0, log2(BANK_BYTES) - log2(access))  # elements that share a bank's word
-    bank_bits = log2(ROW_BYTES // max(BANK_BYTES, access))
-    stores = _phase(source, access)
-    loads = _phase(target, access)
+    sizes = [1 << (len(vector) if _has(side, vector) else common) for side in (source, target)]
+    stores, loads = (
+        _phase(side, vector, size * element_bytes)
+        for side, size in zip((source, target), sizes, strict=True)
+    )
+    width = (1 << len(vector)) * element_bytes
+    word_bits = max(0, log2(BANK_BYTES) - log2(width))  # elements that share a bank's word
+    bank_bits = log2(ROW_BYTES // max(BANK_BYTES, width))
     anything = [*stores, *loads, *(1 << bit for bit in range(bits))]
-    word = _extend(vector, [c for c in stores if c in loads] + anything)[:word_bits]
+    word = _extend([*vector], [c for c in stores if c in loads] + anything)[:word_bits]
     inner = [*vector, *word]  # the bits below those that choose a bank
     segments = _segments(inner, stores, loads, bits, bits - len(inner) - bank_bits)
     order = [*inner, *_extend([*inner, *segments], anything), *segments]
     shared = LinearLayout.of({"offset": [target._unflatten(c) for c in order]}, dict(target.outs))
-    size = 1 << len(vector)
-    whole = all(_is_whole(layout.invert_and_compose(shared), size) for layout in (source, target))
-    return Exchange(shared, size if whole else 1)
+    store, load = (
+        size if _is_whole(side.invert_and_compose(shared), size) else 1
+        for side, size in zip((source, target), sizes, strict=True)
+    )
+    return Exchange(shared, store, load)
+
+
+def _has(layout: LinearLayout, vector: tuple[int, ...]) -> bool:
+    """Whether each thread has all of a vector in registers."""
+    return set(vector) <= set(_flat(layout, "register"))
 
 
 def _is_whole(places: LinearLayout, vector: int) -> bool:
@@ -162,6 +205,39 @@ def _is_whole(places: LinearLayout, vector: int) -> bool:
         if name != "register"
         for basis in bases
     )
+
+
+def _cost(
+    way: Exchange,
+    source: LinearLayout,
+    target: LinearLayout,
+    element_bytes: int,
+    has_stmatrix: bool,
+) -> tuple[int, int]:
+    """(turns of shared memory that a warp's accesses take, the accesses of a thread)."""
+    turns = accesses = 0
+    sides = ((source, way.store_vector, has_stmatrix), (target, way.load_vector, True))
+    for side, vector, has_matrices in sides:
+        places = side.invert_and_compose(way.shared)
+        matrices = matrix_access(places, element_bytes) if has_matrices else None
+        if matrices is not None:
+            count, lanes = matrices.instructions, _flat(matrices.rows, "lane")
+            each = _turns(lanes, MAX_ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
+        else:
+            count = (1 << len(_extend([], _flat(places, "register")))) // vector
+            each = _turns(_flat(places, "lane"), vector * element_bytes, element_bytes)
+        turns, accesses = turns + count * each, accesses + count
+    return turns, accesses
+
+
+def _turns(lanes: list[int], access_bytes: int, element_bytes: int) -> int:
+    """How often all banks are asked for one access of a warp, whose lanes add these offsets."""
+    chunk = max(BANK_BYTES, access_bytes)
+    phase = lanes[: _served(access_bytes)]
+    chunks = [offset * element_bytes // chunk for offset in phase]
+    banks = [number % (ROW_BYTES // chunk) for number in chunks]
+    conflicts = len(_extend([], chunks)) - len(_extend([], banks))
+    return 1 << (log2(WARP_SIZE) - _served(access_bytes) + conflicts)
 
 
 def _extend(basis: list[int], candidates: list[int]) -> list[int]:
@@ -182,11 +258,18 @@ def _common(source: LinearLayout, target: LinearLayout, most: int) -> list[int]:
     return _extend([], [c for c in _flat(source, "register") if c in theirs])[:most]
 
 
-def _phase(layout: LinearLayout, access_bytes: int) -> list[int]:
-    """What the lanes add that are served together: a warp's, a half's, a quarter's."""
-    lanes = _flat(layout, "lane")
-    served = log2(min(WARP_SIZE, ROW_BYTES // max(BANK_BYTES, access_bytes)))
-    return [column for column in lanes[:served] if column]
+def _served(access_bytes: int) -> int:
+    """Bits of a lane's number in which those differ that are served together: a warp's, a half's,
+    a quarter's."""
+    return log2(min(WARP_SIZE, ROW_BYTES // max(BANK_BYTES, access_bytes)))
+
+
+def _phase(layout: LinearLayout, vector: tuple[int, ...], access_bytes: int) -> list[int]:
+    """What the lanes add that are served together."""
+    lanes, registers = _flat(layout, "lane"), _flat(layout, "register")
+    if tuple(lanes[2:]) == vector and registers:  # the rows of transposed matrices
+        return [*registers[:1], *lanes[:2]]
+    return [column for column in lanes[: _served(access_bytes)] if column]
 
 
 def _segments(

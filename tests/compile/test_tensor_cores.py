@@ -1,6 +1,7 @@
 """Which instructions products become, on every target; no GPU is needed."""
 
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -151,3 +152,56 @@ def test_rows_in_flight() -> None:
     assert "cp.async.wait_group 1;" in three.asm["ptx"]
     assert "arith.select" in three.asm["ttgir"], "rows end in -inf"
     assert three.n_spills == 0
+
+
+def accesses(kernel: GPUKernel) -> Counter[str]:
+    """The accesses to shared memory that threads wait for, by instruction."""
+    found = re.findall(r"\b(?:[ls][dt]matrix|[ls][dt]\.shared)\S*", kernel.asm["ptx"])
+    return Counter(found)
+
+
+@pytest.mark.parametrize("arch", [80, 90, 120])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_operands_in_shared_memory_are_loaded_by_matrices(arch: int, transposed: bool) -> None:
+    """Each of the four warps has 64 rows of 32 elements of a, and as much of b."""
+    found = accesses(matmul(arch, tl.float16, "128x128x32", transposed=transposed))
+    four = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
+    each = 64 * 32 // (4 * 64)
+    if arch == 90:  # which reads shared memory by itself
+        assert found[four] == 0
+    elif transposed:
+        assert found[four] == 2 * each
+    else:
+        assert found[four] == found[four.replace(".shared", ".trans.shared")] == each
+    assert {name for name in found if name.startswith("ld.")} <= {"ld.shared.v4.b32"}
+
+
+@pytest.mark.parametrize("arch, dtype", [(89, tl.float8e5), (80, tl.float32)])
+def test_operands_of_other_widths_are_loaded_by_matrices(arch: int, dtype: Any) -> None:
+    """Where k lies side by side."""
+    found = accesses(matmul(arch, dtype, "128x128x64", transposed=True))
+    bytes_ = 64 * 64 * dtype.primitive_bitwidth // 8
+    assert found["ldmatrix.sync.aligned.m8n8.x4.shared.b16"] == 2 * bytes_ // (4 * 128)
+    assert {name for name in found if name.startswith("ld.")} <= {"ld.shared.v4.b32"}
+
+
+@pytest.mark.parametrize(
+    "arch, blocks, warps, instruction, count",
+    [
+        (80, "64x64x64", 4, "st.shared.v2.b32", 8),
+        (120, "64x64x64", 4, "stmatrix.sync.aligned.m8n8.x4.shared.b16", 4),
+        (90, "64x64x64", 4, "stmatrix.sync.aligned.m8n8.x4.shared.b16", 4),
+        (90, "128x256x64", 8, "stmatrix.sync.aligned.m8n8.x4.shared.b16", 16),
+        # Each thread has 16 bytes for each of the 16-byte rows that it stores in the end.
+        (90, "128x128x64", 4, "st.shared.v4.b32", 16),
+    ],
+)
+def test_results_leave_by_matrices_and_16_bytes(
+    arch: int, blocks: str, warps: int, instruction: str, count: int
+) -> None:
+    """stmatrix is of compute capability 9.0 and later."""
+    m, n, _ = map(int, blocks.split("x"))
+    found = accesses(matmul(arch, tl.float16, blocks, warps=warps, stages=2))
+    stores = {name: n for name, n in found.items() if name.startswith("st")}
+    assert stores == {instruction: count}
+    assert found["ld.shared.v4.b32"] == m * n // (32 * warps * 8)

@@ -4,12 +4,22 @@ warps and banks."""
 from collections import defaultdict
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout
 from proton.layout.conversion import Exchange, Permutation, Shuffle, exchange, plan
-from proton.layout.named import LDMATRIX_TILE, blocked, mma_v2, sliced, wgmma_accumulator
+from proton.layout.matrix_access import matrix_access
+from proton.layout.named import (
+    LDMATRIX_TILE,
+    blocked,
+    mma_v2,
+    sliced,
+    spread,
+    wgmma_accumulator,
+)
+from proton.layout.tensor_cores import WarpTiling
 from tests.pure.layout_strategies import distributed, flat, shapes_of_rank
 
 WARP = 32
@@ -119,16 +129,16 @@ def test_the_same_layout_is_no_move(data: st.DataObject) -> None:
 # Accesses of an exchange
 
 
-def accesses(way: Exchange, layout: LinearLayout) -> list[np.ndarray]:
+def accesses(way: Exchange, layout: LinearLayout, vector: int) -> list[np.ndarray]:
     """The first offset of each access of a thread, (lanes, warps) each; and that an access' other
     elements are in the thread as well is checked here."""
     offsets = offsets_of(way, layout)
-    starts = offsets & ~(way.vector - 1)
+    starts = offsets & ~(vector - 1)
     for lane, warp in ((0, 0), (17, offsets.shape[2] - 1), (31, 0)):
         own = set(offsets[:, lane, warp])
-        assert all(
-            {start + n for n in range(way.vector)} <= own for start in starts[:, lane, warp]
-        ), "a vector is not all one thread's"
+        assert all({start + n for n in range(vector)} <= own for start in starts[:, lane, warp]), (
+            "a vector is not all one thread's"
+        )
     return list(starts)
 
 
@@ -147,23 +157,40 @@ def worst_bank(starts: np.ndarray, element_bytes: int, vector: int) -> int:
     return worst
 
 
+def check_conflicts(
+    way: Exchange,
+    source: LinearLayout,
+    target: LinearLayout,
+    element_bytes: int,
+    has_stmatrix: bool = False,
+) -> None:
+    """No bank has two words of one phase; where an access is of matrices, of one of them."""
+    sides = ((source, way.store_vector, has_stmatrix), (target, way.load_vector, True))
+    for layout, vector, has_matrices in sides:
+        places = layout.invert_and_compose(way.shared)
+        all_starts = accesses(way, layout, vector)
+        matrices = matrix_access(places, element_bytes)
+        if has_matrices and matrices is not None:
+            all_starts = list(matrices.rows.table("register", "lane", "warp")[..., 0])
+            vector = 16 // element_bytes
+        for starts in all_starts:
+            assert worst_bank(starts, element_bytes, vector) == 1
+
+
 def lanes_hold_copies(layout: LinearLayout) -> bool:
     return any(not any(basis) for basis in layout.bases("lane"))
 
 
 @settings(max_examples=200, deadline=None)
-@given(pairs(), st.sampled_from([1, 2, 4, 8]))
+@given(pairs(), st.sampled_from([1, 2, 4, 8]), st.booleans())
 def test_an_exchange_has_no_bank_conflicts(
-    pair: tuple[LinearLayout, LinearLayout], element_bytes: int
+    pair: tuple[LinearLayout, LinearLayout], element_bytes: int, has_stmatrix: bool
 ) -> None:
     source, target = pair
-    way = exchange(source, target, element_bytes)
-    assert way.vector * element_bytes <= 16
-    copies = lanes_hold_copies(source) or lanes_hold_copies(target)
-    for layout in pair:
-        for starts in accesses(way, layout):
-            if not copies:
-                assert worst_bank(starts, element_bytes, way.vector) == 1
+    way = exchange(source, target, element_bytes, has_stmatrix)
+    assert max(way.store_vector, way.load_vector) * element_bytes <= 16
+    if not lanes_hold_copies(source) and not lanes_hold_copies(target):
+        check_conflicts(way, source, target, element_bytes, has_stmatrix)
 
 
 @given(st.data())
@@ -175,7 +202,68 @@ def test_an_exchange_moves_the_vectors_that_both_sides_have(data: st.DataObject)
     target = blocked((64, 64), (1, run), (32, 1), (1, 4), (0, 1))
     way = plan(source, target, element_bytes)
     assert isinstance(way, Exchange)
-    assert way.vector >= min(run, 16 // element_bytes)
+    assert min(way.store_vector, way.load_vector) >= min(run, 16 // element_bytes)
+
+
+@settings(max_examples=200, deadline=None)
+@given(pairs(), st.sampled_from([1, 2, 4, 8]))
+def test_an_exchange_takes_no_longer_than_what_both_sides_have_would(
+    pair: tuple[LinearLayout, LinearLayout], element_bytes: int
+) -> None:
+    """Bytes that a warp moves, and that a conflict-free access of the common width moves at most:
+    an element of fewer than four bytes takes the time of four."""
+    source, target = pair
+    both = set(source.bases("register")) & set(target.bases("register"))
+    both.discard((0,) * len(source.outs))
+    common = min(1 << len(both), 16 // element_bytes)
+    way = exchange(source, target, element_bytes)
+    for layout, vector in ((source, way.store_vector), (target, way.load_vector)):
+        if matrix_access(layout.invert_and_compose(way.shared), element_bytes) is None:
+            assert max(4, vector * element_bytes) // vector <= max(4, common * element_bytes) // (
+                common
+            )
+
+
+@pytest.mark.parametrize("warps", [(1, 1), (2, 2), (4, 1)])
+@pytest.mark.parametrize("element_bytes", [1, 2, 4])
+def test_operands_of_tensor_cores_are_loaded_without_conflict(
+    element_bytes: int, warps: tuple[int, int]
+) -> None:
+    """From what a load from global memory has, along either dimension."""
+    tiling, k, run = WarpTiling((64, 64), warps), 64 // element_bytes, 16 // element_bytes
+    bits = 8 * element_bytes
+    sides_ = [(tiling.operand_a(k, bits), (64, k)), (tiling.operand_b(k, bits), (k, 64))]
+    for target, shape in sides_:
+        for per_thread, order in (((1, run), (1, 0)), ((run, 1), (0, 1))):
+            source = spread(shape, per_thread, order, warps[0] * warps[1])
+            way = exchange(source, target, element_bytes)
+            np.testing.assert_array_equal(carried_out(way, source, target), flat(target))
+            check_conflicts(way, source, target, element_bytes)
+
+
+@pytest.mark.parametrize("columns", [16, 32, 128, 256])
+@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize("has_stmatrix", [False, True])
+def test_rows_of_results_are_loaded_by_16_bytes(
+    columns: int, warps: int, has_stmatrix: bool
+) -> None:
+    """However few neighbours a thread has of what tensor cores made."""
+    source = wgmma_accumulator((64, columns), columns // (warps // 4), (4, warps // 4))
+    target = spread((64, columns), (1, min(8, columns * 64 // (32 * warps))), (1, 0), warps)
+    way = exchange(source, target, 2, has_stmatrix)
+    assert way.load_vector == min(8, target.in_size("register"))
+    assert way.store_vector in (2, 4, 8)
+    np.testing.assert_array_equal(carried_out(way, source, target), flat(target))
+    check_conflicts(way, source, target, 2, has_stmatrix)
+
+
+def test_runs_along_the_other_dimension_are_moved_whole_by_one_side() -> None:
+    """Matrices whose threads have nothing in common: 8 columns of a row, 8 rows of a column."""
+    source = blocked((32, 32), (1, 8), (8, 4), (4, 1), (1, 0))
+    target = blocked((32, 32), (8, 1), (4, 8), (1, 4), (0, 1))
+    way = exchange(source, target, 2)
+    assert sorted([way.store_vector, way.load_vector]) == [1, 8]
+    check_conflicts(way, source, target, 2)
 
 
 # Layouts by hand
@@ -196,9 +284,7 @@ def test_results_of_tensor_cores_are_stored_by_rows() -> None:
         way = plan(source, target, 2)
         assert isinstance(way, Exchange)
         np.testing.assert_array_equal(carried_out(way, source, target), flat(target))
-        for layout in (source, target):
-            for starts in accesses(way, layout):
-                assert worst_bank(starts, 2, way.vector) == 1
+        check_conflicts(way, source, target, 2)
 
 
 def test_a_matrix_of_ldmatrix_is_transposed_within_the_warp() -> None:

@@ -84,7 +84,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
     return [
         *passes,
         Membar(),
-        TTGToLLVM(),
+        TTGToLLVM(arch=options.target.arch),
         Upstream(
             "convert-vector-to-llvm,convert-scf-to-cf,convert-arith-to-llvm,convert-math-to-llvm,"
             "convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,"

@@ -29,12 +29,15 @@ from proton.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class TTGToLLVM(Pass):
-    """Lowers all functions of a module to the `llvm`, `nvvm`, `arith`, `scf` and `func` dialects.
+    """Lowers all functions of a module to the `llvm`, `nvvm`, `arith`, `scf` and `func` dialects,
+    for a GPU of compute capability `arch` / 10.
 
     It needs the attributes of `allocate-shared-memory` and the barriers of `membar`.
     """
 
     name: ClassVar[str] = "ttg-to-llvm"
+
+    arch: int = 90
 
     def run(self, module: Module) -> None:
         infos = AxisInfos(module)
@@ -42,7 +45,7 @@ class TTGToLLVM(Pass):
         called_record = bool(ops_named(module, "proton_gpu.attach"))
         _declare_shared(module)
         for function in defined:
-            lowering(module, function, infos, called_record).run()
+            lowering(module, function, infos, called_record, self.arch).run()
             _describe_arguments(function)
 
 

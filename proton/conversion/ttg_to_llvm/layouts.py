@@ -5,13 +5,16 @@ from typing import Any
 import numpy as np
 
 from proton.analysis.scratch import stored_bytes
-from proton.conversion.ttg_to_llvm import nvidia
+from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
 from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
+from proton.layout.matrix_access import MatrixAccess, matrix_access
+
+STMATRIX_ARCH = 90  # the first compute capability that has it, times 10
 
 
 @lowers("tt.get_program_id")
@@ -88,7 +91,7 @@ def _split(ctx: Lowering, site: Site) -> list[Value]:
 def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
     source, target = layout_of(site.operand_types[0]), layout_of(site.result_type)
     (value,) = site.operands
-    way = plan(source, target, stored_bytes(v.element(value)))
+    way = plan(source, target, stored_bytes(v.element(value)), ctx.arch >= STMATRIX_ARCH)
     match way:
         case Permutation(sources):
             return [v.shuffle(value, sources)]
@@ -123,10 +126,12 @@ def exchange(
 ) -> list[Value]:
     """Values in the layout `target`, through shared memory at `offsets`, with one barrier."""
     for value, way, offset in zip(values, ways, offsets, strict=True):
-        write_shared(ctx, value, source, way.shared, way.vector, ctx.shared(offset))
+        warps_write_shared(ctx, value, source, way.shared, way.store_vector, ctx.shared(offset))
     nvidia.barrier()
     return [
-        read_shared(ctx, v.element(value), target, way.shared, way.vector, ctx.shared(offset))
+        warps_read_shared(
+            ctx, v.element(value), target, way.shared, way.load_vector, ctx.shared(offset)
+        )
         for value, way, offset in zip(values, ways, offsets, strict=True)
     ]
 
@@ -205,6 +210,53 @@ def read_shared(
     if stored != element:
         whole = v.create("llvm.trunc", v.vector(v.count_of(whole), element), whole)
     return whole
+
+
+def warps_write_shared(
+    ctx: Lowering,
+    value: Value,
+    source: LinearLayout,
+    shared: LinearLayout,
+    vector: int,
+    base: Value,
+) -> None:
+    """`write_shared` where no thread of a warp is left out: by matrices, if they lie so."""
+    element = v.element(value)
+    way = _matrices(source, shared, element) if ctx.arch >= STMATRIX_ARCH else None
+    if way is None:
+        write_shared(ctx, value, source, shared, vector, base)
+        return
+    words = v.to_elements(v.to_words(value))
+    starts = addresses(ctx, way.rows, list(range(way.instructions)), base, element)
+    for number, address in enumerate(starts):
+        chosen = words[number * way.matrices : (number + 1) * way.matrices]
+        mma.store_matrices(nvidia.shared_address(address), chosen, way.is_transposed)
+
+
+def _matrices(threads: LinearLayout, shared: LinearLayout, element: Type) -> MatrixAccess | None:
+    if stored_type(element) != element:
+        return None
+    return matrix_access(threads.invert_and_compose(shared), stored_bytes(element))
+
+
+def warps_read_shared(
+    ctx: Lowering,
+    element: Type,
+    target: LinearLayout,
+    shared: LinearLayout,
+    vector: int,
+    base: Value,
+) -> Value:
+    """`read_shared` where no thread of a warp is left out: by matrices, if they lie so."""
+    way = _matrices(target, shared, element)
+    if way is None:
+        return read_shared(ctx, element, target, shared, vector, base)
+    words: list[Value] = []
+    for address in addresses(ctx, way.rows, list(range(way.instructions)), base, element):
+        place = nvidia.shared_address(address)
+        words += mma.load_matrices(place, way.matrices, way.is_transposed)
+    type_ = v.vector(target.in_size("register"), element)
+    return v.from_words(v.from_elements(words), type_)
 
 
 @lowers("ttg.barrier")

@@ -106,6 +106,7 @@ class Lowering:
     function: Operation
     infos: AxisInfos
     warps: int
+    arch: int  # compute capability, times 10
     called_record: bool = False  # functions that are called record: they get where, behind all else
     shared_base: Any = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
@@ -330,7 +331,7 @@ def retype(op: Operation) -> None:
 
 
 def lowering(
-    module: Module, function: Operation, infos: AxisInfos, called_record: bool
+    module: Module, function: Operation, infos: AxisInfos, called_record: bool, arch: int
 ) -> Lowering:
     """The lowering of a function of a module."""
-    return Lowering(module, function, infos, num_warps(module), called_record)
+    return Lowering(module, function, infos, num_warps(module), arch, called_record)

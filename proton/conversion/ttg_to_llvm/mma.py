@@ -1,4 +1,4 @@
-"""The instructions of tensor cores: `mma`, `wgmma` and `ldmatrix`, as inline PTX.
+"""The instructions of tensor cores: `mma`, `wgmma`, `ldmatrix` and `stmatrix`, as inline PTX.
 
 Names, registers and rules are those of the PTX ISA, "Warp Level Matrix Multiply-Accumulate
 Instructions" and "Asynchronous Warpgroup Level Matrix Instructions".
@@ -115,6 +115,14 @@ def load_matrices(address: Any, count: int, is_transposed: bool) -> list[Any]:
     type_ = i32 if count == 1 else v.struct([i32] * count)
     result = assembly(text, ",".join(["=r"] * count + ["r", "~{memory}"]), type_, address)
     return [result] if count == 1 else [v.member(result, n, i32) for n in range(count)]
+
+
+def store_matrices(address: Any, words: Sequence[Any], is_transposed: bool) -> None:
+    """`stmatrix`: what `load_matrices` gets, from compute capability 9.0 on."""
+    trans = ".trans" if is_transposed else ""
+    count = len(words)
+    text = f"stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 [$0], {_braced(1, count)};"
+    assembly(text, ",".join("r" * (count + 1)) + ",~{memory}", None, address, *words)
 
 
 # Warp groups

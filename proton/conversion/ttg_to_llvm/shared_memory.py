@@ -6,7 +6,12 @@ from proton.analysis.scratch import stored_bytes
 from proton.base.errors import PassError
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.layouts import addresses, groups, read_shared, write_shared
+from proton.conversion.ttg_to_llvm.layouts import (
+    addresses,
+    groups,
+    warps_read_shared,
+    warps_write_shared,
+)
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
@@ -58,7 +63,7 @@ def _local_store(ctx: Lowering, site: Site) -> list[Any]:
 def _write(ctx: Lowering, value: Any, type_: Any, desc: Any, base: Any) -> None:
     source, (_, _, shared) = layout_of(type_), mem_desc_parts(desc)
     vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
-    write_shared(ctx, value, source, shared, vector, base)
+    warps_write_shared(ctx, value, source, shared, vector, base)
 
 
 @lowers("ttg.local_load")
@@ -67,7 +72,7 @@ def _local_load(ctx: Lowering, site: Site) -> list[Any]:
     _, element, shared = mem_desc_parts(site.operand_types[0])
     target = layout_of(site.result_type)
     vector = contiguous(target.invert_and_compose(shared), stored_bytes(element))
-    return [read_shared(ctx, _stored(element), target, shared, vector, base)]
+    return [warps_read_shared(ctx, _stored(element), target, shared, vector, base)]
 
 
 @lowers("ttg.memdesc_index")

@@ -1,0 +1,148 @@
+"""The code that moves tensors through shared memory, run thread by thread."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proton.conversion.allocate_shared_memory import AllocateSharedMemory
+from proton.conversion.ttg_to_llvm import TTGToLLVM
+from proton.dialect.context import mlir_context
+from proton.dialect.mlir import ir
+from proton.dialect.walk import functions
+from proton.layout import LinearLayout
+from proton.layout.named import (
+    blocked,
+    shared_nvmma,
+    shared_row_major,
+    spread,
+    wgmma_accumulator,
+)
+from proton.layout.tensor_cores import WarpTiling
+from proton.passes import Pipeline
+from tests.ir.thread_interpreter import ThreadInterpreter
+from tests.pure.layout_strategies import distributed, flat, shapes_of_rank
+
+BITS = {"i8": 8, "f8E5M2": 8, "f16": 16, "bf16": 16, "f32": 32, "i64": 64}
+SHARED_BYTES = 1 << 17
+
+
+def encoding(layout: LinearLayout) -> str:
+    names = ("register", "lane", "warp", "block")
+    return f"#ttg.linear<{', '.join(str([list(b) for b in layout.bases(n)]) for n in names)}>"
+
+
+def converted(source: LinearLayout, target: LinearLayout, element: str) -> str:
+    return (
+        f'%y = "ttg.convert_layout"(%x) : ({tensor(source, element)}) -> {tensor(target, element)}'
+    )
+
+
+def through(source: LinearLayout, shared: LinearLayout, target: LinearLayout, element: str) -> str:
+    """By `ttg.local_alloc` and `ttg.local_load`."""
+    sizes = [size for _, size in source.outs]
+    bases = [list(basis) for basis in shared.bases("offset")]
+    memory = f"!ttg.memdesc<{sizes}, {element}, #ttg.shared<{bases}>>"
+    return f"""
+        %m = "ttg.local_alloc"(%x) : ({tensor(source, element)}) -> {memory}
+        "ttg.barrier"() : () -> ()
+        %y = "ttg.local_load"(%m) : ({memory}) -> {tensor(target, element)}"""
+
+
+def tensor(layout: LinearLayout, element: str) -> str:
+    sizes = "x".join(str(size) for _, size in layout.outs)
+    return f"tensor<{sizes}x{element}, {encoding(layout)}>"
+
+
+def check(source: LinearLayout, target: LinearLayout, element: str, body: str, arch: int) -> Any:
+    """Runs the body, which makes %y of %x, and compares every register; the accesses by name."""
+    warps = source.in_size("warp")
+    text = f"""module attributes {{"ttg.num-warps" = {warps} : i32}} {{
+        func.func @f(%x: {tensor(source, element)}) -> {tensor(target, element)}
+            attributes {{tt.kernel}} {{
+          {body}
+          return %y : {tensor(target, element)}
+        }} }}"""
+    rng = np.random.default_rng(flat(target).size)
+    bits = min(BITS[element], 62)
+    elements = rng.integers(0, 1 << bits, 1 << source.total_out_bits)
+    with mlir_context():
+        passes = [AllocateSharedMemory(), TTGToLLVM(arch=arch)]
+        module = Pipeline(passes).run(ir.Module.parse(text))
+        program = ThreadInterpreter(warps, SHARED_BYTES)
+        got = program.run(functions(module)[0], [elements[by_thread(source)]])
+    np.testing.assert_array_equal(got, elements[by_thread(target)])
+    return program.accesses
+
+
+def by_thread(layout: LinearLayout) -> np.ndarray:
+    """The number of the element in each register, (threads, registers)."""
+    numbers = flat(layout)
+    return numbers.reshape(numbers.shape[0], -1, order="F").T
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout]:
+    shape = draw(shapes_of_rank(draw(st.integers(1, 3))))
+    warps = draw(st.sampled_from([1, 2, 4]))
+    return draw(distributed(shape, warps)), draw(distributed(shape, warps))
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs(), st.sampled_from(sorted(BITS)), st.sampled_from([80, 90]))
+def test_any_conversion(pair: tuple[LinearLayout, LinearLayout], element: str, arch: int) -> None:
+    source, target = pair
+    check(source, target, element, converted(source, target, element), arch)
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("shape, warps", [((64, 64), 4), ((128, 256), 8), ((64, 16), 4)])
+def test_rows_of_results_of_tensor_cores(shape: tuple[int, int], warps: int, arch: int) -> None:
+    source = wgmma_accumulator(shape, shape[1], (warps, 1))
+    target = spread(shape, (1, 8), (1, 0), warps)
+    found = check(source, target, "f16", converted(source, target, "f16"), arch)
+    accesses = shape[0] * shape[1] // (32 * warps) // 8
+    assert found["llvm.load"] == accesses
+    four = "stmatrix.sync.aligned.m8n8.x4.shared.b16"
+    assert found.get(four, 0) == (accesses if arch == 90 else 0)
+    assert ("llvm.store" in found) == (arch == 80)
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_columns_of_results_of_tensor_cores(arch: int) -> None:
+    """A store to a transposed matrix: by transposed matrices, from 16-bit elements on."""
+    source = wgmma_accumulator((64, 64), 64, (4, 1))
+    target = blocked((64, 64), (8, 1), (8, 4), (1, 4), (0, 1))
+    for element in ("bf16", "f32"):
+        found = check(source, target, element, converted(source, target, element), arch)
+        has_matrices = "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16" in found
+        assert has_matrices == (element == "bf16" and arch == 90)
+
+
+@pytest.mark.parametrize("element", ["f8E5M2", "f16", "f32"])
+@pytest.mark.parametrize("warps", [(1, 1), (2, 2)])
+def test_operands_from_shared_memory(element: str, warps: tuple[int, int]) -> None:
+    """Along k: by matrices; across: of 16-bit elements by transposed ones, else one by one."""
+    bits = BITS[element]
+    tiling, k = WarpTiling((64, 64), warps), 512 // bits
+    operands = [
+        (tiling.operand_a(k, bits), (64, k), 1),
+        (tiling.operand_b(k, bits), (k, 64), 0),
+    ]
+    for (target, shape, along_k), order in itertools.product(operands, ((0, 1), (1, 0))):
+        if order[0] == along_k:
+            expected = "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
+        elif bits == 16:
+            expected = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
+        else:
+            expected = "llvm.load"
+        run = tuple(128 // bits if axis == order[0] else 1 for axis in (0, 1))
+        source = spread(shape, run, order, warps[0] * warps[1])
+        swizzle = min(128, shape[order[0]] * bits // 8)
+        swizzled = shared_nvmma(shape, bits // 8, swizzle, order)
+        for shared in (swizzled, shared_row_major(shape, order)):
+            found = check(source, target, element, through(source, shared, target, element), 80)
+            assert {name for name in found if name != "llvm.store"} == {expected}
