@@ -33,10 +33,11 @@ from proton.analysis.scratch import desc_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect.attributes import NUM_STAGES
 from proton.dialect.builtin import i32_attr
+from proton.dialect.emit import create
 from proton.dialect.mlir import Operation, Value, arith, ir
-from proton.dialect.regions import ForLoop, end_of, with_carried
+from proton.dialect.regions import ForLoop, end_of, is_invariant, with_carried
 from proton.dialect.traits import Combines, Pure, has
-from proton.dialect.ttg import mem_desc, mem_desc_parts
+from proton.dialect.ttg import is_tensor, mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import (
     AsyncCommitGroupOp,
     AsyncCopyOp,
@@ -99,7 +100,67 @@ def _pipeline(function: Any, loop: Any, loads: list[Load], stages: int, limit: i
     )
     stages = min(stages, (limit - others) // each) if each else 0
     if stages > 1:
-        _Pipeline(loop, loads, stages).run()
+        _Pipeline(_with_offsets(loop), loads, stages).run()
+
+
+def _with_offsets(loop: Operation) -> Operation:
+    """The loop with a scalar in the place of each carried tensor of pointers that moves by the same
+    number in every element: what it has moved by. A thread needs few of a tensor's elements, one
+    for each access, but carries them all."""
+    view = ForLoop(loop)
+    arguments, yielded = view.iter_args, view.yielded
+    steps: dict[int, tuple[Operation, Value]] = {}
+    for number, value in enumerate(yielded):
+        op = defining_op(value)
+        if (
+            op is not None
+            and op.name == "tt.addptr"
+            and is_tensor(value.type)
+            and op.operands[0] == arguments[number]
+            and (step := _uniform(op.operands[1], loop)) is not None
+            and not list(loop.results[number].uses)
+        ):
+            steps[number] = op, step
+    if not steps:
+        return loop
+    i64 = ir.IntegerType.get_signless(64)
+    with before(loop):
+        zero = arith.ConstantOp(i64, 0).result
+        wide = [
+            step if step.type == i64 else arith.ExtSIOp(i64, step).result
+            for _, step in steps.values()
+        ]
+        count = len(yielded)
+    loop = with_carried(loop, [zero] * len(steps))
+    view = ForLoop(loop)
+    end = end_of(view.body)
+    for place, (number, (op, _)) in enumerate(steps.items()):
+        pointer, moved = view.iter_args[number], view.iter_args[count + place]
+        offsets = ir.RankedTensorType.get(pointer.type.shape, i64, encoding=pointer.type.encoding)
+        with ir.InsertionPoint.at_block_begin(view.body), op.location:
+            splat = create("tt.splat", offsets, moved)
+            here = create("tt.addptr", pointer.type, view.init_args[number], splat)
+        pointer.replace_all_uses_with(here)
+        end.operands[number] = pointer
+        with ir.InsertionPoint(end), op.location:
+            end.operands[count + place] = arith.AddIOp(moved, wide[place]).result
+    return loop
+
+
+def _uniform(value: Value, loop: Operation) -> Value | None:
+    """The scalar that a tensor is filled with, as one from outside of the loop; None without."""
+    op = defining_op(value)
+    if op is None or not is_invariant(value, loop):
+        return None
+    if op.name == "tt.splat":
+        return op.operands[0]
+    if op.name != "arith.constant":
+        return None
+    attribute = ir.DenseElementsAttr(op.attributes["value"])
+    if not attribute.is_splat:
+        return None
+    with before(loop):
+        return arith.ConstantOp(value.type.element_type, attribute.get_splat_value()).result
 
 
 class _Pipeline:
@@ -243,12 +304,15 @@ class _Pipeline:
                 alloc.erase()
             for use in list(value.uses):
                 user = use.owner.operation
-                if user.name == "ttg.convert_layout":
+                if user.name == "ttg.convert_layout" and load.other is None:
                     read = LocalLoadOp(memory, user.results[0].type).result
                     user.results[0].replace_all_uses_with(read)
                     user.erase()
             if list(value.uses):
-                value.replace_all_uses_with(LocalLoadOp(memory, value.type).result)
+                read = LocalLoadOp(memory, value.type).result
+                if load.other is not None:
+                    read = arith.SelectOp(load.mask, read, load.other).result
+                value.replace_all_uses_with(read)
         load.op.erase()
 
     def _epilogue(self, old: int, in_flight: list[Operation]) -> None:
