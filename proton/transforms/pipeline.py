@@ -51,7 +51,7 @@ from proton.dialect.ttng import WarpGroupDotWaitOp
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 
-_SIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 8, 0  # arith.cmpi's predicates
+_SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cmpi's predicates
 
 
 @register
@@ -164,7 +164,8 @@ class _Pipeline:
         lower, upper, step = view.bounds
         arguments, yielded = view.iter_args, view.yielded
         state = [view.init_args[number] for number in self.slice.carried]
-        runs = arith.CmpIOp(_SIGNED_LESS, lower, upper).result
+        less = _UNSIGNED_LESS if "unsignedCmp" in self.loop.attributes else _SIGNED_LESS
+        runs = arith.CmpIOp(less, lower, upper).result
         left = arith.SubIOp(upper, lower).result
         tokens: list[Value] = []
         variable, passed = lower, None

@@ -76,4 +76,30 @@ func.func @in_place(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32, %off
   } {tt.num_stages = 3 : i32}
   return
 }
+
+// The bounds of an unsigned loop are compared as such, here and in the loop.
+
+// CHECK-LABEL: func.func @unsigned(
+// CHECK: arith.cmpi ult, %{{.*}}, %[[N:.*]] : i32
+// CHECK: "ttg.async_copy_global_to_local"
+// CHECK: scf.for unsigned
+// CHECK: arith.cmpi ugt
+// CHECK: "ttg.local_load"
+func.func @unsigned(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32, %zero: !tile) -> !tile {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %i = "tt.make_range"() {start = 0 : i32, end = 64 : i32} : () -> tensor<64xi32, #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>>
+  %row = "tt.expand_dims"(%i) {axis = 0 : i32} : (tensor<64xi32, #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>>) -> tensor<1x64xi32, #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>>
+  %offsets = "tt.broadcast"(%row) : (tensor<1x64xi32, #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>>) -> tensor<64x64xi32, #regs>
+  %step = arith.constant dense<64> : tensor<64x64xi32, #regs>
+  %base = "tt.splat"(%x) : (!tt.ptr<f16>) -> !pointers
+  %start = "tt.addptr"(%base, %offsets) : (!pointers, tensor<64x64xi32, #regs>) -> !pointers
+  %r:2 = scf.for unsigned %k = %c0 to %n step %c1 iter_args(%sum = %zero, %p = %start) -> (!tile, !pointers) : i32 {
+    %a = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!pointers) -> !tile
+    %s = arith.addf %sum, %a : !tile
+    %p2 = "tt.addptr"(%p, %step) : (!pointers, tensor<64x64xi32, #regs>) -> !pointers
+    scf.yield %s, %p2 : !tile, !pointers
+  } {tt.num_stages = 2 : i32}
+  return %r#0 : !tile
+}
 }
