@@ -3,7 +3,6 @@
 from typing import Any
 
 from proton.analysis.scratch import stored_bytes
-from proton.base.errors import PassError
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import (
@@ -13,6 +12,7 @@ from proton.conversion.ttg_to_llvm.layouts import (
     warps_write_shared,
 )
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
+from proton.dialect.mlir import Value
 from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 
@@ -94,24 +94,36 @@ def _memdesc_trans(ctx: Lowering, site: Site) -> list[Any]:
 
 @lowers("ttg.async_copy_global_to_local")
 def _async_copy(ctx: Lowering, site: Site) -> list[Any]:
-    """One `cp.async` for what lies side by side in global and in shared memory."""
+    """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
+    small for it are loaded and stored, which is there no later."""
     pointers, base, mask = site.optional(3)
     _, element, shared = mem_desc_parts(site.operand_types[1])
     bytes_ = stored_bytes(element)
     places = layout_of(site.operand_types[0]).invert_and_compose(shared)
     vector = min(contiguous(places, bytes_), site.access)
     size = vector * bytes_
-    if size not in COPY_BYTES:
-        raise PassError(f"a copy of {size} bytes does not go on by itself (at {site.op.location})")
     parts = groups(places, vector)
     starts = addresses(ctx, places, [part[0] for part in parts], base, _stored(element))
     for (register, *_), target in zip(parts, starts, strict=True):
         source = ctx.scalars.element(pointers, register)
-        given = None
-        if mask is not None:
-            given = v.select(v.extract(mask, register), v.i32(size), v.i32(0))
+        inside = None if mask is None else v.extract(mask, register)
+        if size not in COPY_BYTES:
+            _copy(source, target, size, inside)
+            continue
+        given = None if inside is None else v.select(inside, v.i32(size), v.i32(0))
         nvidia.copy_async(target, source, size, given)
     return [v.i32(0)]
+
+
+def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None:
+    """One or two bytes, or zeros."""
+    word = v.integer(16)
+    (found,) = nvidia.load(
+        source, word, 1, bits=8 * size, predicate=inside, otherwise=[v.constant(0, word)]
+    )
+    if size == 1:
+        found = v.create("llvm.trunc", v.integer(8), found)
+    v.store(target, found, size)
 
 
 @lowers("ttg.async_commit_group")
