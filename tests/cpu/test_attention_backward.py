@@ -48,14 +48,14 @@ def test_dtypes_and_scales(rng: np.random.Generator, causal: bool) -> None:
 def test_sums_that_are_far_from_one(rng: np.random.Generator) -> None:
     """Keys beyond the end would have weights that no fp32 holds, if they were not left out."""
     q, k, v, dout = (rng.standard_normal((1, 1, 21, 16), dtype=np.float32) for _ in range(4))
-    q[..., 0] += 40
-    k[..., 0] -= 40
+    q[..., 0] = 24
+    k[..., 0] = -24
     out, lse = attention(q, k, v)
-    assert lse.max() < -200
+    assert lse.max() < -128  # 2**128 is infinite
     got = attention_backward(q, k, v, out, dout, lse, BLOCK=16, STEP=16)
     want = gradients(*(x.astype(np.float64) for x in (q, k, v, dout)))
     for mine, expected in zip(got, want, strict=True):
-        np.testing.assert_allclose(mine, expected, rtol=1e-2, atol=1e-2 * np.abs(expected).max())
+        np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("causal", [False, True])
