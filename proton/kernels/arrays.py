@@ -28,6 +28,14 @@ def stride(array: Array, axis: int) -> int:
     return array.stride(axis)
 
 
+def product_sizes(a: Array, b: Array) -> tuple[int, int, int]:
+    """(M, N, K) of a @ b."""
+    (m, k), (rows, n) = a.shape, b.shape
+    if k != rows:
+        raise ValueError(f"a @ b: a has {k} columns, and b has {rows} rows")
+    return m, n, k
+
+
 def empty(like: Array, shape: tuple[int, ...], dtype: str | None = None) -> Array:
     """An array of another one's kind and device, and of its dtype unless one is named."""
     if isinstance(like, np.ndarray):

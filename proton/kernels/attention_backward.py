@@ -186,10 +186,12 @@ def dq_kernel(
 
 
 def configuration(q: Array, causal: bool) -> dict[str, int]:
-    """The options of `attention_backward` that suit q's device and size of heads: the largest
-    blocks that registers have room for."""
+    """The options of `attention_backward` that suit q's device, dtype and size of heads: the
+    largest blocks that registers have room for."""
     if not arrays.on_gpu(q):
         return {"BLOCK": 64, "STEP": 64}
+    if q.itemsize > 2:
+        return {"BLOCK": 64, "STEP": 32, "num_warps": 4, "num_stages": 2}
     step = 32 if causal and q.shape[-1] > 64 else 64
     return {"BLOCK": 128, "STEP": step, "num_warps": 8, "num_stages": 2}
 
@@ -244,7 +246,7 @@ def reference(
     scores = q @ k.swapaxes(-1, -2) * scale
     if causal:
         scores = np.where(np.tri(q.shape[-2], dtype=bool), scores, -np.inf)
-    p = np.exp(scores - scores.max(-1, keepdims=True))
+    p = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
     p /= p.sum(-1, keepdims=True)
     dp = dout @ v.swapaxes(-1, -2)
     ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale

@@ -87,7 +87,7 @@ def configuration(a: Array, is_aligned: bool) -> dict[str, Any]:
     if a.itemsize > 2 or not is_aligned:
         blocks = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4 if is_aligned else 8}
     else:
-        blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4}
+        blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8}
     return blocks | {"num_stages": 3, "programs": 2 * arrays.SMS}
 
 
@@ -100,21 +100,21 @@ def grouped_gemm(
     `options`: the kernel's blocks (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee",
     or "tf32" for tensor cores), `programs`, and those of the launch (num_warps, ...).
     """
+    mnk = [arrays.product_sizes(x, y) for x, y in zip(a, b, strict=True)]
     if out is None:
-        shapes = [(x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True)]
-        out = [arrays.empty(x, shape) for x, shape in zip(a, shapes, strict=True)]
+        out = [arrays.empty(x, (m, n)) for x, (m, n, _) in zip(a, mnk, strict=True)]
     if not out:
         return out
     triples = list(zip(a, b, out, strict=True))
     dtype = _only({arrays.dtype_name(x) for x in (*a, *b)}, "a and b")
     out_dtype = _only({arrays.dtype_name(x) for x in out}, "out")
     addresses = np.array([[arrays.address(x) for x in each] for each in triples], np.int64)
-    sizes = np.array([(*x.shape, y.shape[1]) for x, y, _ in triples], np.int32)[:, [0, 2, 1]]
+    sizes = np.array(mnk, np.int32)
     strides = np.array([[_row_stride(x) for x in each] for each in triples], np.int32)
     is_aligned = all((x % ALIGNMENT == 0).all() for x in (addresses, sizes[:, 1:], strides))
     options = {"PRECISION": "ieee"} | configuration(a[0], is_aligned) | options
     grouped_gemm_kernel[(options.pop("programs"),)](
-        *(arrays.like(a[0], np.ascontiguousarray(x)) for x in (addresses, sizes, strides)),
+        *(arrays.like(a[0], x) for x in (addresses, sizes, strides)),
         len(triples),
         DTYPE=getattr(tl, dtype),
         OUT_DTYPE=getattr(tl, out_dtype),

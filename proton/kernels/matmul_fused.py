@@ -93,7 +93,7 @@ def matmul_fused(
     (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee", or "tf32" for tensor cores),
     and those of the launch (num_warps, ...).
     """
-    (m, k), n = a.shape, b.shape[1]
+    m, n, k = arrays.product_sizes(a, b)
     out = arrays.empty(a, (m, n)) if out is None else out
     options = {"PRECISION": "ieee"} | configuration(a) | options
     strides = [arrays.stride(x, axis) for x in (a, b, out) for axis in (0, 1)]

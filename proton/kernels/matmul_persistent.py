@@ -90,7 +90,7 @@ def matmul_persistent(
     (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee", or "tf32" for tensor cores),
     `programs`, and those of the launch (num_warps, ...).
     """
-    (m, k), n = a.shape, b.shape[1]
+    m, n, k = arrays.product_sizes(a, b)
     out = arrays.empty(a, (m, n)) if out is None else out
     options = {"PRECISION": "ieee"} | configuration(a) | options
     options["TRANSPOSED"] = arrays.stride(b, 1) != 1

@@ -1,6 +1,8 @@
 """Kernels of the wrappers for tensor cores, in the configurations that they choose for a GPU of
 compute capability 9.0: compiled, and not launched."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ Launches = list[tuple[tuple[int, ...], GPUKernel]]
 
 
 def matrices(*sizes: int, dtype: str = "float16") -> list[np.ndarray]:
-    return [np.empty(shape, dtype) for shape in zip(sizes, sizes[1:], strict=False)]
+    return [np.empty(shape, dtype) for shape in itertools.pairwise(sizes)]
 
 
 def assert_good(kernel: GPUKernel) -> None:

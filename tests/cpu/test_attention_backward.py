@@ -31,9 +31,11 @@ def check(
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("length", [1, 16, 33, 100])
-def test_gradients(rng: np.random.Generator, length: int, causal: bool) -> None:
-    for block, step in ((32, 16), (16, 32), (16, 16)):
+@pytest.mark.parametrize("block, step, lengths", [(32, 16, (1, 33, 48, 100)), (16, 32, (33, 100))])
+def test_gradients(
+    rng: np.random.Generator, block: int, step: int, lengths: tuple[int, ...], causal: bool
+) -> None:
+    for length in lengths:
         check(rng, (2, 3, length, 16), causal, BLOCK=block, STEP=step)
 
 
@@ -46,14 +48,14 @@ def test_dtypes_and_scales(rng: np.random.Generator, causal: bool) -> None:
 def test_sums_that_are_far_from_one(rng: np.random.Generator) -> None:
     """Keys beyond the end would have weights that no fp32 holds, if they were not left out."""
     q, k, v, dout = (rng.standard_normal((1, 1, 21, 16), dtype=np.float32) for _ in range(4))
-    q[..., 0] += 40
-    k[..., 0] -= 40
+    q[..., 0] = 24
+    k[..., 0] = -24
     out, lse = attention(q, k, v)
-    assert lse.max() < -200
+    assert lse.max() < -128  # 2**128 is infinite
     got = attention_backward(q, k, v, out, dout, lse, BLOCK=16, STEP=16)
     want = gradients(*(x.astype(np.float64) for x in (q, k, v, dout)))
     for mine, expected in zip(got, want, strict=True):
-        np.testing.assert_allclose(mine, expected, rtol=1e-2, atol=1e-2 * np.abs(expected).max())
+        np.testing.assert_allclose(mine, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -67,6 +69,11 @@ def test_the_reference_agrees_with_differences(rng: np.random.Generator, causal:
         moved[1][place] = inputs[place] + step * direction
         low, high = ((reference(*x, causal)[0] * dout).sum() for x in moved)
         assert (high - low) / (2 * step) == pytest.approx((gradient * direction).sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 5, 16), (2, 0, 5, 16), (2, 3, 0, 16)])
+def test_nothing(rng: np.random.Generator, shape: tuple[int, ...]) -> None:
+    check(rng, shape, True)
 
 
 def test_shapes_are_those_of_q(rng: np.random.Generator) -> None:
