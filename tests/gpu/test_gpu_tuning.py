@@ -45,16 +45,16 @@ def test_a_kernel_is_tuned(option, rng):
     assert len(tuned.cache) == 2
 
 
-def test_a_kernel_with_too_much_is_not_chosen(rng):
+def test_what_is_wrong_with_a_configuration_is_told():
     def bench(call, quantiles):
         call()
         return [1.0] * 3
 
-    big = [proton.Config({"BLOCK": 1 << 18}, maxnreg=256), *CONFIGS[:2]]
+    wrong = [proton.Config({"BLOCK": 1024}, maxnreg=256), *CONFIGS[:2]]
     even = proton.heuristics({"EVEN": lambda args: False})(accumulate)
     x = torch.ones(100, device="cuda")
     with pytest.raises(proton.CompilationError, match="maxnreg"):
-        proton.autotune(big, ["n"], do_bench=bench)(even)[grid](x, x.clone(), 100)
+        proton.autotune(wrong, ["n"], do_bench=bench)(even)[grid](x, x.clone(), 100)
 
 
 def test_do_bench_takes_events():
