@@ -18,6 +18,7 @@ _HOME = {  # public name -> (module, name there)
     "autotune": ("proton.runtime.autotuner", "autotune"),
     "Config": ("proton.runtime.tuning", "Config"),
     "heuristics": ("proton.runtime.heuristics", "heuristics"),
+    "compile": ("proton.runtime.driver", "compile"),
     "reinterpret": ("proton.runtime.reinterpret", "reinterpret"),
     "set_allocator": ("proton.runtime.allocation", "set_allocator"),
     "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
@@ -57,9 +58,12 @@ _MODULES = {  # public name -> module
     "profiler": "proton.profiler",
     "mode": "proton.profiler.mode",
     "tools": "proton.tools",
+    "testing": "proton.testing",
+    "compiler": "proton.compiler",
+    "runtime": "proton.runtime",
 }
 # Names of triton that are not here yet.
-_NOT_YET = frozenset("testing compile AsyncCompileMode aggregate runtime compiler".split())
+_NOT_YET = frozenset("AsyncCompileMode aggregate".split())
 
 __all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])
 

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, overload
 
+from proton import compiler as compiler
 from proton import language as language
 from proton import profiler as profiler
+from proton import runtime as runtime
+from proton import testing as testing
 from proton import tools as tools
 from proton._profiling import activate as activate
 from proton._profiling import deactivate as deactivate
@@ -38,6 +41,7 @@ from proton.language.standard import next_power_of_2 as next_power_of_2
 from proton.profiler import mode as mode
 from proton.runtime.allocation import set_allocator as set_allocator
 from proton.runtime.autotuner import autotune as autotune
+from proton.runtime.driver import compile as compile
 from proton.runtime.heuristics import heuristics as heuristics
 from proton.runtime.jit import JITFunction as JITFunction
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper

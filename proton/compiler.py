@@ -7,6 +7,7 @@ objects and starts.
 
 import contextlib
 import functools
+import inspect
 import os
 import threading
 import time
@@ -15,13 +16,18 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 from proton import cache
-from proton.backends.compiler import Asm, Compiler, Kernel, Options
+from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Options
+from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
 from proton.base.symbols import END, mangled
+from proton.base.targets import Target
+from proton.base.words import did_you_mean, shown
+from proton.dialect.attributes import DIVISIBILITY
 from proton.language import profiling
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 from proton.language.surroundings import describe
+from proton.language.types import str_to_ty
 
 # One compilation at a time. A fork waits for it to end: the child would inherit locks of MLIR
 # and LLVM that nobody ever releases.
@@ -82,6 +88,71 @@ def _load_or_compile(
         cache.store(key, result.data, result.files)
     asm = Asm(compiler, result.files, fn.src)
     return compiler.kernel(fn.__name__, key, result.data, asm, result.times)
+
+
+class ASTSource:
+    """A kernel and what it is compiled for, where nothing is launched that says it.
+
+    `signature` maps its run-time parameters to types by their short names (`{"x_ptr": "*fp32",
+    "n": "i32"}`), `constexprs` the others to values; `attrs` says of which `[["tt.divisibility",
+    16]]` holds. Parameters are named, or counted: 2 or (2,) is the third.
+    """
+
+    def __init__(
+        self,
+        fn: DeviceFunction,
+        signature: dict[Any, str],
+        constexprs: dict[Any, Any] | None = None,
+        attrs: dict[Any, Any] | None = None,
+    ) -> None:
+        if not isinstance(fn, DeviceFunction):
+            raise TypeError(f"ASTSource takes a kernel, got {shown(fn)}")
+        self.fn, self.name = fn, fn.__name__
+        constants = {self._parameter(at): value for at, value in (constexprs or {}).items()}
+        types = {self._parameter(at): text for at, text in signature.items()}
+        given = {p.name: p.default for p in fn.signature.parameters.values()} | constants
+        self.signature, self.constants = {}, {}
+        for name in fn.arg_names:
+            if types.get(name, "constexpr") != "constexpr" and name not in constants:
+                self.signature[name] = str_to_ty(types[name])
+            elif given[name] is not inspect.Parameter.empty:
+                self.constants[name] = given[name]
+            else:
+                raise ProtonError(
+                    f"{self.name}: signature has no type of {name}, and constexprs have no value"
+                )
+        divisible = {self._parameter(at) for at, of in (attrs or {}).items() if _is_divisible(of)}
+        self.divisible = frozenset(divisible & self.signature.keys())
+
+    def _parameter(self, at: Any) -> str:
+        """A parameter's name."""
+        names = self.fn.arg_names
+        place = at[0] if isinstance(at, tuple) and len(at) == 1 else at
+        if type(place) is int and place in range(len(names)):
+            return names[place]
+        if place not in names:
+            guess = did_you_mean(place, names) or f"; there are {', '.join(names)}"
+            raise ProtonError(f"{self.name} has no parameter {shown(place)}{guess}")
+        return str(place)
+
+
+def _is_divisible(attributes: Any) -> bool:
+    """Whether a parameter is a multiple of 16."""
+    values = dict(attributes)
+    if others := values.keys() - {DIVISIBILITY}:
+        raise ProtonError(f"attrs: only {DIVISIBILITY} is known, got {', '.join(sorted(others))}")
+    return int(values.get(DIVISIBILITY, 1)) % 16 == 0
+
+
+def compile_source(
+    compiler: Compiler[Any, Any], source: ASTSource, target: Target, options: dict[str, Any]
+) -> CompiledKernel:
+    """The kernel of a source; `options` are those of a launch."""
+    signature = Signature(source.signature, source.constants, source.divisible)
+    kernel: CompiledKernel = compile_function(
+        compiler, source.fn, signature, compiler.chosen(target, options)
+    )
+    return kernel
 
 
 def bypasses_cache() -> bool:

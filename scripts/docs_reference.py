@@ -33,6 +33,7 @@ GROUPS = {
         "allocate_event start_event end_event state enter_state exit_state cpu_timed_scope"
     ).split(),
     "Kernels": "jit constexpr_function JITFunction GPUTarget cdiv next_power_of_2".split(),
+    "Tuning": "autotune Config heuristics compile".split(),
     "More": [],
 }
 
@@ -162,9 +163,11 @@ def python() -> str:
         lines += [f"## {title}", ""]
         for name in chosen:
             lines += entry(name, public[name], shown=f"proton.{name}")
-    lines += ["## Errors", ""]
-    rows = ((f"`{n}`", cell((inspect.getdoc(v) or "").split("\n\n")[0])) for n, v in errors.items())
-    lines += table(("error", "when"), rows)
+    for title, of, meaning in (("Modules", modules, "what it has"), ("Errors", errors, "when")):
+        lines += [f"## {title}", ""]
+        docs = ((n, (inspect.getdoc(public[n]) or "").split("\n\n")[0]) for n in of)
+        lines += table((title.lower(), meaning), [(f"`proton.{n}`", cell(d)) for n, d in docs])
+        lines += [""]
     return "\n".join(lines)
 
 

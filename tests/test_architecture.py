@@ -28,7 +28,7 @@ FLOORS = (
     ("backends",),
     ("compiler", "compile_ahead", "cache"),
     ("runtime",),
-    ("viewer", "tools", "kernels"),
+    ("viewer", "tools", "kernels", "testing"),
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
 # What opens a run needs no compiler.

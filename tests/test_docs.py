@@ -91,6 +91,25 @@ def test_both_sides_of_the_tutorial_compute_what_numpy_does(
     assert lines - {line.strip() for line in source.splitlines()} == set()
 
 
+def test_the_example_of_tuning_runs(tmp_path: Path) -> None:
+    """... on the CPU; what it prints depends on times, what it computes does not."""
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "tuning.md").read_text(), re.S)
+    ending = "assert list(table.columns) == ['n', 'Proton (ms)', 'numpy (ms)'] and len(ms) == 3"
+    (tmp_path / "example.py").write_text("\n".join([*blocks, ending]))
+    environment = {"PYTHONPATH": str(ROOT), "PROTON_BACKEND": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "example.py"],
+        cwd=tmp_path,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("BLOCK: ") == 4  # the best, and a table of three
+
+
 def test_the_example_for_ci_measures_our_kernels(tmp_path: Path) -> None:
     """The workflow's own command, with fewer processes than an answer takes: its exit status does
     not depend on times. Budgets that name no scope of ours would be bad usage."""

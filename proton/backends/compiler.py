@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from proton.base import markup
 from proton.base.errors import ProtonError
+from proton.base.targets import Target
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 from proton.trace.profile import KernelProfile
@@ -127,6 +128,10 @@ class Compiler(ABC, Generic[Options, Kernel]):
     ) -> CompileResult:
         """Compiles; `label` names the folder of the dumps. Raises CompilationError for the user's
         mistakes, PassError for ours."""
+
+    def chosen(self, target: Target, options: dict[str, Any]) -> Options:
+        """The options for a target, from those that a launch may be given by name."""
+        raise ProtonError(f"kernels for {target} are compiled by launches and warmup alone")
 
     def warm_up(self) -> None:
         """Loads what compiling takes, which is not loaded before."""

@@ -1,1 +1,24 @@
-"""Launching: arguments, grids, threads, sessions."""
+"""Launching: arguments, grids, threads, sessions, tuning; and `driver`, as Triton has it."""
+
+import importlib
+from typing import Any
+
+_HOME = {  # what Triton has here -> its module
+    "JITFunction": "proton.runtime.jit",
+    "Autotuner": "proton.runtime.autotuner",
+    "autotune": "proton.runtime.autotuner",
+    "Heuristics": "proton.runtime.heuristics",
+    "heuristics": "proton.runtime.heuristics",
+    "Config": "proton.runtime.tuning",
+    "TensorWrapper": "proton.runtime.reinterpret",
+    "reinterpret": "proton.runtime.reinterpret",
+    "OutOfResources": "proton.base.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "driver":
+        return importlib.import_module("proton.runtime.driver")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'proton.runtime' has no attribute {name!r}")

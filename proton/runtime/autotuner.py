@@ -132,7 +132,7 @@ class Autotuner(Decorated):
         for name, value in given.items():
             if name in self.arg_names and hasattr(value, "dtype"):
                 device = getattr(value, "device", "")
-                key.append(f"{value.dtype} {getattr(device, 'type', device)}".rstrip())
+                key += [_text(value.dtype), str(getattr(device, "type", device))]
         try:
             hash(found := tuple(key))
         except TypeError:
@@ -267,6 +267,9 @@ class Autotuner(Decorated):
                 "device": _home(args, kwargs).properties()["name"],
             }
         )
+
+
+_text = functools.cache(str)  # a dtype of numpy takes a microsecond to say its name
 
 
 def _home(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Backend:

@@ -291,7 +291,7 @@ def test_a_table_is_printed(capsys: pytest.CaptureFixture[str], rng: np.random.G
     with proton.knobs.scope(print_autotuning=True):
         tuned[grid](*inputs(rng, 50), 50)
     first, *rows = capsys.readouterr().err.splitlines()
-    assert first.startswith("autotuning add for (50, 'float32")
+    assert first.startswith("autotuning add for (50, 'float32', ")
     assert [row.split()[2] for row in rows] == ["32,", "16,"]
 
 

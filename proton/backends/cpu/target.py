@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
+from proton.base.targets import Target
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 
@@ -47,6 +48,9 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
         from proton.backends.cpu import compiler
 
         return compiler.compile_kernel(fn, signature, options, label)
+
+    def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
+        return CPUOptions(debug=bool(options.get("debug")))  # those of GPUs mean nothing here
 
     def warm_up(self) -> None:
         from proton.backends.cpu import compiler  # noqa: F401

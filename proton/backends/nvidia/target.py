@@ -1,11 +1,15 @@
 """NVIDIA GPUs as a target: what their kernels are, and who compiles them."""
 
+from dataclasses import fields
 from typing import Any, ClassVar
 
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
 from proton.backends.nvidia import tools
 from proton.backends.nvidia.cubin import disassemble
 from proton.backends.nvidia.options import GPUOptions
+from proton.base.errors import CompilationError
+from proton.base.targets import GPUTarget, Target
+from proton.base.words import did_you_mean
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 
@@ -55,6 +59,15 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
         from proton.backends.nvidia import compiler
 
         return compiler.compile_kernel(fn, signature, options, label)
+
+    def chosen(self, target: Target, options: dict[str, Any]) -> GPUOptions:
+        assert isinstance(target, GPUTarget)
+        known = [field.name for field in fields(GPUOptions)[1:] if field.name != "instrumentation"]
+        for name in options:
+            if name not in known:
+                guess = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+                raise CompilationError(f"kernels for {target} have no option {name!r}{guess}")
+        return GPUOptions(target, **options)
 
     def warm_up(self) -> None:
         from proton.backends.nvidia import compiler  # noqa: F401

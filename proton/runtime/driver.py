@@ -1,0 +1,72 @@
+"""`driver.active`: the device that kernels run on by default, as Triton's host code asks for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from proton.backends.compiler import CompiledKernel
+from proton.base.targets import GPUTarget, Target
+from proton.base.words import shown
+from proton.compiler import ASTSource, compile_source
+from proton.runtime.backend import HOST, Backend, backend_named, default_backend
+from proton.runtime.benchmark import do_bench
+from proton.runtime.nvidia import cuda
+
+
+class ActiveDriver:
+    """The device that is current now. There is one such object, and nothing to set."""
+
+    @property
+    def backend(self) -> Backend:
+        """The back end that kernels run on whose arguments do not say it."""
+        return default_backend()
+
+    @property
+    def utils(self) -> "ActiveDriver":
+        """Where Triton has `get_device_properties`."""
+        return self
+
+    def get_current_target(self) -> Target:
+        """What kernels are compiled for: `proton.GPUTarget("cuda", 90)`, or that of the CPU."""
+        return self.backend.target()
+
+    def get_current_device(self) -> int:
+        """Its number."""
+        return 0 if self.backend.name == HOST else cuda.current_device()
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The stream that launches go to; 0 on the CPU, which has none."""
+        if self.backend.name == HOST:
+            return 0
+        return cuda.current_stream(cuda.current_device() if device is None else device)
+
+    def get_device_properties(self, device: int | None = None) -> dict[str, Any]:
+        """Facts of a device, by default the current one: `name`, `multiprocessor_count` and, of a
+        GPU, `max_shared_mem` and the others that Triton has."""
+        return self.backend.properties(device)
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """What `autotune` measures with: a function of a call and `quantiles=`."""
+        return do_bench
+
+
+active = ActiveDriver()
+
+
+def compile(
+    src: ASTSource, target: Target | None = None, options: dict[str, Any] | None = None
+) -> CompiledKernel:
+    """The kernel of a source, for a target that need not be there (by default the current one).
+
+    `options` are those of a launch: `{"num_warps": 8}`.
+    """
+    if not isinstance(src, ASTSource):
+        raise TypeError(
+            f"compile takes a proton.compiler.ASTSource, got {shown(src)}: IR in files is for "
+            "proton-opt"
+        )
+    chosen = active.get_current_target() if target is None else target
+    if not isinstance(chosen, Target):
+        raise TypeError(
+            f"target must be a target, such as {GPUTarget('cuda', 90)!r}, got {shown(chosen)}"
+        )
+    return compile_source(backend_named(chosen.backend).compiler, src, chosen, options or {})

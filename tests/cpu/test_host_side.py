@@ -1,0 +1,267 @@
+"""What programs around kernels ask for: times, comparisons, tables, targets, kernels compiled
+without a launch."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import proton
+import proton.language as tl
+from proton import testing
+from proton.compiler import ASTSource
+from proton.runtime import backend, driver
+from proton.runtime.backend import Backend
+from proton.runtime.benchmark import summary
+
+HOPPER = proton.GPUTarget("cuda", 90)
+
+
+# do_bench
+
+
+class Script:
+    """A timer whose clock only the measured function moves."""
+
+    def __init__(self) -> None:
+        self.now, self.cleared, self.released = 0.0, 0, False
+
+    def clear_cache(self) -> None:
+        self.cleared += 1
+
+    def mark(self) -> float:
+        return self.now
+
+    def elapsed_ms(self, begin: float, end: float) -> float:
+        return end - begin
+
+    def synchronize(self) -> None:
+        pass
+
+    def release(self) -> None:
+        self.released = True
+
+
+class Scripted(Backend):
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.script = Script()
+
+    def is_there(self) -> bool:
+        return True
+
+    def owns(self, value: Any) -> bool:
+        return False
+
+    def element_bytes(self, array: Any) -> int:
+        raise NotImplementedError
+
+    def launcher(self, kernel: Any) -> Any:
+        raise NotImplementedError
+
+    def timer(self) -> Script:
+        return self.script
+
+
+class Tensor:
+    grad: Any = "a gradient"
+
+
+@pytest.mark.parametrize("return_mode", ["mean", "min", "max", "median", "all"])
+def test_do_bench_measures_calls_for_a_while(return_mode: str) -> None:
+    there, calls, tensor = Scripted(), [], Tensor()
+
+    def work() -> None:
+        calls.append(tensor.grad)
+        tensor.grad = "a gradient"
+        there.script.now += 2.0 + len(calls) % 2  # 2 and 3 ms in turns
+
+    found = testing.do_bench(
+        work, warmup=10, rep=26, grad_to_none=[tensor], return_mode=return_mode, backend=there
+    )
+    # one call to compile, five to guess 2.4 or 2.6 ms, warmup / that, rep / that
+    warm = 10 // 2.4
+    assert len(calls) == 1 + 5 + warm + 26 // 2.4
+    assert calls[-1] is None
+    assert calls[0] == "a gradient"
+    assert there.script.cleared == 5 + 26 // 2.4
+    assert there.script.released
+    times = [2.0 + n % 2 for n in range(len(calls) - 9, len(calls) + 1)]
+    want = times if return_mode == "all" else getattr(np, return_mode)(times)
+    assert found == want
+
+
+def test_quantiles_of_times(rng: np.random.Generator) -> None:
+    times = list(rng.random(17))
+    assert summary(times, (0.5, 0.2, 0.8)) == list(np.quantile(times, (0.5, 0.2, 0.8)))
+    assert summary(times, [0.5]) == np.median(times)
+
+
+def test_do_bench_on_the_cpu_and_its_errors() -> None:
+    calls: list[int] = []
+    times = testing.do_bench(
+        lambda: calls.append(1), 0, 0, return_mode="all", backend=backend.backend_named("cpu")
+    )
+    assert len(times) == 1
+    assert times[0] > 0
+    assert len(calls) == 8
+    with pytest.raises(ValueError, match="return_mode must be one of mean"):
+        testing.do_bench(lambda: None, return_mode="avg")
+    with pytest.raises(ValueError, match="quantiles lie from 0 to 1"):
+        testing.do_bench(lambda: None, quantiles=(50,))
+
+
+# assert_close
+
+
+def test_assert_close(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((5, 7)).astype(np.float32)
+    x[0, 0] = np.nan
+    testing.assert_close(x, x + np.float32(0.009))
+    testing.assert_close(2.0, 2)
+    testing.assert_close(x, x * 1.01, atol=0, rtol=lambda dtype: 0.02 if dtype == "f4" else 0)
+    with pytest.raises(AssertionError, match="mine"):
+        testing.assert_close(x, x + np.float32(0.02), err_msg="mine")
+    with pytest.raises(AssertionError):
+        testing.assert_close(x, np.zeros_like(x))
+    with pytest.raises(AssertionError):
+        testing.assert_close(x, x[:2])
+
+
+# perf_report
+
+
+def report(**options: Any) -> testing.Benchmark:
+    given = {
+        "x_names": ["m", "n"],
+        "x_vals": [1, 2, (3, 4)],
+        "line_arg": "provider",
+        "line_vals": ["a", "b"],
+        "line_names": ["A", "B"],
+        "plot_name": "products",
+        "args": {"k": 10},
+        "ylabel": "ms",
+    }
+    return testing.Benchmark(**given | options)
+
+
+def test_a_report_is_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    @testing.perf_report(report())
+    def products(m: int, n: int, provider: str, k: int, shift: int = 0) -> Any:
+        middle = float(m * n * k + shift)
+        return middle if provider == "a" else (-middle, -middle - 1, -middle + 1)
+
+    table = products.run(print_data=True, save_path=tmp_path / "new", return_df=True, shift=5)
+    want = pd.DataFrame(
+        {"m": [1, 2, 3], "n": [1, 2, 4], "A (ms)": [15.0, 45, 125], "B (ms)": [-15.0, -45, -125]}
+    )
+    pd.testing.assert_frame_equal(table, want)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "new" / "products.csv"), want)
+    assert capsys.readouterr().out.startswith("products:\n")
+    several = testing.perf_report([report(), report(x_vals=[2])])(products.fn)
+    assert [len(table) for table in several.run(return_df=True)] == [3, 1]
+    assert several.run() is None
+
+
+def test_a_report_is_a_plot(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    fn = testing.perf_report(report(x_log=True, styles=[("blue", "-"), ("red", "--")]))(
+        lambda m, n, provider, k: (m, m - 1, m + 1)
+    )
+    fn.run(save_path=tmp_path)
+    assert (tmp_path / "products.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_wrong_report_is_an_error() -> None:
+    with pytest.raises(ValueError, match="line_names are the names of line_vals, got 1 for 2"):
+        report(line_names=["A"])
+    fn = testing.perf_report(report(x_vals=[(1, 2, 3)]))(lambda **_: 1.0)
+    with pytest.raises(ValueError, match="has not 2 values"):
+        fn.run()
+
+
+# Targets, and kernels without a launch
+
+
+@proton.jit
+def scale(x_ptr, out_ptr, n, factor, BLOCK: tl.constexpr = 64):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x * factor, mask=offs < n)
+
+
+SIGNATURE = {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "factor": "fp32"}
+
+
+def test_compile_gives_what_warmup_gives() -> None:
+    made = proton.compile(
+        ASTSource(scale, SIGNATURE, {"BLOCK": 128}), HOPPER, {"num_warps": 8, "num_stages": 2}
+    )
+    launch = [tl.float32, tl.float32, 77, 2.0, 128]
+    same = scale.warmup(*launch, target=HOPPER, num_warps=8, num_stages=2)
+    assert made.metadata["num_warps"] == 8
+    assert ".entry" in made.asm["ptx"]
+    # A dtype stands for an array whose address is a multiple of 16; a source says so itself.
+    aligned = {(at,): [["tt.divisibility", 16]] for at in (0, 1)}
+    source = ASTSource(scale, SIGNATURE | {"BLOCK": "constexpr"}, {(4,): 128}, aligned)
+    made = proton.compile(source, HOPPER, {"num_warps": 8, "num_stages": 2})
+    assert made.metadata["signature"] == same.metadata["signature"]
+    assert made.asm["ptx"] == same.asm["ptx"]
+    with proton.knobs.scope(backend="cpu"):
+        made = proton.compile(ASTSource(scale, SIGNATURE))
+    assert made.metadata["signature"].endswith("BLOCK=64")
+    assert "define" in made.asm["llir"]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: ASTSource(scale, {"x": "*fp32"}), proton.ProtonError, "no parameter 'x'"),
+        (lambda: ASTSource(scale, {9: "*fp32"}), proton.ProtonError, "no parameter 9; there are"),
+        (lambda: ASTSource(scale, {"x_ptr": "*fp32"}), proton.ProtonError, "no type of out_ptr"),
+        (lambda: ASTSource(scale, {"x_ptr": "float*"}), TypeError, "no type is written"),
+        (lambda: ASTSource(print, {}), TypeError, "ASTSource takes a kernel"),
+        (lambda: proton.compile("add.ttir"), TypeError, "IR in files is for proton-opt"),
+        (
+            lambda: proton.compile(ASTSource(scale, SIGNATURE), "cuda:90"),
+            TypeError,
+            "target must be a target",
+        ),
+        (
+            lambda: proton.compile(ASTSource(scale, SIGNATURE), HOPPER, {"num_warp": 4}),
+            proton.CompilationError,
+            "no option 'num_warp'; did you mean num_warps",
+        ),
+        (
+            lambda: ASTSource(scale, SIGNATURE, attrs={0: [["tt.pointer_range", 32]]}),
+            proton.ProtonError,
+            "only tt.divisibility is known",
+        ),
+    ],
+)
+def test_a_wrong_source_is_an_error(make: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_the_active_driver_describes_the_device() -> None:
+    with proton.knobs.scope(backend="cpu"):
+        active = proton.runtime.driver.active
+        assert active is driver.active
+        assert str(active.get_current_target()) == "cpu"
+        assert active.get_current_target().backend == "cpu"
+        properties = active.utils.get_device_properties(active.get_current_device())
+        assert properties["multiprocessor_count"] >= 1
+        assert properties["name"]
+        assert active.get_current_stream() == 0
+        out = active.get_benchmarker()(lambda: None, warmup=0, rep=0, quantiles=(0.5, 0.2))
+        assert len(out) == 2
+        assert all(math.isfinite(ms) for ms in out)
+        with pytest.raises(proton.LaunchError, match="there is one CPU"):
+            active.get_device_properties(3)
+        made = scale.warmup(tl.float32, tl.float32, 77, 2.0, target=active.get_current_target())
+        assert made.metadata.get("target", "cpu") == "cpu"
