@@ -89,7 +89,12 @@ def softmax_problem(rows: int, columns: int) -> Problem:
         bytes=2 * 4 * rows * columns,
         module=softmax,
         launch=launch,
-        configurations=[{"share": s, "num_warps": w} for s in shares(rows) for w in warps(columns)],
+        configurations=[
+            {"share": s, "num_warps": w, "STAGES": stages}
+            for s in shares(rows)
+            for w in warps(columns)
+            for stages in ((1, 2, 3) if s > 1 else (1,))
+        ],
         torch=lambda: torch.softmax(x, 1, out=out),
         outputs=lambda: out,
         tolerance=1e-5,

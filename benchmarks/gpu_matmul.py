@@ -42,6 +42,8 @@ SHAPES: list[Shape] = [
     (8192, 8192, 128),
     (8191, 8191, 8191),
 ]
+# fp8 is added up in fp32, and given as fp16.
+OUTPUTS = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float16}
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 ROUND_MS = 20
 NAMES = ("Proton", "Triton", "cuBLAS")
@@ -156,7 +158,7 @@ def best(
 def check(kernel: Any, shape: Shape, dtype: str, configuration: Configuration) -> float:
     """The largest error of an element, over the product's root mean square."""
     a, b = inputs(shape, dtype)
-    out = torch.full((shape[0], shape[1]), math.nan, device="cuda", dtype=torch.float16)
+    out = torch.full((shape[0], shape[1]), math.nan, device="cuda", dtype=OUTPUTS[dtype])
     launcher(kernel, (a, b, out), shape, configuration)()
     want = a.to(torch.float32) @ b.to(torch.float32)
     return float((out.float() - want).abs().max() / want.square().mean().sqrt())
@@ -165,7 +167,7 @@ def check(kernel: Any, shape: Shape, dtype: str, configuration: Configuration) -
 def measure(shape: Shape, dtype: str, rounds: int, triton_kernel: Any) -> dict[str, Any]:
     m, n, k = shape
     a, b = inputs(shape, dtype)
-    out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+    out = torch.empty(m, n, device="cuda", dtype=OUTPUTS[dtype])
     known = FP8_CONFIGURATIONS if dtype == "fp8" else CONFIGURATIONS
     kernels = {"proton": matmul.matmul_kernel, "triton": triton_kernel}
     launches: dict[str, Launch] = {}

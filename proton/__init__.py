@@ -15,6 +15,9 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> (module, name there)
     "jit": ("proton.runtime.jit", "jit"),
     "JITFunction": ("proton.runtime.jit", "JITFunction"),
+    "autotune": ("proton.runtime.autotuner", "autotune"),
+    "Config": ("proton.runtime.tuning", "Config"),
+    "heuristics": ("proton.runtime.heuristics", "heuristics"),
     "reinterpret": ("proton.runtime.reinterpret", "reinterpret"),
     "set_allocator": ("proton.runtime.allocation", "set_allocator"),
     "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
@@ -46,6 +49,7 @@ _HOME = {  # public name -> (module, name there)
     "LaunchError": ("proton.base.errors", "LaunchError"),
     "BoundsError": ("proton.base.errors", "BoundsError"),
     "OutOfResources": ("proton.base.errors", "OutOfResources"),
+    "AutotunerError": ("proton.base.errors", "AutotunerError"),
     "ProfileError": ("proton.base.errors", "ProfileError"),
 }
 _MODULES = {  # public name -> module
@@ -55,9 +59,7 @@ _MODULES = {  # public name -> module
     "tools": "proton.tools",
 }
 # Names of triton that are not here yet.
-_NOT_YET = frozenset(
-    "autotune Config heuristics testing compile AsyncCompileMode aggregate runtime compiler".split()
-)
+_NOT_YET = frozenset("testing compile AsyncCompileMode aggregate runtime compiler".split())
 
 __all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])
 

@@ -11,6 +11,7 @@ from proton._profiling import activate as activate
 from proton._profiling import deactivate as deactivate
 from proton._profiling import finalize as finalize
 from proton._profiling import start as start
+from proton.base.errors import AutotunerError as AutotunerError
 from proton.base.errors import BoundsError as BoundsError
 from proton.base.errors import CompilationError as CompilationError
 from proton.base.errors import CompileTimeAssertionFailure as CompileTimeAssertionFailure
@@ -36,9 +37,12 @@ from proton.language.profiling import state as state
 from proton.language.standard import next_power_of_2 as next_power_of_2
 from proton.profiler import mode as mode
 from proton.runtime.allocation import set_allocator as set_allocator
+from proton.runtime.autotuner import autotune as autotune
+from proton.runtime.heuristics import heuristics as heuristics
 from proton.runtime.jit import JITFunction as JITFunction
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
+from proton.runtime.tuning import Config as Config
 from proton.viewer import Run as Run
 
 __version__: str

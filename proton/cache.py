@@ -87,6 +87,11 @@ def load(key: str) -> tuple[dict[str, Any], dict[str, bytes]] | None:
         os.close(opened)
 
 
+def has(key: str) -> bool:
+    """Whether there is an entry, whole or not."""
+    return (_folder(key) / _META).exists()
+
+
 def _read_entry(folder: int, key: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The entry in an open folder; raises _Damage where it is not what was written."""
     text = _read(folder, _META, None)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 from proton import cache
 from proton.backends.compiler import Asm, Compiler, Kernel, Options
@@ -31,6 +31,20 @@ os.register_at_fork(
     after_in_parent=compile_lock.release,
     after_in_child=compile_lock.release,
 )
+
+
+class Request(NamedTuple):
+    """What `compile_function` is asked for."""
+
+    compiler: Compiler[Any, Any]
+    fn: DeviceFunction
+    signature: Signature
+    options: Any
+
+    @property
+    def key(self) -> str:
+        """Its key in the disk cache; raises ProtonError where a tool is missing."""
+        return _key(self.fn, self.signature, self.compiler, self.options)
 
 
 def compile_function(
@@ -57,8 +71,7 @@ def _load_or_compile(
 ) -> Kernel:
     start = time.perf_counter()
     key = _key(fn, signature, compiler, options)
-    bypass = knobs.always_compile or knobs.dump_to is not None or knobs.override_from is not None
-    if not bypass and (entry := cache.load(key)) is not None:
+    if not bypasses_cache() and (entry := cache.load(key)) is not None:
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}
         asm = Asm(compiler, files, fn.src)
@@ -69,6 +82,11 @@ def _load_or_compile(
         cache.store(key, result.data, result.files)
     asm = Asm(compiler, result.files, fn.src)
     return compiler.kernel(fn.__name__, key, result.data, asm, result.times)
+
+
+def bypasses_cache() -> bool:
+    """Whether kernels are compiled anew, whatever there is on disk."""
+    return knobs.always_compile or knobs.dump_to is not None or knobs.override_from is not None
 
 
 def _key(

@@ -154,7 +154,7 @@ def python() -> str:
     public = {name: getattr(proton, name) for name in dir(proton)}
     errors = {n: v for n, v in public.items() if _is(v, ProtonError)}
     modules = [name for name, value in public.items() if inspect.ismodule(value)]
-    skip = {"__version__", "Run", "knobs", *modules, *errors}
+    skip = {"__version__", "Run", "knobs", "tools", *modules, *errors}
     grouped = [name for names in GROUPS.values() for name in names]
     for title, names in GROUPS.items():
         chosen = [n for n in (names or public) if n in public and n not in skip]

@@ -26,7 +26,7 @@ FLOORS = (
     ("transforms",),
     ("conversion",),
     ("backends",),
-    ("compiler", "cache"),
+    ("compiler", "compile_ahead", "cache"),
     ("runtime",),
     ("viewer", "tools", "kernels"),
 )

@@ -46,10 +46,18 @@ class Load:
         return self.op.operands[1] if segments[1] else None
 
     @property
+    def other(self) -> Any:
+        """What stands where the mask is false; None for zeros, which a copy leaves there."""
+        segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
+        if not segments[2] or _is_zero(self.op.operands[segments[1] + 1]):
+            return None
+        return self.op.operands[segments[1] + 1]
+
+    @property
     def alloc(self) -> Any:
         """The `ttg.local_alloc` that takes the data as it is copied, and alone; None without."""
         users = [use.owner.operation for use in self.op.results[0].uses]
-        if len(users) != 1 or users[0].name != "ttg.local_alloc":
+        if len(users) != 1 or users[0].name != "ttg.local_alloc" or self.other is not None:
             return None
         wanted = mem_desc_parts(users[0].results[0].type)[2].bases("offset")
         own = layout_of(self.op.results[0].type).bases("register")
@@ -99,15 +107,11 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
 
 
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:
-    """Whether `cp.async` can do it: 4 bytes at least lie side by side, and what is masked off is
-    zero, or anything."""
+    """Whether `cp.async` can do it: 4 bytes at least lie side by side."""
     if op.attributes["volatile"].value or is_invariant(op.operands[0], op.parent):
         return False
     element = element_of(op.results[0])
     if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width < 8:
-        return False
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    if segments[2] and not _is_zero(op.operands[segments[1] + 1]):
         return False
     return access_elements(op, infos) * stored_bytes(element) >= COPY_BYTES
 

@@ -128,6 +128,9 @@ class Compiler(ABC, Generic[Options, Kernel]):
         """Compiles; `label` names the folder of the dumps. Raises CompilationError for the user's
         mistakes, PassError for ours."""
 
+    def warm_up(self) -> None:
+        """Loads what compiling takes, which is not loaded before."""
+
     @abstractmethod
     def disassemble(self, asm: Asm) -> str:
         """The machine code as text."""

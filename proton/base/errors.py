@@ -85,12 +85,20 @@ class PassError(ProtonError):
     """A pass failed, or left invalid IR; the message names the pass and the reproducer."""
 
 
+class PTXASError(PassError):
+    """NVIDIA's assembler refused a kernel."""
+
+
 class OutOfResources(CompilationError):
     """The kernel needs more of something than a program on the target has."""
 
 
 class LaunchError(ProtonError):
     """A launch was given an argument, grid or option it cannot take."""
+
+
+class AutotunerError(ProtonError):
+    """There is no configuration that autotuning could take."""
 
 
 class BoundsError(LocatedError):

@@ -122,6 +122,19 @@ class Knobs:
         None,
         "threads that run a grid on the CPU, no more than programs; default: all cores",
     )
+    compile_processes = Knob(
+        "PROTON_COMPILE_PROCESSES",
+        _count(1),
+        None,
+        "processes that compile at once what autotuning tries; 1: none besides the program's own; "
+        "default: all cores",
+    )
+    cache_autotuning = Knob(
+        "PROTON_CACHE_AUTOTUNING", _boolean, False, "keep what autotuning measured in the cache"
+    )
+    print_autotuning = Knob(
+        "PROTON_PRINT_AUTOTUNING", _boolean, False, "print a table of what autotuning measured"
+    )
     debug = Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in")
     check_bounds = Knob(
         "PROTON_CHECK_BOUNDS",

@@ -62,6 +62,18 @@ class Target:
 
 
 @dataclass(frozen=True)
+class CPUTarget(Target):
+    """The processor of this machine."""
+
+    backend: Literal["cpu"] = "cpu"
+    arch: str = "native"
+    warp_size: int = 1
+
+    def __str__(self) -> str:
+        return "cpu"
+
+
+@dataclass(frozen=True)
 class GPUTarget(Target):
     """`GPUTarget("cuda", 90)`: an NVIDIA GPU. `arch` is the compute capability times ten.
 

@@ -3,7 +3,7 @@
 At the end of a turn everything waits for the last store and for the compare. LLVM unrolls a short
 loop whose count it does not know as often as its size allows, and records make it longer, so it
 would be unrolled less than without them (docs/decisions.md, 36). So this pass asks for more turns,
-by the size of the work alone.
+by the size of the work alone. Loops of tensor cores are long, and stay.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def _annotate(blocks: list[Block]) -> None:
             continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
         turns = _turns(sum(map(_is_work, ops)))
-        if any(map(_records, ops)) and turns > 1:
+        if any(map(_records, ops)) and turns > 1 and not any(map(_multiplies_matrices, ops)):
             text = f"#llvm.loop_annotation<unroll = <count = {turns} : i32>>"
             terminators[end].attributes["loop_annotation"] = ir.Attribute.parse(text)
 
@@ -66,5 +66,13 @@ def _is_work(op: Operation) -> bool:
     return not has(op, FreeInThread)
 
 
+def _assembly(op: Operation) -> str:
+    return op.attributes["asm_string"].value if op.name == "llvm.inline_asm" else ""
+
+
 def _records(op: Operation) -> bool:
-    return op.name == "llvm.inline_asm" and "// proton" in op.attributes["asm_string"].value
+    return "// proton" in _assembly(op)
+
+
+def _multiplies_matrices(op: Operation) -> bool:
+    return "mma" in _assembly(op)

@@ -91,15 +91,21 @@ class AdvanceOp(TT.Operation, name="advance", traits=[Pure, Speculatable, Passes
 
 
 class TensorDescType(TT.Type, name="tensordesc"):
-    """`!tt.tensordesc<tensor<64x32xf16>>`: a tensor in memory, of which blocks of this type are
-    loaded and stored."""
+    """`!tt.tensordesc<tensor<64x32xf16>, "zero">`: a tensor in memory, of which blocks of this type
+    are loaded and stored; what they have outside of it is "zero" or "nan"."""
 
     block: ir.TypeAttr
+    padding: ir.StringAttr
 
     @property
     def target(self) -> Any:
         """The tensor type of a block."""
         return ir.TypeAttr(self.block).value
+
+    @property
+    def outside(self) -> str:
+        """What a block has outside of the tensor."""
+        return str(ir.StringAttr(self.padding).value)
 
 
 def _verify_descriptor(op: Any) -> bool:
@@ -136,13 +142,12 @@ def _verify_rows(op: Any, what: str, value: Any) -> bool:
 
 
 class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure, Speculatable]):
-    """`tt.make_tensor_descriptor %base, %shape, %strides {padding}`: the tensor at `base`; what a
-    block has outside of it is "zero" or "nan". The last stride is 1."""
+    """`tt.make_tensor_descriptor %base, %shape, %strides`: the tensor at `base`. The last stride is
+    1."""
 
     base: Operand[Any]
     shape: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
-    padding: ir.StringAttr
     result: Result[Any]
 
     @staticmethod
@@ -153,10 +158,10 @@ class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure
         rank, pointer = len(block.shape), PointerType.get(ir.TypeAttr.get(block.element_type))
         if not 1 <= rank <= MAX_RANK:
             return reject(op, f"a descriptor has 1 to {MAX_RANK} dimensions, got {rank}")
-        return (
-            _verify_ranks(op, rank, "shape", "strides")
-            and check_choice(op, "padding", op.padding, PADDINGS)
-            and check_type(op, "base", op.base, pointer)
+        if op.result.type.outside not in PADDINGS:
+            return reject(op, f"padding must be one of {PADDINGS}, got {op.result.type.outside}")
+        return _verify_ranks(op, rank, "shape", "strides") and check_type(
+            op, "base", op.base, pointer
         )
 
 

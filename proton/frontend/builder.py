@@ -50,7 +50,8 @@ def to_ir(type_: ty.dtype) -> Type:
     if isinstance(type_, ty.pointer_type):
         return tt.PointerType.get(to_ir(memory_type(type_.element_ty)))
     if isinstance(type_, ty.tensor_descriptor_type):
-        return tt_block.TensorDescType.get(ir.TypeAttr.get(to_ir(memory_type(type_.block_type))))
+        block = ir.TypeAttr.get(to_ir(memory_type(type_.block_type)))
+        return tt_block.TensorDescType.get(block, ir.StringAttr.get(type_.padding))
     if type_.is_floating():
         return getattr(ir, _FLOATS[type_.name]).get()
     return integer(type_.primitive_bitwidth)

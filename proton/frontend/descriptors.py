@@ -46,12 +46,11 @@ def _make(
         raise error(f'padding_option must be "zero" or "nan", got {shown(padding_option)}', '"nan"')
     if padding_option == "nan" and not element.is_floating():
         raise error(f'padding_option="nan" needs floats, got {element}', 'pass "zero"')
-    type_ = ty.tensor_descriptor_type(ty.block_type(element, tuple(sizes)))
+    type_ = ty.tensor_descriptor_type(ty.block_type(element, tuple(sizes)), padding_option)
     op = tt_block.MakeTensorDescOp(
         base.handle,
         integers("shape", shape, ty.int32, len(sizes)),
         integers("strides", strides, ty.int64, len(sizes)),
-        string_attr(padding_option),
         to_ir(type_),
     )
     return wrap(op, type_)

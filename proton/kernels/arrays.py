@@ -46,6 +46,25 @@ def empty_like(array: Array) -> Array:
     return torch.empty_like(array)
 
 
+def like(array: Array, values: np.ndarray) -> Array:
+    """numpy's values in an array of another one's kind and device."""
+    if isinstance(array, np.ndarray):
+        return values
+    import torch
+
+    return torch.from_numpy(values).to(array.device)
+
+
+def address(array: Array) -> int:
+    """Where the first element lies."""
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data_ptr()
+
+
+def dtype_name(array: Array) -> str:
+    """The dtype's name, which the tile language shares with numpy and torch."""
+    return str(array.dtype).removeprefix("torch.")
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """The array, or a copy of it on the CPU."""
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()

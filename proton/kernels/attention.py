@@ -4,9 +4,13 @@ Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Wor
 """
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
+import math
+from typing import Any
 
 import proton
 import proton.language as tl
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
@@ -132,3 +136,57 @@ def attention_kernel(
     tl.store(lse_ptr + place, row_max + tl.log2(row_sum), mask=inside)
     out_ptrs = out_ptr + rows[:, None] * stride_on + depth[None, :]
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=inside[:, None])
+
+
+def configuration(q: Array) -> dict[str, Any]:
+    """The options of `attention` that suit q's device and size of heads."""
+    if not arrays.on_gpu(q):
+        return {"BLOCK_M": 64, "BLOCK_N": 64, "OVERLAP": False}
+    blocks = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8}
+    if q.shape[-1] <= 64:
+        return blocks | {"num_stages": 3, "OVERLAP": False}
+    return blocks | {"num_stages": 2, "OVERLAP": True}
+
+
+def attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    causal: bool = False,
+    scale: float | None = None,
+    out: tuple[Array, Array] | None = None,
+    **options: Any,
+) -> tuple[Array, Array]:
+    """(softmax(q @ k.T * scale) @ v, lse) for each batch and head, where lse is the logarithm of
+    the sums of exp(q @ k.T * scale), to base 2; `causal`: a row sees the keys up to its own.
+
+    q, k, v and the result are (batch, heads, length, size), the last dimension contiguous and a
+    power of two; lse is (batch, heads, length), contiguous. `scale` is 1 / sqrt(size), unless it
+    is given. `options`: the kernel's blocks and OVERLAP, and those of the launch (num_warps, ...).
+    """
+    batch, heads, length, head = q.shape
+    if out is None:
+        lse = arrays.empty(q, (batch, heads, length), "float32")
+        out = arrays.empty_like(q), lse
+    check_shapes(q=q, k=k, v=v, out=out[0])
+    scale = 1 / math.sqrt(head) if scale is None else scale
+    options = configuration(q) | options
+    strides = [arrays.stride(x, axis) for x in (q, k, v, out[0]) for axis in range(3)]
+    attention_kernel[proton.cdiv(length, options["BLOCK_M"]), batch * heads](
+        q, k, v, *out, *strides, heads, length, scale, HEAD=head, CAUSAL=causal, **options
+    )
+    return out
+
+
+def check_shapes(**tensors: Array) -> None:
+    """Raises unless all have the first one's shape, and a contiguous last dimension."""
+    shapes = {name: tuple(x.shape) for name, x in tensors.items()}
+    if len(set(shapes.values())) > 1 or len(next(iter(shapes.values()))) != 4:
+        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"attention: arrays must have one shape of 4 dimensions, got {found}")
+    for name, x in tensors.items():
+        if arrays.stride(x, 3) != 1:
+            raise ValueError(
+                f"attention: the last dimension of {name} must be contiguous, got stride "
+                f"{arrays.stride(x, 3)}: pass a contiguous copy"
+            )

@@ -14,6 +14,7 @@ from proton.kernels.arrays import Array
 # small matrices have too few of them to share among threads.
 BLOCK, SMALL_BLOCK, BLOCK_K, GROUP_M = 256, 128, 128, 4
 BLOCKS = 16  # at least, of the large ones
+GPU_BLOCKS = 100  # likewise: most multiprocessors have one
 
 
 @proton.jit
@@ -64,6 +65,10 @@ def matmul_kernel(
 
 def configuration(a: Array, b: Array) -> dict[str, int]:
     """The options of `matmul` that suit the arrays' device and shapes."""
+    if arrays.on_gpu(a) and "float16" in str(a.dtype):  # bfloat16, too: for tensor cores
+        if a.shape[0] * b.shape[1] >= GPU_BLOCKS * 128 * 256:
+            return {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP_M": 8, "num_warps": 8}
+        return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "GROUP_M": 8, "num_warps": 4}
     if arrays.on_gpu(a):
         return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP_M": GROUP_M, "num_warps": 4}
     large = a.shape[0] * b.shape[1] >= BLOCKS * BLOCK**2

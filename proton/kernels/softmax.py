@@ -12,12 +12,23 @@ from proton.kernels.arrays import Array
 
 
 @proton.jit
-def softmax_kernel(x_ptr, out_ptr, x_stride, out_stride, rows, columns, share, BLOCK: tl.constexpr):
-    """Each program takes `share` rows, one after another; a row is one block."""
+def softmax_kernel(
+    x_ptr,
+    out_ptr,
+    x_stride,
+    out_stride,
+    rows,
+    columns,
+    share,
+    BLOCK: tl.constexpr,
+    STAGES: tl.constexpr = 1,
+):
+    """Each program takes `share` rows, one after another; a row is one block. With STAGES the next
+    STAGES - 1 rows are on their way while one is worked on."""
     first = tl.program_id(0) * share
     offsets = tl.arange(0, BLOCK)
     mask = offsets < columns
-    for row in range(first, min(first + share, rows)):
+    for row in tl.range(first, min(first + share, rows), num_stages=STAGES):
         with proton.scope("load"):
             x = tl.load(x_ptr + row * x_stride + offsets, mask=mask, other=-float("inf"))
         with proton.scope("max"):

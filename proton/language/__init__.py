@@ -100,12 +100,20 @@ from proton.language.random import (
     randn4x as randn4x,
     uint_to_uniform_float as uint_to_uniform_float,
 )
+from proton.language.ordering import (
+    bitonic_merge as bitonic_merge,
+    flip as flip,
+    sort as sort,
+    topk as topk,
+)
 from proton.language.standard import (
     argmax as argmax,
     argmin as argmin,
+    cat as cat,
     cdiv as cdiv,
     cumprod as cumprod,
     cumsum as cumsum,
+    interleave as interleave,
     max as max,
     min as min,
     next_power_of_2 as next_power_of_2,
@@ -113,6 +121,7 @@ from proton.language.standard import (
     sigmoid as sigmoid,
     softmax as softmax,
     sum as sum,
+    swizzle2d as swizzle2d,
     xor_sum as xor_sum,
 )
 from proton.language.types import (
@@ -147,9 +156,8 @@ from proton.language.value import tensor as tensor
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
 NOT_YET = frozenset(
-    "atomic_load atomic_poll atomic_store bitonic_merge cat condition "
-    "expect_zero flip float8e4b15 float8e4b8 float8e5b16 inline_asm_elementwise interleave "
-    "map_elementwise math slice sort swizzle2d target_info topk tuple".split()
+    "atomic_load atomic_poll atomic_store condition expect_zero float8e4b15 float8e4b8 "
+    "float8e5b16 inline_asm_elementwise map_elementwise math slice target_info tuple".split()
 )
 
 

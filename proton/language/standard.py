@@ -221,6 +221,59 @@ def cumprod(input, axis: constexpr = 0, reverse: constexpr = False):
     return core.associative_scan(input, axis, _multiply, reverse)
 
 
+@constexpr_function
+def _axis_in(dim, rank):
+    """A dimension, counted from the front."""
+    return dim + rank if dim < 0 else dim
+
+
+@constexpr_function
+def _moved(rank, source, target):
+    """The order of dimensions in which dimension `source` has come to `target`."""
+    order = [axis for axis in range(rank) if axis != source]
+    order.insert(target, source)
+    return tuple(order)
+
+
+@constexpr_function
+def _doubled(shape, axis):
+    return (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
+
+
+@DeviceFunction
+def interleave(a, b):
+    """The elements of `a` and `b` in turns, along the last dimension."""
+    pairs = core.join(a, b)
+    if len(pairs.shape) == 1:
+        return pairs
+    else:
+        return core.reshape(pairs, _doubled(pairs.shape[:-1], len(pairs.shape) - 2))
+
+
+@DeviceFunction
+def cat(input, other, can_reorder: constexpr = False, dim: constexpr = 0):
+    """`input` and after it `other` along `dim`; they have one shape. The order of elements is kept,
+    also where `can_reorder` allows another one."""
+    pairs = core.join(input, other)
+    rank: constexpr = len(pairs.shape)
+    core.static_assert(rank > 1, "tl.cat takes blocks, got scalars; use tl.join")
+    core.static_assert(-rank < dim and dim < rank - 1, "tl.cat: dim must be one of the blocks'")
+    axis: constexpr = _axis_in(dim, rank - 1)
+    halves = core.permute(pairs, _moved(rank, rank - 1, axis))
+    return core.reshape(halves, _doubled(input.shape, axis))
+
+
+@DeviceFunction
+def swizzle2d(i, j, size_i, size_j, size_g):
+    """Place (i, j) of a size_i x size_j grid, counted row by row, in the order that goes through
+    `size_g` rows at a time, column by column; the last rows may be fewer."""
+    place = i * size_j + j
+    first = place // (size_g * size_j) * size_g
+    rows = core.minimum(size_i - first, size_g)
+    place = place % (size_g * size_j)
+    return first + place % rows, place // rows
+
+
 @member
 @DeviceFunction
 def sigmoid(x):

@@ -231,28 +231,34 @@ class block_type(dtype):
 
 
 class tensor_descriptor_type(dtype):
-    """A tensor in memory, of which blocks of `block_type` are loaded and stored."""
+    """A tensor in memory, of which blocks of `block_type` are loaded and stored; what they have
+    outside of it is `padding`, "zero" or "nan"."""
 
-    def __init__(self, block: block_type) -> None:
-        self.block_type = block
+    def __init__(self, block: block_type, padding: str = "zero") -> None:
+        self.block_type, self.padding = block, padding
         self.name = f"tensor_descriptor<{block}>"
         self.kind, self.primitive_bitwidth = "descriptor", 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, tensor_descriptor_type) and other.block_type == self.block_type
+        return (
+            isinstance(other, tensor_descriptor_type)
+            and other.block_type == self.block_type
+            and other.padding == self.padding
+        )
 
     def __hash__(self) -> int:
-        return hash(("descriptor", self.block_type))
+        return hash(("descriptor", self.block_type, self.padding))
 
     def mangle(self) -> str:
-        return f"tensordesc<{self.block_type.mangle()}>"
+        padding = "" if self.padding == "zero" else f", {self.padding}"
+        return f"tensordesc<{self.block_type.mangle()}{padding}>"
 
     def parts(self) -> list[dtype]:
-        """What a kernel takes in its place: the pointer, the sizes, all strides but the last one,
-        which is 1, and whether it pads with NaN."""
+        """What a kernel takes in its place: the pointer, the sizes, and all strides but the last
+        one, which is 1."""
         rank = len(self.block_type.shape)
         base = pointer_type(self.block_type.element_ty)
-        return [base, *[int32] * rank, *[int64] * (rank - 1), int1]
+        return [base, *[int32] * rank, *[int64] * (rank - 1)]
 
 
 def parts_of(type_: dtype) -> list[dtype]:
@@ -301,9 +307,11 @@ _BY_SHORT = {short: dtype(name) for name, short in _SHORT.items()} | {"u1": int1
 
 def str_to_ty(text: str) -> dtype:
     """The type that a signature string names: "*fp16", "*kfp32", "i32"."""
-    if (described := re.fullmatch(r"tensordesc<([a-z0-9]+)\[([0-9, ]+)\]>", text)) is not None:
+    described = re.fullmatch(r"tensordesc<([a-z0-9]+)\[([0-9, ]+)\](?:, (nan))?>", text)
+    if described is not None:
         sizes = tuple(map(int, described[2].split(",")))
-        return tensor_descriptor_type(block_type(str_to_ty(described[1]), sizes))
+        block = block_type(str_to_ty(described[1]), sizes)
+        return tensor_descriptor_type(block, described[3] or "zero")
     match = re.fullmatch(r"(\*k?)?([a-z0-9]+)", text)
     if match is None or match[2] not in _BY_SHORT:
         raise TypeError(f"no type is written {text!r}; examples: '*fp32', '*ki8', 'i32', 'bf16'")

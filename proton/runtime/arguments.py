@@ -88,9 +88,11 @@ def _typed(value: Any) -> tuple[Any, ...]:
 
 
 @functools.cache
-def _descriptor_type(element: ty.dtype, block_shape: tuple[int, ...]) -> ty.tensor_descriptor_type:
+def _descriptor_type(
+    element: ty.dtype, block_shape: tuple[int, ...], padding: str
+) -> ty.tensor_descriptor_type:
     ty.check_descriptor_block(element, block_shape)
-    return ty.tensor_descriptor_type(ty.block_type(element, block_shape))
+    return ty.tensor_descriptor_type(ty.block_type(element, block_shape), padding)
 
 
 _ONE, _NONE = Constant(1), Constant(None)
@@ -201,10 +203,10 @@ class Parameter:
             )
         return annotation.short
 
-    def descriptor(self, element: ty.dtype, block_shape: tuple[int, ...]) -> str:
+    def descriptor(self, element: ty.dtype, block_shape: tuple[int, ...], padding: str) -> str:
         """The key of a tensor descriptor."""
         try:
-            type_ = _descriptor_type(element, block_shape)
+            type_ = _descriptor_type(element, block_shape, padding)
         except ValueError as problem:
             raise LaunchError(f"argument {self.name}: {problem}") from None
         if self.annotation not in (None, type_):

@@ -16,6 +16,7 @@ from proton.backends.compiler import CompiledKernel, Compiler
 from proton.base.errors import LaunchError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
+from proton.compiler import Request
 from proton.language.surroundings import Link
 from proton.runtime.arguments import Parameter
 
@@ -63,6 +64,32 @@ class Launcher(ABC):
         """The kernel for such arguments, without a launch; a dtype stands for an array of it.
         Without a target it is compiled for where it would run."""
 
+    def request(
+        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+    ) -> Request | None:
+        """What `compile` would ask the compiler for, so that several can be compiled at once; None
+        where a back end does not say."""
+        return None
+
+
+class Timer(Protocol):
+    """How long work takes on a kind of device."""
+
+    def clear_cache(self) -> None:
+        """Has later work begin with none of its data in the device's largest cache."""
+
+    def mark(self) -> Any:
+        """A point between what was asked for before and after."""
+
+    def elapsed_ms(self, begin: Any, end: Any) -> float:
+        """The time between two points; waits for the second."""
+
+    def synchronize(self) -> None:
+        """Waits for everything."""
+
+    def release(self) -> None:
+        """Gives back what the timer holds."""
+
 
 class Backend(ABC):
     """One kind of device: how kernels are compiled for it and how they run there."""
@@ -86,6 +113,18 @@ class Backend(ABC):
     def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shape of an array that it owns, and its strides in elements."""
         raise LaunchError(f"tensor descriptors are not supported on {self.name}")
+
+    def target(self) -> Target:
+        """What kernels are compiled for on the current device."""
+        raise LaunchError(f"the targets of {self.name} have no description")
+
+    def properties(self, device: int | None = None) -> dict[str, Any]:
+        """Facts of a device, by default the current one: `name` and those that Triton has."""
+        return {"name": self.name}
+
+    def timer(self) -> Timer:
+        """Measures on the current device."""
+        raise LaunchError(f"{self.name} has no timer: pass do_bench= a function of your own")
 
     @abstractmethod
     def launcher(self, kernel: KernelFunction) -> Launcher:

@@ -16,6 +16,7 @@ from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
+from proton.compiler import Request
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.surroundings import Link, has_changed
@@ -108,6 +109,19 @@ class JITFunction(DeviceFunction):
         where it would run. `grid=` means nothing. Where a parameter of the kernel has one of these
         names, the keyword is the parameter's, unless it is a GPUTarget.
         """
+        launcher, bound, target = self._planned(args, kwargs)
+        return launcher.compile(bound, self._options(kwargs), target)
+
+    def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
+        """What `warmup` would ask the compiler for; None where the back end does not say."""
+        launcher, bound, target = self._planned(args, kwargs)
+        return launcher.request(bound, self._options(kwargs), target)
+
+    def _planned(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Launcher, tuple[Any, ...], Target | None]:
+        """Who compiles for these arguments, the arguments in order, and for which target; takes the
+        keywords that are none of the kernel's out of `kwargs`."""
         target = kwargs.get("target")
         if isinstance(target, Target) or "target" not in self.arg_names:
             kwargs.pop("target", None)
@@ -122,7 +136,7 @@ class JITFunction(DeviceFunction):
             kwargs.pop("grid", None)
         bound = self._bound(args, kwargs)
         backend = self.home(bound) if target is None else backend_named(target.backend)
-        return self.launcher(backend).compile(bound, self._options(kwargs), target)
+        return self.launcher(backend), bound, target
 
     def home(self, values: Sequence[Any]) -> Backend:
         """Where a kernel with these arguments runs: where its arrays are, else by default. A

@@ -10,12 +10,13 @@ instrumented.
     recorder       ^         ^ ends with session one; another one goes on for session two
 """
 
+import contextlib
 import itertools
 import math
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 
 from proton.base.errors import ProfileError
@@ -70,6 +71,7 @@ class OpenSessions:
         self.program: OpenSession | None = None  # it has all that any session records
         self.recorders: dict[SessionOptions, Session] = {}
         self.host = HostRecorder()
+        self.pauses = 0  # in which nothing is recorded, whatever is active
         self.is_forked = False  # a copy, in a process that was forked
 
     def start(self, options: SessionOptions, number: int) -> None:
@@ -161,6 +163,9 @@ class OpenSessions:
 
     def _settle(self) -> None:
         """Has the recorder of the active sessions record."""
+        if self.pauses:
+            sessions.install(None)
+            return
         active = [session for session in self.open.values() if session.is_active]
         if self.program is not None:
             active.append(self.program)
@@ -174,6 +179,20 @@ class OpenSessions:
             with self.host.muted():  # what it compiles to calibrate with is no part of a run
                 self.recorders[kind] = Session(active[0].options, self.host)
         sessions.install(self.recorders[kind])
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Records no launch meanwhile; host scopes go on."""
+        with self.lock:
+            self.pauses += 1
+            self._settle()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.pauses -= 1
+                if self.open or self.program is not None:
+                    self._settle()
 
     def disown(self) -> None:
         """Makes these the copies of sessions in a process that was just forked."""
@@ -247,6 +266,13 @@ def start_program(options: SessionOptions) -> None:
 def finalize_program() -> RawRun:
     """The run of all that the process did, its own sessions included."""
     return _sessions.finalize_program()
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """Records no launch meanwhile, in no session: what is tried is no part of a program's work."""
+    with _sessions.paused():
+        yield
 
 
 def any_open() -> bool:

@@ -89,12 +89,12 @@ class TensorDescriptor(ArrayArgument):
         return TensorDescriptor(tensor, shape, strides, block_shape, padding, round_f32_to_tf32)
 
     def key(self, parameter: Parameter, element: ty.dtype) -> str:
-        """The short name of its type, of which the code depends on the block alone."""
+        """The short name of its type, of which the code depends on the block and the padding."""
         if self.padding == "nan" and not element.is_floating():
             raise LaunchError(
                 f'argument {parameter.name}: padding "nan" needs floats, got {element}'
             )
-        return parameter.descriptor(element, tuple(self.block_shape))
+        return parameter.descriptor(element, tuple(self.block_shape), self.padding)
 
     def stand_in(self, parameter: Parameter, element: ty.dtype) -> str:
         return self.key(parameter, element)
@@ -106,7 +106,7 @@ class TensorDescriptor(ArrayArgument):
                 f"argument {name}: the base of a tensor descriptor must be aligned to "
                 f"{ty.DESCRIPTOR_ROW_BYTES} bytes, got {address:#x}: copy the tensor"
             )
-        return (address, *self.shape, *self.strides[:-1], self.padding == "nan")
+        return (address, *self.shape, *self.strides[:-1])
 
 
 def _element_bytes(base: Any) -> int:

@@ -23,7 +23,7 @@ from proton.base.targets import GPUTarget
 from proton.dialect import ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Type, Value, arith, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import layout_of, num_warps
 from proton.dialect.ttg_memory import DotOp, LocalAllocOp, MemDescTransOp
@@ -41,6 +41,7 @@ from proton.layout.tensor_cores import (
 )
 from proton.passes import Pass, register
 
+_EQUAL, _ORDERED = 1, 7  # arith.cmpf's predicates
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
 WARP_GROUPS = 90  # the architecture that has `wgmma`: no other, not a later one, does
 MMA = 80  # the first architecture with `mma` of bf16, tf32 and int8
@@ -163,11 +164,12 @@ class _Product:
         Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores"."""
         large_a, small_a = _halves(self.a)
         large_b, small_b = _halves(self.b)
-        total = self._product(small_a, large_b, self.acc)
-        total = convert(total, layout_of(self.acc.type))
-        total = self._product(large_a, small_b, total)
-        total = convert(total, layout_of(self.acc.type))
-        return self._product(large_a, large_b, total)
+        layout = layout_of(self.acc.type)
+        rest = convert(self._product(small_a, large_b, _filled(self.acc.type, 0.0)), layout)
+        rest = convert(self._product(large_a, small_b, rest), layout)
+        # Infinity times a rest of zero is no number, and is no part of the result.
+        rest = arith.SelectOp(_is_number(rest), rest, _filled(rest.type, 0.0)).result
+        return self._product(large_a, large_b, arith.AddFOp(self.acc, rest).result)
 
     # Threads
 
@@ -252,8 +254,15 @@ def _halves(value: Any) -> tuple[Any, Any]:
     large = arith.BitcastOp(value.type, kept).result
     rest = arith.SubFOp(value, large).result
     # Infinity less itself is no number.
-    same = arith.CmpFOp(1, value, large).result
-    zero = arith.ConstantOp(
-        value.type, ir.DenseElementsAttr.get_splat(value.type, ir.FloatAttr.get_f32(0.0))
-    ).result
-    return large, arith.SelectOp(same, zero, rest).result
+    is_whole = arith.CmpFOp(_EQUAL, value, large).result
+    return large, arith.SelectOp(is_whole, _filled(value.type, 0.0), rest).result
+
+
+def _filled(type_: Type, value: float) -> Value:
+    """A tensor of fp32 filled with a number."""
+    splat = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get_f32(value))
+    return arith.ConstantOp(type_, splat).result
+
+
+def _is_number(value: Value) -> Value:
+    return arith.CmpFOp(_ORDERED, value, value).result

@@ -243,12 +243,15 @@ class _Pipeline:
                 alloc.erase()
             for use in list(value.uses):
                 user = use.owner.operation
-                if user.name == "ttg.convert_layout":
+                if user.name == "ttg.convert_layout" and load.other is None:
                     read = LocalLoadOp(memory, user.results[0].type).result
                     user.results[0].replace_all_uses_with(read)
                     user.erase()
             if list(value.uses):
-                value.replace_all_uses_with(LocalLoadOp(memory, value.type).result)
+                read = LocalLoadOp(memory, value.type).result
+                if load.other is not None:
+                    read = arith.SelectOp(load.mask, read, load.other).result
+                value.replace_all_uses_with(read)
         load.op.erase()
 
     def _epilogue(self, old: int, in_flight: list[Operation]) -> None:

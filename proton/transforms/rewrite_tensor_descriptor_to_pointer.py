@@ -29,10 +29,10 @@ ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
 @register
 @dataclass(frozen=True)
 class RewriteTensorDescriptorToPointer(Pass):
-    """A descriptor becomes its base, the tensor's sizes (i32) and strides (i64, without the last
-    one, which is 1), and whether it pads with NaN (i1): what a launcher passes in its place.
+    """A descriptor becomes its base, the tensor's sizes (i32) and its strides (i64), without the
+    last one, which is 1: what a launcher passes in its place.
 
-        %d = tt.make_tensor_descriptor %base, [%m], [%one] {padding = "zero"}
+        %d = tt.make_tensor_descriptor %base, [%m], [%one] : !tt.tensordesc<tensor<16xf32>, "zero">
         %x = tt.descriptor_load %d, [%i] : tensor<16xf32>
     becomes
         %x = tt.load %base + %i + range(0, 16), 0 <= %i + range(0, 16) < %m, 0.0
@@ -50,9 +50,9 @@ def _parts_of(type_: Any) -> list[Any] | None:
         return None
     block = type_.target
     rank = len(block.shape)
-    i1, i32, i64 = integer(1), integer(32), integer(64)
+    i32, i64 = integer(32), integer(64)
     pointer = tt.PointerType.get(ir.TypeAttr.get(block.element_type))
-    return [pointer, *[i32] * rank, *[i64] * (rank - 1), i1]
+    return [pointer, *[i32] * rank, *[i64] * (rank - 1)]
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,19 @@ class _Descriptor:
     base: Any
     shape: list[Any]
     strides: list[Any]
-    pads_with_nan: Any
-    block: Any  # its type
+    type: Any
+
+    @property
+    def block(self) -> Any:
+        """The type of a block."""
+        return self.type.target
 
     @classmethod
     def of(cls, value: Any, unpacking: Unpacking) -> "_Descriptor":
-        block = value.type.target
-        rank = len(block.shape)
-        base, *numbers, pads_with_nan = unpacking.parts(value)
+        rank = len(value.type.target.shape)
+        base, *numbers = unpacking.parts(value)
         one = constant(1, integer(64))
-        return cls(base, numbers[:rank], [*numbers[rank:], one], pads_with_nan, block)
+        return cls(base, numbers[:rank], [*numbers[rank:], one], value.type)
 
     def pointers(self, indices: list[Any]) -> tuple[Any, Any]:
         """The pointers to the block at indices, and which of them are in the tensor."""
@@ -97,20 +100,12 @@ class _Descriptor:
 
     def padding(self, type_: Any) -> Any:
         """What a block of a type has outside of the tensor."""
-        zero, element = filled(0, type_), type_.element_type
-        if not isinstance(element, ir.FloatType):
-            return zero
-        nan = constant(float("nan"), element)
-        return splat(
-            arith.SelectOp(self.pads_with_nan, nan, constant(0.0, element)).result,
-            list(type_.shape),
-        )
+        return filled(float("nan") if self.type.outside == "nan" else 0, type_)
 
 
 def _make(op: Any, unpacking: Unpacking) -> Parts:
     view = op.opview
-    pads_with_nan = constant(view.padding.value == "nan", integer(1))
-    return [view.base, *view.shape, *list(view.strides)[:-1], pads_with_nan]
+    return [view.base, *view.shape, *list(view.strides)[:-1]]
 
 
 def _load(op: Any, unpacking: Unpacking) -> None:
@@ -188,7 +183,8 @@ _RULES = {
 
 def _argument_attributes(type_: Any, known: Any) -> list[Any]:
     """What is known of the parts of a kernel's argument. A launcher passes tensors that begin at
-    multiples of 16 bytes, and whose strides, but for the last one, are such multiples, too."""
+    multiples of 16 bytes, and whose strides, but for the last one, are such multiples, too. Where
+    it says that the argument is divisible, the last size is a multiple of 16."""
     block = type_.target
     rank = len(block.shape)
     base = {name.name: name.attr for name in known}
@@ -196,9 +192,9 @@ def _argument_attributes(type_: Any, known: Any) -> list[Any]:
     none = ir.DictAttr.get({})
     return [
         ir.DictAttr.get({**base, **_divisible(ALIGNMENT)}),
-        *[none] * rank,
+        *[none] * (rank - 1),
+        ir.DictAttr.get(_divisible(ALIGNMENT) if DIVISIBILITY in base else {}),
         *[ir.DictAttr.get(_divisible(stride))] * (rank - 1),
-        none,
     ]
 
 

@@ -7,7 +7,8 @@
     ... what is computed from %s ...                 %o = ttng.warp_group_dot_wait %f {pendings = 0}
 
 Products end in the order in which they were issued. So a wait leaves as many under way as have been
-issued between its own and its new place.
+issued between its own and its new place, or fewer where another wait in between has left fewer:
+ptxas takes the number for what is under way.
 """
 
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ def _sink(wait: Operation) -> None:
         inner = all_ops(op)
         if op in users or any(o in users or _stops(o) for o in (op, *inner)):
             break
+        if op.name == WAIT:
+            issued = min(issued, op.attributes["pendings"].value)
         issued += op.name == PRODUCT
     wait.move_before(op)
     wait.attributes["pendings"] = i32_attr(issued)

@@ -16,6 +16,7 @@ from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import CompilationError, ProfileError
 from proton.base.targets import GPUTarget
 from proton.kernels import CASES, MORE_CASES, Case, arrays
+from proton.kernels.matmul import matmul_kernel
 from proton.runtime.jit import JITFunction
 from proton.runtime.nvidia.arguments import stand_in
 from proton.runtime.nvidia.backend import BACKEND
@@ -527,3 +528,41 @@ def test_every_choice_is_part_of_the_key() -> None:
         for choice in choices
     }
     assert len(keys) == len(choices)
+
+
+WORK = re.compile(
+    r"\b(wgmma\.mma_async|wgmma\.(?:fence|commit_group|wait_group)|mma\.sync|ldmatrix|"
+    r"cp\.async\.(?:c[ag]|commit_group|wait_group)|fence\.proxy|bar\.sync|"
+    r"(?:ld|st)\.global[.\w]*)"
+)
+
+
+def work(kernel: GPUKernel) -> list[str]:
+    """The accesses, copies, products and barriers of a kernel in the order of PTX, those of records
+    left out."""
+    lines = [line for line in kernel.asm["ptx"].splitlines() if "// proton" not in line]
+    return [name for line in lines for name in WORK.findall(line)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("blocks", [(128, 128, 64, 8), (32, 64, 32, 2)], ids=["wgmma", "mma"])
+def test_records_leave_a_pipeline_as_it_is(blocks: tuple[int, int, int, int], mode: str) -> None:
+    """The same work in the same order, with as many copies under way."""
+    m, n, k, warps = blocks
+
+    def kernel(instrumentation: Instrumentation | None) -> GPUKernel:
+        return compiled(
+            matmul_kernel, *[tl.float16] * 3, 4096, 4096, 4096, 4096, 1, 4096, 1, 4096, 1,
+            BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, GROUP_M=8, num_warps=warps, num_stages=3,
+            instrumentation=instrumentation,
+        )  # fmt: skip
+
+    plain, recorded = kernel(None), kernel(MODES[mode])
+    assert work(plain).count("cp.async.commit_group") == 3
+    expected = work(plain)
+    found = work(recorded)
+    barriers = found.count("bar.sync") - expected.count("bar.sync")
+    assert barriers <= 1, "one, ahead of what is written at the end"
+    assert [w for w in found if w != "bar.sync"] == [w for w in expected if w != "bar.sync"]
+    profile = recorded.metadata["profile"]
+    assert {scope["path"] for scope in profile["scopes"]} == {"load", "dot", "store"}

@@ -12,6 +12,7 @@ from proton.backends.nvidia.target import GPUKernel
 from proton.base.targets import ARCHITECTURES, GPUTarget
 from proton.kernels.attention import attention_kernel
 from proton.kernels.matmul import matmul_kernel
+from proton.kernels.softmax import softmax_kernel
 
 INSTRUCTION = re.compile(r"\b(w?g?mma(?:_async)?(?:\.mma_async)?\.sync\.aligned\.m\d+n\d+k\d+\S*)")
 ARCHS = sorted(ARCHITECTURES)
@@ -132,6 +133,25 @@ def test_without_a_scope_profiling_changes_nothing() -> None:
     with proton.profile("nothing"):
         again = integers.warmup(tl.int8, tl.int8, tl.int32, N=64, target=GPUTarget("cuda", 90))
     assert again.asm["ptx"] == plain.asm["ptx"]
+
+
+def test_rows_in_flight() -> None:
+    """A loop without products is pipelined where it asks for it; what is masked off is `other`."""
+
+    def softmax(stages: int) -> GPUKernel:
+        kernel = softmax_kernel.warmup(
+            tl.float32, tl.float32, 8192, 8192, 16384, 8192, 16, BLOCK=8192, STAGES=stages,
+            num_warps=8, target=GPUTarget("cuda", 90),
+        )  # fmt: skip
+        assert isinstance(kernel, GPUKernel)
+        return kernel
+
+    one, three = softmax(1), softmax(3)
+    assert "cp.async" not in one.asm["ptx"]
+    assert three.shared - one.shared >= 3 * 8192 * 4
+    assert "cp.async.wait_group 1;" in three.asm["ptx"]
+    assert "arith.select" in three.asm["ttgir"], "rows end in -inf"
+    assert three.n_spills == 0
 
 
 def accesses(kernel: GPUKernel) -> Counter[str]:

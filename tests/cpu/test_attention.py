@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import proton
-from proton.kernels.attention import attention_kernel
+from proton.kernels.attention import attention, attention_kernel
 
 
 def reference(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, scale: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """(weighted values, logarithm of the sums to base 2)."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
-    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    scores = q @ k.swapaxes(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1]))
     if causal:
         scores = np.where(np.tri(q.shape[-2], dtype=bool), scores, -np.inf)
     highest = scores.max(-1, keepdims=True)
@@ -57,3 +57,27 @@ def test_heads_that_are_not_side_by_side(rng: np.random.Generator) -> None:
     lse = np.zeros((2, 3, 40), np.float32)
     launch(q, k, v, out, lse, True, OVERLAP=True)
     np.testing.assert_allclose(out, reference(q, k, v, True)[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype, bound", [("float16", 2e-3), ("float32", 1e-4)])
+def test_the_wrapper(rng: np.random.Generator, dtype: str, bound: float, causal: bool) -> None:
+    """What it allocates, what it is given, and the scale."""
+    shape = (2, 2, 130, 32)
+    q, k, v = (rng.standard_normal(shape).astype(dtype) for _ in range(3))
+    given = np.full(shape, np.nan, dtype), np.full(shape[:3], np.nan, np.float32)
+    for out, scale in ((None, None), (given, 0.3)):
+        got, lse = attention(q, k, v, causal, scale, out, BLOCK_N=32)
+        want, sums = reference(q, k, v, causal, scale)
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got, want, rtol=bound, atol=bound)
+        np.testing.assert_allclose(lse, sums, rtol=bound, atol=bound)
+    assert (got is given[0], lse is given[1]) == (True, True)
+
+
+def test_what_the_wrapper_refuses(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((1, 2, 16, 16), dtype=np.float32)
+    with pytest.raises(ValueError, match=r"one shape of 4 dimensions, got .*v \(1, 1, 16, 16\)"):
+        attention(x, x, x[:, :1])
+    with pytest.raises(ValueError, match="last dimension of k must be contiguous, got stride 16"):
+        attention(x, x.swapaxes(2, 3), x)

@@ -153,7 +153,7 @@ def matmul(
     for _ in range(0, k, K):
         left = tl.load(a, boundary_check=(0, 1), padding_option="zero")
         right = tl.load(b, boundary_check=(0, 1), padding_option="zero")
-        total = tl.dot(left, right, total)
+        total = tl.dot(left, right, total, input_precision="ieee")
         a, b = tl.advance(a, (0, K)), tl.advance(b, (K, 0))
     c = tl.make_block_ptr(c_ptr, (m, n), (n, 1), (row, column), (M, N), (1, 0))
     tl.store(c, total, boundary_check=(0, 1))

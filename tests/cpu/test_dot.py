@@ -88,9 +88,9 @@ def typed_product(
     place = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
     a = tl.load(a_ptr + place)
     if ACC is None:
-        c = tl.dot(a, a, out_dtype=OUT)
+        c = tl.dot(a, a, input_precision="ieee", out_dtype=OUT)
     else:
-        c = tl.dot(a, a, acc=tl.zeros((N, N), ACC), out_dtype=OUT)
+        c = tl.dot(a, a, tl.zeros((N, N), ACC), "ieee", out_dtype=OUT)
     tl.static_assert(c.dtype == WANT)
     tl.store(c_ptr + place, c)
 

@@ -200,8 +200,8 @@ def not_there(out_ptr):
 def test_names_below_what_is_not_there_are_named() -> None:
     with pytest.raises(proton.UnsupportedLanguageConstruct, match=r"tl\.math\.exp"):
         not_there[(1,)](np.zeros(1, np.float32))
-    with pytest.raises(AttributeError, match="autotune of Triton is not there yet"):
-        proton.autotune
+    with pytest.raises(AttributeError, match="aggregate of Triton is not there yet"):
+        proton.aggregate
 
 
 def test_a_session_may_start_inside_a_host_scope() -> None:

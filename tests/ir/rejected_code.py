@@ -122,9 +122,9 @@ def prints(n):
     print(n)
 
 
-@unsupported("tl.sort (not there yet) is not supported", "tl.sort(n)", "dir(proton.language) lists")
-def sorts(n):
-    tl.sort(n)
+@unsupported("tl.condition (not there yet) is not supported", "tl.condition(n)", "dir(proton")
+def conditions(n):
+    tl.condition(n)
 
 
 @unsupported("operator MatMult is not supported", "a @ a", "tl.dot(a, b)")

@@ -43,6 +43,7 @@ TYPES = (
     ("proton.scope('load').__enter__()", "proton.language.profiling.scope"),
     ("proton.allocate_event('tile')", "proton.language.profiling.Event"),
     ("proton.cdiv(7, 2)", "int"),
+    ("proton.autotune([proton.Config({})], ['n'])(kernel)", "proton.runtime.autotuner.Autotuner"),
 )
 MISTAKES = (
     ("proton.profile(capacity='many')", 'Argument "capacity"'),
@@ -50,7 +51,8 @@ MISTAKES = (
     ("proton.jit(noinlin=True)", 'did you mean "noinline"?'),
     ("proton.scope(3)", 'Argument 1 to "scope"'),
     ("proton.knobs.cache_dri", 'has no attribute "cache_dri"'),
-    ("proton.autotune", 'has no attribute "autotune"'),
+    ("proton.aggregate", 'has no attribute "aggregate"'),
+    ("proton.autotune(configs=[], keys=['n'])", 'Unexpected keyword argument "keys"'),
 )
 
 

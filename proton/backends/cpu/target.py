@@ -48,6 +48,13 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
 
         return compiler.compile_kernel(fn, signature, options, label)
 
+    def warm_up(self) -> None:
+        from proton.backends.cpu import compiler  # noqa: F401
+        from proton.dialect.context import mlir_context
+
+        with mlir_context():
+            pass
+
     def disassemble(self, asm: Asm) -> str:
         return llvm.disassembly(asm["llir"])
 

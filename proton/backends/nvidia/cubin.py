@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proton.backends.nvidia import tools
-from proton.base.errors import PassError, ProtonError
+from proton.base.errors import PassError, ProtonError, PTXASError
 from proton.base.targets import GPUTarget
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
@@ -81,10 +81,11 @@ class Assembler:
                 pipe.close()
 
     def finish(self) -> Cubin:
-        """The machine code; raises PassError with the assembler's words."""
+        """The machine code; raises PTXASError with the assembler's words, PassError for code that
+        is not what was meant."""
         log, _ = self.process.communicate()
         if self.process.returncode:
-            raise PassError(f"ptxas refused {self.name}: {log.strip()}")
+            raise PTXASError(f"ptxas refused {self.name}: {log.strip()}")
         for warning in _SERIOUS:
             if warning in log:
                 raise PassError(f"ptxas serialises tensor-core instructions of {self.name}: {log}")

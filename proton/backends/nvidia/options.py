@@ -13,7 +13,7 @@ class GPUOptions:
     """What changes the code of a kernel besides its signature; names are Triton's.
 
     Raises CompilationError for a value outside of its range. `num_stages` is the depth of
-    software pipelines, of which there are none yet: it is checked, and changes nothing.
+    the software pipelines of loops that feed tensor cores; 0 and 1 are none.
     """
 
     target: GPUTarget

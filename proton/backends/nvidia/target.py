@@ -56,6 +56,13 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
 
         return compiler.compile_kernel(fn, signature, options, label)
 
+    def warm_up(self) -> None:
+        from proton.backends.nvidia import compiler  # noqa: F401
+        from proton.dialect.context import mlir_context
+
+        with mlir_context():
+            pass
+
     def disassemble(self, asm: Asm) -> str:
         return disassemble(asm["cubin"])
 

@@ -1,11 +1,17 @@
 """The back end of the CPU: it is always there, and its arrays lie in the host's memory."""
 
+import os
+import platform
+from pathlib import Path
 from typing import Any
 
 from proton.backends.cpu.target import CPU
-from proton.runtime.backend import HOST, Backend, KernelFunction, Launcher
+from proton.base.errors import LaunchError
+from proton.base.targets import CPUTarget
+from proton.runtime.backend import HOST, Backend, KernelFunction, Launcher, Timer
 from proton.runtime.cpu.arguments import is_array, layout_of, memory_of
 from proton.runtime.cpu.launch import CPULauncher
+from proton.runtime.cpu.timer import CPUTimer, last_level_cache
 
 
 class CPUBackend(Backend):
@@ -28,8 +34,32 @@ class CPUBackend(Backend):
     def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return layout_of(array)
 
+    def target(self) -> CPUTarget:
+        return CPUTarget()
+
+    def properties(self, device: int | None = None) -> dict[str, Any]:
+        if device not in (None, 0):
+            raise LaunchError(f"there is one CPU, device 0, got {device}")
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return {
+            "name": processor_name(),
+            "multiprocessor_count": cores,
+            "last_level_cache": last_level_cache(),
+        }
+
+    def timer(self) -> Timer:
+        return CPUTimer()
+
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return CPULauncher(kernel)
+
+
+def processor_name() -> str:
+    """What the processor calls itself."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
 
 
 BACKEND = CPUBackend()

@@ -15,7 +15,7 @@ from proton.backends.cpu.target import CPU, CPUKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
-from proton.compiler import compile_function, compile_lock
+from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Argument, signature_of
@@ -78,13 +78,30 @@ class CPULauncher(Launcher):
     def compile(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
     ) -> CompiledKernel:
+        self.kernel.check_globals()
+        return self._compiled(self._key(values, options)).kernel
+
+    def request(
+        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+    ) -> Request:
+        return self._request(self._key(values, options))
+
+    def _key(self, values: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+        """The key of code for such arguments, a dtype standing for an array of it."""
         keys = []
         for parameter, value in zip(self.kernel.params, values, strict=True):
             key = parameter.stand_in(value)
             keys.append(classify(parameter, value)[0] if key is None else key)
-        self.kernel.check_globals()
-        suffix = self._is_debug(options), None, knobs.check_bounds
-        return self._compiled((*keys, True, *suffix)).kernel
+        return (*keys, True, self._is_debug(options), None, knobs.check_bounds)
+
+    def _request(self, key: tuple[Any, ...]) -> Request:
+        *keys, disjoint, debug, instrumentation, check_bounds = key
+        return Request(
+            CPU,
+            self.kernel,  # type: ignore[arg-type]
+            signature_of(self.kernel.arg_names, map(Argument.of, keys)),
+            CPUOptions(disjoint, debug, instrumentation, check_bounds),
+        )
 
     def _is_debug(self, options: dict[str, Any]) -> bool:
         debug = options.get("debug") if options else None
@@ -102,16 +119,11 @@ class CPULauncher(Launcher):
         return variant
 
     def _compile(self, key: tuple[Any, ...]) -> _Variant:
-        *keys, disjoint, debug, instrumentation, check_bounds = key
         links = self.kernel.links()
         names = self.kernel.arg_names
-        signature = signature_of(names, map(Argument.of, keys))
-        kernel = compile_function(
-            CPU,
-            self.kernel,  # type: ignore[arg-type]
-            signature,
-            CPUOptions(disjoint, debug, instrumentation, check_bounds),
-        )
+        request = self._request(key)
+        signature = request.signature
+        kernel: CPUKernel = compile_function(*request)
         self.kernel.watch_globals(links)
         runtime = [names.index(name) for name in signature.types]
         parts = [ty.parts_of(type_) for type_ in signature.types.values()]

@@ -114,20 +114,21 @@ class _Pointer(Kind):
 
 
 class _Descriptor(Kind):
-    """A tensor descriptor of an array on a GPU: several values for one argument."""
+    """A tensor descriptor of an array on a GPU: several values for one argument, which counts as
+    divisible where the last size is a multiple of 16: masks of accesses of 16 bytes are then."""
 
     def accepts(self, parameter: Parameter, value: Any) -> bool:
         return isinstance(value, TensorDescriptor)
 
     def describe(self, parameter: Parameter, value: Any) -> Given:
         _, short, device = read_descriptor(parameter, value)
-        return Given(self, Argument.of(short), device)
+        return Given(self, Argument.of(short, value.shape[-1] % 16 == 0), device)
 
     def reading(self, name: str, number: int) -> Reading:
         passed, short, device = f"$n{number}", f"$t{number}", f"$d{number}"
         return Reading(
             f"*{passed}",
-            key=(short,),
+            key=(short, f"{name}.shape[-1] & 15 == 0"),
             statements=(f"{passed}, {short}, {device} = $descriptor($p{number}, {name})",),
             unexpected=f"{device} != $device",
         )

@@ -5,11 +5,24 @@ from typing import Any
 import numpy as np
 
 from proton.backends.nvidia.target import NVIDIA
+from proton.base.targets import GPUTarget
 from proton.runtime.arguments import is_torch
-from proton.runtime.backend import Backend, KernelFunction, Launcher
+from proton.runtime.backend import Backend, KernelFunction, Launcher, Timer
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import is_on_gpu, layout_of
 from proton.runtime.nvidia.launch import LAUNCH_OPTIONS, GPULauncher
+from proton.runtime.nvidia.timer import GPUTimer
+
+# What Triton says of a device, and the driver's names for it.
+_PROPERTIES = {
+    "max_shared_mem": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "max_num_regs": "MAX_REGISTERS_PER_BLOCK",
+    "multiprocessor_count": "MULTIPROCESSOR_COUNT",
+    "warpSize": "WARP_SIZE",
+    "sm_clock_rate": "CLOCK_RATE",  # kHz
+    "mem_clock_rate": "MEMORY_CLOCK_RATE",  # kHz
+    "mem_bus_width": "GLOBAL_MEMORY_BUS_WIDTH",  # bits
+}
 
 
 class NVIDIABackend(Backend):
@@ -32,6 +45,17 @@ class NVIDIABackend(Backend):
 
     def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return layout_of(array)
+
+    def target(self) -> GPUTarget:
+        return cuda.target_of(cuda.current_device())
+
+    def properties(self, device: int | None = None) -> dict[str, Any]:
+        device = cuda.current_device() if device is None else device
+        numbers = {name: cuda.attribute(device, kind) for name, kind in _PROPERTIES.items()}
+        return {"name": cuda.device_name(device)} | numbers
+
+    def timer(self) -> Timer:
+        return GPUTimer()
 
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return GPULauncher(kernel)

@@ -65,16 +65,7 @@ def device_count() -> int:
 @functools.cache
 def target_of(device: int) -> GPUTarget:
     """What to compile for; raises LaunchError for an architecture that is not supported."""
-    driver = _driver()
-    handle = _call(driver.cuDeviceGet, device)
-    attribute = driver.CUdevice_attribute
-    major, minor = (
-        _call(driver.cuDeviceGetAttribute, name, handle)
-        for name in (
-            attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-            attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-        )
-    )
+    major, minor = (attribute(device, f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
     arch = 10 * major + minor
     if arch not in ARCHITECTURES:
         known = ", ".join(str(known / 10) for known in ARCHITECTURES)
@@ -204,6 +195,13 @@ def total_memory(device: int) -> int:
     """Bytes of a device."""
     driver = _driver()
     return int(_call(driver.cuDeviceTotalMem, _call(driver.cuDeviceGet, device)))
+
+
+def attribute(device: int, name: str) -> int:
+    """A number that the driver has of a device: `MULTIPROCESSOR_COUNT` and the like."""
+    driver = _driver()
+    kind = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+    return int(_call(driver.cuDeviceGetAttribute, kind, _call(driver.cuDeviceGet, device)))
 
 
 def device_name(device: int) -> str:

@@ -29,7 +29,7 @@ from proton.base.targets import (
     GPUTarget,
     Target,
 )
-from proton.compiler import compile_function, compile_lock
+from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.runtime import session as sessions
 from proton.runtime.arguments import signature_of
@@ -122,11 +122,16 @@ class GPULauncher(Launcher):
     def compile(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
     ) -> GPUKernel:
+        return self._compile(self.request(values, options, target))
+
+    def request(
+        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+    ) -> Request:
         described = [stand_in(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         if target is None:
             target = cuda.target_of(cuda.current_device())
         assert isinstance(target, GPUTarget)
-        return self.compile_described(target, described, options)
+        return self._request(target, described, options)
 
     def compile_described(
         self,
@@ -136,11 +141,24 @@ class GPULauncher(Launcher):
         instrumentation: Instrumentation | None = None,
     ) -> GPUKernel:
         """The kernel for arguments like these; needs no GPU."""
+        return self._compile(self._request(target, described, options, instrumentation))
+
+    def _compile(self, request: Request) -> GPUKernel:
+        kernel: GPUKernel = compile_function(*request)
+        return kernel
+
+    def _request(
+        self,
+        target: GPUTarget,
+        described: list[Given],
+        options: dict[str, Any],
+        instrumentation: Instrumentation | None = None,
+    ) -> Request:
         for name in _UNSUPPORTED:
             if options.get(name):
                 raise LaunchError(f"{name}={options[name]!r} is not supported on a GPU")
         chosen = {name: options[name] for name in OPTIONS if options.get(name) is not None}
-        return compile_function(
+        return Request(
             NVIDIA,
             self.kernel,  # type: ignore[arg-type]
             signature_of(self.kernel.arg_names, [d.argument for d in described]),

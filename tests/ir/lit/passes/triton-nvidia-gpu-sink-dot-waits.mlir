@@ -27,6 +27,22 @@ func.func @two(%q: !memory, %k: !memory, %acc: !sum) -> !sum {
   return %r : !sum
 }
 
+// Behind a wait for all products none is under way: the numbers say so.
+
+// CHECK-LABEL: func.func @carried(
+// CHECK: %[[E:.*]] = "ttng.warp_group_dot"(%arg0, %arg1, %arg2)
+// CHECK: %[[F:.*]] = "ttng.warp_group_dot"(%arg1, %arg0, %arg3)
+// CHECK-NEXT: %[[O:.*]] = "ttng.warp_group_dot_wait"(%[[F]]) {pendings = 0 : i32}
+// CHECK-NEXT: %[[S:.*]] = "ttng.warp_group_dot_wait"(%[[E]]) {pendings = 0 : i32}
+// CHECK-NEXT: return %[[S]], %[[O]]
+func.func @carried(%q: !memory, %k: !memory, %one: !sum, %other: !sum) -> (!sum, !sum) {
+  %e = "ttng.warp_group_dot"(%q, %k, %one) {imprecise = 0 : i32} : (!memory, !memory, !sum) -> !sum
+  %s = "ttng.warp_group_dot_wait"(%e) {pendings = 0 : i32} : (!sum) -> !sum
+  %f = "ttng.warp_group_dot"(%k, %q, %other) {imprecise = 0 : i32} : (!memory, !memory, !sum) -> !sum
+  %o = "ttng.warp_group_dot_wait"(%f) {pendings = 0 : i32} : (!sum) -> !sum
+  return %s, %o : !sum, !sum
+}
+
 // What is written to memory meanwhile may be what a product reads.
 
 // CHECK-LABEL: func.func @written(

@@ -48,30 +48,30 @@ func.func @masked(%p: !tt.ptr<tensor<8xf32>>, %x: tensor<8xf32>, %m: tensor<8xi1
   return
 }
 // -----
-!row = !tt.tensordesc<tensor<8xf32>>
+!row = !tt.tensordesc<tensor<8xf32>, "zero">
 func.func @descriptor_rank(%p: !tt.ptr<f32>, %n: i32, %s: i64) {
   // expected-error@+1 {{'tt.make_tensor_descriptor' shape must have 1 entries, got 2}}
-  %0 = "tt.make_tensor_descriptor"(%p, %n, %n, %s) {padding = "zero", operandSegmentSizes = array<i32: 1, 2, 1>} : (!tt.ptr<f32>, i32, i32, i64) -> !row
+  %0 = "tt.make_tensor_descriptor"(%p, %n, %n, %s) {operandSegmentSizes = array<i32: 1, 2, 1>} : (!tt.ptr<f32>, i32, i32, i64) -> !row
   return
 }
 // -----
-!row = !tt.tensordesc<tensor<8xf32>>
+!row = !tt.tensordesc<tensor<8xf32>, "one">
 func.func @descriptor_padding(%p: !tt.ptr<f32>, %n: i32, %s: i64) {
-  // expected-error@+1 {{padding must be one of ('zero', 'nan'), got "one"}}
-  %0 = "tt.make_tensor_descriptor"(%p, %n, %s) {padding = "one", operandSegmentSizes = array<i32: 1, 1, 1>} : (!tt.ptr<f32>, i32, i64) -> !row
+  // expected-error@+1 {{padding must be one of ('zero', 'nan'), got one}}
+  %0 = "tt.make_tensor_descriptor"(%p, %n, %s) {operandSegmentSizes = array<i32: 1, 1, 1>} : (!tt.ptr<f32>, i32, i64) -> !row
   return
 }
 // -----
-!row = !tt.tensordesc<tensor<8xf32>>
+!row = !tt.tensordesc<tensor<8xf32>, "zero">
 func.func @descriptor_base(%p: !tt.ptr<f16>, %n: i32, %s: i64) {
   // expected-error@+1 {{base must have type !tt.ptr<f32>, got !tt.ptr<f16>}}
-  %0 = "tt.make_tensor_descriptor"(%p, %n, %s) {padding = "zero", operandSegmentSizes = array<i32: 1, 1, 1>} : (!tt.ptr<f16>, i32, i64) -> !row
+  %0 = "tt.make_tensor_descriptor"(%p, %n, %s) {operandSegmentSizes = array<i32: 1, 1, 1>} : (!tt.ptr<f16>, i32, i64) -> !row
   return
 }
 // -----
 func.func @descriptor_result(%p: !tt.ptr<f32>, %n: i32, %s: i64) {
   // expected-error@+1 {{result must be a tensor descriptor, got f32}}
-  %0 = "tt.make_tensor_descriptor"(%p, %n, %s) {padding = "zero", operandSegmentSizes = array<i32: 1, 1, 1>} : (!tt.ptr<f32>, i32, i64) -> f32
+  %0 = "tt.make_tensor_descriptor"(%p, %n, %s) {operandSegmentSizes = array<i32: 1, 1, 1>} : (!tt.ptr<f32>, i32, i64) -> f32
   return
 }
 // -----
@@ -81,42 +81,42 @@ func.func @no_descriptor(%p: !tt.ptr<f32>, %i: i32) {
   return
 }
 // -----
-!row = !tt.tensordesc<tensor<8xf32>>
+!row = !tt.tensordesc<tensor<8xf32>, "zero">
 func.func @descriptor_block(%d: !row, %i: i32) {
   // expected-error@+1 {{result must have shape (8,), got (4,)}}
   %0 = "tt.descriptor_load"(%d, %i) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1>} : (!row, i32) -> tensor<4xf32>
   return
 }
 // -----
-!row = !tt.tensordesc<tensor<8xf32>>
+!row = !tt.tensordesc<tensor<8xf32>, "zero">
 func.func @descriptor_indices(%d: !row, %x: tensor<8xf32>, %i: i32) {
   // expected-error@+1 {{indices must have 1 entries, got 2}}
   "tt.descriptor_store"(%d, %x, %i, %i) {operandSegmentSizes = array<i32: 1, 1, 2>} : (!row, tensor<8xf32>, i32, i32) -> ()
   return
 }
 // -----
-!row = !tt.tensordesc<tensor<8xf32>>
+!row = !tt.tensordesc<tensor<8xf32>, "zero">
 func.func @descriptor_kind(%d: !row, %x: tensor<8xf32>, %i: i32) {
   // expected-error@+1 {{kind must be one of ('add', 'min', 'max', 'and', 'or', 'xor'), got "sub"}}
   "tt.descriptor_reduce"(%d, %x, %i) {kind = "sub", is_unsigned = false, operandSegmentSizes = array<i32: 1, 1, 1>} : (!row, tensor<8xf32>, i32) -> ()
   return
 }
 // -----
-!row = !tt.tensordesc<tensor<8xf32>>
+!row = !tt.tensordesc<tensor<8xf32>, "zero">
 func.func @gathers_no_rows(%d: !row, %r: tensor<8xi32>, %i: i32) {
   // expected-error@+1 {{the descriptor's block must be one row, got [8]}}
   %0 = "tt.descriptor_gather"(%d, %r, %i) : (!row, tensor<8xi32>, i32) -> tensor<8x8xf32>
   return
 }
 // -----
-!line = !tt.tensordesc<tensor<1x8xf32>>
+!line = !tt.tensordesc<tensor<1x8xf32>, "zero">
 func.func @scatters_other_rows(%d: !line, %r: tensor<8xi32>, %i: i32, %x: tensor<4x8xf32>) {
   // expected-error@+1 {{src must have shape (8, 8), got (4, 8)}}
   "tt.descriptor_scatter"(%d, %r, %i, %x) : (!line, tensor<8xi32>, i32, tensor<4x8xf32>) -> ()
   return
 }
 // -----
-!row = !tt.tensordesc<tensor<8xf32>>
+!row = !tt.tensordesc<tensor<8xf32>, "zero">
 func.func @descriptor_axis(%d: !row) {
   // expected-error@+1 {{axis must lie in [0, 1), got 1}}
   %0 = "tt.descriptor_size"(%d) {axis = 1 : i32} : (!row) -> i32

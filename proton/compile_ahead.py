@@ -1,0 +1,97 @@
+"""Several kernels compiled at once: processes that are forked for it fill the disk cache.
+
+Compiling holds Python's lock and the one MLIR context most of the time, so threads would wait for
+each other. A forked process has everything loaded, needs no copy of the kernels, and leaves its
+results where the program finds them anyway. What fails there is left for the program to compile,
+and to fail on.
+"""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+
+from proton import cache
+from proton.base.errors import ProtonError
+from proton.base.knobs import knobs
+from proton.compiler import Request, bypasses_cache, compile_function
+
+_PATIENCE = 120.0  # s without a finished kernel: a process may have inherited a lock that is held
+_NUMBER_BYTES = 4
+_MOST = 4096  # kernels at once: their numbers fit in a pipe
+
+
+def compile_ahead(requests: Iterable[Request]) -> None:
+    """Has the disk cache hold what it lacks of these kernels, by several processes where that is
+    faster (`knobs.compile_processes`). Raises nothing for kernels that cannot be compiled."""
+    if bypasses_cache() or sys.platform != "linux":
+        return
+    missing = _missing(requests)[:_MOST]
+    most = knobs.compile_processes or len(os.sched_getaffinity(0))
+    if (processes := min(len(missing), most)) < 2:
+        return
+    for compiler in {request.compiler for request in missing}:
+        compiler.warm_up()
+    _run(missing, processes)
+
+
+def _missing(requests: Iterable[Request]) -> list[Request]:
+    """Those that the disk cache lacks, each once."""
+    found = {}
+    for request in requests:
+        with contextlib.suppress(ProtonError):  # a tool is missing: who compiles says so
+            found[request.key] = request
+    return [request for key, request in found.items() if not cache.has(key)]
+
+
+def _run(requests: Sequence[Request], processes: int) -> None:
+    """Compiles in so many processes; a pipe has the numbers of what is to be done."""
+    tasks, tasks_in = os.pipe()
+    news, news_in = os.pipe()
+    for number in range(len(requests)):
+        os.write(tasks_in, number.to_bytes(_NUMBER_BYTES, "little"))
+    os.close(tasks_in)
+    workers = []
+    try:
+        for _ in range(processes):
+            if (worker := _fork()) == 0:
+                _work(requests, tasks, news_in)
+            workers.append(worker)
+        os.close(news_in)
+        news_in = -1
+        while select.select([news], [], [], _PATIENCE)[0] and os.read(news, 1):
+            pass
+    finally:
+        for descriptor in (tasks, news, *[news_in] * (news_in >= 0)):
+            os.close(descriptor)
+        for worker in workers:
+            _end(worker)
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():  # of other threads: what is compiled with is locked around it
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _work(requests: Sequence[Request], tasks: int, news: int) -> None:
+    """The life of a forked process."""
+    try:
+        gc.disable()  # what is collected may belong to a device, which is the program's
+        while number := os.read(tasks, _NUMBER_BYTES):
+            with contextlib.suppress(Exception):  # the program meets it again, and says so
+                compile_function(*requests[int.from_bytes(number, "little")])
+            os.write(news, b".")
+    finally:
+        os._exit(0)
+
+
+def _end(worker: int) -> None:
+    """Ends a process, which has ended by itself unless something went wrong."""
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(worker, signal.SIGKILL)
+        os.waitpid(worker, 0)

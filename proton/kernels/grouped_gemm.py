@@ -1,0 +1,144 @@
+"""Products of many pairs of matrices of different sizes, in one launch.
+
+What there is to do is in arrays on the device: addresses, sizes and strides, one row a product.
+"""
+
+# mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import proton
+import proton.language as tl
+from proton.kernels import arrays
+from proton.kernels.arrays import Array
+
+ALIGNMENT = 16  # bytes, and elements, of which loads of 16 bytes need multiples
+
+
+@proton.jit
+def _block(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c, block_m, block_n,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """One block of one product."""
+    rows = block_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + rows[:, None] * stride_a + depth[None, :]
+    b_ptrs = b_ptr + depth[:, None] * stride_b + columns[None, :]
+    c = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, K, BLOCK_K):
+        with proton.scope("load"):
+            inside = depth < K - k
+            a = tl.load(a_ptrs, mask=(rows[:, None] < M) & inside[None, :], other=0.0)
+            b = tl.load(b_ptrs, mask=inside[:, None] & (columns[None, :] < N), other=0.0)
+        with proton.scope("dot"):
+            c = tl.dot(a, b, c, input_precision=PRECISION)
+        a_ptrs += BLOCK_K
+        b_ptrs += BLOCK_K * stride_b
+    with proton.scope("store"):
+        mask = (rows[:, None] < M) & (columns[None, :] < N)
+        c_ptrs = c_ptr + rows[:, None] * stride_c + columns[None, :]
+        tl.store(c_ptrs, c.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+@proton.jit
+def grouped_gemm_kernel(
+    addresses_ptr, sizes_ptr, strides_ptr, groups,
+    DTYPE: tl.constexpr, OUT_DTYPE: tl.constexpr, MULTIPLE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr = "tf32",
+):  # fmt: skip
+    """Each program makes every `num_programs`-th block, counted through all products. A row of the
+    three arrays has the addresses of a, b and c, M, N and K, and the strides of rows of a, b and c;
+    addresses, N, K and strides are multiples of MULTIPLE."""
+    before = 0  # blocks of the products so far
+    programs = tl.num_programs(0)
+    for group in range(groups):
+        M = tl.load(sizes_ptr + 3 * group)
+        N = tl.multiple_of(tl.load(sizes_ptr + 3 * group + 1), MULTIPLE)
+        K = tl.multiple_of(tl.load(sizes_ptr + 3 * group + 2), MULTIPLE)
+        a_ptr = tl.multiple_of(tl.load(addresses_ptr + 3 * group), MULTIPLE)
+        b_ptr = tl.multiple_of(tl.load(addresses_ptr + 3 * group + 1), MULTIPLE)
+        c_ptr = tl.multiple_of(tl.load(addresses_ptr + 3 * group + 2), MULTIPLE)
+        stride_a = tl.multiple_of(tl.load(strides_ptr + 3 * group), MULTIPLE)
+        stride_b = tl.multiple_of(tl.load(strides_ptr + 3 * group + 1), MULTIPLE)
+        stride_c = tl.multiple_of(tl.load(strides_ptr + 3 * group + 2), MULTIPLE)
+        blocks_m, blocks_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+        first = (tl.program_id(0) + programs - before % programs) % programs
+        for block in range(first, blocks_m * blocks_n, programs):
+            _block(
+                a_ptr.to(tl.pointer_type(DTYPE)),
+                b_ptr.to(tl.pointer_type(DTYPE)),
+                c_ptr.to(tl.pointer_type(OUT_DTYPE)),
+                M, N, K, stride_a, stride_b, stride_c, block // blocks_n, block % blocks_n,
+                BLOCK_M, BLOCK_N, BLOCK_K, PRECISION,
+            )  # fmt: skip
+        before += blocks_m * blocks_n
+
+
+def configuration(a: Array, is_aligned: bool) -> dict[str, Any]:
+    """The options of `grouped_gemm` that suit a's device and dtype; without alignment, elements
+    are loaded one by one, and addresses take many registers."""
+    if not arrays.on_gpu(a):
+        return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "programs": 64}
+    if a.itemsize > 2 or not is_aligned:
+        blocks = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4 if is_aligned else 8}
+    else:
+        blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4}
+    return blocks | {"num_stages": 3, "programs": 2 * arrays.SMS}
+
+
+def grouped_gemm(
+    a: Sequence[Array], b: Sequence[Array], out: Sequence[Array] | None = None, **options: Any
+) -> Sequence[Array]:
+    """[x @ y for x, y in zip(a, b)] in the dtype of `out`, else of a; added up in fp32.
+
+    All of `a` and `b` are of one dtype, all of `out` of one, and all rows are contiguous.
+    `options`: the kernel's blocks (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee",
+    or "tf32" for tensor cores), `programs`, and those of the launch (num_warps, ...).
+    """
+    if out is None:
+        shapes = [(x.shape[0], y.shape[1]) for x, y in zip(a, b, strict=True)]
+        out = [arrays.empty(x, shape) for x, shape in zip(a, shapes, strict=True)]
+    if not out:
+        return out
+    triples = list(zip(a, b, out, strict=True))
+    dtype = _only({arrays.dtype_name(x) for x in (*a, *b)}, "a and b")
+    out_dtype = _only({arrays.dtype_name(x) for x in out}, "out")
+    addresses = np.array([[arrays.address(x) for x in each] for each in triples], np.int64)
+    sizes = np.array([(*x.shape, y.shape[1]) for x, y, _ in triples], np.int32)[:, [0, 2, 1]]
+    strides = np.array([[_row_stride(x) for x in each] for each in triples], np.int32)
+    is_aligned = all((x % ALIGNMENT == 0).all() for x in (addresses, sizes[:, 1:], strides))
+    options = {"PRECISION": "ieee"} | configuration(a[0], is_aligned) | options
+    grouped_gemm_kernel[(options.pop("programs"),)](
+        *(arrays.like(a[0], np.ascontiguousarray(x)) for x in (addresses, sizes, strides)),
+        len(triples),
+        DTYPE=getattr(tl, dtype),
+        OUT_DTYPE=getattr(tl, out_dtype),
+        MULTIPLE=ALIGNMENT if is_aligned else 1,
+        **options,
+    )
+    return out
+
+
+def _only(dtypes: set[str], whose: str) -> str:
+    if len(dtypes) != 1:
+        raise ValueError(f"grouped_gemm: {whose} must be of one dtype, got {sorted(dtypes)}")
+    return dtypes.pop()
+
+
+def _row_stride(x: Array) -> int:
+    if arrays.size(x) > x.shape[0] and arrays.stride(x, 1) != 1:
+        raise ValueError(
+            f"grouped_gemm: rows must be contiguous, got strides {arrays.stride(x, 0)} and "
+            f"{arrays.stride(x, 1)}: pass a contiguous copy"
+        )
+    return arrays.stride(x, 0)
+
+
+def reference(a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The same by numpy."""
+    return [x @ y for x, y in zip(a, b, strict=True)]

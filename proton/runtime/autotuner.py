@@ -1,0 +1,347 @@
+"""`@proton.autotune`: a kernel that finds out which of several configurations is the fastest.
+
+The first launch with new values of the `key` arguments tries all configurations on the launch's
+own arguments and keeps the fastest; later launches with such values take it. What has to be
+compiled for that is compiled by several processes at once (proton/compile_ahead.py).
+"""
+
+import functools
+import math
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from proton import cache
+from proton.base.errors import (
+    CompileTimeAssertionFailure,
+    OutOfResources,
+    ProtonError,
+    PTXASError,
+)
+from proton.base.knobs import knobs
+from proton.base.words import did_you_mean, shown
+from proton.compile_ahead import compile_ahead
+from proton.compiler import Request
+from proton.runtime import open_sessions
+from proton.runtime.backend import HOST, Backend, default_backend, owner_of
+from proton.runtime.benchmark import do_bench as measure
+from proton.runtime.decorated import Decorated
+from proton.runtime.tuning import Config, Hook, Pruning, Surroundings
+
+QUANTILES = (0.5, 0.2, 0.8)  # of the times of a configuration; the first one decides
+# What is wrong with one configuration and not with the kernel: it is left out.
+_UNFIT = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
+
+
+class Autotuner(Decorated):
+    """A kernel and its configurations.
+
+    `best_config` is what the last launch took, `configs_timings` what was measured last (by
+    configuration, the median first, in ms), `bench_time` how many seconds that took, `cache` the
+    choices so far, by the values of the key.
+    """
+
+    def __init__(
+        self,
+        fn: Any,
+        configs: Sequence[Config],
+        key: Sequence[str],
+        *,
+        prune_configs_by: dict[str, Any] | None = None,
+        reset_to_zero: Sequence[str] | None = None,
+        restore_value: Sequence[str] | None = None,
+        pre_hook: Hook | None = None,
+        post_hook: Hook | None = None,
+        warmup: float | None = None,
+        rep: float | None = None,
+        do_bench: Callable[..., Any] | None = None,
+        cache_results: bool = False,
+    ) -> None:
+        super().__init__(fn, "proton.autotune")
+        self.configs = list(configs) or [Config({})]
+        for config in self.configs:
+            if not isinstance(config, Config):
+                raise TypeError(f"autotune: a configuration is a Config, got {shown(config)}")
+        self.keys = self._parameters("key", key)
+        self.pruning = Pruning(prune_configs_by)
+        self.surroundings = Surroundings(
+            self._parameters("reset_to_zero", reset_to_zero),
+            self._parameters("restore_value", restore_value),
+            pre_hook,
+            post_hook,
+        )
+        durations: dict[str, Any] = {"warmup": warmup, "rep": rep}
+        self.durations = {name: ms for name, ms in durations.items() if ms is not None}
+        self.do_bench = do_bench
+        self.cache_results = cache_results
+        self.cache: dict[tuple[Any, ...], Config] = {}
+        self.configs_timings: dict[Config, Any] = {}
+        self.best_config: Config | None = None
+        self.bench_time = 0.0
+        self._lock = threading.RLock()
+
+    def _parameters(self, option: str, names: Sequence[str] | None) -> list[str]:
+        """Names of parameters that an option lists; raises ValueError for others."""
+        if isinstance(names, str):
+            raise ValueError(f"autotune: {option} is a list of parameters' names, got {names!r}")
+        for name in names or ():
+            if name not in self.arg_names:
+                guess = did_you_mean(name, self.arg_names)
+                raise ValueError(
+                    f"autotune: {option} names {shown(name)}, which is no parameter of "
+                    f"{self.__name__}{guess}"
+                )
+        return list(names or ())
+
+    def launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+        config = self.configs[0]
+        if len(self.configs) > 1:
+            key = self._key(args, kwargs)
+            chosen = self.cache.get(key)
+            config = self._tune(key, grid, args, kwargs) if chosen is None else chosen
+        self.best_config = config
+        options = self._merged(config, kwargs)
+        if config.pre_hook is not None:
+            config.pre_hook(self.named(args, options))
+        return self.fn[grid](*args, **options)
+
+    def warmup(self, /, *args: Any, **kwargs: Any) -> list[Any]:
+        """Compiles all configurations that pruning leaves; a kernel each."""
+        configs = self._tried(args, kwargs)
+        self._compile_ahead(configs, args, kwargs)
+        return [self.fn.warmup(*args, **self._merged(c, kwargs)) for c in configs]
+
+    def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
+        """Of the configuration that a launch would take now; None where none is chosen."""
+        chosen = self.configs[0] if len(self.configs) == 1 else self.best_config
+        return None if chosen is None else self.fn.request(*args, **self._merged(chosen, kwargs))
+
+    def table(self) -> str:
+        """What was measured last, the fastest first: a line a configuration, times in ms."""
+        ranked = sorted(self.configs_timings.items(), key=lambda item: _rank(item[1]))
+        return "".join(f"{_rank(timing)[0]:12.6f}  {config}\n" for config, timing in ranked)
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """What the choice depends on: values of the key arguments, and for each array its dtype and
+        the kind of its device."""
+        given = self.named(args, kwargs)
+        key: list[Any] = [given[name] for name in self.keys if name in given]
+        for name, value in given.items():
+            if name in self.arg_names and hasattr(value, "dtype"):
+                device = getattr(value, "device", "")
+                key.append(f"{value.dtype} {getattr(device, 'type', device)}".rstrip())
+        try:
+            hash(found := tuple(key))
+        except TypeError:
+            raise ValueError(
+                f"autotune: the key of {self.__name__} has values that are not hashable, got "
+                f"{shown(key)}: name numbers, such as sizes"
+            ) from None
+        return found
+
+    def _merged(self, config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The keywords of a launch with a configuration."""
+        chosen = config.all_kwargs()
+        if twice := sorted(chosen.keys() & kwargs.keys()):
+            raise ValueError(
+                f"Conflicting meta-parameters: {', '.join(twice)}. The launch of {self.__name__} "
+                "gives what autotune chooses: leave it out of the launch, or of the Config"
+            )
+        return kwargs | chosen
+
+    # Tuning
+
+    def _tune(
+        self, key: tuple[Any, ...], grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Config:
+        """Chooses a configuration, by what was measured here or is on disk."""
+        with self._lock:
+            if key in self.cache:  # another thread's work
+                return self.cache[key]
+            start = time.perf_counter()
+            configs = self._tried(args, kwargs)
+            if len(configs) == 1:
+                return self.cache.setdefault(key, configs[0])
+            entry = self._entry(key, configs, args, kwargs)
+            timings = None if entry is None else _stored(entry, configs)
+            is_known = timings is not None
+            if timings is None:
+                with open_sessions.paused():
+                    timings = self._measured(configs, grid, args, kwargs)
+            best = _best(timings)
+            if entry is not None and not is_known and math.isfinite(_rank(timings[best])[0]):
+                _store(entry, timings)
+            self.configs_timings = timings
+            self.bench_time = time.perf_counter() - start
+            if knobs.print_autotuning and not is_known:
+                head = f"autotuning {self.__name__} for {key} took {self.bench_time:.3f} s; ms:\n"
+                print(head + self.table(), end="", file=sys.stderr)
+            self.cache[key] = best
+            return best
+
+    def _tried(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Config]:
+        """The configurations that are worth a try."""
+        positional = dict(zip(self.arg_names, args, strict=False))
+        return self.pruning.apply(self.configs, positional, kwargs)
+
+    def _compile_ahead(
+        self, configs: list[Config], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Compiles at once what configurations take. One with a hook may get other arguments than
+        these, so it is compiled when it is tried."""
+        requests = []
+        for config in configs:
+            if config.pre_hook is None:
+                try:
+                    found = self.fn.request(*args, **self._merged(config, kwargs))
+                except ProtonError:  # it is raised again where the configuration is tried
+                    continue
+                requests += [] if found is None else [found]
+        compile_ahead(requests)
+
+    def _measured(
+        self, configs: list[Config], grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> dict[Config, Any]:
+        """What each configuration takes."""
+        self._compile_ahead(configs, args, kwargs)
+        bench = self.do_bench
+        if bench is None:
+            bench = functools.partial(measure, backend=_home(args, kwargs), **self.durations)
+        timings = {config: self._time(config, bench, grid, args, kwargs) for config in configs}
+        best = _best(timings)
+        self.surroundings.before(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
+        return timings
+
+    def _time(
+        self,
+        config: Config,
+        bench: Callable[..., Any],
+        grid: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """The times of one configuration; infinite where it is unfit for the target."""
+        options = self._merged(config, kwargs)
+        given = self.named(args, options)
+
+        def call() -> None:
+            if config.pre_hook is not None:
+                config.pre_hook(given)
+            copies = self.surroundings.before(given)
+            problem = None
+            try:
+                self.fn[grid](*args, **options)
+            except Exception as error:
+                problem = error
+                raise
+            finally:
+                self.surroundings.after(given, copies, problem)
+
+        try:
+            return bench(call, quantiles=QUANTILES)
+        except _UNFIT:
+            return [math.inf] * len(QUANTILES)
+
+    def _entry(
+        self,
+        key: tuple[Any, ...],
+        configs: list[Config],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> str | None:
+        """The key of the choice on disk; None where it is not kept. What a hook does is not in the
+        key, so with hooks it is not."""
+        if not (self.cache_results or knobs.cache_autotuning):
+            return None
+        if any(config.pre_hook is not None for config in configs):
+            return None
+        return cache.make_key(
+            {
+                "autotune": cache.compiler_version(),
+                "source": self.base_fn.source_key(),
+                "key": repr(key),
+                "configs": [str(config) for config in configs],
+                "device": _home(args, kwargs).properties()["name"],
+            }
+        )
+
+
+def _home(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Backend:
+    """Where a launch with such arguments runs."""
+    values = [value for value in (*args, *kwargs.values()) if not isinstance(value, int | float)]
+    owners = [owner for owner in map(owner_of, values) if owner is not None]
+    devices = [owner for owner in owners if owner.name != HOST]
+    return (devices or owners or [default_backend()])[0]
+
+
+def _rank(timing: Any) -> tuple[float, ...]:
+    """What `do_bench` returned, as it is compared: one time, or several, of which the first
+    decides."""
+    return tuple(timing) if isinstance(timing, list | tuple) else (timing,)
+
+
+def _best(timings: dict[Config, Any]) -> Config:
+    return min(timings, key=lambda config: _rank(timings[config]))
+
+
+def _stored(entry: str, configs: list[Config]) -> dict[Config, Any] | None:
+    """What is on disk of all configurations."""
+    found = cache.load(entry)
+    if found is None:
+        return None
+    timings = found[0]["timings"]
+    return dict(zip(configs, timings, strict=True)) if len(timings) == len(configs) else None
+
+
+def _store(entry: str, timings: dict[Config, Any]) -> None:
+    cache.store(entry, {"timings": [list(_rank(timing)) for timing in timings.values()]}, {})
+
+
+def autotune(
+    configs: Sequence[Config],
+    key: Sequence[str],
+    prune_configs_by: dict[str, Any] | None = None,
+    reset_to_zero: Sequence[str] | None = None,
+    restore_value: Sequence[str] | None = None,
+    pre_hook: Hook | None = None,
+    post_hook: Hook | None = None,
+    warmup: float | None = None,
+    rep: float | None = None,
+    use_cuda_graph: bool = False,
+    do_bench: Callable[..., Any] | None = None,
+    cache_results: bool = False,
+) -> Callable[[Any], Autotuner]:
+    """Chooses among configurations at the first launch with new values of the `key` arguments.
+
+    While it tries, arrays in `reset_to_zero` are zero before each call, those in `restore_value`
+    keep what they have; `pre_hook(args, reset_only=)` and `post_hook(args, exception=)` do
+    something else in their place. `prune_configs_by` has `early_config_prune(configs, args,
+    **kwargs)`, which returns what to try, and `perf_model(**args)` with `top_k`, of whose estimates
+    only the lowest are tried. `do_bench(call, quantiles=)` measures in the place of
+    `proton.testing.do_bench`, which gets `warmup` and `rep` (ms). With `cache_results` the choice
+    is kept on disk.
+    """
+    if use_cuda_graph:
+        warnings.warn(
+            "autotune: use_cuda_graph=True is ignored: launches are measured one by one, by events "
+            "around each",
+            UserWarning,
+            stacklevel=2,
+        )
+    return lambda fn: Autotuner(
+        fn,
+        configs,
+        key,
+        prune_configs_by=prune_configs_by,
+        reset_to_zero=reset_to_zero,
+        restore_value=restore_value,
+        pre_hook=pre_hook,
+        post_hook=post_hook,
+        warmup=warmup,
+        rep=rep,
+        do_bench=do_bench,
+        cache_results=cache_results,
+    )

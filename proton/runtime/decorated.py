@@ -1,0 +1,52 @@
+"""Kernels with something around them that completes the arguments of their launches."""
+
+import functools
+from abc import ABC, abstractmethod
+from typing import Any
+
+from proton.base.words import shown
+from proton.compiler import Request
+from proton.runtime.jit import JITFunction
+
+
+class Decorated(ABC):
+    """A kernel, launched as `kernel[grid](...)`, that asks another one, `fn`, which may be such a
+    kernel itself."""
+
+    def __init__(self, fn: Any, by: str) -> None:
+        if not isinstance(fn, JITFunction | Decorated):
+            raise TypeError(f"{by} decorates a kernel, got {shown(fn)}: put it above @proton.jit")
+        self.fn = fn
+        self.base_fn: JITFunction = fn if isinstance(fn, JITFunction) else fn.base_fn
+        self.arg_names = self.base_fn.arg_names
+        self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
+        self.__module__, self.__wrapped__ = self.base_fn.__module__, fn
+
+    def __getitem__(self, grid: Any) -> Any:
+        return functools.partial(self.launch, grid)
+
+    def run(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Launches on a grid, as `kernel[grid](...)` does."""
+        return self.launch(grid, *args, **kwargs)
+
+    @abstractmethod
+    def launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Completes the arguments, and launches."""
+
+    @abstractmethod
+    def warmup(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Compiles for these arguments without launching; see `JITFunction.warmup`."""
+
+    @abstractmethod
+    def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
+        """What a launch would ask the compiler for."""
+
+    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """All arguments and options that were given, by name."""
+        return dict(zip(self.arg_names, args, strict=False)) | kwargs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{self.__name__} is a kernel: call it as {self.__name__}[grid](...)")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.fn!r}>"

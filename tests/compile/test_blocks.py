@@ -1,0 +1,39 @@
+"""What GPUs make of block pointers and tensor descriptors: accesses as wide as of pointers."""
+
+import pytest
+
+import proton
+import proton.language as tl
+from proton.tools.tensor_descriptor import TensorDescriptor
+from tests.cpu import test_block_pointers, test_descriptors, test_dot_scaled
+
+TARGETS = [proton.GPUTarget("cuda", arch) for arch in (80, 90, 120)]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_descriptors_and_block_pointers_are_accessed_16_bytes_at_a_time(
+    target: proton.GPUTarget,
+) -> None:
+    f16, f32, size = tl.float16, tl.float32, 512
+    of = [TensorDescriptor(f16, [size, size], [size, 1], [64, 64]) for _ in range(3)]
+    for kernel in (
+        test_descriptors.matmul.warmup(*of, size, target=target),
+        test_block_pointers.matmul.warmup(
+            f16, f16, f32, size, size, size, size, 1, size, 1, M=64, N=64, K=64, target=target
+        ),
+    ):
+        ptx = kernel.asm["ptx"]
+        assert "ld.global.b16" not in ptx
+        assert "st.global.b16" not in ptx
+        assert "ld.global.v4" in ptx or "cp.async" in ptx
+        assert "st.global.v4" in ptx
+        assert not kernel.n_spills
+
+
+def test_scaled_products_compile_for_a_gpu() -> None:
+    kernel = test_dot_scaled.product.warmup(
+        tl.uint8, tl.float8e5, tl.uint8, tl.uint8, tl.float32,
+        A=(16, 32), B=(64, 32), AS=(16, 2), BS=(32, 2), C=(16, 32),
+        A_FORMAT="e2m1", B_FORMAT="e5m2", A_K=True, B_K=True, target=TARGETS[1],
+    )  # fmt: skip
+    assert not kernel.n_spills

@@ -1,0 +1,79 @@
+"""Kernels of the wrappers for tensor cores, in the configurations that they choose for a GPU of
+compute capability 9.0: compiled, and not launched."""
+
+import numpy as np
+import pytest
+
+import proton.language as tl
+from proton.backends.nvidia.target import GPUKernel
+from proton.base.targets import GPUTarget
+from proton.kernels.attention import attention
+from proton.kernels.attention_backward import attention_backward
+from proton.kernels.grouped_gemm import grouped_gemm
+from proton.kernels.matmul_fused import matmul_fused
+from proton.kernels.matmul_persistent import matmul_descriptors_kernel, matmul_persistent
+from proton.tools.tensor_descriptor import TensorDescriptor
+
+Launches = list[tuple[tuple[int, ...], GPUKernel]]
+
+
+def matrices(*sizes: int, dtype: str = "float16") -> list[np.ndarray]:
+    return [np.empty(shape, dtype) for shape in zip(sizes, sizes[1:], strict=False)]
+
+
+def assert_good(kernel: GPUKernel) -> None:
+    """Products of warp groups, of which the loop's copies to shared memory are of 16 bytes."""
+    assert kernel.n_spills == 0
+    assert "wgmma.mma_async" in kernel.asm["ptx"]
+    assert "cp.async" in kernel.asm["ptx"]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_matmul_persistent(launched: Launches, transposed: bool) -> None:
+    a, b = matrices(4096, 4096, 4096)
+    matmul_persistent(a, b.T if transposed else b, host=False)
+    ((grid, kernel),) = launched
+    assert grid == (132,)
+    assert_good(kernel)
+
+
+def test_descriptors_of_the_host() -> None:
+    arrays = [
+        TensorDescriptor(tl.float16, [4096, 4096], [4096, 1], block)
+        for block in ((128, 64), (64, 128), (128, 128))
+    ]
+    kernel = matmul_descriptors_kernel.warmup(
+        *arrays, GROUP_M=8, TRANSPOSED=False, num_warps=8, target=GPUTarget("cuda", 90)
+    )
+    assert isinstance(kernel, GPUKernel)
+    assert_good(kernel)
+
+
+@pytest.mark.parametrize("activation", ["none", "relu", "gelu", "silu"])
+def test_matmul_fused(launched: Launches, activation: str) -> None:
+    a, b = matrices(4096, 4096, 4096)
+    matmul_fused(a, b, b[0], activation)
+    ((_, kernel),) = launched
+    assert_good(kernel)
+
+
+@pytest.mark.parametrize("columns, is_aligned", [(512, True), (511, False)])
+def test_grouped_gemm(launched: Launches, columns: int, is_aligned: bool) -> None:
+    a, b = zip(*(matrices(rows, 256, columns) for rows in (1024, 77)), strict=True)
+    grouped_gemm(a, b)
+    ((_, kernel),) = launched
+    assert kernel.n_spills == 0
+    assert "wgmma.mma_async" in kernel.asm["ptx"]
+    assert ("cp.async" in kernel.asm["ptx"]) == is_aligned
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("head", [64, 128])
+def test_attention(launched: Launches, head: int, causal: bool) -> None:
+    q, k, v, dout = np.empty((4, 2, 3, 1000, head), "float16")
+    out, lse = attention(q, k, v, causal)
+    attention_backward(q, k, v, out, dout, lse, causal)
+    (_, forward), (_, delta), (_, dkdv), (_, dq) = launched
+    for kernel in (forward, dkdv, dq):
+        assert_good(kernel)
+    assert delta.n_spills == 0

@@ -1,0 +1,76 @@
+"""The gradients of attention against numpy in float64, and that against differences."""
+
+import numpy as np
+import pytest
+
+from proton.kernels.attention import attention
+from proton.kernels.attention_backward import attention_backward
+from proton.kernels.attention_backward import reference as gradients
+from tests.cpu.test_attention import reference
+
+NAMES = ("dq", "dk", "dv")
+
+
+def check(
+    rng: np.random.Generator, shape: tuple[int, ...], causal: bool, dtype: str = "float32",
+    scale: float | None = None, **options: int,
+) -> None:  # fmt: skip
+    """Heads that are not side by side in memory, as projections give them."""
+    batch, heads, length, head = shape
+    q, k, v, dout = (
+        rng.standard_normal((batch, length, heads, head)).astype(dtype).swapaxes(1, 2)
+        for _ in range(4)
+    )
+    out, lse = attention(q, k, v, causal, scale)
+    got = attention_backward(q, k, v, out, dout, lse, causal, scale, **options)
+    want = gradients(*(x.astype(np.float64) for x in (q, k, v, dout)), causal, scale)
+    bound = {"float16": 1e-2, "float32": 1e-4}[dtype]
+    for name, mine, expected in zip(NAMES, got, want, strict=True):
+        assert mine.dtype == dtype
+        np.testing.assert_allclose(mine, expected, rtol=bound, atol=bound, err_msg=name)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [1, 16, 33, 100])
+def test_gradients(rng: np.random.Generator, length: int, causal: bool) -> None:
+    for block, step in ((32, 16), (16, 32), (16, 16)):
+        check(rng, (2, 3, length, 16), causal, BLOCK=block, STEP=step)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_dtypes_and_scales(rng: np.random.Generator, causal: bool) -> None:
+    check(rng, (1, 2, 70, 64), causal, dtype="float16")
+    check(rng, (1, 2, 70, 32), causal, scale=0.5)
+
+
+def test_sums_that_are_far_from_one(rng: np.random.Generator) -> None:
+    """Keys beyond the end would have weights that no fp32 holds, if they were not left out."""
+    q, k, v, dout = (rng.standard_normal((1, 1, 21, 16), dtype=np.float32) for _ in range(4))
+    q[..., 0] += 40
+    k[..., 0] -= 40
+    out, lse = attention(q, k, v)
+    assert lse.max() < -200
+    got = attention_backward(q, k, v, out, dout, lse, BLOCK=16, STEP=16)
+    want = gradients(*(x.astype(np.float64) for x in (q, k, v, dout)))
+    for mine, expected in zip(got, want, strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-2, atol=1e-2 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_reference_agrees_with_differences(rng: np.random.Generator, causal: bool) -> None:
+    inputs = [rng.standard_normal((2, 2, 9, 8)) for _ in range(3)]
+    dout, step = rng.standard_normal((2, 2, 9, 8)), 1e-5
+    for place, gradient in enumerate(gradients(*inputs, dout, causal)):
+        direction = rng.standard_normal(gradient.shape)
+        moved = [[*inputs], [*inputs]]
+        moved[0][place] = inputs[place] - step * direction
+        moved[1][place] = inputs[place] + step * direction
+        low, high = ((reference(*x, causal)[0] * dout).sum() for x in moved)
+        assert (high - low) / (2 * step) == pytest.approx((gradient * direction).sum(), abs=1e-6)
+
+
+def test_shapes_are_those_of_q(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((1, 2, 16, 16), dtype=np.float32)
+    out, lse = attention(x, x, x)
+    with pytest.raises(ValueError, match=r"dout \(1, 2, 8, 16\)"):
+        attention_backward(x, x, x, out, x[:, :, :8], lse)

@@ -1,0 +1,397 @@
+"""Autotuning and heuristics: what is tried, what is chosen, what arguments look like meanwhile.
+
+No test depends on times: what measures is given, and says what the test wants.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton import cache, compile_ahead
+from proton.base.errors import AutotunerError, OutOfResources
+from proton.runtime.autotuner import Autotuner
+
+
+@proton.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr = False):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EVEN:
+        tl.store(out_ptr + offs, tl.load(x_ptr + offs) + tl.load(y_ptr + offs))
+    else:
+        mask = offs < n
+        x, y = tl.load(x_ptr + offs, mask=mask), tl.load(y_ptr + offs, mask=mask)
+        tl.store(out_ptr + offs, x + y, mask=mask)
+
+
+@proton.jit
+def accumulate(x_ptr, sum_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    total = tl.load(sum_ptr + offs, mask=mask) + tl.load(x_ptr + offs, mask=mask)
+    tl.store(sum_ptr + offs, total, mask=mask)
+
+
+@proton.jit
+def picky(out_ptr, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK > 16, "too small")
+    tl.store(out_ptr + tl.arange(0, BLOCK), BLOCK)
+
+
+class Bench:
+    """Measures nothing: calls once, and says the times that it was given, in turns."""
+
+    def __init__(self, *times: float) -> None:
+        self.times, self.calls = times, 0
+
+    def __call__(self, call: Callable[[], Any], quantiles: Iterable[float]) -> list[float]:
+        call()
+        self.calls += 1
+        return [self.times[(self.calls - 1) % len(self.times)]] * len(list(quantiles))
+
+
+def configs(*blocks: int, **options: Any) -> list[proton.Config]:
+    return [proton.Config({"BLOCK": block}, **options) for block in blocks]
+
+
+def grid(meta: dict[str, Any]) -> tuple[int]:
+    return (proton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def inputs(rng: np.random.Generator, n: int, dtype: Any = np.float32) -> list[np.ndarray]:
+    return [rng.standard_normal(n).astype(dtype) for _ in range(2)] + [np.zeros(n, dtype)]
+
+
+def test_the_fastest_is_kept_for_each_key(rng: np.random.Generator) -> None:
+    bench = Bench(3.0, 1.0, 2.0)
+    tuned = proton.autotune(configs(16, 64, 128), key=["n"], do_bench=bench)(add)
+    for n, dtype, tried in ((77, "f4", 3), (77, "f4", 3), (1000, "f4", 6), (1000, "f8", 9)):
+        x, y, out = inputs(rng, n, dtype)
+        tuned[grid](x, y, out, n)
+        np.testing.assert_array_equal(out, x + y)
+        assert bench.calls == tried
+        assert tuned.best_config is not None
+        assert tuned.best_config.kwargs == {"BLOCK": 64}
+    assert len(tuned.cache) == 3
+    assert [timing[0] for timing in tuned.configs_timings.values()] == [3.0, 1.0, 2.0]
+    assert [line.split()[0] for line in tuned.table().splitlines()] == [
+        "1.000000", "2.000000", "3.000000",
+    ]  # fmt: skip
+    assert tuned.run(x, y, out, n, grid=grid).name == "add"
+
+
+def test_one_configuration_is_not_measured(rng: np.random.Generator) -> None:
+    bench = Bench(1.0)
+    x, y, out = inputs(rng, 50)
+    for pruned in (False, True):
+        by = {"early_config_prune": lambda found, args, **kwargs: found[1:]} if pruned else {}
+        found = configs(16, 32) if pruned else configs(32)
+        tuned = proton.autotune(found, ["n"], prune_configs_by=by, do_bench=bench)(add)
+        tuned[grid](x, y, out, 50)
+        np.testing.assert_array_equal(out, x + y)
+        assert tuned.best_config is found[-1]
+    assert bench.calls == 0
+
+
+def test_arguments_are_as_before_while_it_tries(rng: np.random.Generator) -> None:
+    x, total, _ = inputs(rng, 100)
+    before = total.copy()
+    for option, start in (("reset_to_zero", np.zeros_like(before)), ("restore_value", before)):
+        total[:] = before
+        found = configs(16, 32, 64)
+        bench = Bench(2.0, 1.0)
+        tuned = proton.autotune(found, ["n"], **{option: ["sum_ptr"]}, do_bench=bench)(accumulate)
+        tuned[grid](x, total, 100)
+        np.testing.assert_array_equal(total, start + x)
+        assert bench.calls == 3
+        tuned[grid](x, total, 100)  # nothing is reset where nothing is tried
+        np.testing.assert_array_equal(total, start + x + x)
+
+
+def test_hooks_are_called_around_each_call(rng: np.random.Generator) -> None:
+    said: list[Any] = []
+    found = configs(16, 32, pre_hook=lambda args: said.append(("config", args["BLOCK"])))
+    tuned = proton.autotune(
+        found,
+        key=[],
+        pre_hook=lambda args, reset_only=False: said.append(("pre", args["n"], reset_only)),
+        post_hook=lambda args, exception: said.append(("post", args["BLOCK"], exception)),
+        do_bench=Bench(2.0, 1.0),
+    )(add)
+    x, y, out = inputs(rng, 10)
+    tuned[grid](x, y, out, 10)
+    around = [[("config", b), ("pre", 10, False), ("post", b, None)] for b in (16, 32)]
+    assert said == [*around[0], *around[1], ("pre", 10, True), ("config", 32)]
+
+
+def test_a_hook_may_change_the_arguments(rng: np.random.Generator) -> None:
+    """... before the launch that follows it, as Triton's tutorials do with descriptors."""
+    seen = []
+
+    def hook(args: dict[str, Any]) -> None:
+        args["out_ptr"][:] = args["BLOCK"]
+        seen.append(args["BLOCK"])
+
+    found = configs(16, 32, pre_hook=hook)
+    tuned = proton.autotune(found, ["n"], do_bench=Bench(1.0, 2.0))(accumulate_into_out)
+    x, out = rng.standard_normal((2, 40)).astype("f4")
+    tuned[grid](x, out, 40)
+    np.testing.assert_array_equal(out, 16 + x)
+    assert seen == [16, 32, 16]
+
+
+@proton.jit
+def accumulate_into_out(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    accumulate_rows(x_ptr, out_ptr, n, BLOCK)
+
+
+@proton.jit
+def accumulate_rows(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    total = tl.load(out_ptr + offs, mask=mask) + tl.load(x_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, total, mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("by", "tried"),
+    [
+        ({"perf_model": lambda BLOCK, **_: -BLOCK, "top_k": 2}, [128, 64]),
+        ({"perf_model": lambda BLOCK, n, **_: abs(BLOCK - n), "top_k": 0.5}, [64, 32]),
+        ({"perf_model": lambda BLOCK, **_: BLOCK, "top_k": 0.1}, [16]),
+        ({"early_config_prune": lambda found, args, **kw: found[: args["n"] // 20]}, [16, 32, 64]),
+    ],
+)
+def test_pruning_leaves_what_is_worth_a_try(
+    by: dict[str, Any], tried: list[int], rng: np.random.Generator
+) -> None:
+    found = configs(16, 32, 64, 128)
+    tuned = proton.autotune(found, ["n"], prune_configs_by=by, do_bench=Bench(1.0))(add)
+    x, y, out = inputs(rng, 60)
+    tuned[grid](x, y, out, 60)
+    assert [config.kwargs["BLOCK"] for config in tuned.configs_timings or [tuned.best_config]] == (
+        tried
+    )
+
+
+def test_what_does_not_fit_is_not_chosen() -> None:
+    out = np.zeros(64, np.int32)
+    tuned = proton.autotune(configs(8, 16, 32, 64), key=[], do_bench=Bench(2.0, 1.0))(picky)
+    tuned[(1,)](out)
+    np.testing.assert_array_equal(out, 64)
+    first = [timing[0] for timing in tuned.configs_timings.values()]
+    assert first == [math.inf, math.inf, 2.0, 1.0]
+    hopeless = proton.autotune(configs(8, 16), key=[], do_bench=Bench(1.0), cache_results=True)
+    with pytest.raises(proton.CompileTimeAssertionFailure, match="too small"):
+        hopeless(picky)[(1,)](out)
+
+
+def test_other_errors_are_told() -> None:
+    def refuses(call: Callable[[], Any], quantiles: Any) -> list[float]:
+        raise OutOfResources("too much")
+
+    out = np.zeros(64, np.int32)
+    tuned = proton.autotune(configs(32, 64), key=[], do_bench=refuses)(picky)
+    tuned[(1,)](out)
+    assert set(map(tuple, tuned.configs_timings.values())) == {(math.inf,) * 3}
+    wrong = proton.autotune(configs(32, 33), key=[], do_bench=Bench(1.0))(picky)
+    with pytest.raises(proton.CompilationError, match="power of two"):
+        wrong[(1,)](out)
+
+
+@pytest.mark.parametrize("outer", ["autotune", "heuristics"])
+def test_heuristics_go_with_autotune_in_either_order(outer: str, rng: np.random.Generator) -> None:
+    tune = proton.autotune(configs(16, 64), key=["n"], do_bench=Bench(2.0, 1.0))
+    inside = {"EVEN": lambda args: args["n"] % args["BLOCK"] == 0}
+    outside = {"EVEN": lambda args: args["n"] % 64 == 0}
+    kernel = tune(proton.heuristics(inside)(add))
+    if outer == "heuristics":
+        kernel = proton.heuristics(outside)(tune(add))
+    for n in (128, 100):
+        x, y, out = inputs(rng, n)
+        kernel[grid](x, y, out, n)
+        np.testing.assert_array_equal(out, x + y)
+        compiled = kernel.fn.warmup(
+            x, y, out, n, **({} if outer == "heuristics" else {"BLOCK": 64})
+        )
+        compiled = compiled[1] if outer == "heuristics" else compiled
+        assert f"EVEN={n == 128}" in compiled.metadata["signature"] or outer == "heuristics"
+
+
+def test_heuristics_see_those_before_them_and_defaults() -> None:
+    @proton.heuristics({"B": lambda args: args["n"] * 2, "C": lambda args: args["B"] + args["D"]})
+    @proton.jit
+    def kernel(out_ptr, n, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr = 5):
+        tl.store(out_ptr, B)
+        tl.store(out_ptr + 1, C)
+
+    out = np.zeros(2, np.int32)
+    kernel[(1,)](out, 10)
+    assert out.tolist() == [20, 25]
+    kernel[(1,)](out, n=20, B=1)  # what is computed wins, as in Triton
+    assert out.tolist() == [40, 45]
+
+
+def test_the_choice_is_kept_on_disk(cache_dir: Any, rng: np.random.Generator) -> None:
+    x, y, out = inputs(rng, 50)
+
+    def tuned(bench: Bench, *blocks: int) -> Autotuner:
+        made = proton.autotune(configs(*blocks), ["n"], do_bench=bench, cache_results=True)(add)
+        made[grid](x, y, out, 50)
+        return made
+
+    first, second, third = Bench(3.0, 1.0, 2.0), Bench(1.0), Bench(1.0)
+    chosen = tuned(first, 16, 32, 64)
+    again = tuned(second, 16, 32, 64)
+    assert (first.calls, second.calls) == (3, 0)
+    assert again.best_config == chosen.best_config == proton.Config({"BLOCK": 32})
+    assert again.configs_timings == chosen.configs_timings
+    tuned(third, 16, 128)
+    assert third.calls == 2  # other configurations are another choice
+    with proton.knobs.scope(cache_autotuning=True):
+        by_knob = proton.autotune(configs(16, 32, 64), ["n"], do_bench=second)(add)
+        by_knob[grid](x, y, out, 50)
+    assert second.calls == 0
+
+
+def test_what_it_tries_is_in_no_profile(rng: np.random.Generator) -> None:
+    x, y, out = inputs(rng, 50)
+    tuned = proton.autotune(configs(16, 32), ["n"], do_bench=Bench(2.0, 1.0))(add)
+    with proton.profile("tuned") as run:
+        with proton.scope("around"):
+            tuned[grid](x, y, out, 50)
+        tuned[grid](x, y, out, 50)
+    assert len(run.launches) == 2
+    assert "around" in set(run.frame.scope)
+
+
+def test_threads_that_come_at_once_tune_once(rng: np.random.Generator) -> None:
+    bench = Bench(2.0, 1.0)
+    tuned = proton.autotune(configs(16, 32), ["n"], do_bench=bench)(add)
+    sets = [inputs(rng, 50) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda found=found: tuned[grid](*found, 50)) for found in sets
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bench.calls == 2
+    for x, y, out in sets:
+        np.testing.assert_array_equal(out, x + y)
+
+
+def test_a_table_is_printed(capsys: pytest.CaptureFixture[str], rng: np.random.Generator) -> None:
+    tuned = proton.autotune(configs(16, 32), ["n"], do_bench=Bench(2.0, 1.0))(add)
+    with proton.knobs.scope(print_autotuning=True):
+        tuned[grid](*inputs(rng, 50), 50)
+    first, *rows = capsys.readouterr().err.splitlines()
+    assert first.startswith("autotuning add for (50, 'float32")
+    assert [row.split()[2] for row in rows] == ["32,", "16,"]
+
+
+# Compiling several at once
+
+
+def test_processes_fill_the_cache(cache_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    forks: list[int] = []
+    fork = compile_ahead._fork
+    monkeypatch.setattr(compile_ahead, "_fork", lambda: note(forks, fork()))
+    kernel = proton.jit(add.fn)  # which has no code in memory
+    args = [tl.float32, tl.float32, tl.float32, 77]
+    found = configs(16, 32, 64, 48)  # 48 cannot be compiled: the program finds out by itself
+    with proton.knobs.scope(compile_processes=2), pytest.raises(proton.CompilationError):
+        proton.autotune(found, key=["n"])(kernel).warmup(*args)
+    assert len(forks) == 2
+    made = proton.autotune(found[:3], key=["n"])(kernel).warmup(*args)
+    assert len(forks) == 2
+    assert all(one.from_cache for one in made)
+    requests = [kernel.request(*args, BLOCK=block) for block in (16, 32, 64)]
+    assert all(request is not None and cache.has(request.key) for request in requests)
+
+
+def note(forks: list[int], process: int) -> int:
+    forks.append(process)
+    return process
+
+
+def test_a_process_that_hangs_is_given_up(cache_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_ahead, "compile_function", lambda *_: threading.Event().wait())
+    monkeypatch.setattr(compile_ahead, "_PATIENCE", 0.2)
+    with proton.knobs.scope(compile_processes=2):
+        tuned = proton.autotune(configs(16, 32), key=["n"])(proton.jit(add.fn))
+        assert len(tuned.warmup(*[tl.float32] * 3, 77)) == 2
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"key": ["m"]}, ValueError, "key names 'm', which is no parameter of add"),
+        ({"reset_to_zero": ["out"]}, ValueError, "no parameter of add; did you mean out_ptr?"),
+        ({"restore_value": "out_ptr"}, ValueError, "restore_value is a list"),
+        ({"configs": [{"BLOCK": 16}]}, TypeError, "a configuration is a Config"),
+        ({"prune_configs_by": {"top": 1}}, ValueError, "no entry 'top'"),
+        ({"prune_configs_by": {"top_k": 1.5}}, ValueError, "top_k is a number"),
+        ({"prune_configs_by": {"perf_model": 3}}, ValueError, "perf_model is a function"),
+    ],
+)
+def test_a_wrong_option_is_an_error(options: dict[str, Any], error: Any, words: str) -> None:
+    with pytest.raises(error, match=words.replace("?", r"\?")):
+        proton.autotune(**{"configs": configs(16), "key": ["n"]} | options)(add)
+
+
+def test_a_wrong_launch_is_an_error(rng: np.random.Generator) -> None:
+    x, y, out = inputs(rng, 50)
+    tuned = proton.autotune(configs(16, 32), ["n"], do_bench=Bench(1.0))(add)
+    with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
+        tuned[grid](x, y, out, 50, BLOCK=16)
+    with pytest.raises(ValueError, match="num_warps"):
+        tuned[grid](x, y, out, 50, num_warps=8)
+    with pytest.raises(ValueError, match="not hashable"):
+        tuned[grid](x, y, out, [50])
+    none = {"early_config_prune": lambda found, args, **kw: []}
+    with pytest.raises(AutotunerError, match="leaves no configuration"):
+        proton.autotune(configs(16, 32), ["n"], prune_configs_by=none)(add)[grid](x, y, out, 50)
+    with pytest.raises(RuntimeError, match=r"call it as add\[grid\]"):
+        tuned(x, y, out, 50)
+    wide = proton.autotune(configs(16, 32), ["n"], reset_to_zero=["n"], do_bench=Bench(1.0))(add)
+    with pytest.raises(proton.LaunchError, match="argument n can be neither cleared nor restored"):
+        wide[grid](x, y, out, 50)
+
+
+def test_what_is_decorated_must_be_a_kernel() -> None:
+    with pytest.raises(TypeError, match=r"put it above @proton\.jit"):
+        proton.autotune(configs(16), key=[])(lambda n: n)
+    with pytest.raises(TypeError, match="heuristics decorates a kernel"):
+        proton.heuristics({})(print)
+    with pytest.raises(ValueError, match="no parameter 'BLCK'; did you mean BLOCK"):
+        proton.heuristics({"BLCK": lambda args: 1})(add)
+    with pytest.raises(TypeError, match="EVEN must be a function"):
+        proton.heuristics({"EVEN": True})(add)
+    asks = proton.heuristics({"EVEN": lambda args: args["m"] > 1})(add)
+    with pytest.raises(proton.LaunchError, match="asks for 'm', which it is not given"):
+        asks[(1,)](*[np.zeros(4, np.float32)] * 3, 4)
+
+
+def test_options_that_mean_nothing_say_so() -> None:
+    with pytest.warns(UserWarning, match="use_cuda_graph=True is ignored"):
+        proton.autotune(configs(16), key=["n"], use_cuda_graph=True)
+    with pytest.raises(ValueError, match="ir_override is not supported"):
+        proton.Config({}, ir_override="add.ttgir")
+
+
+def test_a_config_is_what_it_holds() -> None:
+    config = proton.Config({"BLOCK": 16}, num_warps=8, maxnreg=64)
+    options = {"BLOCK": 16, "num_warps": 8, "num_ctas": 1, "num_stages": 3, "maxnreg": 64}
+    assert config.all_kwargs() == options
+    assert str(config) == "BLOCK: 16, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: 64"
+    assert config == proton.Config({"BLOCK": 16}, num_warps=8, maxnreg=64)
+    assert len({config, proton.Config({"BLOCK": 16}), proton.Config({"BLOCK": 16})}) == 2

@@ -1,0 +1,129 @@
+"""Products of matrices by descriptors, with an epilogue, and in groups, against numpy in float64."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+from proton.base.errors import LaunchError
+from proton.kernels import grouped_gemm as grouped
+from proton.kernels import matmul_fused as fused
+from proton.kernels import matmul_persistent as persistent
+from proton.kernels.grouped_gemm import grouped_gemm
+from proton.kernels.matmul_fused import matmul_fused
+from proton.kernels.matmul_persistent import matmul_persistent
+
+BOUNDS = {"float16": 2.0**-10, "float32": 2.0**-20}  # of a result's rounding, and of sums
+SMALL = {"BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
+
+
+def matrix(rng: np.random.Generator, rows: int, columns: int, dtype: str) -> np.ndarray:
+    """A matrix whose rows lie multiples of 16 bytes apart, with NaN in between."""
+    lane = 16 // np.dtype(dtype).itemsize
+    whole = np.full((rows, proton.cdiv(columns, lane) * lane + lane), np.nan, dtype)
+    whole[:, :columns] = rng.standard_normal((rows, columns))
+    return whole[:, :columns]
+
+
+def assert_close(got: np.ndarray, want: np.ndarray, size: np.ndarray, dtype: str) -> None:
+    """Within the bounds of the dtype; `size`: of what was added up."""
+    assert got.dtype == np.dtype(dtype)
+    assert (np.abs(got - want) <= BOUNDS[dtype] * (np.abs(want) + size)).all()
+
+
+def wide(*arrays: np.ndarray) -> list[np.ndarray]:
+    return [x.astype(np.float64) for x in arrays]
+
+
+@pytest.mark.parametrize("host", [True, False], ids=["host", "kernel"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype, out_dtype", [("float16", "float16"), ("float16", "float32"),
+                                              ("float32", "float32")])  # fmt: skip
+def test_matmul_persistent(
+    rng: np.random.Generator, dtype: str, out_dtype: str, transposed: bool, host: bool
+) -> None:
+    for m, n, k in [(1, 1, 1), (70, 65, 50), (129, 33, 7), (64, 64, 64)]:
+        a = matrix(rng, m, k, dtype)
+        b = matrix(rng, n, k, dtype).T if transposed else matrix(rng, k, n, dtype)
+        out = np.full_like(matrix(rng, m, n, out_dtype), np.nan)
+        around = matrix(rng, m, n, out_dtype)
+        around[:] = np.nan
+        want, size = np.matmul(*wide(a, b)), np.matmul(*wide(np.abs(a), np.abs(b)))
+        for programs in (1, 3, 1000):
+            got = matmul_persistent(a, b, out=around, host=host, programs=programs, GROUP_M=2,
+                                    **SMALL)  # fmt: skip
+            assert got is around
+            assert_close(got, want, size, out_dtype)
+        assert np.isnan(around.base[:, n:]).all()
+    assert matmul_persistent(a, b, host=host).dtype == dtype
+
+
+def test_what_a_descriptor_of_a_matrix_cannot_be(rng: np.random.Generator) -> None:
+    a = rng.standard_normal((8, 9), dtype=np.float32)
+    for host in (True, False):
+        with pytest.raises(LaunchError, match="multiples of 16 bytes, got 9 x 4 bytes"):
+            matmul_persistent(a, np.ascontiguousarray(a.T), host=host)
+
+
+@pytest.mark.parametrize("activation", ["none", "relu", "gelu", "silu"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_matmul_fused(rng: np.random.Generator, dtype: str, activation: str) -> None:
+    for m, n, k in [(1, 1, 1), (70, 65, 50), (129, 33, 7), (5, 6, 0)]:
+        a = rng.standard_normal((m, k)).astype(dtype)
+        b = rng.standard_normal((n, k)).astype(dtype).T
+        bias = (10 * rng.standard_normal(n)).astype(dtype)  # beyond where activations are flat
+        for added in (bias, None):
+            want = fused.reference(*wide(a, b), added, activation)
+            out = np.full((n, m), np.nan, dtype).T
+            assert matmul_fused(a, b, added, activation, out, GROUP_M=2, **SMALL) is out
+            assert_close(out, want, np.matmul(*wide(np.abs(a), np.abs(b))) + 10, dtype)
+    assert matmul_fused(a, b, bias, activation).dtype == dtype
+
+
+def test_an_unknown_activation() -> None:
+    x = np.ones((4, 4), np.float32)
+    with pytest.raises(proton.CompilationError, match="ACTIVATION is none, relu, gelu or silu"):
+        matmul_fused(x, x, activation="tanh")
+
+
+GROUPS = {
+    "ugly": [(1, 1, 1), (70, 65, 50), (129, 33, 7), (0, 5, 3), (3, 4, 0), (16, 200, 40)],
+    "aligned": [(32, 48, 16), (65, 16, 64)],
+    "one": [(40, 30, 20)],
+}
+
+
+@pytest.mark.parametrize("sizes", GROUPS.values(), ids=GROUPS)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_grouped_gemm(
+    rng: np.random.Generator, dtype: str, sizes: list[tuple[int, int, int]]
+) -> None:
+    a = [rng.standard_normal((m, k)).astype(dtype) for m, n, k in sizes]
+    b = [rng.standard_normal((k, n)).astype(dtype) for m, n, k in sizes]
+    want = grouped.reference(wide(*a), wide(*b))
+    bounds = grouped.reference(wide(*map(np.abs, a)), wide(*map(np.abs, b)))
+    for programs in (1, 5, 1000):
+        out = [np.full((m, n), np.nan, dtype) for m, n, k in sizes]
+        assert grouped_gemm(a, b, out, programs=programs, **SMALL) is out
+        for got, expected, size in zip(out, want, bounds, strict=True):
+            assert_close(got, expected, size, dtype)
+    views = [x[:, ::1][: x.shape[0] // 2] for x in a]
+    for got, x, y in zip(grouped_gemm(views, b), views, b, strict=True):
+        assert_close(got, np.matmul(*wide(x, y)), np.matmul(*wide(np.abs(x), np.abs(y))), dtype)
+
+
+def test_what_a_group_cannot_be(rng: np.random.Generator) -> None:
+    x: Any = rng.standard_normal((4, 4)).astype(np.float32)
+    assert grouped_gemm([], []) == []
+    with pytest.raises(ValueError, match=r"a and b must be of one dtype, got \['float16', 'float3"):
+        grouped_gemm([x, x], [x, x.astype(np.float16)])
+    with pytest.raises(ValueError, match="rows must be contiguous, got strides 1 and 4"):
+        grouped_gemm([x], [x.T])
+    with pytest.raises(ValueError, match="zip"):
+        grouped_gemm([x, x], [x])
+
+
+def test_references_agree(rng: np.random.Generator) -> None:
+    a, b = rng.standard_normal((3, 4)), rng.standard_normal((4, 5))
+    np.testing.assert_array_equal(persistent.reference(a, b), fused.reference(a, b))

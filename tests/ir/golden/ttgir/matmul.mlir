@@ -1,0 +1,623 @@
+// -----// after convert-triton-to-tritongpu //----- //
+#linear = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>
+#linear1 = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [0]], []>
+#linear2 = #ttg.linear<[], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [[32, 0], [0, 0]], []>
+#linear3 = #ttg.linear<[], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [0, 0]], []>
+#linear4 = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], [[0, 0], [1, 0]], []>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+    %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
+    %c63_i32 = arith.constant 63 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %cst_0 = arith.constant dense<64> : tensor<64x64xi32, #linear>
+    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear1>
+    %1 = "tt.expand_dims"(%0) {axis = 1 : i32} : (tensor<64xi32, #linear1>) -> tensor<64x1xi32, #linear2>
+    %2 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear2>
+    %3 = arith.muli %1, %2 : tensor<64x1xi32, #linear2>
+    %4 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %5 = "tt.addptr"(%4, %3) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %6 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear1>) -> tensor<1x64xi32, #linear3>
+    %7 = "ttg.convert_layout"(%5) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %8 = "tt.broadcast"(%7) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %9 = "tt.broadcast"(%6) : (tensor<1x64xi32, #linear3>) -> tensor<64x64xi32, #linear>
+    %10 = "tt.addptr"(%8, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %11 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear2>
+    %12 = arith.muli %1, %11 : tensor<64x1xi32, #linear2>
+    %13 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %14 = "tt.addptr"(%13, %12) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %15 = "ttg.convert_layout"(%14) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %16 = "tt.broadcast"(%15) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %17 = "tt.addptr"(%16, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %18 = arith.addi %arg3, %c63_i32 : i32
+    %19 = arith.divsi %18, %c64_i32 : i32
+    %20 = arith.muli %arg5, %c64_i32 : i32
+    %21:3 = scf.for %arg7 = %c0_i32 to %19 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %10, %arg10 = %17) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>)  : i32 {
+      %30 = "tt.load"(%arg9) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear>) -> tensor<64x64xf16, #linear>
+      %31 = "tt.load"(%arg10) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear>) -> tensor<64x64xf16, #linear>
+      %32 = "tt.dot"(%30, %31, %arg8) {inputPrecision = "tf32", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16, #linear>, tensor<64x64xf16, #linear>, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %33 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+      %34 = "tt.splat"(%20) : (i32) -> tensor<64x64xi32, #linear>
+      %35 = "tt.addptr"(%arg10, %34) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+      scf.yield %32, %33, %35 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>
+    }
+    %22 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear2>
+    %23 = arith.muli %1, %22 : tensor<64x1xi32, #linear2>
+    %24 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %25 = "tt.addptr"(%24, %23) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %26 = "ttg.convert_layout"(%25) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %27 = "tt.broadcast"(%26) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %28 = "tt.addptr"(%27, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %29 = arith.truncf %21#0 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    "tt.store"(%28, %29) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xf16, #linear>) -> ()
+    return
+  }
+}
+
+// -----// after tritongpu-coalesce //----- //
+#linear = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>
+#linear1 = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [0]], []>
+#linear2 = #ttg.linear<[], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [[32, 0], [0, 0]], []>
+#linear3 = #ttg.linear<[], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [0, 0]], []>
+#linear4 = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], [[0, 0], [1, 0]], []>
+#linear5 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+    %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
+    %c63_i32 = arith.constant 63 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %cst_0 = arith.constant dense<64> : tensor<64x64xi32, #linear>
+    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear1>
+    %1 = "tt.expand_dims"(%0) {axis = 1 : i32} : (tensor<64xi32, #linear1>) -> tensor<64x1xi32, #linear2>
+    %2 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear2>
+    %3 = arith.muli %1, %2 : tensor<64x1xi32, #linear2>
+    %4 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %5 = "tt.addptr"(%4, %3) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %6 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear1>) -> tensor<1x64xi32, #linear3>
+    %7 = "ttg.convert_layout"(%5) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %8 = "tt.broadcast"(%7) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %9 = "tt.broadcast"(%6) : (tensor<1x64xi32, #linear3>) -> tensor<64x64xi32, #linear>
+    %10 = "tt.addptr"(%8, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %11 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear2>
+    %12 = arith.muli %1, %11 : tensor<64x1xi32, #linear2>
+    %13 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %14 = "tt.addptr"(%13, %12) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %15 = "ttg.convert_layout"(%14) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %16 = "tt.broadcast"(%15) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %17 = "tt.addptr"(%16, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %18 = arith.addi %arg3, %c63_i32 : i32
+    %19 = arith.divsi %18, %c64_i32 : i32
+    %20 = arith.muli %arg5, %c64_i32 : i32
+    %21:3 = scf.for %arg7 = %c0_i32 to %19 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %10, %arg10 = %17) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>)  : i32 {
+      %32 = "ttg.convert_layout"(%arg9) : (tensor<64x64x!tt.ptr<f16>, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear5>
+      %33 = "tt.load"(%32) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear5>) -> tensor<64x64xf16, #linear5>
+      %34 = "ttg.convert_layout"(%33) : (tensor<64x64xf16, #linear5>) -> tensor<64x64xf16, #linear>
+      %35 = "ttg.convert_layout"(%arg10) : (tensor<64x64x!tt.ptr<f16>, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear5>
+      %36 = "tt.load"(%35) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear5>) -> tensor<64x64xf16, #linear5>
+      %37 = "ttg.convert_layout"(%36) : (tensor<64x64xf16, #linear5>) -> tensor<64x64xf16, #linear>
+      %38 = "tt.dot"(%34, %37, %arg8) {inputPrecision = "tf32", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf16, #linear>, tensor<64x64xf16, #linear>, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %39 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+      %40 = "tt.splat"(%20) : (i32) -> tensor<64x64xi32, #linear>
+      %41 = "tt.addptr"(%arg10, %40) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+      scf.yield %38, %39, %41 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>
+    }
+    %22 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear2>
+    %23 = arith.muli %1, %22 : tensor<64x1xi32, #linear2>
+    %24 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %25 = "tt.addptr"(%24, %23) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %26 = "ttg.convert_layout"(%25) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %27 = "tt.broadcast"(%26) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %28 = "tt.addptr"(%27, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %29 = arith.truncf %21#0 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %30 = "ttg.convert_layout"(%28) : (tensor<64x64x!tt.ptr<f16>, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear5>
+    %31 = "ttg.convert_layout"(%29) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear5>
+    "tt.store"(%30, %31) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear5>, tensor<64x64xf16, #linear5>) -> ()
+    return
+  }
+}
+
+// -----// after tritongpu-accelerate-matmul //----- //
+#linear = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>
+#linear1 = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [0]], []>
+#linear2 = #ttg.linear<[], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [[32, 0], [0, 0]], []>
+#linear3 = #ttg.linear<[], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [0, 0]], []>
+#linear4 = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], [[0, 0], [1, 0]], []>
+#linear5 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear6 = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
+#shared = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+!memdesc = !ttg.memdesc<[64, 64], f16, #shared>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+    %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
+    %c63_i32 = arith.constant 63 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %cst_0 = arith.constant dense<64> : tensor<64x64xi32, #linear>
+    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear1>
+    %1 = "tt.expand_dims"(%0) {axis = 1 : i32} : (tensor<64xi32, #linear1>) -> tensor<64x1xi32, #linear2>
+    %2 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear2>
+    %3 = arith.muli %1, %2 : tensor<64x1xi32, #linear2>
+    %4 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %5 = "tt.addptr"(%4, %3) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %6 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear1>) -> tensor<1x64xi32, #linear3>
+    %7 = "ttg.convert_layout"(%5) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %8 = "tt.broadcast"(%7) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %9 = "tt.broadcast"(%6) : (tensor<1x64xi32, #linear3>) -> tensor<64x64xi32, #linear>
+    %10 = "tt.addptr"(%8, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %11 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear2>
+    %12 = arith.muli %1, %11 : tensor<64x1xi32, #linear2>
+    %13 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %14 = "tt.addptr"(%13, %12) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %15 = "ttg.convert_layout"(%14) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %16 = "tt.broadcast"(%15) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %17 = "tt.addptr"(%16, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %18 = arith.addi %arg3, %c63_i32 : i32
+    %19 = arith.divsi %18, %c64_i32 : i32
+    %20 = arith.muli %arg5, %c64_i32 : i32
+    %21:3 = scf.for %arg7 = %c0_i32 to %19 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %10, %arg10 = %17) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>)  : i32 {
+      %32 = "ttg.convert_layout"(%arg9) : (tensor<64x64x!tt.ptr<f16>, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear5>
+      %33 = "tt.load"(%32) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear5>) -> tensor<64x64xf16, #linear5>
+      %34 = "ttg.convert_layout"(%33) : (tensor<64x64xf16, #linear5>) -> tensor<64x64xf16, #linear>
+      %35 = "ttg.convert_layout"(%arg10) : (tensor<64x64x!tt.ptr<f16>, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear5>
+      %36 = "tt.load"(%35) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear5>) -> tensor<64x64xf16, #linear5>
+      %37 = "ttg.convert_layout"(%36) : (tensor<64x64xf16, #linear5>) -> tensor<64x64xf16, #linear>
+      %38 = "ttg.local_alloc"(%36) : (tensor<64x64xf16, #linear5>) -> !memdesc
+      %39 = "ttg.local_alloc"(%33) : (tensor<64x64xf16, #linear5>) -> !memdesc
+      %40 = "ttg.convert_layout"(%arg8) : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear6>
+      %41 = "ttng.warp_group_dot"(%39, %38, %40) {imprecise = 0 : i32} : (!memdesc, !memdesc, tensor<64x64xf32, #linear6>) -> tensor<64x64xf32, #linear6>
+      %42 = "ttng.warp_group_dot_wait"(%41) {pendings = 0 : i32} : (tensor<64x64xf32, #linear6>) -> tensor<64x64xf32, #linear6>
+      %43 = "ttg.convert_layout"(%42) : (tensor<64x64xf32, #linear6>) -> tensor<64x64xf32, #linear>
+      %44 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+      %45 = "tt.splat"(%20) : (i32) -> tensor<64x64xi32, #linear>
+      %46 = "tt.addptr"(%arg10, %45) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+      scf.yield %43, %44, %46 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64x!tt.ptr<f16>, #linear>
+    }
+    %22 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear2>
+    %23 = arith.muli %1, %22 : tensor<64x1xi32, #linear2>
+    %24 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %25 = "tt.addptr"(%24, %23) : (tensor<64x1x!tt.ptr<f16>, #linear2>, tensor<64x1xi32, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear2>
+    %26 = "ttg.convert_layout"(%25) : (tensor<64x1x!tt.ptr<f16>, #linear2>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %27 = "tt.broadcast"(%26) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %28 = "tt.addptr"(%27, %9) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %29 = arith.truncf %21#0 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %30 = "ttg.convert_layout"(%28) : (tensor<64x64x!tt.ptr<f16>, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear5>
+    %31 = "ttg.convert_layout"(%29) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear5>
+    "tt.store"(%30, %31) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear5>, tensor<64x64xf16, #linear5>) -> ()
+    return
+  }
+}
+
+// -----// after tritongpu-remove-layout-conversions //----- //
+#linear = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [1, 0]], []>
+#linear1 = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
+#linear2 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear3 = #ttg.linear<[], [[1], [2], [4], [8], [16]], [[32], [0]], []>
+#linear4 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
+#linear5 = #ttg.linear<[[2], [4], [8], [16], [32]], [[0], [0], [0], [0], [0]], [[0], [1]], []>
+#linear6 = #ttg.linear<[[16], [32]], [[0], [0], [0], [1], [2]], [[4], [8]], []>
+#linear7 = #ttg.linear<[], [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]], [[32, 0], [0, 0]], []>
+#linear8 = #ttg.linear<[[2, 0], [4, 0], [8, 0], [16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], [[0, 0], [1, 0]], []>
+#linear9 = #ttg.linear<[[16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear10 = #ttg.linear<[], [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], [[0, 32], [0, 0]], []>
+#linear11 = #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
+#shared = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+!memdesc = !ttg.memdesc<[64, 64], f16, #shared>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+    %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
+    %cst_0 = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear1>
+    %c63_i32 = arith.constant 63 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %cst_1 = arith.constant dense<64> : tensor<64x64xi32, #linear>
+    %cst_2 = arith.constant dense<64> : tensor<64x64xi32, #linear2>
+    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear3>
+    %1 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear4>
+    %2 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear5>
+    %3 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear6>
+    %4 = "tt.expand_dims"(%0) {axis = 1 : i32} : (tensor<64xi32, #linear3>) -> tensor<64x1xi32, #linear7>
+    %5 = "tt.expand_dims"(%2) {axis = 1 : i32} : (tensor<64xi32, #linear5>) -> tensor<64x1xi32, #linear8>
+    %6 = "tt.expand_dims"(%3) {axis = 1 : i32} : (tensor<64xi32, #linear6>) -> tensor<64x1xi32, #linear9>
+    %7 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear7>
+    %8 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear8>
+    %9 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear9>
+    %10 = arith.muli %4, %7 : tensor<64x1xi32, #linear7>
+    %11 = arith.muli %5, %8 : tensor<64x1xi32, #linear8>
+    %12 = arith.muli %6, %9 : tensor<64x1xi32, #linear9>
+    %13 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
+    %14 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
+    %15 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
+    %16 = "tt.addptr"(%13, %10) : (tensor<64x1x!tt.ptr<f16>, #linear7>, tensor<64x1xi32, #linear7>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
+    %17 = "tt.addptr"(%14, %11) : (tensor<64x1x!tt.ptr<f16>, #linear8>, tensor<64x1xi32, #linear8>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
+    %18 = "tt.addptr"(%15, %12) : (tensor<64x1x!tt.ptr<f16>, #linear9>, tensor<64x1xi32, #linear9>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
+    %19 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear3>) -> tensor<1x64xi32, #linear10>
+    %20 = "tt.expand_dims"(%1) {axis = 0 : i32} : (tensor<64xi32, #linear4>) -> tensor<1x64xi32, #linear11>
+    %21 = "tt.broadcast"(%17) : (tensor<64x1x!tt.ptr<f16>, #linear8>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %22 = "tt.broadcast"(%18) : (tensor<64x1x!tt.ptr<f16>, #linear9>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
+    %23 = "tt.broadcast"(%19) : (tensor<1x64xi32, #linear10>) -> tensor<64x64xi32, #linear>
+    %24 = "tt.broadcast"(%20) : (tensor<1x64xi32, #linear11>) -> tensor<64x64xi32, #linear2>
+    %25 = "tt.addptr"(%21, %23) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %26 = "tt.addptr"(%22, %24) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
+    %27 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear7>
+    %28 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear8>
+    %29 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear9>
+    %30 = arith.muli %4, %27 : tensor<64x1xi32, #linear7>
+    %31 = arith.muli %5, %28 : tensor<64x1xi32, #linear8>
+    %32 = arith.muli %6, %29 : tensor<64x1xi32, #linear9>
+    %33 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
+    %34 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
+    %35 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
+    %36 = "tt.addptr"(%33, %30) : (tensor<64x1x!tt.ptr<f16>, #linear7>, tensor<64x1xi32, #linear7>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
+    %37 = "tt.addptr"(%34, %31) : (tensor<64x1x!tt.ptr<f16>, #linear8>, tensor<64x1xi32, #linear8>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
+    %38 = "tt.addptr"(%35, %32) : (tensor<64x1x!tt.ptr<f16>, #linear9>, tensor<64x1xi32, #linear9>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
+    %39 = "tt.broadcast"(%37) : (tensor<64x1x!tt.ptr<f16>, #linear8>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %40 = "tt.broadcast"(%38) : (tensor<64x1x!tt.ptr<f16>, #linear9>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
+    %41 = "tt.addptr"(%39, %23) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %42 = "tt.addptr"(%40, %24) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
+    %43 = arith.addi %arg3, %c63_i32 : i32
+    %44 = arith.divsi %43, %c64_i32 : i32
+    %45 = arith.muli %arg5, %c64_i32 : i32
+    %46:3 = scf.for %arg7 = %c0_i32 to %44 step %c1_i32 iter_args(%arg8 = %cst_0, %arg9 = %26, %arg10 = %42) -> (tensor<64x64xf32, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64x!tt.ptr<f16>, #linear2>)  : i32 {
+      %65 = "tt.load"(%arg9) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear2>) -> tensor<64x64xf16, #linear2>
+      %66 = "tt.load"(%arg10) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear2>) -> tensor<64x64xf16, #linear2>
+      %67 = "ttg.local_alloc"(%66) : (tensor<64x64xf16, #linear2>) -> !memdesc
+      %68 = "ttg.local_alloc"(%65) : (tensor<64x64xf16, #linear2>) -> !memdesc
+      %69 = "ttng.warp_group_dot"(%68, %67, %arg8) {imprecise = 0 : i32} : (!memdesc, !memdesc, tensor<64x64xf32, #linear1>) -> tensor<64x64xf32, #linear1>
+      %70 = "ttng.warp_group_dot_wait"(%69) {pendings = 0 : i32} : (tensor<64x64xf32, #linear1>) -> tensor<64x64xf32, #linear1>
+      %71 = "tt.addptr"(%arg9, %cst_2) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
+      %72 = "tt.splat"(%45) : (i32) -> tensor<64x64xi32, #linear>
+      %73 = "tt.splat"(%45) : (i32) -> tensor<64x64xi32, #linear2>
+      %74 = "tt.addptr"(%arg10, %73) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
+      scf.yield %70, %71, %74 : tensor<64x64xf32, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64x!tt.ptr<f16>, #linear2>
+    }
+    %47 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear7>
+    %48 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear8>
+    %49 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear9>
+    %50 = arith.muli %4, %47 : tensor<64x1xi32, #linear7>
+    %51 = arith.muli %5, %48 : tensor<64x1xi32, #linear8>
+    %52 = arith.muli %6, %49 : tensor<64x1xi32, #linear9>
+    %53 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
+    %54 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
+    %55 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
+    %56 = "tt.addptr"(%53, %50) : (tensor<64x1x!tt.ptr<f16>, #linear7>, tensor<64x1xi32, #linear7>) -> tensor<64x1x!tt.ptr<f16>, #linear7>
+    %57 = "tt.addptr"(%54, %51) : (tensor<64x1x!tt.ptr<f16>, #linear8>, tensor<64x1xi32, #linear8>) -> tensor<64x1x!tt.ptr<f16>, #linear8>
+    %58 = "tt.addptr"(%55, %52) : (tensor<64x1x!tt.ptr<f16>, #linear9>, tensor<64x1xi32, #linear9>) -> tensor<64x1x!tt.ptr<f16>, #linear9>
+    %59 = "tt.broadcast"(%57) : (tensor<64x1x!tt.ptr<f16>, #linear8>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %60 = "tt.broadcast"(%58) : (tensor<64x1x!tt.ptr<f16>, #linear9>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
+    %61 = "tt.addptr"(%59, %23) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
+    %62 = "tt.addptr"(%60, %24) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
+    %63 = arith.truncf %46#0 : tensor<64x64xf32, #linear1> to tensor<64x64xf16, #linear1>
+    %64 = "ttg.convert_layout"(%63) : (tensor<64x64xf16, #linear1>) -> tensor<64x64xf16, #linear2>
+    "tt.store"(%62, %64) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xf16, #linear2>) -> ()
+    return
+  }
+}
+
+// -----// after tritongpu-pipeline //----- //
+#linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
+#linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear2 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
+#linear3 = #ttg.linear<[[16], [32]], [[0], [0], [0], [1], [2]], [[4], [8]], []>
+#linear4 = #ttg.linear<[[16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear5 = #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
+#shared = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+!mutable_memdesc = !ttg.mutable_memdesc<[3, 64, 64], f16, #shared>
+!mutable_memdesc1 = !ttg.mutable_memdesc<[64, 64], f16, #shared>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+    %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
+    %c63_i32 = arith.constant 63 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %cst_0 = arith.constant dense<64> : tensor<64x64xi32, #linear1>
+    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear2>
+    %1 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear3>
+    %2 = "tt.expand_dims"(%1) {axis = 1 : i32} : (tensor<64xi32, #linear3>) -> tensor<64x1xi32, #linear4>
+    %3 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear4>
+    %4 = arith.muli %2, %3 : tensor<64x1xi32, #linear4>
+    %5 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %6 = "tt.addptr"(%5, %4) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %7 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear2>) -> tensor<1x64xi32, #linear5>
+    %8 = "tt.broadcast"(%6) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %9 = "tt.broadcast"(%7) : (tensor<1x64xi32, #linear5>) -> tensor<64x64xi32, #linear1>
+    %10 = "tt.addptr"(%8, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %11 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear4>
+    %12 = arith.muli %2, %11 : tensor<64x1xi32, #linear4>
+    %13 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %14 = "tt.addptr"(%13, %12) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %15 = "tt.broadcast"(%14) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %16 = "tt.addptr"(%15, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %17 = arith.addi %arg3, %c63_i32 : i32
+    %18 = arith.divsi %17, %c64_i32 : i32
+    %19 = arith.muli %arg5, %c64_i32 : i32
+    %20 = "tt.splat"(%19) : (i32) -> tensor<64x64xi32, #linear1>
+    %21 = "ttg.local_reserve"() : () -> !mutable_memdesc
+    %22 = "ttg.local_reserve"() : () -> !mutable_memdesc
+    %23 = arith.cmpi slt, %c0_i32, %18 : i32
+    %24 = arith.subi %18, %c0_i32 : i32
+    %c0_i32_1 = arith.constant 0 : i32
+    %25 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %26 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %27 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
+    %28 = "ttg.memdesc_index"(%21, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %29 = "ttg.async_copy_global_to_local"(%10, %28, %27) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %30 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
+    %31 = "ttg.memdesc_index"(%22, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %32 = "ttg.async_copy_global_to_local"(%16, %31, %30) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %33 = "ttg.async_commit_group"(%29, %32) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %34 = arith.addi %c0_i32, %c1_i32 : i32
+    %35 = arith.cmpi ugt, %24, %c1_i32 : i32
+    %36 = arith.andi %23, %35 : i1
+    %c1_i32_2 = arith.constant 1 : i32
+    %37 = "tt.addptr"(%25, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %38 = "tt.addptr"(%26, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %39 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
+    %40 = "ttg.memdesc_index"(%21, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %41 = "ttg.async_copy_global_to_local"(%25, %40, %39) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %42 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
+    %43 = "ttg.memdesc_index"(%22, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %44 = "ttg.async_copy_global_to_local"(%26, %43, %42) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %45 = "ttg.async_commit_group"(%41, %44) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %46 = arith.addi %34, %c1_i32 : i32
+    %47 = arith.addi %c1_i32, %c1_i32 : i32
+    %c2_i32 = arith.constant 2 : i32
+    %c0_i32_3 = arith.constant 0 : i32
+    %48:9 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %10, %arg10 = %16, %arg11 = %37, %arg12 = %38, %arg13 = %33, %arg14 = %45, %arg15 = %c2_i32, %arg16 = %c0_i32_3) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
+      "ttg.async_wait"(%arg13) {pendings = 1 : i32} : (!ttg.async_token) -> ()
+      %58 = "ttg.memdesc_index"(%21, %arg16) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %59 = "ttg.memdesc_index"(%22, %arg16) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %60 = "ttng.warp_group_dot"(%58, %59, %arg8) {imprecise = 0 : i32} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %61 = "ttng.warp_group_dot_wait"(%60) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %62 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %63 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %c2_i32_4 = arith.constant 2 : i32
+      %64 = arith.muli %c1_i32, %c2_i32_4 : i32
+      %65 = arith.subi %18, %arg7 : i32
+      %66 = arith.cmpi ugt, %65, %64 : i32
+      %67 = arith.addi %arg7, %64 : i32
+      %68 = "tt.addptr"(%arg11, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %69 = "tt.addptr"(%arg12, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %70 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
+      %71 = "ttg.memdesc_index"(%21, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %72 = "ttg.async_copy_global_to_local"(%arg11, %71, %70) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %73 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
+      %74 = "ttg.memdesc_index"(%22, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %75 = "ttg.async_copy_global_to_local"(%arg12, %74, %73) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %76 = "ttg.async_commit_group"(%72, %75) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %c1_i32_5 = arith.constant 1 : i32
+      %77 = arith.addi %arg15, %c1_i32_5 : i32
+      %c3_i32 = arith.constant 3 : i32
+      %78 = arith.cmpi eq, %77, %c3_i32 : i32
+      %c0_i32_6 = arith.constant 0 : i32
+      %79 = arith.select %78, %c0_i32_6, %77 : i32
+      %c1_i32_7 = arith.constant 1 : i32
+      %80 = arith.addi %arg16, %c1_i32_7 : i32
+      %c3_i32_8 = arith.constant 3 : i32
+      %81 = arith.cmpi eq, %80, %c3_i32_8 : i32
+      %c0_i32_9 = arith.constant 0 : i32
+      %82 = arith.select %81, %c0_i32_9, %80 : i32
+      scf.yield %61, %arg9, %arg10, %68, %69, %arg14, %76, %79, %82 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
+    }
+    %49 = "ttng.warp_group_dot_wait"(%48#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+    "ttg.async_wait"(%48#6) {pendings = 0 : i32} : (!ttg.async_token) -> ()
+    %50 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
+    %51 = arith.muli %2, %50 : tensor<64x1xi32, #linear4>
+    %52 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %53 = "tt.addptr"(%52, %51) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %54 = "tt.broadcast"(%53) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %55 = "tt.addptr"(%54, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %56 = arith.truncf %49 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %57 = "ttg.convert_layout"(%56) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
+    "tt.store"(%55, %57) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
+    return
+  }
+}
+
+// -----// after triton-nvidia-gpu-sink-dot-waits //----- //
+#linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
+#linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear2 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
+#linear3 = #ttg.linear<[[16], [32]], [[0], [0], [0], [1], [2]], [[4], [8]], []>
+#linear4 = #ttg.linear<[[16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear5 = #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
+#shared = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+!mutable_memdesc = !ttg.mutable_memdesc<[3, 64, 64], f16, #shared>
+!mutable_memdesc1 = !ttg.mutable_memdesc<[64, 64], f16, #shared>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+    %c3_i32 = arith.constant 3 : i32
+    %c2_i32 = arith.constant 2 : i32
+    %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
+    %c63_i32 = arith.constant 63 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %cst_0 = arith.constant dense<64> : tensor<64x64xi32, #linear1>
+    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear2>
+    %1 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear3>
+    %2 = "tt.expand_dims"(%1) {axis = 1 : i32} : (tensor<64xi32, #linear3>) -> tensor<64x1xi32, #linear4>
+    %3 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear4>
+    %4 = arith.muli %2, %3 : tensor<64x1xi32, #linear4>
+    %5 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %6 = "tt.addptr"(%5, %4) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %7 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear2>) -> tensor<1x64xi32, #linear5>
+    %8 = "tt.broadcast"(%6) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %9 = "tt.broadcast"(%7) : (tensor<1x64xi32, #linear5>) -> tensor<64x64xi32, #linear1>
+    %10 = "tt.addptr"(%8, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %11 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear4>
+    %12 = arith.muli %2, %11 : tensor<64x1xi32, #linear4>
+    %13 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %14 = "tt.addptr"(%13, %12) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %15 = "tt.broadcast"(%14) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %16 = "tt.addptr"(%15, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %17 = arith.addi %arg3, %c63_i32 : i32
+    %18 = arith.divsi %17, %c64_i32 : i32
+    %19 = arith.muli %arg5, %c64_i32 : i32
+    %20 = "tt.splat"(%19) : (i32) -> tensor<64x64xi32, #linear1>
+    %21 = "ttg.local_reserve"() : () -> !mutable_memdesc
+    %22 = "ttg.local_reserve"() : () -> !mutable_memdesc
+    %23 = arith.cmpi sgt, %18, %c0_i32 : i32
+    %24 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %25 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %26 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
+    %27 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %28 = "ttg.async_copy_global_to_local"(%10, %27, %26) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %29 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %30 = "ttg.async_copy_global_to_local"(%16, %29, %26) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %31 = "ttg.async_commit_group"(%28, %30) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %32 = arith.cmpi ugt, %18, %c1_i32 : i32
+    %33 = arith.andi %23, %32 : i1
+    %34 = "tt.addptr"(%24, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %35 = "tt.addptr"(%25, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %36 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
+    %37 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %38 = "ttg.async_copy_global_to_local"(%24, %37, %36) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %39 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %42:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %34, %arg10 = %35, %arg11 = %31, %arg12 = %41, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
+      "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
+      %52 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %53 = "ttg.memdesc_index"(%22, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %54 = "ttng.warp_group_dot"(%52, %53, %arg8) {imprecise = 0 : i32} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %55 = "ttng.warp_group_dot_wait"(%54) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %56 = arith.subi %18, %arg7 : i32
+      %57 = arith.cmpi ugt, %56, %c2_i32 : i32
+      %58 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %59 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %60 = "tt.splat"(%57) : (i1) -> tensor<64x64xi1, #linear1>
+      %61 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %62 = "ttg.async_copy_global_to_local"(%arg9, %61, %60) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %63 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %64 = "ttg.async_copy_global_to_local"(%arg10, %63, %60) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %65 = "ttg.async_commit_group"(%62, %64) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %66 = arith.addi %arg13, %c1_i32 : i32
+      %67 = arith.cmpi eq, %66, %c3_i32 : i32
+      %68 = arith.select %67, %c0_i32, %66 : i32
+      %69 = arith.addi %arg14, %c1_i32 : i32
+      %70 = arith.cmpi eq, %69, %c3_i32 : i32
+      %71 = arith.select %70, %c0_i32, %69 : i32
+      scf.yield %55, %58, %59, %arg12, %65, %68, %71 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
+    }
+    "ttg.async_wait"(%42#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
+    %43 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
+    %44 = arith.muli %2, %43 : tensor<64x1xi32, #linear4>
+    %45 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %46 = "tt.addptr"(%45, %44) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %47 = "tt.broadcast"(%46) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %48 = "tt.addptr"(%47, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %49 = "ttng.warp_group_dot_wait"(%42#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+    %50 = arith.truncf %49 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %51 = "ttg.convert_layout"(%50) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
+    "tt.store"(%48, %51) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
+    return
+  }
+}
+
+// -----// after triton-nvidia-gpu-fence-insertion //----- //
+#linear = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
+#linear1 = #ttg.linear<[[0, 1], [0, 2], [0, 4], [16, 0], [32, 0]], [[0, 8], [0, 16], [0, 32], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear2 = #ttg.linear<[[1], [2], [4]], [[8], [16], [32], [0], [0]], [[0], [0]], []>
+#linear3 = #ttg.linear<[[16], [32]], [[0], [0], [0], [1], [2]], [[4], [8]], []>
+#linear4 = #ttg.linear<[[16, 0], [32, 0]], [[0, 0], [0, 0], [0, 0], [1, 0], [2, 0]], [[4, 0], [8, 0]], []>
+#linear5 = #ttg.linear<[[0, 1], [0, 2], [0, 4]], [[0, 8], [0, 16], [0, 32], [0, 0], [0, 0]], [[0, 0], [0, 0]], []>
+#shared = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
+!mutable_memdesc = !ttg.mutable_memdesc<[3, 64, 64], f16, #shared>
+!mutable_memdesc1 = !ttg.mutable_memdesc<[64, 64], f16, #shared>
+module attributes {"ttg.num-warps" = 4 : i32} {
+  func.func @matmul$(%arg0: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "a"}, %arg1: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "b"}, %arg2: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.element = "fp16", tt.name = "c"}, %arg3: i32 {tt.divisibility = 16 : i32, tt.name = "K"}, %arg4: i32 {tt.divisibility = 16 : i32, tt.name = "stride_a"}, %arg5: i32 {tt.divisibility = 16 : i32, tt.name = "stride_b"}, %arg6: i32 {tt.divisibility = 16 : i32, tt.name = "stride_c"}) attributes {tt.kernel} {
+    %c3_i32 = arith.constant 3 : i32
+    %c2_i32 = arith.constant 2 : i32
+    %cst = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #linear>
+    %c63_i32 = arith.constant 63 : i32
+    %c64_i32 = arith.constant 64 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c1_i32 = arith.constant 1 : i32
+    %cst_0 = arith.constant dense<64> : tensor<64x64xi32, #linear1>
+    %0 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear2>
+    %1 = "tt.make_range"() {end = 64 : i32, start = 0 : i32} : () -> tensor<64xi32, #linear3>
+    %2 = "tt.expand_dims"(%1) {axis = 1 : i32} : (tensor<64xi32, #linear3>) -> tensor<64x1xi32, #linear4>
+    %3 = "tt.splat"(%arg4) : (i32) -> tensor<64x1xi32, #linear4>
+    %4 = arith.muli %2, %3 : tensor<64x1xi32, #linear4>
+    %5 = "tt.splat"(%arg0) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %6 = "tt.addptr"(%5, %4) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %7 = "tt.expand_dims"(%0) {axis = 0 : i32} : (tensor<64xi32, #linear2>) -> tensor<1x64xi32, #linear5>
+    %8 = "tt.broadcast"(%6) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %9 = "tt.broadcast"(%7) : (tensor<1x64xi32, #linear5>) -> tensor<64x64xi32, #linear1>
+    %10 = "tt.addptr"(%8, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %11 = "tt.splat"(%arg5) : (i32) -> tensor<64x1xi32, #linear4>
+    %12 = arith.muli %2, %11 : tensor<64x1xi32, #linear4>
+    %13 = "tt.splat"(%arg1) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %14 = "tt.addptr"(%13, %12) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %15 = "tt.broadcast"(%14) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %16 = "tt.addptr"(%15, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %17 = arith.addi %arg3, %c63_i32 : i32
+    %18 = arith.divsi %17, %c64_i32 : i32
+    %19 = arith.muli %arg5, %c64_i32 : i32
+    %20 = "tt.splat"(%19) : (i32) -> tensor<64x64xi32, #linear1>
+    %21 = "ttg.local_reserve"() : () -> !mutable_memdesc
+    %22 = "ttg.local_reserve"() : () -> !mutable_memdesc
+    %23 = arith.cmpi sgt, %18, %c0_i32 : i32
+    %24 = "tt.addptr"(%10, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %25 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %26 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
+    %27 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %28 = "ttg.async_copy_global_to_local"(%10, %27, %26) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %29 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %30 = "ttg.async_copy_global_to_local"(%16, %29, %26) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %31 = "ttg.async_commit_group"(%28, %30) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %32 = arith.cmpi ugt, %18, %c1_i32 : i32
+    %33 = arith.andi %23, %32 : i1
+    %34 = "tt.addptr"(%24, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %35 = "tt.addptr"(%25, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %36 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
+    %37 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %38 = "ttg.async_copy_global_to_local"(%24, %37, %36) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %39 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+    %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %42:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %34, %arg10 = %35, %arg11 = %31, %arg12 = %41, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
+      "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
+      %52 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %53 = "ttg.memdesc_index"(%22, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      "ttng.fence_async_shared"() : () -> ()
+      %54 = "ttng.warp_group_dot"(%52, %53, %arg8) {imprecise = 0 : i32} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %55 = "ttng.warp_group_dot_wait"(%54) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %56 = arith.subi %18, %arg7 : i32
+      %57 = arith.cmpi ugt, %56, %c2_i32 : i32
+      %58 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %59 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %60 = "tt.splat"(%57) : (i1) -> tensor<64x64xi1, #linear1>
+      %61 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %62 = "ttg.async_copy_global_to_local"(%arg9, %61, %60) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %63 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %64 = "ttg.async_copy_global_to_local"(%arg10, %63, %60) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %65 = "ttg.async_commit_group"(%62, %64) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %66 = arith.addi %arg13, %c1_i32 : i32
+      %67 = arith.cmpi eq, %66, %c3_i32 : i32
+      %68 = arith.select %67, %c0_i32, %66 : i32
+      %69 = arith.addi %arg14, %c1_i32 : i32
+      %70 = arith.cmpi eq, %69, %c3_i32 : i32
+      %71 = arith.select %70, %c0_i32, %69 : i32
+      scf.yield %55, %58, %59, %arg12, %65, %68, %71 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
+    }
+    "ttg.async_wait"(%42#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
+    %43 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
+    %44 = arith.muli %2, %43 : tensor<64x1xi32, #linear4>
+    %45 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %46 = "tt.addptr"(%45, %44) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %47 = "tt.broadcast"(%46) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %48 = "tt.addptr"(%47, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %49 = "ttng.warp_group_dot_wait"(%42#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+    %50 = arith.truncf %49 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %51 = "ttg.convert_layout"(%50) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
+    "tt.store"(%48, %51) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
+    return
+  }
+}
