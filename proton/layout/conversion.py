@@ -148,18 +148,46 @@ def exchange(
     source: LinearLayout, target: LinearLayout, element_bytes: int, has_stmatrix: bool = False
 ) -> Exchange:
     """Shared memory between two layouts, free of bank conflicts where lanes hold no copies."""
-    source = source.reordered(source.in_names, target.out_names)
+    ways = _ways(source.reordered(source.in_names, target.out_names), target, element_bytes)
+    return min(ways, key=lambda way: way.cost(element_bytes, has_stmatrix)).exchange
+
+
+@dataclass(frozen=True)
+class _Way:
+    """An exchange, and the offsets of what each side has."""
+
+    exchange: Exchange
+    stores: LinearLayout
+    loads: LinearLayout
+
+    def cost(self, element_bytes: int, has_stmatrix: bool) -> tuple[int, int]:
+        """(turns of shared memory that a warp's accesses take, the accesses of a thread)."""
+        vectors = self.exchange.store_vector, self.exchange.load_vector
+        stores = _cost(self.stores, vectors[0], element_bytes, has_stmatrix)
+        loads = _cost(self.loads, vectors[1], element_bytes, True)
+        return stores[0] + loads[0], stores[1] + loads[1]
+
+
+@functools.cache
+def _ways(source: LinearLayout, target: LinearLayout, element_bytes: int) -> list[_Way]:
+    """An exchange for each choice of the vector that may be the best."""
     most = log2(MAX_ACCESS_BYTES // element_bytes)
     both = _common(source, target, most)
-    vectors = {(tuple(both), len(both)): None}
+    choices = {(tuple(both), len(both)): None}
     if len(both) < most:
-        word = both[: log2(max(1, BANK_BYTES // element_bytes))]
-        for common in (both, word, []):  # the last two for matrices, straight and transposed
-            for side in (target, source):
-                more = _extend(common, _flat(side, "register"))
-                vectors[tuple((common + more)[:most]), len(common)] = None
-    ways = [_arranged(source, target, *choice, element_bytes) for choice in vectors]
-    return min(ways, key=lambda way: _cost(way, source, target, element_bytes, has_stmatrix))
+        word = log2(max(1, BANK_BYTES // element_bytes))
+        for wide, narrow in ((target, source), (source, target)):
+            for common in (both, both[:word], []):
+                vector = (common + _extend(common, _flat(wide, "register")))[:most]
+                if common == both or _are_rows(vector, narrow, len(common)):
+                    choices[tuple(vector), len(common)] = None
+    return [_arranged(source, target, *choice, element_bytes) for choice in choices]
+
+
+def _are_rows(vector: list[int], layout: LinearLayout, common: int) -> bool:
+    """Whether a vector, beyond what a thread has of it, is what lanes of a matrix have in a row."""
+    lanes = _flat(layout, "lane")
+    return vector[common:] == lanes[:2] or vector[common:] == lanes[2:]
 
 
 def _arranged(
@@ -168,7 +196,7 @@ def _arranged(
     vector: tuple[int, ...],
     common: int,
     element_bytes: int,
-) -> Exchange:
+) -> _Way:
     """The exchange whose lowest bits are `vector`, the first `common` of them those of both."""
     bits = target.total_out_bits
     sizes = [1 << (len(vector) if _has(side, vector) else common) for side in (source, target)]
@@ -185,11 +213,12 @@ def _arranged(
     segments = _segments(inner, stores, loads, bits, bits - len(inner) - bank_bits)
     order = [*inner, *_extend([*inner, *segments], anything), *segments]
     shared = LinearLayout.of({"offset": [target._unflatten(c) for c in order]}, dict(target.outs))
+    offsets = shared.invert()
+    places = source.compose(offsets), target.compose(offsets)
     store, load = (
-        size if _is_whole(side.invert_and_compose(shared), size) else 1
-        for side, size in zip((source, target), sizes, strict=True)
+        size if _is_whole(side, size) else 1 for side, size in zip(places, sizes, strict=True)
     )
-    return Exchange(shared, store, load)
+    return _Way(Exchange(shared, store, load), *places)
 
 
 def _has(layout: LinearLayout, vector: tuple[int, ...]) -> bool:
@@ -208,26 +237,17 @@ def _is_whole(places: LinearLayout, vector: int) -> bool:
 
 
 def _cost(
-    way: Exchange,
-    source: LinearLayout,
-    target: LinearLayout,
-    element_bytes: int,
-    has_stmatrix: bool,
+    places: LinearLayout, vector: int, element_bytes: int, has_matrices: bool
 ) -> tuple[int, int]:
-    """(turns of shared memory that a warp's accesses take, the accesses of a thread)."""
-    turns = accesses = 0
-    sides = ((source, way.store_vector, has_stmatrix), (target, way.load_vector, True))
-    for side, vector, has_matrices in sides:
-        places = side.invert_and_compose(way.shared)
-        matrices = matrix_access(places, element_bytes) if has_matrices else None
-        if matrices is not None:
-            count, lanes = matrices.instructions, _flat(matrices.rows, "lane")
-            each = _turns(lanes, MAX_ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
-        else:
-            count = (1 << len(_extend([], _flat(places, "register")))) // vector
-            each = _turns(_flat(places, "lane"), vector * element_bytes, element_bytes)
-        turns, accesses = turns + count * each, accesses + count
-    return turns, accesses
+    """The same of one side."""
+    matrices = matrix_access(places, element_bytes) if has_matrices else None
+    if matrices is not None:
+        count, lanes = matrices.instructions, _flat(matrices.rows, "lane")
+        each = _turns(lanes, MAX_ACCESS_BYTES, element_bytes) * matrices.matrices // MOST
+    else:
+        count = (1 << len(_extend([], _flat(places, "register")))) // vector
+        each = _turns(_flat(places, "lane"), vector * element_bytes, element_bytes)
+    return count * each, count
 
 
 def _turns(lanes: list[int], access_bytes: int, element_bytes: int) -> int:
