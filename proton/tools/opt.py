@@ -138,6 +138,21 @@ def _fail(message: str) -> NoReturn:
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify-diagnostics",
+        help="Check that exactly the diagnostics are seen that comments such as "
+        "'// expected-error@+1 {{text}}' ask for; print no IR.",
+    ),
+]
+Passes = Annotated[
+    str,
+    typer.Option(
+        help="Passes in order, e.g. 'canonicalize,cse'. Names that are not Proton's are "
+        "MLIR's own; options go in braces: 'my-pass{size=64 fast=true}'."
+    ),
+]
 
 
 @app.command()
@@ -145,24 +160,11 @@ def run(
     file: Annotated[
         Path | None, typer.Argument(help="IR text; standard input where it is left out or '-'.")
     ] = None,
-    pipeline: Annotated[
-        str,
-        typer.Option(
-            help="Passes in order, e.g. 'canonicalize,cse'. Names that are not Proton's are "
-            "MLIR's own; options go in braces: 'my-pass{size=64 fast=true}'."
-        ),
-    ] = "",
+    pipeline: Passes = "",
     split_input_file: Annotated[
         bool, typer.Option("--split-input-file", help="Treat text between '// -----' as files.")
     ] = False,
-    verify_diagnostics: Annotated[
-        bool,
-        typer.Option(
-            "--verify-diagnostics",
-            help="Check that exactly the diagnostics are seen that comments such as "
-            "'// expected-error@+1 {{text}}' ask for; print no IR.",
-        ),
-    ] = False,
+    verify_diagnostics: Verify = False,
     list_passes: Annotated[
         bool, typer.Option("--list", help="Print Proton's passes and their options, then stop.")
     ] = False,
@@ -194,13 +196,8 @@ def run(
         print(describe_passes())
         return
     text, name = _read(file)
-    try:
-        steps = passes.parse_pipeline(pipeline)
-    except PassError as error:
-        _fail(str(error))
     pieces = [Piece(part) for part in (split(text) if split_input_file else [text])]
-    for piece in pieces:
-        piece.run(steps, debug_info=debuginfo)
+    _run(pieces, pipeline, debug_info=debuginfo)
     found = [d for piece in pieces for d in piece.diagnostics]
     if verify_diagnostics:
         problems = mismatches(expectations(text), found, name)
@@ -213,6 +210,16 @@ def run(
         print(problem, file=sys.stderr)
     if failed:
         raise typer.Exit(1)
+
+
+def _run(pieces: list[Piece], pipeline: str, *, debug_info: bool) -> None:
+    """Runs the passes on all of them."""
+    try:
+        steps = passes.parse_pipeline(pipeline)
+    except PassError as error:
+        _fail(str(error))
+    for piece in pieces:
+        piece.run(steps, debug_info=debug_info)
 
 
 def _write(output: Path | None, texts: list[str]) -> None:

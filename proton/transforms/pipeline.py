@@ -242,17 +242,20 @@ class _Pipeline:
             if (alloc := load.alloc) is not None:
                 _replace_memory(alloc.results[0], memory)
                 alloc.erase()
+            converted = []
             for use in list(value.uses):
                 user = use.owner.operation
                 if user.name == "ttg.convert_layout" and load.other is None:
                     read = LocalLoadOp(memory, user.results[0].type).result
                     user.results[0].replace_all_uses_with(read)
-                    user.erase()
-            if list(value.uses):
+                    converted.append(user)
+            if len(list(value.uses)) > len(converted):
                 read = LocalLoadOp(memory, value.type).result
                 if load.other is not None:
                     read = arith.SelectOp(load.mask, read, load.other).result
                 value.replace_all_uses_with(read)
+            for user in converted:
+                user.erase()
         load.op.erase()
 
     def _epilogue(self, old: int, in_flight: list[Operation]) -> None:

@@ -205,3 +205,28 @@ def test_results_leave_by_matrices_and_16_bytes(
     stores = {name: n for name, n in found.items() if name.startswith("st")}
     assert stores == {instruction: count}
     assert found["ld.shared.v4.b32"] == m * n // (32 * warps * 8)
+
+
+@proton.jit
+def used_twice(x_ptr, out_ptr, sums_ptr, n, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    total = tl.zeros((N, N), tl.float32)
+    sums = tl.zeros((N, N), tl.float32)
+    for start in range(0, n, N):
+        x = tl.load(x_ptr + (start + i) * N + j)
+        total = tl.dot(x, x, total)
+        sums += x.to(tl.float32)
+    tl.store(out_ptr + i * N + j, total)
+    tl.store(sums_ptr + i * N + j, sums)
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_what_is_multiplied_and_used_otherwise(arch: int) -> None:
+    """One copy serves both sides of a product, and a sum."""
+    kernel = used_twice.warmup(
+        tl.float16, tl.float32, tl.float32, 4096, N=64, target=GPUTarget("cuda", arch)
+    )
+    assert isinstance(kernel, GPUKernel)
+    loop = kernel.asm["ttgir"].split("scf.for", 1)[1].split("scf.yield", 1)[0]
+    assert loop.count('"ttg.async_copy_global_to_local"') == 1
+    assert kernel.n_spills == 0

@@ -1,7 +1,8 @@
 """`proton-viewer stats`."""
 
 import enum
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -18,6 +19,8 @@ from proton.viewer.tables.tree import tree as as_tree
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+R = TypeVar("R")
 SORTED = (*COLUMNS, *RATE_COLUMNS)
 KERNEL_SCOPE = ["kernel", "scope"]
 
@@ -41,7 +44,22 @@ class Metric(enum.Enum):
     CYCLES = "cycles"
 
 
-# Options that pick slices and groups.
+# Options: what is shown, then what picks slices and groups.
+By = Annotated[
+    str,
+    typer.Option(help=f"Group by these, separated by commas: {', '.join(GROUPS)}, payload.NAME."),
+]
+Time = Annotated[
+    Metric, typer.Option(help="Time with (dur_ns) or without the cost of measuring, or cycles.")
+]
+Sort = Annotated[str, typer.Option(help=f"Largest first by this: {', '.join(SORTED)}.")]
+Limit = Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")]
+Counted = Annotated[
+    Kind, typer.Option(help="Scopes of kernels, launches, host scopes, or what CUPTI saw.")
+]
+Peak = Annotated[
+    str, typer.Option(help="What the device can do, for %peak: gbytes/s=4800,tflop16/s=989.")
+]
 Include = Annotated[
     str, typer.Option("--include", "-i", help="Only slices with this regex in kernel/scope.")
 ]
@@ -64,31 +82,18 @@ Tree = Annotated[
 @app.command()
 def stats(
     file: File,
-    by: Annotated[
-        str,
-        typer.Option(
-            help=f"Group by these, separated by commas: {', '.join(GROUPS)}, payload.NAME."
-        ),
-    ] = "kernel,scope",
-    metric: Annotated[
-        Metric, typer.Option(help="Time with (dur_ns) or without the cost of measuring, or cycles.")
-    ] = Metric.CORRECTED,
-    sort: Annotated[
-        str, typer.Option(help=f"Largest first by this: {', '.join(SORTED)}.")
-    ] = "total",
-    limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 0,
+    by: By = "kernel,scope",
+    metric: Time = Metric.CORRECTED,
+    sort: Sort = "total",
+    limit: Limit = 0,
     include: Include = "",
     exclude: Exclude = "",
     start: Start = None,
     end: End = None,
     threshold: Threshold = 0.0,
     tree: Tree = False,
-    kind: Annotated[
-        Kind, typer.Option(help="Scopes of kernels, launches, host scopes, or what CUPTI saw.")
-    ] = Kind.SCOPE,
-    peak: Annotated[
-        str, typer.Option(help="What the device can do, for %peak: gbytes/s=4800,tflop16/s=989.")
-    ] = "",
+    kind: Counted = Kind.SCOPE,
+    peak: Peak = "",
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
 ) -> None:
     """Count, total, self, share, mean, std, min, percentiles and max of slices, in ns, by group.
@@ -115,28 +120,22 @@ def stats(
 
         proton-viewer stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
     """
-    try:
-        groups = check_groups([name.strip() for name in by.split(",")])
-    except ProtonError as error:
-        raise typer.BadParameter(printable(str(error)), param_hint="'--by'") from None
+    groups = _checked("--by", check_groups, [name.strip() for name in by.split(",")])
+    peaks = _checked("--peak", parse_peaks, peak)
     if sort not in SORTED:
         rule = f"must be one of {', '.join(SORTED)}{did_you_mean(sort, SORTED)}"
         raise typer.BadParameter(rule, param_hint="'--sort'")
     if tree and kind is not Kind.SCOPE:
         raise typer.BadParameter("is of scopes in kernels", param_hint="'--tree'")
-    try:
-        peaks = parse_peaks(peak)
-    except ProtonError as error:
-        raise typer.BadParameter(printable(str(error)), param_hint="'--peak'") from None
     where = Filter(
         include=include, exclude=exclude, start_ns=start, end_ns=end, threshold=threshold
     )
     run = Run.load(file)
-
-    def found(keys: list[str]) -> "pd.DataFrame":
-        return run.stats(keys, metric.value, kind.value, where, rates=peaks)
-
-    table = as_tree(found(KERNEL_SCOPE), found(["kernel"])) if tree else found(groups)
+    tables = [
+        run.stats(keys, metric.value, kind.value, where, rates=peaks)
+        for keys in ([KERNEL_SCOPE, ["kernel"]] if tree else [groups])
+    ]
+    table = as_tree(*tables) if tree else tables[0]
     if sort not in table:
         raise typer.BadParameter(_without(sort), param_hint="'--sort'")
     if not tree:
@@ -144,6 +143,14 @@ def stats(
     shown = _readable(table) if format is Shape.TABLE else table
     print_frame(shown.head(limit) if limit else shown, format, SORTED)
     warn(run)
+
+
+def _checked(option: str, parse: Callable[[T], R], value: T) -> R:
+    """What an option's value means; a usage error where it means nothing."""
+    try:
+        return parse(value)
+    except ProtonError as error:
+        raise typer.BadParameter(printable(str(error)), param_hint=f"'{option}'") from None
 
 
 def _without(sort: str) -> str:
