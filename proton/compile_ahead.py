@@ -55,12 +55,13 @@ def _run(requests: Sequence[Request], processes: int) -> None:
     for number in range(len(requests)):
         os.write(tasks_in, number.to_bytes(_NUMBER_BYTES, "little"))
     os.close(tasks_in)
-    workers = []
+    workers: list[int] = []
     try:
-        for _ in range(processes):
-            if (worker := _fork()) == 0:
-                _work(requests, tasks, news_in)
-            workers.append(worker)
+        with contextlib.suppress(OSError):  # too many processes: those that there are do it
+            for _ in range(processes):
+                if (worker := _fork()) == 0:
+                    _work(requests, tasks, news_in)
+                workers.append(worker)
         os.close(news_in)
         news_in = -1
         while select.select([news], [], [], _PATIENCE)[0] and os.read(news, 1):

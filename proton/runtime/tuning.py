@@ -83,7 +83,8 @@ class Pruning:
         self, configs: list[Config], positional: dict[str, Any], kwargs: dict[str, Any]
     ) -> list[Config]:
         """Those to try; `positional` are arguments that were given by position, by name."""
-        left = configs if self.early is None else list(self.early(configs, positional, **kwargs))
+        left = configs if self.early is None else self.early(configs, positional, **kwargs)
+        left = list(dict.fromkeys(left or ()))  # each once
         if not left:
             raise AutotunerError(
                 "early_config_prune leaves no configuration: it returns those to try, at least one"

@@ -328,6 +328,16 @@ def test_a_process_that_hangs_is_given_up(cache_dir: Any, monkeypatch: pytest.Mo
         assert len(tuned.warmup(*[tl.float32] * 3, 77)) == 2
 
 
+def test_a_system_that_has_no_process_left(cache_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses() -> int:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(compile_ahead, "_fork", refuses)
+    with proton.knobs.scope(compile_processes=2):
+        tuned = proton.autotune(configs(16, 32), key=["n"])(proton.jit(add.fn))
+        assert len(tuned.warmup(*[tl.float32] * 3, 77)) == 2
+
+
 # Errors
 
 

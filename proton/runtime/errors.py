@@ -1,0 +1,5 @@
+"""Errors, where Triton has them; they are at home in `proton.base.errors`."""
+
+from proton.base.errors import AutotunerError as AutotunerError
+from proton.base.errors import OutOfResources as OutOfResources
+from proton.base.errors import PTXASError as PTXASError
