@@ -30,6 +30,24 @@ class TensorWrapper(ArrayArgument):
                 f"{dtype} has {dtype.itemsize}"
             )
 
+    @property
+    def shape(self) -> Any:
+        """The array's."""
+        return self.base.shape
+
+    @property
+    def device(self) -> Any:
+        """Where a torch tensor lies."""
+        return self.base.device
+
+    def stride(self, *axis: int) -> Any:
+        """A torch tensor's strides, in elements, or that of one axis."""
+        return self.base.stride(*axis)
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return int(self.dtype.itemsize)
+
 
 def _element_bytes(base: Any) -> int:
     """The size of an array's elements, wherever it lies."""

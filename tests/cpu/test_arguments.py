@@ -360,3 +360,20 @@ def kernel(x_ptr, N: tl.constexpr):
         with pytest.raises(AssertionError, match="negative number"):
             kernel[(1,)](bad, N=4, debug=True)
         kernel[(1,)](bad, N=4, debug=False)
+
+
+def test_what_is_reinterpreted_shows_its_array() -> None:
+    """The names that host code of Triton asks a TensorWrapper for."""
+
+    class Tensor(np.ndarray):
+        device = "cpu"
+
+        def stride(self, *axis: int) -> Any:
+            strides = tuple(s // self.itemsize for s in self.strides)
+            return strides[axis[0]] if axis else strides
+
+    wrapped = proton.reinterpret(np.zeros((3, 4), np.uint16).view(Tensor), tl.bfloat16)
+    assert wrapped.shape == (3, 4)
+    assert wrapped.stride() == (4, 1)
+    assert wrapped.stride(0) == 4
+    assert (wrapped.device, wrapped.element_size(), wrapped.dtype) == ("cpu", 2, tl.bfloat16)
