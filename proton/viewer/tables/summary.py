@@ -27,7 +27,7 @@ ROWS = 20  # of a table in a notebook
 class Summary:
     """What a reader should know first: facts, a table of the scopes, and warnings.
 
-    A warning is one line about the run (losses, killed programs, emptied scopes, clocks), however
+    A warning is one line about the run (losses, killed programs, optimized-out scopes, clocks), however
     many programs it concerns.
     """
 
@@ -145,7 +145,7 @@ def _warnings(run: Tables) -> list[str]:
         for path in kernel.emptied
     ]
     if emptied:
-        lines.append(f"scopes that optimisation left without work: {', '.join(emptied)}")
+        lines.append(f"optimized-out scopes: {', '.join(emptied)}")
     return lines
 
 

@@ -66,4 +66,4 @@ def _scope_rows(kernel: Kernel) -> Iterator[tuple[str, str, str, str]]:
         source = f"{scope.file}:{scope.line}" if scope.file else ""
         yield scope.path, kind, payload, source
     for path in kernel.emptied:
-        yield path, "emptied", "", ""
+        yield path, "optimized out", "", ""
