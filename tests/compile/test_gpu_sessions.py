@@ -424,7 +424,7 @@ def test_a_kernel_whose_scopes_hold_no_work_is_in_the_run(driver: ProfilingDrive
         == [["idle", (3, 1, 1), 0, 3]] * 2
     )
     assert (run.launches["dur_ns"] == 100).all()  # programs of no length, which begin apart
-    assert "without work: idle: dead, idle: called" in " ".join(run.summary().warnings)
+    assert "optimized-out scopes: idle: dead, idle: called" in " ".join(run.summary().warnings)
 
 
 def test_a_kernel_without_arguments(driver: ProfilingDriver) -> None:

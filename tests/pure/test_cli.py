@@ -47,7 +47,7 @@ def test_summary_says_what_is_there_and_what_is_missing(viewer, saved) -> None:
     for path in whole.stats()["scope"]:
         assert path in out
     assert f"warning: {whole.totals.lost} of {whole.totals.written} records lost" in out
-    assert "without work: add: gone [x]" in out
+    assert "optimized-out scopes: add: gone [x]" in out
 
 
 def test_summary_of_a_gpu_says_its_name_sms_clocks_and_resources(viewer, tmp_path) -> None:

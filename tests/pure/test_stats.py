@@ -160,7 +160,7 @@ def test_variants_of_a_kernel_are_told_apart() -> None:
             ("add", 1),
         ]
     assert whole.emptied.values.tolist() == [["add", 2, "gone"]]
-    assert whole.summary().warnings[-1].endswith("without work: add #2: gone")
+    assert whole.summary().warnings[-1].endswith("optimized-out scopes: add #2: gone")
     only = whole.frame[whole.frame["kernel"] == "mul"]
     assert "variant" not in stats(only).columns
     assert len(stats(only)) == 1
