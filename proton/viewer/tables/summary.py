@@ -27,8 +27,8 @@ ROWS = 20  # of a table in a notebook
 class Summary:
     """What a reader should know first: facts, a table of the scopes, and warnings.
 
-    A warning is one line about the run (losses, killed programs, optimized-out scopes, clocks), however
-    many programs it concerns.
+    A warning is one line about the run (losses, killed programs, optimized-out scopes, clocks),
+    however many programs it concerns.
     """
 
     facts: dict[str, str]
