@@ -442,3 +442,15 @@ def test_no_message_points_at_a_file_that_the_wheel_lacks() -> None:
             if is_text and (is_help or node not in docstrings) and outside.search(node.value):
                 found.append(f"{file.relative_to(ROOT)}:{node.lineno}: {node.value}")
     assert not found
+
+
+def test_no_function_is_long() -> None:
+    """At most 60 lines, and nine in ten at most 20."""
+    lengths = sorted(
+        node.end_lineno - node.lineno + 1
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None
+    )
+    assert lengths[-1] <= 60
+    assert lengths[len(lengths) * 9 // 10] <= 20

@@ -122,11 +122,7 @@ def stats(
     """
     groups = _checked("--by", check_groups, [name.strip() for name in by.split(",")])
     peaks = _checked("--peak", parse_peaks, peak)
-    if sort not in SORTED:
-        rule = f"must be one of {', '.join(SORTED)}{did_you_mean(sort, SORTED)}"
-        raise typer.BadParameter(rule, param_hint="'--sort'")
-    if tree and kind is not Kind.SCOPE:
-        raise typer.BadParameter("is of scopes in kernels", param_hint="'--tree'")
+    _check(sort, kind, tree)
     where = Filter(
         include=include, exclude=exclude, start_ns=start, end_ns=end, threshold=threshold
     )
@@ -143,6 +139,15 @@ def stats(
     shown = _readable(table) if format is Shape.TABLE else table
     print_frame(shown.head(limit) if limit else shown, format, SORTED)
     warn(run)
+
+
+def _check(sort: str, kind: Kind, tree: bool) -> None:
+    """Raises a usage error where options do not go together."""
+    if sort not in SORTED:
+        rule = f"must be one of {', '.join(SORTED)}{did_you_mean(sort, SORTED)}"
+        raise typer.BadParameter(rule, param_hint="'--sort'")
+    if tree and kind is not Kind.SCOPE:
+        raise typer.BadParameter("is of scopes in kernels", param_hint="'--tree'")
 
 
 def _checked(option: str, parse: Callable[[T], R], value: T) -> R:
