@@ -12,6 +12,7 @@ from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.analysis.scratch import stored_bytes
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
@@ -49,7 +50,7 @@ class Load:
     def other(self) -> Any:
         """What stands where the mask is false; None for zeros, which a copy leaves there."""
         segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
-        if not segments[2] or _is_zero(self.op.operands[segments[1] + 1]):
+        if not segments[2] or is_zeros(self.op.operands[segments[1] + 1]):
             return None
         return self.op.operands[segments[1] + 1]
 
@@ -114,15 +115,6 @@ def _is_copied(op: Operation, infos: AxisInfos) -> bool:
     if not isinstance(element, ir.IntegerType | ir.FloatType) or element.width < 8:
         return False
     return access_elements(op, infos) * stored_bytes(element) >= COPY_BYTES
-
-
-def _is_zero(value: Value) -> bool:
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant":
-        return False
-    attribute = op.attributes["value"]
-    is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
-    return is_splat and attribute.get_splat_value().value == 0
 
 
 def _feeds_product(op: Operation) -> bool:

@@ -34,6 +34,28 @@ def index_constant(value: int) -> Value:
     return constant(value, ir.IndexType.get())
 
 
+def filled(type_: Type, value: float | int) -> Value:
+    """A constant: a number, or a tensor in which every element is one."""
+    is_tensor = isinstance(type_, ir.RankedTensorType)
+    element = type_.element_type if is_tensor else type_
+    kind = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
+    attribute = kind.get(element, value)
+    if is_tensor:
+        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+    return create("arith.constant", type_, value=attribute)
+
+
+def is_zeros(value: Value) -> bool:
+    """Whether a tensor, or a thread's vector, is a constant filled with zero."""
+    op = value.owner.operation if isinstance(value, ir.OpResult) else None
+    if op is None or op.name not in ("arith.constant", "llvm.mlir.constant"):
+        return False
+    attribute = op.attributes["value"]
+    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
+        return False
+    return bool(attribute.get_splat_value().value == 0)
+
+
 def zero_of(type_: Type) -> Value:
     """The zero of a scalar type; null for a pointer."""
     if str(type_) == "!llvm.ptr":

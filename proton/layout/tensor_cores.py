@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from proton.layout.linear import LinearLayout
 from proton.layout.named import (
-    MMA_ACCUMULATOR,
     fit,
     mma_operand_a,
     mma_operand_b,
+    mma_v2,
     wgmma_accumulator,
     wgmma_operand_a,
 )
@@ -77,19 +77,19 @@ class WarpTiling:
     shape: Shape
     warps: Shape
 
-    def _spread(self, tile: LinearLayout, *axes: int) -> LinearLayout:
+    def _spread(self, tile: LinearLayout, spread_axis: int) -> LinearLayout:
         """The tile for all warps, those of neighbouring columns first; along dimensions that the
         tensor lacks warps hold copies."""
         for axis in (1, 0):
             name = f"dim{axis}"
-            make = LinearLayout.identity if axis in axes else LinearLayout.zeros
+            make = LinearLayout.identity if axis == spread_axis else LinearLayout.zeros
             tile = tile * make(self.warps[axis], "warp", name)
         return tile
 
     @property
     def accumulator(self) -> LinearLayout:
         """The layout of the result: the registers of a tile, tiles down, then tiles across."""
-        return fit(self._spread(MMA_ACCUMULATOR, 0, 1), self.shape)
+        return mma_v2(self.shape, self.warps)
 
     def operand_a(self, k: int, bits: int) -> LinearLayout:
         """The layout of the left operand: the registers of a tile, tiles down, then along k."""

@@ -22,8 +22,9 @@ from proton.analysis.scratch import stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import ttg
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
-from proton.dialect.mlir import Type, Value, arith, ir
+from proton.dialect.mlir import Value, arith, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import layout_of, num_warps
 from proton.dialect.ttg_memory import DotOp, LocalAllocOp, MemDescTransOp
@@ -165,10 +166,10 @@ class _Product:
         large_a, small_a = _halves(self.a)
         large_b, small_b = _halves(self.b)
         layout = layout_of(self.acc.type)
-        rest = convert(self._product(small_a, large_b, _filled(self.acc.type, 0.0)), layout)
+        rest = convert(self._product(small_a, large_b, filled(self.acc.type, 0.0)), layout)
         rest = convert(self._product(large_a, small_b, rest), layout)
         # Infinity times a rest of zero is no number, and is no part of the result.
-        rest = arith.SelectOp(_is_number(rest), rest, _filled(rest.type, 0.0)).result
+        rest = arith.SelectOp(_is_number(rest), rest, filled(rest.type, 0.0)).result
         return self._product(large_a, large_b, arith.AddFOp(self.acc, rest).result)
 
     # Threads
@@ -255,13 +256,7 @@ def _halves(value: Any) -> tuple[Any, Any]:
     rest = arith.SubFOp(value, large).result
     # Infinity less itself is no number.
     is_whole = arith.CmpFOp(_EQUAL, value, large).result
-    return large, arith.SelectOp(is_whole, _filled(value.type, 0.0), rest).result
-
-
-def _filled(type_: Type, value: float) -> Value:
-    """A tensor of fp32 filled with a number."""
-    splat = ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get_f32(value))
-    return arith.ConstantOp(type_, splat).result
+    return large, arith.SelectOp(is_whole, filled(value.type, 0.0), rest).result
 
 
 def _is_number(value: Value) -> Value:

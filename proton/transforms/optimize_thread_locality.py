@@ -22,10 +22,10 @@ from typing import Any, ClassVar
 from proton.analysis.layout_rules import result_layout
 from proton.dialect.builtin import i32_attr
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.emit import create
+from proton.dialect.emit import create, filled
 from proton.dialect.mlir import Module, Operation, Type, Value, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
-from proton.dialect.ttg import is_tensor, layout_of, with_layout
+from proton.dialect.ttg import layout_of, with_layout
 from proton.dialect.walk import all_ops, before, defining_op
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
@@ -110,7 +110,7 @@ def _take_apart(
         part = _own_part(reduction, source, axis)
     with before(loop):
         identity = _IDENTITIES[combine.name]
-        neutral = _filled(part.type, identity)
+        neutral = filled(part.type, identity)
     result = loop.results[number]
     total = ForLoop(loop).init_args[number]
     new = with_carried(loop, [neutral])
@@ -201,12 +201,3 @@ def _reduced(reduction: Operation, value: Value, axis: int) -> Value:
         type_ = element_of(value)
     op.results[0].set_type(type_)
     return op.results[0]
-
-
-def _filled(type_: Type, value: float | int) -> Value:
-    element = type_.element_type if is_tensor(type_) else type_
-    kind = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
-    attribute = kind.get(element, value)
-    if is_tensor(type_):
-        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
-    return create("arith.constant", type_, value=attribute)

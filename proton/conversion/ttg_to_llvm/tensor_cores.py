@@ -6,9 +6,8 @@ from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
-from proton.dialect.mlir import ir
+from proton.dialect.emit import is_zeros
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
-from proton.dialect.walk import defining_op
 from proton.layout.linear import log2
 from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
 from proton.layout.tensor_cores import (
@@ -120,7 +119,7 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
     size = len(total) // len(tiling.tiles)
     down = max(1, shape[0] // (GROUP_ROWS * tiling.groups[0]))
     transposed = bool(left and left.is_transposed), right.is_transposed
-    is_zero = _is_zero(site.op.operands[2])
+    is_zero = is_zeros(site.op.operands[2])
     chunk = site.number("imprecise")
     mma.wgmma_fence()
     sums: list[Any] = []
@@ -164,17 +163,6 @@ def _exact_sums(
 
 def _element(type_: Any) -> Any:
     return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
-
-
-def _is_zero(value: Any) -> bool:
-    """Whether a value is a constant filled with zero."""
-    op = defining_op(value)
-    if op is None or op.name not in ("arith.constant", "llvm.mlir.constant"):
-        return False
-    attribute = op.attributes["value"]
-    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
-        return False
-    return bool(attribute.get_splat_value().value == 0)
 
 
 @lowers("ttng.warp_group_dot_wait")
