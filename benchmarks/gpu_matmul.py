@@ -1,8 +1,9 @@
 """Products of matrices on a GPU: the same source by Proton and by Triton, and cuBLAS, in one run.
 
     python benchmarks/gpu_matmul.py [--only fp16] [--sizes 8192x8192x8192 ...] [--rounds 10]
-                                    [--json FILE]
+                                    [--descriptors] [--json FILE]
 
+With `--descriptors` the kernels are persistent ones that take tensor descriptors of the host.
 Each compiler has the best of the same configurations, found by a short trial; then the three take
 turns, and medians of the rounds count. A round is as many launches as take about 20 ms, between two
 CUDA events. TFLOP/s are 2 M N K over the time of one. Inputs are random; results are checked
@@ -25,7 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 import proton
-from proton.kernels import matmul
+from proton.kernels import matmul, matmul_persistent
+from proton.tools.tensor_descriptor import TensorDescriptor
 
 Launch = Callable[[], Any]
 Shape = tuple[int, int, int]
@@ -104,14 +106,47 @@ def inputs(shape: Shape, dtype: str) -> tuple[torch.Tensor, torch.Tensor]:
     return a.to(DTYPES[dtype]), b.to(DTYPES[dtype])
 
 
+@dataclass(frozen=True)
+class Kernel:
+    """One compiler's kernel; `descriptor` is its class of tensor descriptors, if it takes such."""
+
+    function: Any
+    descriptor: Any = None
+
+
 def launcher(
-    kernel: Any, tensors: tuple[torch.Tensor, ...], shape: Shape, configuration: Configuration
+    kernel: Kernel, tensors: tuple[torch.Tensor, ...], shape: Shape, configuration: Configuration
 ) -> Launch:
     m, n, k = shape
-    grid = (proton.cdiv(m, configuration.m) * proton.cdiv(n, configuration.n),)
-    strides = [x.stride(axis) for x in tensors for axis in (0, 1)]
+    blocks = proton.cdiv(m, configuration.m) * proton.cdiv(n, configuration.n)
     options = configuration.options
-    return lambda: kernel[grid](*tensors, m, n, k, *strides, **options)
+    if kernel.descriptor is None:
+        strides = [x.stride(axis) for x in tensors for axis in (0, 1)]
+        return lambda: kernel.function[(blocks,)](*tensors, m, n, k, *strides, **options)
+    of = {name: options.pop(f"BLOCK_{name}") for name in "MNK"}
+    a, b, out = tensors
+    options["TRANSPOSED"] = is_transposed = b.stride(1) != 1
+    right = (b.t(), [of["N"], of["K"]]) if is_transposed else (b, [of["K"], of["N"]])
+    given = ((a, [of["M"], of["K"]]), right, (out, [of["M"], of["N"]]))
+    descriptors = [kernel.descriptor.from_tensor(x, block) for x, block in given]
+    grid = (min(blocks, torch.cuda.get_device_properties(0).multi_processor_count),)
+    return lambda: kernel.function[grid](*descriptors, **options)
+
+
+def kernels(descriptors: bool) -> dict[str, Kernel]:
+    """Of both compilers."""
+    if not descriptors:
+        return {
+            "proton": Kernel(matmul.matmul_kernel),
+            "triton": Kernel(triton_module(matmul).matmul_kernel),
+        }
+    from triton.tools.tensor_descriptor import TensorDescriptor as TritonDescriptor
+
+    theirs = triton_module(matmul_persistent).matmul_descriptors_kernel
+    return {
+        "proton": Kernel(matmul_persistent.matmul_descriptors_kernel, TensorDescriptor),
+        "triton": Kernel(theirs, TritonDescriptor),
+    }
 
 
 def by_torch(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, dtype: str) -> Launch:
@@ -133,7 +168,7 @@ def milliseconds(launch: Launch, count: int) -> float:
 
 
 def best(
-    kernel: Any, tensors: tuple[torch.Tensor, ...], shape: Shape, known: list[Configuration]
+    kernel: Kernel, tensors: tuple[torch.Tensor, ...], shape: Shape, known: list[Configuration]
 ) -> tuple[Configuration, float]:
     """The fastest configuration, and the seconds that its compilation and first launch took."""
     found: list[tuple[float, float, Configuration]] = []
@@ -155,7 +190,7 @@ def best(
     return configuration, seconds
 
 
-def check(kernel: Any, shape: Shape, dtype: str, configuration: Configuration) -> float:
+def check(kernel: Kernel, shape: Shape, dtype: str, configuration: Configuration) -> float:
     """The largest error of an element, over the product's root mean square."""
     a, b = inputs(shape, dtype)
     out = torch.full((shape[0], shape[1]), math.nan, device="cuda", dtype=OUTPUTS[dtype])
@@ -164,15 +199,14 @@ def check(kernel: Any, shape: Shape, dtype: str, configuration: Configuration) -
     return float((out.float() - want).abs().max() / want.square().mean().sqrt())
 
 
-def measure(shape: Shape, dtype: str, rounds: int, triton_kernel: Any) -> dict[str, Any]:
+def measure(shape: Shape, dtype: str, rounds: int, compared: dict[str, Kernel]) -> dict[str, Any]:
     m, n, k = shape
     a, b = inputs(shape, dtype)
     out = torch.empty(m, n, device="cuda", dtype=OUTPUTS[dtype])
     known = FP8_CONFIGURATIONS if dtype == "fp8" else CONFIGURATIONS
-    kernels = {"proton": matmul.matmul_kernel, "triton": triton_kernel}
     launches: dict[str, Launch] = {}
     row: dict[str, Any] = {"dtype": dtype, "shape": shape}
-    for name, kernel in kernels.items():
+    for name, kernel in compared.items():
         configuration, seconds = best(kernel, (a, b, out), shape, known)
         launches[name] = launcher(kernel, (a, b, out), shape, configuration)
         row[f"{name}_configuration"] = str(configuration)
@@ -203,20 +237,22 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(DTYPES), choices=list(DTYPES))
     parser.add_argument("--sizes", nargs="*", default=None, help="MxNxK")
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--descriptors", action="store_true")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     shapes = SHAPES
     if arguments.sizes:
         shapes = [shape_of(text) for text in arguments.sizes]
-    triton_kernel = triton_module(matmul).matmul_kernel
+    compared = kernels(arguments.descriptors)
     table = Table("dtype", "M x N x K", *NAMES, "/ Triton", "/ cuBLAS", "error", "configurations")
     table.title = "TFLOP/s"
     rows = []
     for dtype in arguments.only:
         for shape in shapes:
-            if dtype == "fp8" and any(size % 16 for size in shape):
+            needs_aligned = dtype == "fp8" or arguments.descriptors
+            if needs_aligned and any(size % 16 for size in shape):
                 continue
-            row = measure(shape, dtype, arguments.rounds, triton_kernel)
+            row = measure(shape, dtype, arguments.rounds, compared)
             rows.append(row)
             print(json.dumps(row), flush=True)
             cublas = row.get("cublas")

@@ -13,6 +13,7 @@ from proton.dialect.mlir import Block, Operation, Value, ir
 from proton.dialect.regions import Branch
 from proton.dialect.traits import has
 from proton.dialect.tt import is_pointer_like
+from proton.dialect.ttng_memory import is_tensor_map
 from proton.dialect.walk import all_ops, defining_op
 
 UNKNOWN = -1
@@ -58,7 +59,7 @@ class Roots(ForwardDataflow[None]):
         if has(op, traits.PassesPointers):
             found = [self.of(value) for value in op.operands if is_pointer_like(value.type)]
             for result in op.results:
-                if is_pointer_like(result.type):
+                if is_pointer_like(result.type) or is_tensor_map(result.type):
                     self.known[result] = frozenset().union(*found)
 
     def flow(self, branch: Branch) -> bool:

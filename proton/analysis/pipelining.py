@@ -11,6 +11,7 @@ from typing import Any
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.analysis.scratch import stored_bytes
+from proton.analysis.tensor_maps import box_of_map
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Operation, Value, ir
@@ -20,8 +21,11 @@ from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_
 from proton.dialect.walk import all_ops, defining_op, ops_named
 from proton.layout.matrix_memory import matrix_layout
 from proton.layout.named import shared_row_major
+from proton.layout.tensor_map import Box
 
 COPY_BYTES = 4  # at least, of one `cp.async`
+TMA_LOAD = "ttng.tma_load"
+LOADS = ("tt.load", TMA_LOAD)
 PRODUCTS = ("ttng.warp_group_dot", "ttng.mma_sync")
 
 
@@ -38,17 +42,34 @@ class Load:
     buffers: Any = None  # the memory of all stages
 
     @property
+    def is_tma(self) -> bool:
+        """Whether TMA copies it, and not the threads."""
+        return bool(self.op.name == TMA_LOAD)
+
+    @property
     def pointer(self) -> Any:
+        """What it loads from: pointers, or a tensor map."""
         return self.op.operands[0]
 
     @property
+    def inputs(self) -> list[Any]:
+        """What has to be known ahead to begin it."""
+        if self.is_tma:
+            return list(self.op.operands)
+        return [self.pointer] if self.mask is None else [self.pointer, self.mask]
+
+    @property
     def mask(self) -> Any:
+        if self.is_tma:
+            return None
         segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
         return self.op.operands[1] if segments[1] else None
 
     @property
     def other(self) -> Any:
         """What stands where the mask is false; None for zeros, which a copy leaves there."""
+        if self.is_tma:
+            return None
         segments = list(ir.DenseI32ArrayAttr(self.op.attributes["operandSegmentSizes"]))
         if not segments[2] or is_zeros(self.op.operands[segments[1] + 1]):
             return None
@@ -60,7 +81,10 @@ class Load:
         users = [use.owner.operation for use in self.op.results[0].uses]
         if len(users) != 1 or users[0].name != "ttg.local_alloc" or self.other is not None:
             return None
-        wanted = mem_desc_parts(users[0].results[0].type)[2].bases("offset")
+        kept = mem_desc_parts(users[0].results[0].type)[2]
+        if self.is_tma:
+            return users[0] if kept == self._box.layout else None
+        wanted = kept.bases("offset")
         own = layout_of(self.op.results[0].type).bases("register")
         return users[0] if _fast_axis(wanted) == _fast_axis(own) else None
 
@@ -68,6 +92,8 @@ class Load:
     def memory(self) -> Any:
         """The type of one buffer: that of the product's operand, if it is one as it is."""
         shape, element = shape_of(self.op.results[0]), element_of(self.op.results[0])
+        if self.is_tma:
+            return mem_desc(shape, element, self._box.layout, is_mutable=True)
         layout = layout_of(self.op.results[0].type)
         if (alloc := self.alloc) is not None:
             kept = mem_desc_parts(alloc.results[0].type)[2]
@@ -78,6 +104,12 @@ class Load:
         if len(shape) == 2:
             chosen = matrix_layout(shape, stored_bytes(element), (order[0], order[1]))
         return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
+
+    @property
+    def _box(self) -> Box:
+        box = box_of_map(self.pointer.type)
+        assert box is not None, "as the pass chose it"
+        return box
 
 
 def _fast_axis(bases: Any) -> int:
@@ -90,7 +122,8 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
     inner = all_ops(loop)
     written: set[int] = set()
     for op in inner:
-        if not has(op, Writes) or op.name.startswith(("scf.", "ttng.")):
+        is_inside = op.name.startswith(("scf.", "ttng.")) and not has(op, Accesses)
+        if not has(op, Writes) or is_inside:
             continue
         if not has(op, Accesses):
             return []  # a call, a barrier of the author's: who knows what it orders
@@ -98,7 +131,8 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
     found = []
     for view in ForLoop(loop).body.operations:
         op = view.operation
-        if op.name != "tt.load" or not is_tensor(op.operands[0].type):
+        is_block = op.name == "tt.load" and is_tensor(op.operands[0].type)
+        if not is_block and op.name != TMA_LOAD:
             continue
         read = roots.of(op.operands[0])
         is_safe = not written or (UNKNOWN not in written | read and not written & read)
@@ -108,7 +142,9 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
 
 
 def _is_copied(op: Operation, infos: AxisInfos) -> bool:
-    """Whether `cp.async` can do it: 4 bytes at least lie side by side."""
+    """Whether TMA does it, or `cp.async` can: 4 bytes at least lie side by side."""
+    if op.name == TMA_LOAD:
+        return not all(is_invariant(operand, op.parent) for operand in op.operands)
     if op.attributes["volatile"].value or is_invariant(op.operands[0], op.parent):
         return False
     element = element_of(op.results[0])
@@ -149,7 +185,7 @@ def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
     """None where it cannot be computed ahead: products, or whatever has an effect, take part."""
     view = ForLoop(loop)
     arguments, yielded = view.iter_args, view.yielded
-    work = [v for load in loads for v in (load.pointer, load.mask) if v is not None]
+    work = [value for load in loads for value in load.inputs]
     needed: set[Any] = set()
     carried: set[int] = set()
     while work:

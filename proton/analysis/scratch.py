@@ -16,6 +16,7 @@ from proton.layout.conversion import Exchange, plan
 from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
 from proton.layout.matrix_memory import matrix_memory
 from proton.layout.reduction import plan_reduction
+from proton.layout.tensor_map import ALIGNMENT as BOX_ALIGNMENT
 
 ALIGNMENT = 16  # bytes: the widest access
 
@@ -28,6 +29,7 @@ def alignment(op: Operation) -> int:
         _, element, layout = mem_desc_parts(op.results[0].type)
         if matrix_memory(layout, stored_bytes(element)) is not None:
             return MATRIX_ALIGNMENT
+        return BOX_ALIGNMENT
     return ALIGNMENT
 
 

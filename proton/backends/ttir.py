@@ -1,5 +1,7 @@
 """The first stage of every back end: the tile IR of the front end, simplified."""
 
+from collections.abc import Sequence
+
 from proton.passes import Pass, Upstream
 from proton.transforms.combine import Combine
 from proton.transforms.detach_records import DetachRecords
@@ -14,8 +16,9 @@ from proton.transforms.rewrite_tensor_pointer import RewriteTensorPointer
 from proton.transforms.strip_records import StripRecords
 
 
-def ttir_passes(placement: str | None) -> list[Pass]:
-    """Target-independent simplification. `placement` is that of records; None compiles without."""
+def ttir_passes(placement: str | None, descriptors: Sequence[Pass] = ()) -> list[Pass]:
+    """Target-independent simplification. `placement` is that of records; None compiles without.
+    `descriptors` are passes of a back end that has better than pointers for tensor descriptors."""
     return [
         # First, so that without instrumentation nothing of a scope is seen by any pass.
         *(
@@ -24,6 +27,7 @@ def ttir_passes(placement: str | None) -> list[Pass]:
             else [NumberIterations(), DetachRecords(placement)]
         ),
         RewriteTensorPointer(),
+        *descriptors,
         RewriteTensorDescriptorToPointer(),
         Upstream("canonicalize,cse"),
         Combine(),

@@ -16,11 +16,13 @@ SCOPES = "proton.scopes"  # all scope paths, in source order
 SCOPE_LINES = "proton.scope_lines"  # [file, line] of each, where it is opened
 PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records
 SCOPE_TABLE = "proton.table"  # the ScopeTable, once records have numbers (profile.py)
+TENSOR_MAPS = "ttng.tensor_maps"  # what the host makes: the last arguments of a kernel
 KERNEL_PROFILE = "proton.profile"  # the KernelProfile, once they have places (profile.py)
 
 # On an argument of a function
 ARGUMENT_NAME = "tt.name"  # the parameter's
 ELEMENT = "tt.element"  # what a pointer points to, as a signature has it
+TENSOR_MAP = "ttng.by_value"  # unit: the 128 bytes of a tensor map, by value
 
 # On an argument of a function, or the op that makes a value: i32 for each dimension
 DIVISIBILITY = "tt.divisibility"

@@ -145,7 +145,9 @@ def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Any, LinearLayout]:
     desc = (MutableMemDescType if isinstance(type_, MutableMemDescType) else MemDescType)(type_)
     shape = _integers(desc.sizes)
     bases = _bases(SharedAttr(desc.encoding).offset)
-    rank = len(bases[0]) if bases else len(shape)
+    # Of one element there are no bases: it is what all last dimensions of size 1 have.
+    ones = next((n for n, size in enumerate(reversed(shape)) if size > 1), len(shape))
+    rank = len(bases[0]) if bases else ones
     outs = {dim(axis): size for axis, size in enumerate(shape[len(shape) - rank :])}
     return shape, ir.TypeAttr(desc.element).value, LinearLayout.of({"offset": bases}, outs)
 

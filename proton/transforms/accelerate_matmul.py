@@ -18,6 +18,7 @@ becomes
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.analysis.pipelining import LOADS
 from proton.analysis.scratch import stored_bytes
 from proton.base.targets import GPUTarget
 from proton.dialect import ttg
@@ -214,7 +215,7 @@ def _behind_trans(value: Any) -> tuple[Any, bool]:
 def _loaded(value: Any) -> Any:
     """The load that an operand is as it is; None where it was computed."""
     op = defining_op(_behind_trans(value)[0])
-    return op if op is not None and op.name == "tt.load" else None
+    return op if op is not None and op.name in LOADS else None
 
 
 def _first_load(value: Any, depth: int = 8) -> Any:
@@ -222,7 +223,7 @@ def _first_load(value: Any, depth: int = 8) -> Any:
     op = defining_op(_through(value, "ttg.convert_layout"))
     if op is None or not depth:
         return None
-    if op.name == "tt.load":
+    if op.name in LOADS:
         return op.results[0]
     if not has(op, Elementwise):
         return None

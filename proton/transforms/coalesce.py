@@ -10,14 +10,15 @@ from proton.analysis.axis_info import (
     vector_elements,
 )
 from proton.analysis.axis_rules import element_bytes
+from proton.analysis.scratch import stored_bytes
 from proton.base.targets import WARP_SIZE
-from proton.dialect.diagnostics import shape_of
+from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.layouts import convert, retype_result
-from proton.dialect.mlir import Module, Operation
+from proton.dialect.mlir import Module, Operation, Value
 from proton.dialect.traits import Accesses, has
 from proton.dialect.tt_memory import mask_of
 from proton.dialect.ttg import is_tensor, num_warps
-from proton.dialect.walk import all_ops, before
+from proton.dialect.walk import all_ops, before, ops_named
 from proton.layout import LinearLayout, shapes
 from proton.passes import Pass, register
 
@@ -58,6 +59,16 @@ class Coalesce(Pass):
             share = max(1, elements(op.operands[0]) // (WARP_SIZE * warps))
             vector = min(widest[shape, order], share)
             _set_layout(op, shapes.vectorized(shape, order, vector, warps))
+        for op in ops_named(module, "ttng.tma_load"):
+            _set_layout(op, _of_block(op.results[0], warps))
+
+
+def _of_block(value: Value, warps: int) -> LinearLayout:
+    """The layout of a block that TMA brought: rows, read from shared memory 16 bytes at a time."""
+    shape = shape_of(value)
+    share = max(1, elements(value) // (WARP_SIZE * warps))
+    vector = min(ACCESS_BYTES // stored_bytes(element_of(value)), share)
+    return shapes.vectorized(shape, tuple(reversed(range(len(shape)))), vector, warps)
 
 
 def _wishes(op: Operation, infos: AxisInfos) -> tuple[tuple[int, ...], int]:

@@ -1,13 +1,14 @@
 """Fences between the two ways to shared memory.
 
-Threads, and the copies that `cp.async` begins, write through the *generic proxy*; `wgmma` reads
-through the *asynchronous proxy*, which sees such writes only behind a fence of the thread that
-made them (PTX ISA, "Async proxy").
+Threads, and the copies that `cp.async` begins, write through the *generic proxy*; `wgmma` and TMA
+read through the *asynchronous proxy*, which sees such writes only behind a fence of the thread that
+made them (PTX ISA, "Async proxy"). What TMA itself brought needs none.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from proton.analysis.shared_alias import SharedAliases
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.traits import AllocatesShared, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
@@ -15,25 +16,54 @@ from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
+_COPY = "ttng.async_tma_copy_global_to_local"
+_READERS = ("ttng.warp_group_dot", "ttng.tma_copy_local_to_global")
+
 
 @register
 @dataclass(frozen=True)
 class FenceInsertion(Pass):
-    """`ttng.fence_async_shared` before each product of a warp group that reads what threads wrote.
-    It comes ahead of the barrier that `membar` puts before the product: each thread fences what it
-    wrote, and then they meet."""
+    """`ttng.fence_async_shared` before each product of a warp group, and each copy to global
+    memory, that reads what threads wrote. It comes ahead of the barrier that `membar` puts before
+    the reader: each thread fences what it wrote, and then they meet."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-fence-insertion"
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            products = ops_named(function, "ttng.warp_group_dot")
-            fenced: Operation | None = None  # the last product that a fence was put before
-            for op in products:
+            readers = ops_named(function, *_READERS)
+            if not readers:
+                continue
+            by_threads = _written_by_threads(function)
+            fenced: Operation | None = None  # the last reader that a fence was put before
+            for op in readers:
+                if not any(by_threads(operand) for operand in op.operands):
+                    continue
                 if fenced is None or _may_write_between(fenced, op):
                     with before(op):
                         FenceAsyncSharedOp()
                     fenced = op
+
+
+def _written_by_threads(function: Operation) -> Any:
+    """Whether a value is memory that other ops than TMA's copies write, or it is not known."""
+    aliases = SharedAliases(function)
+    written = set()
+    for op in all_ops(function):
+        if has(op, AllocatesShared) and len(op.operands):
+            written.add(op)
+        elif op.name != _COPY:
+            written |= {
+                part.op
+                for number in SharedEffects.of(op).writes
+                for part in aliases.memory.get(op.operands[number], ())
+            }
+
+    def ask(value: Any) -> bool:
+        parts = aliases.memory.get(value, ())
+        return is_mem_desc(value.type) and (not parts or any(part.op in written for part in parts))
+
+    return ask
 
 
 def _may_write_between(first: Operation, second: Operation) -> bool:

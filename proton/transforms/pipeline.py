@@ -10,8 +10,12 @@ and the copies of iteration i + S - 1 begin in iteration i:
 
 What the copies need (addresses, masks) is computed twice: for the iteration that is being worked
 on, where anything else asks for it, and for the one whose copies begin. Beyond the loop's end
-copies are masked off. A product of warp groups that nothing but the next iteration asks for stays
-in flight, too: it is waited for when the next one has been issued.
+copies are masked off. What TMA copies has no groups and tokens: each buffer has a barrier in shared
+memory that its bytes arrive at, and iteration i waits for phase i / S of barrier i mod S. Beyond
+the end nothing is copied, and nothing waits.
+
+A product of warp groups that nothing but the next iteration asks for stays in flight, too: it is
+waited for when the next one has been issued.
 """
 
 from dataclasses import dataclass
@@ -42,14 +46,14 @@ from proton.dialect.ttg_memory import (
     AsyncCopyOp,
     AsyncTokenType,
     AsyncWaitOp,
-    LocalLoadOp,
     LocalReserveOp,
     MemDescIndexOp,
-    MemDescTransOp,
 )
 from proton.dialect.ttng import WarpGroupDotWaitOp
+from proton.dialect.ttng_memory import InvalBarrierOp, WaitBarrierOp, one_barrier
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
+from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
 
 _SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cmpi's predicates
 
@@ -115,6 +119,9 @@ class _Pipeline:
         slice_ = slice_of(loop, loads)
         assert slice_ is not None, "asked of each load"
         self.slice: Slice = slice_
+        self.copied = [load for load in loads if not load.is_tma]  # in groups, with tokens
+        self.arrivals = [load for load in loads if load.is_tma]
+        self.barriers: Any = None  # of all stages
 
     def run(self) -> None:
         with before(self.loop):
@@ -124,10 +131,13 @@ class _Pipeline:
                     load.buffers = LocalReserveOp(
                         mem_desc((self.stages, *shape), element, layout, is_mutable=True)
                     ).result
+            if self.arrivals:
+                self.barriers = start_barriers(self.stages)
             tokens, ahead = self._prologue()
             indices = [_i32(self.distance), _i32(0)]
+            phases = [_i32(0)] if self.arrivals else []
         in_flight = flying(self.loop, self.loads)
-        initial = [*ahead, *tokens, *indices]
+        initial = [*ahead, *tokens, *phases, *indices]
         old = len(self.loop.results)
         self.loop = with_carried(self.loop, initial)
         self._body(old, in_flight)
@@ -135,17 +145,27 @@ class _Pipeline:
 
     # Copies
 
-    def _copies(self, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Value:
-        """Begins the copies of an iteration whose values are in `mapping`; their group's token."""
+    def _copies(self, mapping: dict[Any, Any], index: Any, is_inside: Any) -> list[Value]:
+        """Begins the copies of an iteration whose values are in `mapping`; the token of the group
+        of those that have one."""
         for op in self.slice.ops:
             clone = op.operation.clone()
             for number, operand in enumerate(op.operands):
                 clone.operation.operands[number] = mapping.get(operand, operand)
             for result, value in zip(op.results, clone.operation.results, strict=True):
                 mapping[result] = value
-        copies = [self._copy(load, mapping, index, is_inside) for load in self.loads]
-        with self.loads[-1].op.location:
-            return AsyncCommitGroupOp(copies, _token()).group
+        if self.arrivals:
+            with self.arrivals[0].op.location:
+                barrier = MemDescIndexOp(self.barriers, index, one_barrier()).result
+                targets = [
+                    MemDescIndexOp(load.buffers, index, load.memory) for load in self.arrivals
+                ]
+            begin_tma(self.arrivals, targets, barrier, is_inside, mapping)
+        if not self.copied:
+            return []
+        copies = [self._copy(load, mapping, index, is_inside) for load in self.copied]
+        with self.copied[-1].op.location:
+            return [AsyncCommitGroupOp(copies, _token()).group]
 
     def _copy(self, load: Load, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Any:
         with load.op.location:
@@ -176,7 +196,7 @@ class _Pipeline:
                 is_inside = arith.AndIOp(runs, more).result
             mapping = {view.induction_var: variable}
             mapping |= {arguments[n]: v for n, v in zip(self.slice.carried, state, strict=True)}
-            tokens.append(self._copies(mapping, _i32(number), is_inside))
+            tokens += self._copies(mapping, _i32(number), is_inside)
             state = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
             variable = arith.AddIOp(variable, step).result
             passed = step if passed is None else arith.AddIOp(passed, step).result
@@ -186,11 +206,16 @@ class _Pipeline:
         view = ForLoop(self.loop)
         arguments = view.iter_args
         original, extra = arguments[:old], arguments[old:]
-        count = len(self.slice.carried)
+        count, phases = len(self.slice.carried), []
         ahead, tokens, (write, read) = extra[:count], extra[count:-2], extra[-2:]
+        if self.arrivals:
+            phases = [tokens.pop()]
         end = end_of(view.body)
         with ir.InsertionPoint(self.consumer), self.loads[-1].op.location:
-            AsyncWaitOp(tokens[0], i32_attr(self.distance - 1))
+            if tokens:
+                AsyncWaitOp(tokens[0], i32_attr(self.distance - 1))
+            for phase in phases:
+                WaitBarrierOp(MemDescIndexOp(self.barriers, read, one_barrier()).result, phase)
         with self._where_copies_begin(end, bool(in_flight)), self.loop.location:
             is_inside, variable = self._ahead(view)
             mapping = {view.induction_var: variable}
@@ -204,7 +229,8 @@ class _Pipeline:
         with before(end):
             following = [mapping.get(v, v) for v in (end.operands[n] for n in self.slice.carried)]
             indices = [self._next(write), self._next(read)]
-        for number, value in enumerate([*following, *tokens[1:], begun, *indices]):
+            phases = [_next_phase(phase, indices[1]) for phase in phases]
+        for number, value in enumerate([*following, *tokens[1:], *begun, *phases, *indices]):
             end.operands[old + number] = value
         _drop_unused(self.loop, old)
 
@@ -237,31 +263,15 @@ class _Pipeline:
     def _use(self, load: Load, index: Any) -> None:
         """Reads the buffer where the load's data was taken, and erases the load."""
         with load.op.location:
-            memory = MemDescIndexOp(load.buffers, index, load.memory).result
-            value = load.op.results[0]
-            if (alloc := load.alloc) is not None:
-                _replace_memory(alloc.results[0], memory)
-                alloc.erase()
-            converted = []
-            for use in list(value.uses):
-                user = use.owner.operation
-                if user.name == "ttg.convert_layout" and load.other is None:
-                    read = LocalLoadOp(memory, user.results[0].type).result
-                    user.results[0].replace_all_uses_with(read)
-                    converted.append(user)
-            if len(list(value.uses)) > len(converted):
-                read = LocalLoadOp(memory, value.type).result
-                if load.other is not None:
-                    read = arith.SelectOp(load.mask, read, load.other).result
-                value.replace_all_uses_with(read)
-            for user in converted:
-                user.erase()
-        load.op.erase()
+            take_from(load, MemDescIndexOp(load.buffers, index, load.memory).result)
 
     def _epilogue(self, old: int, in_flight: list[Operation]) -> None:
         with ir.InsertionPoint.after(self.loop), self.loop.location:
-            last = old + len(self.slice.carried) + self.distance - 1
-            AsyncWaitOp(self.loop.results[last], i32_attr(0))
+            if self.copied:
+                last = old + len(self.slice.carried) + self.distance - 1
+                AsyncWaitOp(self.loop.results[last], i32_attr(0))
+            if self.arrivals:
+                InvalBarrierOp(self.barriers)
         for wait in in_flight:
             wait.attributes["pendings"] = i32_attr(1)
             (use,) = wait.results[0].uses
@@ -271,18 +281,6 @@ class _Pipeline:
                 landed = WarpGroupDotWaitOp(result, i32_attr(0), result.type).result
             for outer in uses:
                 outer.owner.operation.operands[outer.operand_number] = landed
-
-
-def _replace_memory(known: Any, memory: Any) -> None:
-    """Puts one memory in the place of another of the same layout, and its views."""
-    for use in list(known.uses):
-        user = use.owner.operation
-        if user.name == "ttg.memdesc_trans":
-            with ir.InsertionPoint(user), user.location:
-                _replace_memory(user.results[0], MemDescTransOp.of(memory))
-            user.erase()
-        else:
-            user.operands[use.operand_number] = memory
 
 
 def _drop_unused(loop: Any, count: int) -> None:
@@ -310,6 +308,12 @@ def _drop_unused(loop: Any, count: int) -> None:
     for number in range(count):
         if arguments[number] not in live:
             end.operands[number] = arguments[number]
+
+
+def _next_phase(phase: Any, read: Any) -> Any:
+    """The parity of the next iteration's phase: another one, once around."""
+    is_around = arith.CmpIOp(_EQUAL, read, _i32(0)).result
+    return arith.XOrIOp(phase, arith.ExtUIOp(phase.type, is_around).result).result
 
 
 def _i32(value: int) -> Any:

@@ -11,6 +11,7 @@ from proton.dialect.emit import constant
 from proton.dialect.mlir import arith, ir
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.tt_memory import AtomicRMWOp, LoadOp, StoreOp
+from proton.dialect.ttng_memory import TensorMapOp
 from proton.passes import Pass, register
 from proton.transforms.block_addresses import (
     Tensor,
@@ -169,8 +170,16 @@ def _stride(op: Any, unpacking: Unpacking) -> None:
     op.results[0].replace_all_uses_with(strides[op.opview.axis.value])
 
 
+def _map(op: Any, unpacking: Unpacking) -> None:
+    """TMA's map of the tensor is of the same parts."""
+    op.results[0].replace_all_uses_with(
+        TensorMapOp(unpacking.parts(op.operands[0]), op.results[0].type).result
+    )
+
+
 _RULES = {
     "tt.make_tensor_descriptor": _make,
+    "ttng.tensor_map": _map,
     "tt.descriptor_load": _load,
     "tt.descriptor_store": _store,
     "tt.descriptor_gather": _gather,

@@ -68,6 +68,8 @@ def test_grouped_gemm(dtype: str) -> None:
             assert_close(got, x.double() @ y.double(), x.double().abs() @ y.double().abs())
 
 
+# The thread in which torch computes gradients has no context before its first product.
+@pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("head", [32, 64, 128])

@@ -13,10 +13,12 @@ from proton.base.targets import GPUTarget
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.profile import profile_of
+from proton.dialect.tensor_maps import tensor_maps_of
 from proton.dialect.walk import all_ops
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 from proton.transforms.split_batched_dot import SplitBatchedDot
+from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
 
 
 def compile_kernel(
@@ -32,12 +34,13 @@ def compile_kernel(
         with stages.timed("frontend"):
             module = build_module(fn, signature, debug=options.debug, keep_calls=True)
         profiled = options.instrumentation
-        simplify = ttir_passes(profiled.placement if profiled else None)
+        tma = TensorDescriptorToTMA(arch=target.arch)
+        simplify = ttir_passes(profiled.placement if profiled else None, [tma])
         module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
         module = stages.run("ttgir", module, ttgir_passes(options))
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]
-        profile = profile_of(kernel)
+        profile, maps = profile_of(kernel), tensor_maps_of(kernel)
         shared = int(kernel.attributes[SHARED_BYTES].value)
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
@@ -55,6 +58,7 @@ def compile_kernel(
         "shared": shared,
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,
+        "tensor_maps": maps,
         "profile": profile and profile.to_plain(),
         "signature": f"{signature}, num_warps={options.num_warps}",
     }

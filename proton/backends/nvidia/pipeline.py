@@ -10,6 +10,7 @@ cubin   by ptxas                                       (cubin.py)
 from proton.backends.nvidia.options import GPUOptions
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
+from proton.conversion.allocate_tensor_maps import AllocateTensorMaps
 from proton.conversion.llvm_to_gpu_module import LLVMToGPUModule
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.conversion.triton_to_tritongpu import TritonToTritonGPU
@@ -31,6 +32,7 @@ from proton.transforms.place_records import PlaceRecords
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder_instructions import ReorderInstructions
 from proton.transforms.sink_dot_waits import SinkDotWaits
+from proton.transforms.tma_lowering import TMALowering
 
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:
@@ -48,6 +50,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         Upstream("canonicalize,cse"),
         PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
         Upstream("canonicalize,cse"),
+        TMALowering(),
         SinkDotWaits(),
         FenceInsertion(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
@@ -64,7 +67,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
 
 def llir_passes(options: GPUOptions) -> list[Pass]:
     """Shared memory, the places of records, and barriers, then everything to the llvm dialect."""
-    passes: list[Pass] = [AllocateSharedMemory()]
+    passes: list[Pass] = [AllocateTensorMaps(), AllocateSharedMemory()]
     instrumentation = options.instrumentation
     if instrumentation is not None:
         unit_warps = instrumentation.unit_warps(options.num_warps)

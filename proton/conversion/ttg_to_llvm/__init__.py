@@ -18,11 +18,13 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     reduce,
     shared_memory,
     tensor_cores,
+    tma,
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering
-from proton.dialect.attributes import DIVISIBILITY, ELEMENT
+from proton.dialect.attributes import DIVISIBILITY, ELEMENT, TENSOR_MAP
 from proton.dialect.mlir import Attribute, Module, Operation, ir
 from proton.dialect.walk import functions, ops_named
+from proton.layout.tensor_map import TENSOR_MAP_BYTES
 from proton.passes import Pass, register
 
 
@@ -57,8 +59,14 @@ def _describe_arguments(function: Operation) -> None:
 
 
 def _argument(attributes: Attribute) -> Attribute:
-    """An argument's alignment, for LLVM; our own attributes go."""
+    """An argument's alignment, for LLVM; our own attributes go. A tensor map stays where the launch
+    put it, at a multiple of 64 bytes, and its address is taken."""
     known = ir.DictAttr(attributes)
+    if TENSOR_MAP in known:
+        return ir.Attribute.parse(
+            f"{{llvm.byval = !llvm.array<{TENSOR_MAP_BYTES} x i8>, llvm.align = 64 : i64, "
+            "nvvm.grid_constant}"
+        )
     if DIVISIBILITY in known and ELEMENT in known:
         return ir.DictAttr.get({"llvm.align": known[DIVISIBILITY]})
     return ir.DictAttr.get({})

@@ -21,6 +21,7 @@ from proton.dialect.traits import Accesses, Combines, Condition, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
 from proton.dialect.ttg_memory import AsyncTokenType
+from proton.dialect.ttng_memory import is_tensor_map
 from proton.dialect.walk import before
 from proton.layout import LinearLayout
 from proton.layout.linear import log2
@@ -39,6 +40,8 @@ def llvm_type(type_: Type) -> Type:
         return v.pointer(v.GLOBAL)
     if is_mem_desc(type_):
         return v.pointer(v.SHARED)
+    if is_tensor_map(type_):
+        return v.pointer()
     if isinstance(type_, AsyncTokenType):
         return v.integer(32)  # of which nothing is asked
     if is_float8(type_):
@@ -115,7 +118,7 @@ class Lowering:
 
     # What a thread knows of itself
 
-    def _at_entry(self) -> Any:
+    def at_entry(self) -> Any:
         """Where values go that depend on the thread alone: they are made once."""
         if self._tid is None:
             block = self.function.regions[0].blocks[0]
@@ -126,14 +129,14 @@ class Lowering:
     @property
     def thread(self) -> Value:
         """The thread's number in its program, i32."""
-        self._at_entry()
+        self.at_entry()
         return self._tid
 
     def thread_bits(self, bases: tuple[int, ...]) -> Value:
         """The linear map of the thread's number, lane bits lowest."""
         key = bases
         if key not in self.mapped:
-            with self._at_entry(), self.function.location:
+            with self.at_entry(), self.function.location:
                 self.mapped[key] = v.xor_of_bits(self._tid, bases)
         return self.mapped[key]
 
@@ -144,7 +147,7 @@ class Lowering:
             return None
         key = "group", bases
         if key not in self.mapped:
-            with self._at_entry(), self.function.location:
+            with self.at_entry(), self.function.location:
                 group = v.binary("llvm.lshr", self._tid, v.i32(log2(WARP_SIZE * GROUP_WARPS)))
                 self.mapped[key] = v.xor_of_bits(nvidia.warp_uniform(group), bases)
         return self.mapped[key]
@@ -176,7 +179,7 @@ class Lowering:
             return None
         key = "owner", mask
         if key not in self.mapped:
-            with self._at_entry(), self.function.location:
+            with self.at_entry(), self.function.location:
                 bits = v.binary("llvm.and", self._tid, v.i32(mask))
                 self.mapped[key] = v.compare("eq", bits, v.i32(0))
         return self.mapped[key]

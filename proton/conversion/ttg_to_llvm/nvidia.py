@@ -161,15 +161,85 @@ def fence_async_shared() -> None:
     assembly("fence.proxy.async.shared::cta;", "~{memory}", None)
 
 
+# Copies of blocks by the tensor memory accelerator, and barriers in shared memory. Addresses of
+# shared memory are i32; under a predicate that does not hold nothing happens.
+
+
+def copy_tensor_to_shared(
+    target: Value, map_: Value, coordinates: Sequence[Value], barrier: Value, predicate: Value
+) -> None:
+    """Begins to copy a box; its bytes arrive at a barrier."""
+    count = len(coordinates)
+    text = (
+        f"@$0 cp.async.bulk.tensor.{count}d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        f"[$1], [$2, {{{_names(4, count)}}}], [$3];"
+    )
+    assembly(text, "b,r,l,r" + ",r" * count, None, predicate, target, map_, barrier, *coordinates)
+
+
+def copy_tensor_to_global(
+    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value
+) -> None:
+    """Begins to copy a box to global memory."""
+    count = len(coordinates)
+    text = (
+        f"@$0 cp.async.bulk.tensor.{count}d.global.shared::cta.bulk_group "
+        f"[$1, {{{_names(3, count)}}}], [$2];"
+    )
+    assembly(text, "b,l,r" + ",r" * count, None, predicate, map_, source, *coordinates)
+
+
+def commit_bulk_copies(predicate: Value) -> None:
+    """The copies to global memory begun since the last time are a group."""
+    assembly("@$0 cp.async.bulk.commit_group;", "b", None, predicate)
+
+
+def wait_bulk_copies(predicate: Value, *, read: bool) -> None:
+    """Until this thread's groups have landed, or have at least been read from shared memory."""
+    kind = ".read" if read else ""
+    assembly(f"@$0 cp.async.bulk.wait_group{kind} 0;", "b,~{memory}", None, predicate)
+
+
+def barrier_init(address: Value, count: int, predicate: Value) -> None:
+    """A barrier that waits for so many arrivals in each phase."""
+    text = f"@$0 mbarrier.init.shared::cta.b64 [$1], {count};"
+    assembly(text, "b,r,~{memory}", None, predicate, address)
+
+
+def barrier_inval(address: Value, predicate: Value) -> None:
+    """Ends the life of a barrier."""
+    text = "@$0 mbarrier.inval.shared::cta.b64 [$1];"
+    assembly(text, "b,r,~{memory}", None, predicate, address)
+
+
+def barrier_expect(address: Value, size: int, predicate: Value) -> None:
+    """Arrives; the phase ends when so many bytes have arrived, too."""
+    text = f"@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], {size};"
+    assembly(text, "b,r,~{memory}", None, predicate, address)
+
+
+def barrier_wait(address: Value, parity: Value) -> None:
+    """Until the phase of this parity has ended."""
+    text = (
+        "{\n.reg .pred done;\nagain:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
+        "@!done bra.uni again;\n}"
+    )
+    assembly(text, "r,r,~{memory}", None, address, parity)
+
+
 def _suffix(count: int, bits: int) -> str:
     """`.v4.b32` and the like."""
     return (f".v{count}" if count > 1 else "") + f".b{bits}"
 
 
+def _names(first: int, count: int) -> str:
+    return ", ".join(f"${first + number}" for number in range(count))
+
+
 def _listed(first: int, count: int) -> str:
     """The operands `$first...` as PTX takes them."""
-    names = ", ".join(f"${first + number}" for number in range(count))
-    return f"{{{names}}}" if count > 1 else names
+    return f"{{{_names(first, count)}}}" if count > 1 else _names(first, count)
 
 
 def load(

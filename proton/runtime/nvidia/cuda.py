@@ -139,6 +139,36 @@ def load(cubin: bytes, name: str, shared: int) -> int:
     return int(function)
 
 
+def encode_tensor_map(
+    element: str,
+    base: int,
+    sizes: list[int],
+    steps: list[int],
+    box: list[int],
+    swizzle: int,
+    is_nan: bool,
+) -> list[int]:
+    """The words of a tensor map, the fastest dimension first: `steps` are the bytes from one index
+    to the next of the others. Raises CUDAError for a tensor that TMA cannot take."""
+    driver, rank = _driver(), len(sizes)
+    swizzled = driver.CUtensorMapSwizzle
+    found = _call(
+        driver.cuTensorMapEncodeTiled,
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{element}"),
+        rank,
+        base,
+        [driver.cuuint64_t(size) for size in sizes],
+        [driver.cuuint64_t(step) for step in steps],
+        [driver.cuuint32_t(size) for size in box],
+        [driver.cuuint32_t(1)] * rank,
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(swizzled, f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"),
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        driver.CUtensorMapFloatOOBfill(int(is_nan)),
+    )
+    return [int(word) for word in found.opaque]
+
+
 @contextlib.contextmanager
 def capture_aside() -> Iterator[None]:
     """Allows what a thread that captures a CUDA graph may not do otherwise: to load code, and to

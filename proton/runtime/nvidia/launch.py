@@ -199,9 +199,8 @@ class GPULauncher(Launcher):
             self.kernel.watch_globals()
             function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
             types = [short for d in described for short in _passed(d.argument.type)]
-            if kernel.profile is not None:
-                types += _PROFILE_TYPES[kernel.profile.strategy.moves]
-            launch = variant_launch(kernel, function, device, types)
+            added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.strategy.moves]
+            launch = variant_launch(kernel, function, device, types, added)
             variant = Variant(kernel, launch, function)
             self._loaded[key] = variant
         return variant

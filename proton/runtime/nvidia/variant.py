@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import LaunchError
 from proton.base.targets import WARP_SIZE
+from proton.layout.tensor_map import TENSOR_MAP_BYTES
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.tensor_maps import arguments_of, map_maker
 from proton.trace.instrumentation import Instrumentation
 
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
@@ -61,24 +63,32 @@ class InstrumentedVariant:
 
 
 class _Block:
-    """Memory of a launch: the configuration, the arguments (8 bytes each), their addresses."""
+    """Memory of a launch: the configuration, the arguments, their addresses. `sizes` are the bytes
+    of the arguments, in the order in which they lie; the kernel takes them in that of `order`."""
 
-    def __init__(self, count: int) -> None:
-        size = _CONFIG_BYTES + 8 * count
-        self.memory = (ctypes.c_char * (size + 8 * count))()
+    def __init__(self, sizes: list[int], order: list[int]) -> None:
+        count = len(sizes)
+        places = [_CONFIG_BYTES + sum(sizes[:number]) for number in range(count + 1)]
+        self.memory = (ctypes.c_char * (places[-1] + 8 * count))()
         self.config = ctypes.addressof(self.memory)
-        self.parameters = self.config + size
-        addresses = [self.config + _CONFIG_BYTES + 8 * number for number in range(count)]
-        struct.pack_into(f"<{count}Q", self.memory, size, *addresses)
+        self.parameters = self.config + places[-1]
+        addresses = [self.config + places[number] for number in order]
+        struct.pack_into(f"<{count}Q", self.memory, places[-1], *addresses)
 
 
 def variant_launch(
-    kernel: GPUKernel, function: int, device: int, types: list[str | None]
+    kernel: GPUKernel, function: int, device: int, types: list[str | None], added: list[str]
 ) -> Callable[..., None]:
-    """The generated function of a variant. A block of memory belongs to one call at a time; the
-    driver has copied what is in it when it returns."""
-    passed = [(number, short) for number, short in enumerate(types) if short is not None]
-    pack = struct.Struct("<" + _CONFIG + "".join(_format(short) for _, short in passed))
+    """The generated function of a variant. `types` are of what the values of the parameters become,
+    `added` of what passes have added; a kernel takes its tensor maps between the two. A block of
+    memory belongs to one call at a time; the driver has copied what is in it when it returns."""
+    passed = [(n, short) for n, short in enumerate([*types, *added]) if short is not None]
+    plans = kernel.metadata["tensor_maps"]
+    sizes = [8] * len(passed) + [TENSOR_MAP_BYTES] * len(plans)
+    numbers, first_added = list(range(len(sizes))), len(passed) - len(added)
+    maps = numbers[len(passed) :]
+    order = [*numbers[:first_added], *maps, *numbers[first_added : len(passed)]]
+    formats = [*(_format(short) for _, short in passed), *[f"{TENSOR_MAP_BYTES}s"] * len(plans)]
     free: list[_Block] = []
 
     def again(block: _Block, status: int) -> None:
@@ -92,36 +102,46 @@ def variant_launch(
     namespace = {
         "pop": free.pop,
         "push": free.append,
-        "new": lambda: _Block(len(passed)),
-        "pack": pack.pack_into,
+        "new": lambda: _Block(sizes, order),
+        "pack": struct.Struct("<" + _CONFIG + "".join(formats)).pack_into,
         "call": cuda.launch_function(),
         "again": again,
         "single": lambda value: ctypes.c_float(value).value,
+        **{f"map{n}": map_maker(plan, kernel.name, device) for n, plan in enumerate(plans)},
     }
+    exec(_source(kernel, function, len(types) + len(added), passed), namespace)
+    launch: Callable[..., None] = namespace["launch"]
+    return launch
+
+
+def _source(kernel: GPUKernel, function: int, count: int, passed: list[tuple[int, str]]) -> str:
+    """The code of a launch with so many values, of which the kernel is passed some."""
     threads = WARP_SIZE * int(kernel.metadata["num_warps"])
-    taken = "".join(f", a{number}" for number in range(len(types)))
+    taken = "".join(f", a{number}" for number in range(count))
     packed = "".join(f", a{number}" for number, _ in passed)
     # Where a number is too large for fp32 it is infinite.
     rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
     head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, 0, 0"
-    source = f"""
+    maps = ""
+    for number, plan in enumerate(kernel.metadata["tensor_maps"]):
+        # The kernel's arguments are those that are passed: constants are none.
+        of = ", ".join(f"a{passed[argument][0]}" for argument in arguments_of(plan))
+        maps += f", map{number}({of})"
+    return f"""
 def launch(x, y, z, stream{taken}):
     try:
         block = pop()
     except IndexError:
         block = new()
     try:
-        pack({head}{packed})
+        pack({head}{packed}{maps})
     except OverflowError:
-        pack({head}{rounded})
+        pack({head}{rounded}{maps})
     status = call(block.config, {function}, block.parameters, None)
     if status:
         again(block, status)
     push(block)
 """
-    exec(source, namespace)
-    launch: Callable[..., None] = namespace["launch"]
-    return launch
 
 
 def _format(short: str) -> str:

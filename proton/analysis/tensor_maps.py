@@ -1,0 +1,77 @@
+"""Tensor maps that the host makes before a launch: what of a kernel's arguments they are made of.
+
+A map describes a tensor by its address, sizes and strides. TMA reads it from the kernel's
+parameters, so the host must be able to compute all of these: the address is an argument, and the
+others are sums and products of arguments and constants. `formula` finds that out, `plan_of` says
+what the host has to do.
+"""
+
+from typing import Any
+
+from proton.analysis.scratch import stored_bytes
+from proton.dialect.mlir import Operation, Value, ir
+from proton.dialect.ttng_memory import TensorMapType
+from proton.dialect.walk import defining_op
+from proton.layout.tensor_map import Box, box_of
+
+Formula = int | list[Any]  # a number, ["argument", n], or [an operator, formula, formula]
+_SAME = ("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast")
+_OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
+
+
+def formula(value: Value, entry: Any) -> Formula | None:
+    """An integer as the host computes it from the arguments of the block `entry`; None where that
+    takes more than sums and products."""
+    op = defining_op(value)
+    if op is None:
+        return ["argument", value.arg_number] if value.owner == entry else None
+    if op.name == "arith.constant":
+        return int(ir.IntegerAttr(op.attributes["value"]).value)
+    if op.name in _SAME:
+        return formula(op.operands[0], entry)
+    if op.name not in _OPERATORS:
+        return None
+    sides = [formula(operand, entry) for operand in op.operands]
+    return None if None in sides else [_OPERATORS[op.name], *sides]
+
+
+def box_of_map(type_: TensorMapType) -> Box | None:
+    """How TMA copies blocks of a map, or of a descriptor; None where it cannot."""
+    block = type_.target
+    element = block.element_type
+    if not isinstance(element, ir.FloatType | ir.IntegerType) or element.width < 8:
+        return None
+    # Of floats that TMA does not know it cannot make a NaN.
+    if type_.outside == "nan" and not (isinstance(element, ir.FloatType) and element.width > 8):
+        return None
+    return box_of(tuple(block.shape), stored_bytes(element))
+
+
+def plan_of(op: Operation) -> dict[str, Any] | None:
+    """What the host makes the map of a `ttng.tensor_map` of; None where it cannot."""
+    entry = _entry(op)
+    base, *numbers = op.operands
+    type_ = op.results[0].type
+    rank, box = len(type_.target.shape), box_of_map(type_)
+    if defining_op(base) is not None or base.owner != entry or box is None:
+        return None
+    formulas = [formula(number, entry) for number in numbers]
+    if None in formulas:
+        return None
+    return {
+        "base": int(base.arg_number),
+        "sizes": formulas[:rank],
+        "strides": [*formulas[rank:], 1],
+        "element": str(type_.target.element_type),
+        "bytes": box.element_bytes,
+        "box": list(box.sizes),
+        "swizzle": box.swizzle,
+        "padding": type_.outside,
+    }
+
+
+def _entry(op: Operation) -> Any:
+    """The first block of the function that an op is in."""
+    while op.name != "func.func":
+        op = op.parent.operation
+    return op.regions[0].blocks[0]

@@ -1,0 +1,235 @@
+"""Ops of the `ttng` dialect on memory: the tensor memory accelerator (TMA), and barriers in shared
+memory that copies arrive at.
+
+`ttng.tma_load` and `ttng.tma_store` say that TMA does what a tensor descriptor asked for; which
+memory and which barrier it takes is said by the copies that they become. An *mbarrier* counts the
+bytes that its copies still have to bring (PTX ISA, "Asynchronous barrier"). It goes from phase to
+phase, and a thread waits for the end of the one whose parity it names: 0, 1, 0, ... Here one thread
+of the program issues copies and says how many bytes will come, and all wait.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proton.dialect.diagnostics import check_block, reject
+from proton.dialect.mlir import Type, ext, ir
+from proton.dialect.traits import (
+    Accesses,
+    AnyLayout,
+    LayoutAnchor,
+    MakesData,
+    PassesPointers,
+    Pure,
+    Reads,
+    SharedEffects,
+    Speculatable,
+    Writes,
+)
+from proton.dialect.ttg import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
+from proton.dialect.ttng import TTNG
+from proton.layout.named import shared_row_major
+
+Operand, Result = ext.Operand, ext.Result
+
+
+class TensorMapType(TTNG.Type, name="tensormap"):
+    """`!ttng.tensormap<tensor<64x32xf16>, "zero">`: a tensor in memory as TMA knows it, of which
+    blocks of this type are copied; what they have outside of it is "zero" or "nan"."""
+
+    block: ir.TypeAttr
+    padding: ir.StringAttr
+
+    @property
+    def target(self) -> Any:
+        """The tensor type of a block."""
+        return ir.TypeAttr(self.block).value
+
+    @property
+    def outside(self) -> str:
+        """What a block has outside of the tensor."""
+        return str(ir.StringAttr(self.padding).value)
+
+
+def is_tensor_map(type_: Type) -> bool:
+    """Whether a type is a tensor map."""
+    return isinstance(type_, TensorMapType)
+
+
+class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable, PassesPointers]):
+    """`ttng.tensor_map %base, %sizes..., %strides...`: the map of a tensor, its last stride left
+    out, which is 1. Or `%descriptor`, until that is taken apart. The host makes the map: so all of
+    it is known before the launch."""
+
+    parts: Sequence[Operand[Any]]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "TensorMapOp") -> bool:
+        return is_tensor_map(op.result.type) or reject(
+            op, f"result must be a tensor map, got {op.result.type}"
+        )
+
+
+def _verify_map(op: Any) -> bool:
+    """The first operand is a map, and there are as many indices as its block has dimensions."""
+    if not is_tensor_map(op.map.type):
+        return reject(op, f"operand 0 must be a tensor map, got {op.map.type}")
+    rank = len(op.map.type.target.shape)
+    return len(op.indices) == rank or reject(op, f"{rank} indices, got {len(op.indices)}")
+
+
+def _verify_tensor(op: Any, what: str, value: Any) -> bool:
+    block = op.map.type.target
+    return check_block(op, what, value, tuple(block.shape), block.element_type)
+
+
+def _verify_memory(op: Any, memory: Any) -> bool:
+    """The memory holds a block of the map."""
+    block = op.map.type.target
+    if not is_mem_desc(memory.type):
+        return reject(op, f"memory must be a !ttg.memdesc, got {memory.type}")
+    shape, element, _ = mem_desc_parts(memory.type)
+    fits = (shape, element) == (tuple(block.shape), block.element_type)
+    return fits or reject(op, f"{memory.type} does not hold {block}")
+
+
+class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
+    """`ttng.tma_load %map, %indices`: the block at `indices`."""
+
+    map: Operand[Any]
+    indices: Sequence[Operand[ir.IntegerType[32]]]
+    result: Result[Any]
+
+    @staticmethod
+    def verify_invariants(op: "TMALoadOp") -> bool:
+        return _verify_map(op) and _verify_tensor(op, "result", op.result)
+
+
+class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[Writes, Accesses, AnyLayout]):
+    """`ttng.tma_store %map, %src, %indices`: writes what of the block is in the tensor."""
+
+    map: Operand[Any]
+    src: Operand[Any]
+    indices: Sequence[Operand[ir.IntegerType[32]]]
+
+    @staticmethod
+    def verify_invariants(op: "TMAStoreOp") -> bool:
+        return _verify_map(op) and _verify_tensor(op, "src", op.src)
+
+
+# What they become
+
+
+class AsyncTMACopyOp(
+    TTNG.Operation,
+    name="async_tma_copy_global_to_local",
+    traits=[Writes, Accesses, SharedEffects(reads=(1,), writes=(2,), lands_later=True)],
+):
+    """`ttng.async_tma_copy_global_to_local %map, %barrier, %dst, %pred, %indices`: one thread
+    begins to copy the block at `indices`, if `pred` holds; its bytes arrive at the barrier."""
+
+    map: Operand[Any]
+    barrier: Operand[Any]
+    dst: Operand[Any]
+    pred: Operand[ir.IntegerType[1]]
+    indices: Sequence[Operand[ir.IntegerType[32]]]
+
+    @staticmethod
+    def verify_invariants(op: "AsyncTMACopyOp") -> bool:
+        is_mutable = isinstance(op.dst.type, MutableMemDescType)
+        if not is_mutable:
+            return reject(op, f"what is written must be mutable, got {op.dst.type}")
+        return _verify_map(op) and _verify_memory(op, op.dst) and _verify_barrier(op)
+
+
+class TMACopyToGlobalOp(
+    TTNG.Operation,
+    name="tma_copy_local_to_global",
+    traits=[Writes, Accesses, SharedEffects(reads=(1,))],
+):
+    """`ttng.tma_copy_local_to_global %map, %src, %indices`: one thread has the block copied, and
+    goes on when it has been read."""
+
+    map: Operand[Any]
+    src: Operand[Any]
+    indices: Sequence[Operand[ir.IntegerType[32]]]
+
+    @staticmethod
+    def verify_invariants(op: "TMACopyToGlobalOp") -> bool:
+        return _verify_map(op) and _verify_memory(op, op.src)
+
+
+# Barriers
+
+
+def barriers(count: int) -> Any:
+    """The type of so many barriers in shared memory; of several `ttg.memdesc_index` takes one."""
+    layout, shape = shared_row_major((1,), (0,)), (count, 1) if count > 1 else (1,)
+    return mem_desc(shape, ir.IntegerType.get_signless(64), layout, is_mutable=True)
+
+
+def one_barrier() -> Any:
+    """The type of one of them."""
+    return barriers(1)
+
+
+def barrier_count(type_: Type) -> int:
+    """How many barriers memory of a type has."""
+    return int(mem_desc_parts(type_)[0][0])
+
+
+def _verify_barrier(op: Any) -> bool:
+    return (is_mem_desc(op.barrier.type) and str(mem_desc_parts(op.barrier.type)[1]) == "i64") or (
+        reject(op, f"a barrier is an i64 in shared memory, got {op.barrier.type}")
+    )
+
+
+class InitBarrierOp(
+    TTNG.Operation, name="init_barrier", traits=[Writes, SharedEffects(writes=(0,))]
+):
+    """`ttng.init_barrier %barriers {count}`: each waits for `count` arrivals in a phase."""
+
+    barrier: Operand[Any]
+    count: ir.IntegerAttr
+    verify_invariants = staticmethod(_verify_barrier)
+
+
+class InvalBarrierOp(
+    TTNG.Operation, name="inval_barrier", traits=[Writes, SharedEffects(writes=(0,))]
+):
+    """`ttng.inval_barrier %barriers`: they are ordinary memory again."""
+
+    barrier: Operand[Any]
+    verify_invariants = staticmethod(_verify_barrier)
+
+
+class BarrierExpectOp(
+    TTNG.Operation, name="barrier_expect", traits=[Writes, SharedEffects(reads=(0,))]
+):
+    """`ttng.barrier_expect %barrier, %pred {bytes}`: one thread arrives, if `pred` holds; the phase
+    ends when so many bytes have arrived, too."""
+
+    barrier: Operand[Any]
+    pred: Operand[ir.IntegerType[1]]
+    bytes: ir.IntegerAttr
+    verify_invariants = staticmethod(_verify_barrier)
+
+
+class ArriveBarrierOp(
+    TTNG.Operation, name="arrive_barrier", traits=[Writes, SharedEffects(reads=(0,))]
+):
+    """`ttng.arrive_barrier %barrier`: each warp arrives once, when all of its threads are there."""
+
+    barrier: Operand[Any]
+    verify_invariants = staticmethod(_verify_barrier)
+
+
+class WaitBarrierOp(
+    TTNG.Operation, name="wait_barrier", traits=[Writes, SharedEffects(reads=(0,))]
+):
+    """`ttng.wait_barrier %barrier, %phase`: until the phase of this parity has ended. What its
+    copies wrote is there then, for each thread that waited."""
+
+    barrier: Operand[Any]
+    phase: Operand[ir.IntegerType[32]]
+    verify_invariants = staticmethod(_verify_barrier)

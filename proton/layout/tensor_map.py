@@ -1,0 +1,69 @@
+"""What TMA copies at once, and how a block of a tensor lies in shared memory when it has.
+
+A *tensor map* describes a tensor in global memory and the *box* of it that one copy takes. A box
+has at most 256 elements along each dimension, and where its rows are swizzled, they are as long as
+the swizzle. A block that is larger is copied in several boxes, one behind the other in memory.
+Source: CUDA Driver API, `cuTensorMapEncodeTiled`; PTX ISA, "Tensors".
+"""
+
+import functools
+import itertools
+from dataclasses import dataclass
+from math import prod
+
+from proton.layout.linear import LinearLayout
+from proton.layout.matrix_memory import matrix_layout, matrix_memory
+from proton.layout.named import dim, shared_row_major
+
+MAX_BOX = 256  # elements along a dimension
+TENSOR_MAP_BYTES = 128
+ALIGNMENT = 128  # bytes, of a box in shared memory
+
+
+@dataclass(frozen=True)
+class Box:
+    """How blocks of a shape are copied: `sizes` elements at once, in rows that are swizzled over
+    `swizzle` bytes (0: they are not); `layout` is that of a block in shared memory."""
+
+    block: tuple[int, ...]
+    element_bytes: int
+    sizes: tuple[int, ...]
+    swizzle: int
+    layout: LinearLayout
+
+    @property
+    def bytes(self) -> int:
+        """Of a block."""
+        return prod(self.block) * self.element_bytes
+
+    @functools.cached_property
+    def pieces(self) -> list[tuple[tuple[int, ...], int]]:
+        """Of each copy of a block the indices where it begins, and the byte of memory."""
+        places = self.layout.invert()
+        starts = [range(0, size, step) for size, step in zip(self.block, self.sizes, strict=True)]
+        found = []
+        for start in itertools.product(*starts):
+            place = places.apply(**{dim(axis): index for axis, index in enumerate(start)})
+            found.append((start, place["offset"] * self.element_bytes))
+        return found
+
+
+@functools.cache
+def box_of(block: tuple[int, ...], element_bytes: int) -> Box | None:
+    """How TMA copies blocks of a shape; None where it cannot. Matrices lie as `wgmma` reads them,
+    if they are large enough for that."""
+    if prod(block) * element_bytes < ALIGNMENT:
+        return None
+    if len(block) == 2:
+        matrix = matrix_layout((block[0], block[1]), element_bytes, (1, 0))
+        found = None if matrix is None else matrix_memory(matrix, element_bytes)
+        if found is not None:
+            row = found.swizzle // element_bytes
+            box = min(block[0], MAX_BOX), row
+            return Box(block, element_bytes, box, found.swizzle, found.layout)
+    sizes = tuple(min(size, MAX_BOX) for size in block)
+    fastest_first = tuple(reversed(range(len(block))))
+    layout = shared_row_major(sizes, fastest_first)
+    for axis in fastest_first:
+        layout = layout * LinearLayout.identity(block[axis] // sizes[axis], "offset", dim(axis))
+    return Box(block, element_bytes, sizes, 0, layout)

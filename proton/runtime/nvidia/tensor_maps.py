@@ -1,0 +1,110 @@
+"""Tensor maps: 128 bytes that describe a tensor to TMA, made by the driver before a launch.
+
+A kernel's metadata says what each of its maps is made of (proton/analysis/tensor_maps.py). A map
+depends on addresses, sizes and strides alone, so those of the last launches are kept.
+"""
+
+import functools
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from proton.base.errors import LaunchError
+from proton.layout.tensor_map import TENSOR_MAP_BYTES
+from proton.runtime.nvidia import cuda
+
+_KEPT = 1024  # maps of a kernel
+# By the element of an MLIR type, as the driver calls them; 8-bit floats are bytes to it.
+_ELEMENTS = {
+    "f16": "FLOAT16",
+    "bf16": "BFLOAT16",
+    "f32": "FLOAT32",
+    "f64": "FLOAT64",
+    "i16": "UINT16",
+    "i32": "UINT32",
+    "i64": "UINT64",
+}
+_EMPTY = 16  # bytes of zeros, in the place of a tensor without elements
+
+
+def arguments_of(plan: dict[str, Any]) -> list[int]:
+    """The numbers of the kernel's arguments that a map is made of, in order."""
+    found = {plan["base"]}
+
+    def visit(formula: Any) -> None:
+        if isinstance(formula, list):
+            if formula[0] == "argument":
+                found.add(formula[1])
+            else:
+                for side in formula[1:]:
+                    visit(side)
+
+    for formula in (*plan["sizes"], *plan["strides"]):
+        visit(formula)
+    return sorted(found)
+
+
+def map_maker(plan: dict[str, Any], kernel: str, device: int) -> Callable[..., bytes]:
+    """A function of the arguments of `arguments_of` that gives the map; it raises LaunchError where
+    the driver says that TMA cannot take the tensor."""
+    names = {number: f"a{number}" for number in arguments_of(plan)}
+    source = (
+        f"lambda {', '.join(names.values())}: encode({names[plan['base']]}, "
+        f"{_listed(plan['sizes'])}, {_listed(plan['strides'])})"
+    )
+    encode = functools.partial(_encode, plan, kernel, device)
+    make: Callable[..., bytes] = eval(source, {"encode": encode})
+    return functools.lru_cache(_KEPT)(make)
+
+
+def _listed(formulas: list[Any]) -> str:
+    return f"[{', '.join(map(_source, formulas))}]"
+
+
+def _source(formula: Any) -> str:
+    """A formula as Python has it."""
+    if isinstance(formula, int):
+        return str(formula)
+    operator, *sides = formula
+    if operator == "argument":
+        return f"a{sides[0]}"
+    return f"({_source(sides[0])} {operator} {_source(sides[1])})"
+
+
+def _encode(
+    plan: dict[str, Any],
+    kernel: str,
+    device: int,
+    base: int,
+    sizes: list[int],
+    strides: list[int],
+) -> bytes:
+    if 0 in sizes:  # which the driver refuses: nothing is inside, so zeros may stand for it
+        base, sizes, strides = _zeros(device), [1] * len(sizes), [_EMPTY] * len(sizes)
+    size = plan["bytes"]
+    # The driver has the fastest dimension first, and its stride is none of its business.
+    steps = [stride * size for stride in strides[-2::-1]]
+    try:
+        words = cuda.encode_tensor_map(
+            _ELEMENTS.get(plan["element"], "UINT8"),
+            base,
+            sizes[::-1],
+            steps,
+            plan["box"][::-1],
+            plan["swizzle"],
+            is_nan=plan["padding"] == "nan",
+        )
+    except RuntimeError as problem:
+        raise LaunchError(
+            f"{kernel}: TMA cannot take a tensor of sizes {sizes}, strides {strides} and {size} "
+            f"bytes an element at {base:#x} ({problem}): addresses and strides are multiples of 16 "
+            "bytes, strides are positive; copy the tensor, or use pointers"
+        ) from None
+    return struct.pack(f"<{TENSOR_MAP_BYTES // 8}Q", *words)
+
+
+@functools.cache
+def _zeros(device: int) -> int:
+    """The address of zeros on a device, for good."""
+    with cuda.on_device(device), cuda.capture_aside():
+        return cuda.allocate_device(_EMPTY)

@@ -1,0 +1,78 @@
+"""Loads by way of shared memory: how a copy by TMA begins, and who takes what it brought."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proton.analysis.pipelining import Load
+from proton.analysis.scratch import desc_bytes
+from proton.dialect.builtin import i32_attr
+from proton.dialect.mlir import Value, arith, ir
+from proton.dialect.ttg_memory import LocalLoadOp, LocalReserveOp, MemDescTransOp
+from proton.dialect.ttng import FenceAsyncSharedOp
+from proton.dialect.ttng_memory import (
+    AsyncTMACopyOp,
+    BarrierExpectOp,
+    InitBarrierOp,
+    barriers,
+)
+
+
+def start_barriers(count: int) -> Value:
+    """Barriers at which the program's first thread arrives, with the bytes that it has copied. The
+    fence is for them, and for what threads did before with the memory that is copied to."""
+    memory: Value = LocalReserveOp(barriers(count)).result
+    InitBarrierOp(memory, i32_attr(1))
+    FenceAsyncSharedOp()
+    return memory
+
+
+def begin_tma(
+    loads: Sequence[Load],
+    targets: Sequence[Value],
+    barrier: Value,
+    condition: Value,
+    mapping: Mapping[Any, Any],
+) -> None:
+    """Begins the copies of TMA loads to memory, which arrive at one barrier, where the condition
+    holds. `mapping` has other values in the place of what the loads take."""
+    with loads[0].op.location:
+        BarrierExpectOp(barrier, condition, i32_attr(sum(desc_bytes(x.memory) for x in loads)))
+    for load, target in zip(loads, targets, strict=True):
+        with load.op.location:
+            map_, *indices = (mapping.get(value, value) for value in load.inputs)
+            AsyncTMACopyOp(map_, barrier, target, condition, indices)
+
+
+def take_from(load: Load, memory: Value) -> None:
+    """Reads memory where a load's data was taken, from the insertion point on; erases the load."""
+    value = load.op.results[0]
+    if (alloc := load.alloc) is not None:
+        _replace_memory(alloc.results[0], memory)
+        alloc.erase()
+    converted = []
+    for use in list(value.uses):
+        user = use.owner.operation
+        if user.name == "ttg.convert_layout" and load.other is None:
+            read = LocalLoadOp(memory, user.results[0].type).result
+            user.results[0].replace_all_uses_with(read)
+            converted.append(user)
+    if len(list(value.uses)) > len(converted):
+        read = LocalLoadOp(memory, value.type).result
+        if load.other is not None:
+            read = arith.SelectOp(load.mask, read, load.other).result
+        value.replace_all_uses_with(read)
+    for user in converted:
+        user.erase()
+    load.op.erase()
+
+
+def _replace_memory(known: Any, memory: Any) -> None:
+    """Puts one memory in the place of another of the same layout, and its views."""
+    for use in list(known.uses):
+        user = use.owner.operation
+        if user.name == "ttg.memdesc_trans":
+            with ir.InsertionPoint(user), user.location:
+                _replace_memory(user.results[0], MemDescTransOp.of(memory))
+            user.erase()
+        else:
+            user.operands[use.operand_number] = memory

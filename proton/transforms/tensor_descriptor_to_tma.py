@@ -1,0 +1,139 @@
+"""Blocks of tensor descriptors that the tensor memory accelerator (TMA) copies.
+
+A load or store of a descriptor becomes one of a *tensor map* where the host can make the map, and
+TMA has the shape and the type. Everything else becomes pointers and masks after this pass, as on
+GPUs without TMA.
+
+    %d = tt.make_tensor_descriptor %base, [%m, %n], [%stride, %one]
+    %x = tt.descriptor_load %d, [%i, %j]
+becomes
+    %t = ttng.tensor_map %d
+    %x = ttng.tma_load %t, %i, %j
+
+TMA goes to memory by another way than loads and stores, the *asynchronous proxy* (PTX ISA, "Async
+proxy"), and nothing orders the two but fences. So in one kernel an array is read by TMA only where
+the kernel does not write it, and written by TMA only where it does not read it; and not at all
+where threads tell each other what they wrote: by atomics, barriers, or what is called.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.analysis.alias import UNKNOWN, Roots
+from proton.analysis.axis_info import AxisInfos
+from proton.analysis.tensor_maps import box_of_map, formula
+from proton.base.targets import GPUTarget
+from proton.dialect.builtin import string_attr
+from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.traits import Accesses, Pure, Writes, has
+from proton.dialect.tt_block import TensorDescType
+from proton.dialect.ttng_memory import TensorMapOp, TensorMapType, TMALoadOp, TMAStoreOp
+from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, replace
+from proton.passes import Pass, register
+
+TMA = 90  # the first compute capability that has it, times 10
+_ROW = 16  # bytes that addresses and strides are multiples of
+_LOAD, _STORE = "tt.descriptor_load", "tt.descriptor_store"
+_ORDERS = ("tt.debug_barrier", "tt.atomic_rmw", "tt.atomic_cas", "func.call")
+
+
+@register
+@dataclass(frozen=True)
+class TensorDescriptorToTMA(Pass):
+    """`ttng.tma_load` and `ttng.tma_store`, for a GPU of compute capability `arch` / 10."""
+
+    name: ClassVar[str] = "triton-nvidia-gpu-tensor-descriptor-to-tma"
+
+    arch: int = 90
+
+    def run(self, module: Module) -> None:
+        GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
+        if self.arch < TMA or not any(op.name in (_LOAD, _STORE) for op in all_ops(module)):
+            return
+        if any(op.name in _ORDERS for op in all_ops(module)):
+            return
+        infos = AxisInfos(module)
+        for function in kernel_functions(module):
+            _Kernel(function, infos).run()
+
+
+class _Kernel:
+    """One kernel: which arrays it reads and writes, and by what."""
+
+    def __init__(self, function: Operation, infos: AxisInfos) -> None:
+        self.function, self.infos, self.roots = function, infos, Roots(function)
+        self.entry = function.regions[0].blocks[0]
+        ops = all_ops(function)
+        self.candidates = [op for op in ops if op.name in (_LOAD, _STORE) and self._is_possible(op)]
+        taken = set(self.candidates)
+        self.read, self.written, self.stored = set[int](), set[int](), set[int]()
+        for op in ops:
+            for array in self._arrays(op):
+                is_written = has(op, Writes)
+                if is_written:
+                    self.written.add(array)
+                if not is_written or len(op.results):
+                    self.read.add(array)
+                if is_written and op not in taken:
+                    self.stored.add(array)
+
+    def run(self) -> None:
+        for op in self.candidates:
+            if self._is_ordered(op):
+                self._rewrite(op)
+
+    def _arrays(self, op: Operation) -> frozenset[int]:
+        """The arguments that an op may access memory through."""
+        if has(op, Accesses):
+            return self.roots.of(op.operands[0])
+        if (
+            op.operands
+            and isinstance(op.operands[0].type, TensorDescType)
+            and (op.name.startswith("tt.descriptor_") and not has(op, Pure))
+        ):
+            maker = defining_op(op.operands[0])
+            return self.roots.of(maker.operands[0] if maker else op.operands[0])
+        return frozenset()
+
+    def _is_ordered(self, op: Operation) -> bool:
+        """Whether nothing accesses the array by the other way that this must wait for."""
+        arrays = self._arrays(op)
+        others = self.written if op.name == _LOAD else self.read | self.stored
+        return UNKNOWN not in arrays | others and not arrays & others
+
+    # What TMA can do
+
+    def _is_possible(self, op: Operation) -> bool:
+        descriptor = op.operands[0]
+        box = box_of_map(descriptor.type)
+        if box is None:
+            return False
+        maker = defining_op(descriptor)
+        if maker is None:
+            return bool(descriptor.owner == self.entry)  # as the launcher checked it
+        if maker.name != "tt.make_tensor_descriptor":
+            return False
+        view: Any = maker.opview
+        if defining_op(view.base) is not None or view.base.owner != self.entry:
+            return False
+        strides = list(view.strides)[:-1]
+        numbers = [*view.shape, *strides]
+        if any(formula(number, self.entry) is None for number in numbers):
+            return False
+        steps = [self.infos[stride].divisibility[0] * box.element_bytes for stride in strides]
+        return not any(step % _ROW for step in [self.infos[view.base].divisibility[0], *steps])
+
+    def _rewrite(self, op: Operation) -> None:
+        view: Any = op.opview
+        with before(op):
+            map_ = self._map(view.desc)
+            if op.name == _LOAD:
+                replace(op, [TMALoadOp(map_, list(view.indices), op.results[0].type).result])
+            else:
+                TMAStoreOp(map_, view.src, list(view.indices))
+                op.erase()
+
+    def _map(self, descriptor: Value) -> Value:
+        known = descriptor.type
+        type_ = TensorMapType.get(ir.TypeAttr.get(known.target), string_attr(known.outside))
+        return TensorMapOp([descriptor], type_).result
