@@ -34,13 +34,13 @@ _NONE: Intervals = frozenset()
 class State:
     """What is pending at a point. `fresh`: some way from the function's entry met no barrier.
     `in_flight` are copies that may be under way: (op, its bytes); `being_read` is what products
-    under way may read."""
+    and copies under way may read: (which of the two, bytes)."""
 
     reads: Intervals = _NONE
     writes: Intervals = _NONE
     fresh: bool = False
     in_flight: frozenset[tuple[Any, Interval]] = frozenset()
-    being_read: Intervals = _NONE
+    being_read: frozenset[tuple[str, Interval]] = frozenset()
 
     def join(self, other: "State") -> "State":
         """What may be pending, whichever way was taken."""
@@ -137,11 +137,14 @@ class _Dataflow(ForwardDataflow[State]):
             landed = frozenset(bytes_ for copy, bytes_ in state.in_flight if copy in copies)
             state = replace(state, writes=state.writes | landed)
         if effects.ends_reads:
-            left = state.being_read if op.attributes["pendings"].value else _NONE
-            state = replace(state, reads=state.reads | state.being_read, being_read=left)
+            ended = frozenset(x for x in state.being_read if x[0] == effects.ends_reads)
+            left = state.being_read - (frozenset() if op.attributes["pendings"].value else ended)
+            found = frozenset(bytes_ for _, bytes_ in ended)
+            state = replace(state, reads=state.reads | found, being_read=left)
         if effects.reads_later:
             state = self._meet(op, state, reads, writes)
-            return replace(state, being_read=state.being_read | reads)
+            later = frozenset((effects.reads_later, bytes_) for bytes_ in reads)
+            return replace(state, being_read=state.being_read | later)
         if effects.lands_later:
             state = self._meet(op, state, reads, writes)
             return replace(

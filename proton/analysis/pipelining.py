@@ -12,10 +12,11 @@ from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
+from proton.dialect.attributes import FLATTEN
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Operation, Value, ir
-from proton.dialect.regions import ForLoop, end_of, is_invariant
+from proton.dialect.regions import ForLoop, end_of, is_inside, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
 from proton.dialect.walk import all_ops, defining_op, ops_named
@@ -206,6 +207,42 @@ def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
         work += op.operands
     ops = [o.operation for o in view.body.operations if o.operation in needed]
     return Slice(ops, sorted(carried))
+
+
+@dataclass
+class Tiles:
+    """The loop around, over tiles, and those of its ops that say what a tile loads."""
+
+    loop: Any
+    ops: list[Any]
+
+
+def tiles_of(loop: Operation, loads: list[Load], inner: Slice) -> Tiles | None:
+    """The loop around that asks to be flattened, where what the loads of its next iteration need
+    can be computed in this one, and they are TMA's: their barriers know no groups."""
+    outer: Any = loop.parent
+    if outer.name != "scf.for" or FLATTEN not in outer.attributes or inner.carried:
+        return None
+    if not all(load.is_tma for load in loads):
+        return None
+    view = ForLoop(outer)
+    work = [*ForLoop(loop).bounds, *(value for load in loads for value in load.inputs)]
+    work += [operand for op in inner.ops for operand in op.operands]
+    needed: set[Any] = set()
+    while work:
+        value = work.pop()
+        op = defining_op(value)
+        if op is None:
+            if value in view.iter_args:
+                return None
+            continue
+        if op in needed or is_inside(op, loop) or is_invariant(value, outer):
+            continue
+        if op.block != view.body or not has(op, Pure) or len(op.regions):
+            return None
+        needed.add(op)
+        work += op.operands
+    return Tiles(outer, [o.operation for o in view.body.operations if o.operation in needed])
 
 
 def consumer_of(op: Operation, order: dict[Any, int]) -> Any:

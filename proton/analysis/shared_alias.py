@@ -55,7 +55,7 @@ class SharedAliases(ForwardDataflow[None]):
             self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
         elif has(op, Asynchronous):
             self.copies[op.results[0]] = frozenset([op])
-        elif SharedEffects.of(op).reads_later:
+        elif SharedEffects.of(op).reads_later and len(op.results):
             self.products[op.results[0]] = frozenset([op])
         elif has(op, PassesTokens):
             known = [self.copies.get(token, frozenset()) for token in op.operands]

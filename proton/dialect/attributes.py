@@ -32,6 +32,7 @@ CONSTANCY = "tt.constancy"
 # Set by `tl.range`, on an `scf.for`
 UNROLL_FACTOR = "tt.loop_unroll_factor"  # i32
 NUM_STAGES = "tt.num_stages"  # i32: the depth of its software pipeline
+FLATTEN = "tt.flatten"  # unit: the next iteration's loads begin while this one ends
 DISABLE_LICM = "tt.disable_licm"  # unit
 
 # On an op

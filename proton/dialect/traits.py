@@ -175,14 +175,14 @@ class SharedEffects:
     """What an op does to the shared memory that its operands name, by their numbers; stands among
     the traits of an op. Where it `lands_later`, what it writes is there when something that `waits`
     has waited for its result, a token. Where it `reads_later`, it may go on reading until
-    something `ends_reads`."""
+    something `ends_reads` of the same name."""
 
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     lands_later: bool = False
     waits: bool = False
-    reads_later: bool = False
-    ends_reads: bool = False
+    reads_later: str = ""
+    ends_reads: str = ""
     _known: ClassVar[dict[str, "SharedEffects"]] = {}
 
     def attach(self, name: str) -> None:

@@ -60,7 +60,7 @@ class WarpGroupDotOp(
         Writes,
         LayoutAnchor,
         MakesData,
-        SharedEffects(reads=(0, 1), reads_later=True),
+        SharedEffects(reads=(0, 1), reads_later="products"),
     ],
 ):
     """`ttng.warp_group_dot %a, %b, %acc {imprecise}`: issues a product. %b lies in shared memory,
@@ -84,7 +84,7 @@ class WarpGroupDotOp(
 class WarpGroupDotWaitOp(
     TTNG.Operation,
     name="warp_group_dot_wait",
-    traits=[Writes, LayoutAnchor, MakesData, SharedEffects(ends_reads=True)],
+    traits=[Writes, LayoutAnchor, MakesData, SharedEffects(ends_reads="products")],
 ):
     """`ttng.warp_group_dot_wait %acc {pendings}`: waits until at most so many products are under
     way; the result of one that has ended."""

@@ -142,21 +142,53 @@ class AsyncTMACopyOp(
         return _verify_map(op) and _verify_memory(op, op.dst) and _verify_barrier(op)
 
 
-class TMACopyToGlobalOp(
+class AsyncTMAStoreOp(
     TTNG.Operation,
-    name="tma_copy_local_to_global",
-    traits=[Writes, Accesses, SharedEffects(reads=(1,))],
+    name="async_tma_copy_local_to_global",
+    traits=[Writes, Accesses, SharedEffects(reads=(1,), reads_later="stores")],
 ):
-    """`ttng.tma_copy_local_to_global %map, %src, %indices`: one thread has the block copied, and
-    goes on when it has been read."""
+    """`ttng.async_tma_copy_local_to_global %map, %src, %indices`: one thread begins to copy the
+    block to `indices`."""
 
     map: Operand[Any]
     src: Operand[Any]
     indices: Sequence[Operand[ir.IntegerType[32]]]
 
     @staticmethod
-    def verify_invariants(op: "TMACopyToGlobalOp") -> bool:
+    def verify_invariants(op: "AsyncTMAStoreOp") -> bool:
         return _verify_map(op) and _verify_memory(op, op.src)
+
+
+class LocalToGlobalOp(
+    TTNG.Operation, name="local_to_global", traits=[Writes, SharedEffects(reads=(0,))]
+):
+    """`ttng.local_to_global %src, %base, %sizes..., %strides..., %indices...`: the threads write
+    what of the block at `indices` is in the tensor; its last stride is 1, and not named."""
+
+    src: Operand[Any]
+    base: Operand[Any]
+    sizes: Sequence[Operand[ir.IntegerType[32]]]
+    strides: Sequence[Operand[ir.IntegerType[64]]]
+    indices: Sequence[Operand[ir.IntegerType[32]]]
+
+    @staticmethod
+    def verify_invariants(op: "LocalToGlobalOp") -> bool:
+        if not is_mem_desc(op.src.type):
+            return reject(op, f"memory must be a !ttg.memdesc, got {op.src.type}")
+        rank = len(mem_desc_parts(op.src.type)[0])
+        found = [len(op.sizes), len(op.strides), len(op.indices)]
+        return found == [rank, rank - 1, rank] or reject(
+            op, f"{rank} sizes and indices, {rank - 1} strides, got {found}"
+        )
+
+
+class TMAStoreWaitOp(
+    TTNG.Operation, name="tma_store_wait", traits=[Writes, SharedEffects(ends_reads="stores")]
+):
+    """`ttng.tma_store_wait {pendings}`: until at most so many copies to global memory still read
+    shared memory."""
+
+    pendings: ir.IntegerAttr
 
 
 # Barriers

@@ -17,7 +17,7 @@ from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
 
 _COPY = "ttng.async_tma_copy_global_to_local"
-_READERS = ("ttng.warp_group_dot", "ttng.tma_copy_local_to_global")
+_READERS = ("ttng.warp_group_dot", "ttng.async_tma_copy_local_to_global")
 
 
 @register

@@ -14,6 +14,9 @@ copies are masked off. What TMA copies has no groups and tokens: each buffer has
 memory that its bytes arrive at, and iteration i waits for phase i / S of barrier i mod S. Beyond
 the end nothing is copied, and nothing waits.
 
+Of a loop over tiles that is to be flattened (`tl.range(flatten=True)`), the copies of the next
+tile's first iterations begin behind this tile's last one, and go on while it is stored.
+
 A product of warp groups that nothing but the next iteration asks for stays in flight, too: it is
 waited for when the next one has been issued.
 """
@@ -26,20 +29,23 @@ from proton.analysis.axis_info import AxisInfos
 from proton.analysis.pipelining import (
     Load,
     Slice,
+    Tiles,
     candidates,
     consumer_of,
     flying,
     is_innermost,
     is_live_in,
     slice_of,
+    tiles_of,
 )
-from proton.analysis.scratch import desc_bytes
+from proton.analysis.scratch import desc_bytes, scratch_bytes
+from proton.analysis.tensor_maps import box_of_map
 from proton.base.targets import GPUTarget
 from proton.dialect.attributes import NUM_STAGES
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
-from proton.dialect.traits import Combines, Pure, has
+from proton.dialect.traits import AllocatesShared, Combines, Pure, has
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import (
     AsyncCommitGroupOp,
@@ -101,17 +107,33 @@ def _pipeline(function: Any, loop: Any, loads: list[Load], stages: int, limit: i
         for op in ops_named(function, "ttg.local_alloc", "ttg.local_reserve")
         if op not in replaced and is_live_in(op, loop, function)
     )
-    stages = min(stages, (limit - others) // each) if each else 0
+    if not each:
+        return
+    pipeline, tiles = _Pipeline(loop, loads), None
+    found = tiles_of(loop, loads, pipeline.slice)
+    if found is not None:
+        most = (limit - others - _bytes_beside(found.loop)) // each
+        if min(stages, most) > 1:
+            stages, tiles = min(stages, most), found
+    stages = min(stages, (limit - others - _bytes_beside(loop)) // each)
     if stages > 1:
-        _Pipeline(loop, loads, stages).run()
+        pipeline.run(stages, tiles)
+
+
+def _bytes_beside(loop: Any) -> int:
+    """Shared memory that is in use in a loop while buffers are: of blocks that TMA stores, and
+    scratch memory."""
+    boxes = [box_of_map(op.operands[0].type) for op in ops_named(loop, "ttng.tma_store")]
+    scratch = max(scratch_bytes(op) for op in all_ops(loop) if not has(op, AllocatesShared))
+    return scratch + sum(box.bytes for box in boxes if box is not None)
 
 
 class _Pipeline:
     """One loop: `distance` iterations lie between the beginning of a copy and its use."""
 
-    def __init__(self, loop: Any, loads: list[Load], stages: int) -> None:
-        self.loop, self.loads, self.stages = loop, loads, stages
-        self.distance = stages - 1
+    def __init__(self, loop: Any, loads: list[Load]) -> None:
+        self.loop, self.loads = loop, loads
+        self.stages = self.distance = 0
         order = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
         for load in loads:
             load.consumer = consumer_of(load.alloc or load.op, order)
@@ -123,8 +145,10 @@ class _Pipeline:
         self.arrivals = [load for load in loads if load.is_tma]
         self.barriers: Any = None  # of all stages
 
-    def run(self) -> None:
-        with before(self.loop):
+    def run(self, stages: int, tiles: Tiles | None) -> None:
+        """Makes the pipeline; with `tiles`, one that goes on from tile to tile."""
+        self.stages, self.distance = stages, stages - 1
+        with before(tiles.loop if tiles else self.loop):
             for load in self.loads:
                 shape, element, layout = mem_desc_parts(load.memory)
                 with load.op.location:
@@ -133,27 +157,41 @@ class _Pipeline:
                     ).result
             if self.arrivals:
                 self.barriers = start_barriers(self.stages)
-            tokens, ahead = self._prologue()
-            indices = [_i32(self.distance), _i32(0)]
+            known, runs = _first_tile(tiles) if tiles else ({}, None)
+            tokens, ahead = self._prologue(known, _i32(0), runs)
             phases = [_i32(0)] if self.arrivals else []
+            initial = [*ahead, *tokens, *phases, _i32(self.distance), _i32(0)]
         in_flight = flying(self.loop, self.loads)
-        initial = [*ahead, *tokens, *phases, *indices]
+        if tiles:
+            tiles.loop = with_carried(tiles.loop, initial)
+            initial = ForLoop(tiles.loop).iter_args[-len(initial) :]
         old = len(self.loop.results)
         self.loop = with_carried(self.loop, initial)
+        if tiles:
+            self._next_tile(tiles, len(initial))
         self._body(old, in_flight)
-        self._epilogue(old, in_flight)
+        self._epilogue(old, in_flight, tiles.loop if tiles else self.loop)
+
+    def _next_tile(self, tiles: Tiles, count: int) -> None:
+        """Behind the loop, begins the copies of the next tile's first iterations."""
+        outer, state = ForLoop(tiles.loop), list(self.loop.results)[-count:]
+        _, upper, step = outer.bounds
+        with ir.InsertionPoint.after(self.loop), self.loop.location:
+            left = arith.SubIOp(upper, outer.induction_var).result
+            is_there = arith.CmpIOp(_UNSIGNED_GREATER, left, step).result
+            known = {outer.induction_var: arith.AddIOp(outer.induction_var, step).result}
+            _clone(tiles.ops, known)
+            self._prologue(known, state[-1], is_there)
+        end = end_of(outer.body)
+        for number, value in enumerate(state):
+            end.operands[len(end.operands) - count + number] = value
 
     # Copies
 
     def _copies(self, mapping: dict[Any, Any], index: Any, is_inside: Any) -> list[Value]:
         """Begins the copies of an iteration whose values are in `mapping`; the token of the group
         of those that have one."""
-        for op in self.slice.ops:
-            clone = op.operation.clone()
-            for number, operand in enumerate(op.operands):
-                clone.operation.operands[number] = mapping.get(operand, operand)
-            for result, value in zip(op.results, clone.operation.results, strict=True):
-                mapping[result] = value
+        _clone(self.slice.ops, mapping)
         if self.arrivals:
             with self.arrivals[0].op.location:
                 barrier = MemDescIndexOp(self.barriers, index, one_barrier()).result
@@ -178,14 +216,20 @@ class _Pipeline:
             target = MemDescIndexOp(load.buffers, index, load.memory).result
             return AsyncCopyOp(pointer, target, _token(), mask=mask).token
 
-    def _prologue(self) -> tuple[list[Value], list[Value]]:
-        """(the tokens of the first iterations, carried values ahead of them)."""
+    def _prologue(
+        self, known: dict[Any, Any], index: Any, condition: Any
+    ) -> tuple[list[Value], list[Value]]:
+        """Begins the copies of the first iterations, from the buffer `index` on, if the condition
+        holds: (their tokens, carried values ahead of them). `known` has other values in the place
+        of those outside of the loop."""
         view = ForLoop(self.loop)
-        lower, upper, step = view.bounds
+        lower, upper, step = (known.get(bound, bound) for bound in view.bounds)
         arguments, yielded = view.iter_args, view.yielded
         state = [view.init_args[number] for number in self.slice.carried]
         less = _UNSIGNED_LESS if "unsignedCmp" in self.loop.attributes else _SIGNED_LESS
         runs = arith.CmpIOp(less, lower, upper).result
+        if condition is not None:
+            runs = arith.AndIOp(runs, condition).result
         left = arith.SubIOp(upper, lower).result
         tokens: list[Value] = []
         variable, passed = lower, None
@@ -194,9 +238,10 @@ class _Pipeline:
             if passed is not None:
                 more = arith.CmpIOp(_UNSIGNED_GREATER, left, passed).result
                 is_inside = arith.AndIOp(runs, more).result
-            mapping = {view.induction_var: variable}
+            mapping = known | {view.induction_var: variable}
             mapping |= {arguments[n]: v for n, v in zip(self.slice.carried, state, strict=True)}
-            tokens += self._copies(mapping, _i32(number), is_inside)
+            index = self._next(index) if number else index
+            tokens += self._copies(mapping, index, is_inside)
             state = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
             variable = arith.AddIOp(variable, step).result
             passed = step if passed is None else arith.AddIOp(passed, step).result
@@ -265,12 +310,13 @@ class _Pipeline:
         with load.op.location:
             take_from(load, MemDescIndexOp(load.buffers, index, load.memory).result)
 
-    def _epilogue(self, old: int, in_flight: list[Operation]) -> None:
-        with ir.InsertionPoint.after(self.loop), self.loop.location:
-            if self.copied:
+    def _epilogue(self, old: int, in_flight: list[Operation], last_loop: Any) -> None:
+        if self.copied:
+            with ir.InsertionPoint.after(self.loop), self.loop.location:
                 last = old + len(self.slice.carried) + self.distance - 1
                 AsyncWaitOp(self.loop.results[last], i32_attr(0))
-            if self.arrivals:
+        if self.arrivals:
+            with ir.InsertionPoint.after(last_loop), last_loop.location:
                 InvalBarrierOp(self.barriers)
         for wait in in_flight:
             wait.attributes["pendings"] = i32_attr(1)
@@ -308,6 +354,26 @@ def _drop_unused(loop: Any, count: int) -> None:
     for number in range(count):
         if arguments[number] not in live:
             end.operands[number] = arguments[number]
+
+
+def _clone(ops: list[Any], mapping: dict[Any, Any]) -> None:
+    """Emits ops again, with other values in the place of those in `mapping`, and adds theirs."""
+    for op in ops:
+        clone = op.operation.clone()
+        for number, operand in enumerate(op.operands):
+            clone.operation.operands[number] = mapping.get(operand, operand)
+        for result, value in zip(op.results, clone.operation.results, strict=True):
+            mapping[result] = value
+
+
+def _first_tile(tiles: Tiles) -> tuple[dict[Any, Any], Value]:
+    """(values of the first tile, whether there is one), ahead of the loop over tiles."""
+    view = ForLoop(tiles.loop)
+    lower, upper, _ = view.bounds
+    less = _UNSIGNED_LESS if "unsignedCmp" in tiles.loop.attributes else _SIGNED_LESS
+    known = {view.induction_var: lower}
+    _clone(tiles.ops, known)
+    return known, arith.CmpIOp(less, lower, upper).result
 
 
 def _next_phase(phase: Any, read: Any) -> Any:

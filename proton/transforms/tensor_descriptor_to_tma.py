@@ -29,10 +29,10 @@ from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.ttng_memory import TensorMapOp, TensorMapType, TMALoadOp, TMAStoreOp
 from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, replace
+from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 
 TMA = 90  # the first compute capability that has it, times 10
-_ROW = 16  # bytes that addresses and strides are multiples of
 _LOAD, _STORE = "tt.descriptor_load", "tt.descriptor_store"
 _ORDERS = ("tt.debug_barrier", "tt.atomic_rmw", "tt.atomic_cas", "func.call")
 
@@ -106,7 +106,7 @@ class _Kernel:
     def _is_possible(self, op: Operation) -> bool:
         descriptor = op.operands[0]
         box = box_of_map(descriptor.type)
-        if box is None:
+        if box is None or not self._begins_in_step(op, box.element_bytes):
             return False
         maker = defining_op(descriptor)
         if maker is None:
@@ -121,19 +121,28 @@ class _Kernel:
         if any(formula(number, self.entry) is None for number in numbers):
             return False
         steps = [self.infos[stride].divisibility[0] * box.element_bytes for stride in strides]
-        return not any(step % _ROW for step in [self.infos[view.base].divisibility[0], *steps])
+        return not any(step % ROW_BYTES for step in [self.infos[view.base].divisibility[0], *steps])
+
+    def _begins_in_step(self, op: Operation, element_bytes: int) -> bool:
+        """Whether the rows of the block begin at multiples of 16 bytes: a load from elsewhere is an
+        illegal instruction (H200). Threads store what TMA cannot."""
+        view: Any = op.opview
+        at = self.infos[list(view.indices)[-1]].divisibility[0] * element_bytes
+        return op.name == _STORE or at % ROW_BYTES == 0
 
     def _rewrite(self, op: Operation) -> None:
         view: Any = op.opview
         with before(op):
-            map_ = self._map(view.desc)
+            indices = list(view.indices)
             if op.name == _LOAD:
-                replace(op, [TMALoadOp(map_, list(view.indices), op.results[0].type).result])
+                map_ = _map(view.desc, view.desc.type.outside)
+                replace(op, [TMALoadOp(map_, indices, op.results[0].type).result])
             else:
-                TMAStoreOp(map_, view.src, list(view.indices))
+                # A store by a map that fills with NaN is an illegal instruction (H200).
+                TMAStoreOp(_map(view.desc, "zero"), view.src, indices)
                 op.erase()
 
-    def _map(self, descriptor: Value) -> Value:
-        known = descriptor.type
-        type_ = TensorMapType.get(ir.TypeAttr.get(known.target), string_attr(known.outside))
-        return TensorMapOp([descriptor], type_).result
+
+def _map(descriptor: Value, padding: str) -> Value:
+    type_ = TensorMapType.get(ir.TypeAttr.get(descriptor.type.target), string_attr(padding))
+    return TensorMapOp([descriptor], type_).result

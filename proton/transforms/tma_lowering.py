@@ -8,32 +8,50 @@ becomes
     ttng.async_tma_copy_global_to_local %t, %b, %m, %i, %j
     ttng.wait_barrier %b, 0;  ttng.inval_barrier %b
     %x = ttg.local_load %m
+
+In a loop that is to be flattened, one over the tiles of a persistent kernel, a store goes on while
+the next tile is made: it has memory of its own, and is waited for before that is written again.
 """
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.analysis.axis_info import AxisInfos
+from proton.analysis.axis_rules import is_non_negative
 from proton.analysis.pipelining import TMA_LOAD, Load
+from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
-from proton.dialect.builtin import integer
-from proton.dialect.emit import constant
-from proton.dialect.mlir import Module, Operation
-from proton.dialect.ttg import mem_desc
-from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp
+from proton.dialect.attributes import FLATTEN
+from proton.dialect.builtin import i32_attr, integer
+from proton.dialect.emit import constant, emit_if
+from proton.dialect.mlir import Module, Operation, arith, ir
+from proton.dialect.ttg import mem_desc, mem_desc_parts
+from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
 from proton.dialect.ttng_memory import (
+    AsyncTMAStoreOp,
     InvalBarrierOp,
-    TMACopyToGlobalOp,
+    LocalToGlobalOp,
+    TMAStoreWaitOp,
     WaitBarrierOp,
 )
-from proton.dialect.walk import before, ops_named
+from proton.dialect.walk import before, ops_named, producer_of
+from proton.layout import LinearLayout
+from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
+
+_EQUAL, _NOT_LESS = 0, 5  # arith.cmpi's predicates
 
 
 @register
 @dataclass(frozen=True)
 class TMALowering(Pass):
-    """Copies in the place of `ttng.tma_load` and `ttng.tma_store`."""
+    """Copies in the place of `ttng.tma_load` and `ttng.tma_store`.
+
+    TMA cannot write a block that begins before the tensor, nor one whose rows do not begin at
+    multiples of 16 bytes (an illegal instruction): where the indices may say so, they are looked
+    at, and threads write such a block.
+    """
 
     name: ClassVar[str] = "triton-nvidia-gpu-tma-lowering"
 
@@ -41,9 +59,11 @@ class TMALowering(Pass):
         for op in ops_named(module, TMA_LOAD):
             with before(op):
                 _load(op)
-        for op in ops_named(module, "ttng.tma_store"):
+        stores = ops_named(module, "ttng.tma_store")
+        infos = AxisInfos(module) if stores else None
+        for op in stores:
             with before(op):
-                _store(op)
+                _store(op, infos)
 
 
 def _load(op: Operation) -> None:
@@ -56,10 +76,63 @@ def _load(op: Operation) -> None:
     take_from(load, memory)
 
 
-def _store(op: Operation) -> None:
+def _store(op: Operation, infos: Any) -> None:
     view: Any = op.opview
     block, box = view.map.type.target, box_of_map(view.map.type)
     assert box is not None, "as the pass chose it"
-    type_ = mem_desc(tuple(block.shape), block.element_type, box.layout)
-    TMACopyToGlobalOp(view.map, LocalAllocOp(view.src, type_).result, list(view.indices))
+    shape, indices = tuple(block.shape), list(view.indices)
+    if op.parent.name == "scf.for" and FLATTEN in op.parent.attributes:
+        memory = _reserve_around(op.parent, shape, block.element_type, box.layout)
+        TMAStoreWaitOp(i32_attr(0))
+        LocalStoreOp(view.src, memory)
+        _copy(view.map, memory, indices, infos)
+    else:
+        type_ = mem_desc(shape, block.element_type, box.layout)
+        _copy(view.map, LocalAllocOp(view.src, type_).result, indices, infos)
+        TMAStoreWaitOp(i32_attr(0))
     op.erase()
+
+
+def _copy(map_: Any, memory: Any, indices: list[Any], infos: AxisInfos) -> None:
+    def by_tma() -> list[Any]:
+        AsyncTMAStoreOp(map_, memory, indices)
+        return []
+
+    def by_threads() -> list[Any]:
+        rank = len(indices)
+        base, *numbers = producer_of(map_).operands
+        LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices)
+        return []
+
+    doubts = _doubts(indices, stored_bytes(mem_desc_parts(memory.type)[1]), infos)
+    if not doubts:
+        by_tma()
+        return
+    condition = doubts[0]
+    for doubt in doubts[1:]:
+        condition = arith.AndIOp(condition, doubt).result
+    emit_if(condition, [], by_tma, by_threads)
+
+
+def _doubts(indices: list[Any], element_bytes: int, infos: AxisInfos) -> list[Any]:
+    """What has to be true of the indices for TMA to write the block, and is not known to be."""
+    i32 = integer(32)
+    found = [
+        arith.CmpIOp(_NOT_LESS, index, constant(0, i32)).result
+        for index in indices
+        if not is_non_negative(index)
+    ]
+    last, row = indices[-1], ROW_BYTES // element_bytes
+    if row > 1 and infos[last].divisibility[0] % row:
+        rest = arith.AndIOp(last, constant(row - 1, i32)).result
+        found.append(arith.CmpIOp(_EQUAL, rest, constant(0, i32)).result)
+    return found
+
+
+def _reserve_around(loop: Any, shape: tuple[int, ...], element: Any, layout: LinearLayout) -> Any:
+    """Memory of a loop, behind which nothing reads it any more."""
+    with before(loop):
+        memory = LocalReserveOp(mem_desc(shape, element, layout, is_mutable=True)).result
+    with ir.InsertionPoint.after(loop), loop.location:
+        TMAStoreWaitOp(i32_attr(0))
+    return memory

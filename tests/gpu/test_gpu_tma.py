@@ -45,6 +45,51 @@ def through(x, y, steps, down, right, STAGES: tl.constexpr):
         y.store([down, right + step * COLUMNS], block)
 
 
+@proton.jit
+def over_tiles(x, y, out, ks, FLATTEN: tl.constexpr, STAGES: tl.constexpr):
+    """For each tile the sum of blocks that follow each other, of as many as `ks` says by the tile's
+    row; one program after another has them."""
+    M: tl.constexpr = x.block_shape[0]
+    N: tl.constexpr = x.block_shape[1]
+    across = tl.cdiv(x.shape[1], N)
+    tiles = tl.cdiv(x.shape[0], M) * across
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
+        row, column = tile // across * M, tile % across * N
+        total = tl.zeros((M, N), tl.float32)
+        for k in tl.range(0, (tile * 5) % ks, num_stages=STAGES):
+            total += x.load([row + k, column]) * y.load([row, column + 4 * k])
+        out.store([row, column], total)
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_loops_over_tiles(rng: np.random.Generator, flatten: bool, stages: int) -> None:
+    """Some tiles have nothing to load, and some programs no tile."""
+    torch = pytest.importorskip("torch")
+    for ks, programs in ((2, 3), (7, 1), (4, 5), (3, 200)):
+        m, n = int(rng.integers(1, 150)), 4 * int(rng.integers(1, 60))
+        x, y = (torch.randn(m, n, device="cuda") for _ in range(2))
+        out = torch.full((m, n), math.nan, device="cuda")
+        kernel = over_tiles[(programs,)](
+            *(TensorDescriptor.from_tensor(t, [16, 32]) for t in (x, y, out)),
+            ks,
+            FLATTEN=flatten,
+            STAGES=stages,
+        )
+        used(kernel, loads=True, stores=True)
+        want, across = np.zeros((m, n)), -(-n // 32)
+        a, b = x.cpu().double().numpy(), y.cpu().double().numpy()
+        for tile in range(-(-m // 16) * across):
+            row, column = tile // across * 16, tile % across * 32
+            part = np.zeros((16, 32))
+            for k in range(tile * 5 % ks):
+                one, other = (row + k, column), (row, column + 4 * k)
+                part += block_of(a, one, (16, 32), 0) * block_of(b, other, (16, 32), 0)
+            place = want[row : row + 16, column : column + 32]
+            place[:] = part[: place.shape[0], : place.shape[1]]
+        np.testing.assert_allclose(out.cpu().numpy(), want, rtol=1e-5, atol=1e-5)
+
+
 def random_bits(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
     """A tensor of a GPU with rows that lie multiples of 16 bytes apart."""
     torch = pytest.importorskip("torch")
@@ -62,9 +107,11 @@ def bits_of(tensor: Any, dtype: str) -> np.ndarray:
     return flat.view(DTYPES[dtype])
 
 
-def used(kernel: Any, maps: int) -> None:
-    assert len(kernel.metadata["tensor_maps"]) == maps
-    assert ("UTMALDG" in kernel.asm["sass"]) == bool(maps)
+def used(kernel: Any, loads: bool, stores: bool) -> None:
+    """Whether TMA does."""
+    sass = kernel.asm["sass"]
+    assert ("UTMALDG" in sass) == loads
+    assert ("UTMASTG" in sass) == stores
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4])
@@ -77,6 +124,8 @@ def test_blocks(rng: np.random.Generator, dtype: str, stages: int) -> None:
         m, n = (int(s) for s in rng.integers(1, [700, 1300]))
         steps, down = int(rng.integers(0, 6)), int(rng.integers(-block[0], m + 5))
         right = int(rng.integers(-block[1], n + 5))
+        if trial < 5:
+            right -= right % 16
         x, y = random_bits(rng, dtype, (m, n)), random_bits(rng, dtype, (m, n))
         # 8-bit floats are bytes to TMA, which has no NaN for them: these are pointers.
         is_nan = dtype in ("float16", "bfloat16", "float32", "float64") and trial % 2
@@ -88,7 +137,8 @@ def test_blocks(rng: np.random.Generator, dtype: str, stages: int) -> None:
         descriptors = [TensorDescriptor.from_tensor(t, list(block), padding) for t in (x, y)]
         kernel = through[(1,)](*descriptors, steps, down, right, STAGES=stages, num_warps=4)
         np.testing.assert_array_equal(bits_of(y, dtype), want)
-        used(kernel, 2)
+        # A load that may begin anywhere is by pointers.
+        used(kernel, loads=not right % 16, stores=True)
 
 
 @proton.jit
@@ -110,10 +160,12 @@ def test_padding(rng: np.random.Generator, dtype: str, stages: int) -> None:
         for block in ((16, 64), (8, 32), (64, 128)):
             m, n = (int(s) for s in rng.integers(1, 200, 2))
             i, j = int(rng.integers(-20, m)), int(rng.integers(-40, n))
+            j -= j % 16 if rng.integers(4) else 0
             x = random_bits(rng, dtype, (m, n))
             out = torch.zeros((3 * block[0], block[1]), dtype=x.dtype, device="cuda")
             descriptor = TensorDescriptor.from_tensor(x, list(block), padding)
-            used(loaded[(1,)](descriptor, out, i, j, STAGES=stages), 1)
+            kernel = loaded[(1,)](descriptor, out, i, j, STAGES=stages)
+            used(kernel, loads=not j % 16, stores=False)
             fill: Any = math.nan if padding == "nan" else 0
             values = x.double().cpu().numpy() if "int" not in dtype else x.cpu().numpy()
             want = block_of(values, (i, j), (3 * block[0], block[1]), fill)
@@ -138,7 +190,8 @@ def test_ranks(rng: np.random.Generator, rank: int) -> None:
         kernel = of_rank[(1,)](
             *(TensorDescriptor.from_tensor(t, list(part)) for t in (x, y)), offsets=offsets
         )
-        used(kernel, 2 if math.prod(part) * 4 >= 128 else 0)
+        is_large = math.prod(part) * 4 >= 128
+        used(kernel, loads=is_large and not offsets[-1] % 4, stores=is_large)
         np.testing.assert_array_equal(y.cpu().numpy(), block_of(x.cpu().numpy(), offsets, part, 0))
 
 
@@ -157,7 +210,7 @@ def test_sizes_that_are_computed() -> None:
         x = torch.randn(batches * rows, 80, device="cuda")[:, :64]
         y = torch.full((batches * rows, 64), math.nan, device="cuda")
         kernel = flattened[(5,)](x, y, batches, rows, x.stride(0), M=32, N=64)
-        used(kernel, 2)
+        used(kernel, loads=True, stores=True)
         wanted = x.clone() * 2
         wanted[160:] = math.nan
         torch.testing.assert_close(y, wanted, rtol=0, atol=0, equal_nan=True)

@@ -194,10 +194,11 @@ def commit_bulk_copies(predicate: Value) -> None:
     assembly("@$0 cp.async.bulk.commit_group;", "b", None, predicate)
 
 
-def wait_bulk_copies(predicate: Value, *, read: bool) -> None:
-    """Until this thread's groups have landed, or have at least been read from shared memory."""
+def wait_bulk_copies(predicate: Value, pendings: int, *, read: bool) -> None:
+    """Until all but so many of this thread's groups have landed, or have at least been read from
+    shared memory."""
     kind = ".read" if read else ""
-    assembly(f"@$0 cp.async.bulk.wait_group{kind} 0;", "b,~{memory}", None, predicate)
+    assembly(f"@$0 cp.async.bulk.wait_group{kind} {pendings};", "b,~{memory}", None, predicate)
 
 
 def barrier_init(address: Value, count: int, predicate: Value) -> None:

@@ -1,13 +1,17 @@
 """The tensor memory accelerator, and barriers in shared memory. One thread of the program issues
 copies, starts barriers and says what they wait for."""
 
+from math import prod
 from typing import Any
 
+from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
+from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.mlir import Value
+from proton.dialect.ttg import mem_desc_parts
 from proton.dialect.ttng_memory import TensorMapType, barrier_count
 
 _BARRIER_BYTES = 8
@@ -33,16 +37,54 @@ def _copy_to_local(ctx: Lowering, site: Site) -> list[Any]:
     return []
 
 
-@lowers("ttng.tma_copy_local_to_global")
+@lowers("ttng.async_tma_copy_local_to_global")
 def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
     """What was written before has landed when this is written: copies are not in order."""
     map_, memory, *indices = site.operands
     issues = _is_issuer(ctx)
-    nvidia.wait_bulk_copies(issues, read=False)
+    nvidia.wait_bulk_copies(issues, 0, read=False)
     for coordinates, source in _boxes(site, memory, indices):
         nvidia.copy_tensor_to_global(map_, coordinates, source, issues)
     nvidia.commit_bulk_copies(issues)
-    nvidia.wait_bulk_copies(issues, read=True)
+    return []
+
+
+@lowers("ttng.local_to_global")
+def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
+    """Element by element, in the order in which they lie in shared memory."""
+    memory, base, *numbers = site.operands
+    shape, element, layout = mem_desc_parts(site.operand_types[0])
+    rank, stored = len(shape), v.integer(8) if is_float8(element) else element
+    sizes, strides, starts = numbers[:rank], numbers[rank : 2 * rank - 1], numbers[2 * rank - 1 :]
+    i64 = v.integer(64)
+
+    def one(place: Value) -> None:
+        inside, offset = v.constant(1, v.integer(1)), v.constant(0, i64)
+        for axis, start in enumerate(starts):
+            own = v.xor_of_bits(place, [basis[axis] for basis in layout.bases("offset")])
+            index = v.add(start, own)
+            is_in = v.compare("ult", index, sizes[axis])  # a negative one is large
+            inside = v.binary("llvm.and", inside, is_in)
+            step = v.create("llvm.sext", i64, index)
+            step = v.binary("llvm.mul", step, strides[axis]) if axis < rank - 1 else step
+            offset = v.add(offset, step)
+        source = v.offset_pointer(memory, place, stored)
+        size = stored_bytes(element)
+
+        def write() -> None:
+            target = v.offset_pointer(base, offset, stored)
+            v.store(target, v.load(source, stored, size), size)
+
+        v.when(inside, write)
+
+    threads = WARP_SIZE * ctx.warps
+    v.repeat(ctx.thread, v.i32(prod(shape)), v.i32(threads), one)
+    return []
+
+
+@lowers("ttng.tma_store_wait")
+def _store_wait(ctx: Lowering, site: Site) -> list[Any]:
+    nvidia.wait_bulk_copies(_is_issuer(ctx), site.number("pendings"), read=True)
     return []
 
 

@@ -82,8 +82,9 @@ def _encode(
     if 0 in sizes:  # which the driver refuses: nothing is inside, so zeros may stand for it
         base, sizes, strides = _zeros(device), [1] * len(sizes), [_EMPTY] * len(sizes)
     size = plan["bytes"]
-    # The driver has the fastest dimension first, and its stride is none of its business.
-    steps = [stride * size for stride in strides[-2::-1]]
+    # The driver has the fastest dimension first, whose stride it does not ask for. Of one dimension
+    # it asks for none, and does not look at what is there.
+    steps = [stride * size for stride in strides[-2::-1]] or [_EMPTY]
     try:
         words = cuda.encode_tensor_map(
             _ELEMENTS.get(plan["element"], "UINT8"),
