@@ -185,10 +185,11 @@ class LocalToGlobalOp(
 class TMAStoreWaitOp(
     TTNG.Operation, name="tma_store_wait", traits=[Writes, SharedEffects(ends_reads="stores")]
 ):
-    """`ttng.tma_store_wait {pendings}`: until at most so many copies to global memory still read
-    shared memory."""
+    """`ttng.tma_store_wait {pendings, landed}`: until all but so many of the thread's copies to
+    global memory have landed; else until they have been read from shared memory."""
 
     pendings: ir.IntegerAttr
+    landed: ir.IntegerAttr
 
 
 # Barriers

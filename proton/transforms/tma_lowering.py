@@ -13,6 +13,7 @@ In a loop that is to be flattened, one over the tiles of a persistent kernel, a 
 the next tile is made: it has memory of its own, and is waited for before that is written again.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,8 +24,9 @@ from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.builtin import i32_attr, integer
-from proton.dialect.emit import constant, emit_if
+from proton.dialect.emit import constant, emit_if, emit_when
 from proton.dialect.mlir import Module, Operation, arith, ir
+from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
 from proton.dialect.ttng_memory import (
@@ -40,7 +42,8 @@ from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
 
-_EQUAL, _NOT_LESS = 0, 5  # arith.cmpi's predicates
+_EQUAL, _NOT_LESS, _UNSIGNED_LESS = 0, 5, 6  # arith.cmpi's predicates
+_NOWHERE = -(1 << 30)  # an index that no block is near
 
 
 @register
@@ -83,14 +86,43 @@ def _store(op: Operation, infos: Any) -> None:
     shape, indices = tuple(block.shape), list(view.indices)
     if op.parent.name == "scf.for" and FLATTEN in op.parent.attributes:
         memory = _reserve_around(op.parent, shape, block.element_type, box.layout)
-        TMAStoreWaitOp(i32_attr(0))
+        _wait(0)
         LocalStoreOp(view.src, memory)
+        _wait_for_overlap(op.parent, shape, indices)
         _copy(view.map, memory, indices, infos)
     else:
         type_ = mem_desc(shape, block.element_type, box.layout)
-        _copy(view.map, LocalAllocOp(view.src, type_).result, indices, infos)
-        TMAStoreWaitOp(i32_attr(0))
+        memory = LocalAllocOp(view.src, type_).result
+        _wait(0, landed=True)
+        _copy(view.map, memory, indices, infos)
+        _wait(0)
     op.erase()
+
+
+def _wait(pendings: int, *, landed: bool = False) -> None:
+    TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(landed))
+
+
+def _wait_for_overlap(loop: Any, shape: tuple[int, ...], indices: list[Any]) -> None:
+    """Copies land in no order: waits for all but the last one, and for that, too, where it writes
+    what the next one does. The loop carries its indices."""
+    i32 = integer(32)
+    with before(loop):
+        nowhere = [constant(_NOWHERE, i32) for _ in indices]
+    new = with_carried(loop, nowhere)
+    end, count = end_of(ForLoop(new).body), len(indices)
+    for number, index in enumerate(indices):
+        end.operands[len(end.operands) - count + number] = index
+    overlaps = []
+    for size, index, last in zip(shape, indices, ForLoop(new).iter_args[-count:], strict=True):
+        apart = arith.AddIOp(arith.SubIOp(index, last).result, constant(size - 1, i32)).result
+        overlaps.append(arith.CmpIOp(_UNSIGNED_LESS, apart, constant(2 * size - 1, i32)).result)
+    _wait(1, landed=True)
+    emit_when(_all(overlaps), lambda: _wait(0, landed=True))
+
+
+def _all(conditions: list[Any]) -> Any:
+    return functools.reduce(lambda x, y: arith.AndIOp(x, y).result, conditions)
 
 
 def _copy(map_: Any, memory: Any, indices: list[Any], infos: AxisInfos) -> None:
@@ -108,10 +140,7 @@ def _copy(map_: Any, memory: Any, indices: list[Any], infos: AxisInfos) -> None:
     if not doubts:
         by_tma()
         return
-    condition = doubts[0]
-    for doubt in doubts[1:]:
-        condition = arith.AndIOp(condition, doubt).result
-    emit_if(condition, [], by_tma, by_threads)
+    emit_if(_all(doubts), [], by_tma, by_threads)
 
 
 def _doubts(indices: list[Any], element_bytes: int, infos: AxisInfos) -> list[Any]:
@@ -134,5 +163,5 @@ def _reserve_around(loop: Any, shape: tuple[int, ...], element: Any, layout: Lin
     with before(loop):
         memory = LocalReserveOp(mem_desc(shape, element, layout, is_mutable=True)).result
     with ir.InsertionPoint.after(loop), loop.location:
-        TMAStoreWaitOp(i32_attr(0))
+        _wait(0)
     return memory

@@ -39,10 +39,8 @@ def _copy_to_local(ctx: Lowering, site: Site) -> list[Any]:
 
 @lowers("ttng.async_tma_copy_local_to_global")
 def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
-    """What was written before has landed when this is written: copies are not in order."""
     map_, memory, *indices = site.operands
     issues = _is_issuer(ctx)
-    nvidia.wait_bulk_copies(issues, 0, read=False)
     for coordinates, source in _boxes(site, memory, indices):
         nvidia.copy_tensor_to_global(map_, coordinates, source, issues)
     nvidia.commit_bulk_copies(issues)
@@ -84,7 +82,8 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
 
 @lowers("ttng.tma_store_wait")
 def _store_wait(ctx: Lowering, site: Site) -> list[Any]:
-    nvidia.wait_bulk_copies(_is_issuer(ctx), site.number("pendings"), read=True)
+    read = not site.op.attributes["landed"].value
+    nvidia.wait_bulk_copies(_is_issuer(ctx), site.number("pendings"), read=read)
     return []
 
 
