@@ -16,7 +16,7 @@ from proton.dialect.attributes import FLATTEN
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import is_zeros
 from proton.dialect.mlir import Operation, Value, ir
-from proton.dialect.regions import ForLoop, end_of, is_inside, is_invariant
+from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
 from proton.dialect.walk import all_ops, defining_op, ops_named
@@ -211,38 +211,49 @@ def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
 
 @dataclass
 class Tiles:
-    """The loop around, over tiles, and those of its ops that say what a tile loads."""
+    """The loop around, over tiles; those of its ops that say what a tile loads; and those of their
+    results that the loads take."""
 
     loop: Any
     ops: list[Any]
+    live: list[Any]
 
 
-def tiles_of(loop: Operation, loads: list[Load], inner: Slice) -> Tiles | None:
-    """The loop around that asks to be flattened, where what the loads of its next iteration need
-    can be computed in this one, and they are TMA's: their barriers know no groups."""
-    outer: Any = loop.parent
-    if outer.name != "scf.for" or FLATTEN not in outer.attributes or inner.carried:
+def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
+    """The loop around that asks to be flattened, where each tile has as many iterations, what the
+    loads of another tile need can be computed, and they are TMA's."""
+    outer, inner = loop.parent, slice_of(loop, loads)
+    if outer is None or outer.name != "scf.for" or FLATTEN not in outer.attributes:
         return None
-    if not all(load.is_tma for load in loads):
+    if inner is None or inner.carried or not all(load.is_tma for load in loads):
         return None
-    view = ForLoop(outer)
-    work = [*ForLoop(loop).bounds, *(value for load in loads for value in load.inputs)]
-    work += [operand for op in inner.ops for operand in op.operands]
-    needed: set[Any] = set()
+    if not all(is_invariant(bound, outer.operation) for bound in ForLoop(loop).bounds):
+        return None
+    view = ForLoop(outer.operation)
+    taken = [value for load in loads for value in load.inputs]
+    taken += [operand for op in inner.ops for operand in op.operands]
+    live = [v for v in dict.fromkeys(taken) if _is_of(v, view.op) and not _is_of(v, loop)]
+    work, needed = list(live), set[Any]()
     while work:
         value = work.pop()
         op = defining_op(value)
         if op is None:
-            if value in view.iter_args:
+            if value != view.induction_var and value.owner == view.body:
                 return None
             continue
-        if op in needed or is_inside(op, loop) or is_invariant(value, outer):
+        if op in needed or not _is_of(value, view.op):
             continue
         if op.block != view.body or not has(op, Pure) or len(op.regions):
             return None
         needed.add(op)
         work += op.operands
-    return Tiles(outer, [o.operation for o in view.body.operations if o.operation in needed])
+    ops = [o.operation for o in view.body.operations if o.operation in needed]
+    return Tiles(view.op, ops, [value for value in live if value != view.induction_var])
+
+
+def _is_of(value: Any, loop: Operation) -> bool:
+    """Whether a value is made in a loop."""
+    return not is_invariant(value, loop)
 
 
 def consumer_of(op: Operation, order: dict[Any, int]) -> Any:

@@ -127,6 +127,12 @@ def warp_uniform(value: Any) -> Any:
     return v.extract(shuffle_lanes("idx", v.splat(value, 1), v.i32(0)), 0)
 
 
+def elected() -> Value:
+    """Whether this thread is the one of its warp that was elected: the same each time. All threads
+    of the warp ask."""
+    return assembly("elect.sync _|$0, -1;", "=b", v.integer(1))
+
+
 # Memory
 
 

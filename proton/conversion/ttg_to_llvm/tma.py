@@ -13,18 +13,20 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lo
 from proton.dialect.mlir import Value
 from proton.dialect.ttg import mem_desc_parts
 from proton.dialect.ttng_memory import TensorMapType, barrier_count
+from proton.layout.linear import log2
 
 _BARRIER_BYTES = 8
-_ISSUER = "issuer"  # where the lowering keeps whether this thread is the one that issues
+_ISSUER = "issuer"  # where the lowering keeps whether this is the warp that issues
 
 
 def _is_issuer(ctx: Lowering) -> Value:
-    """Whether this is the program's first thread."""
+    """Whether this is the thread that issues: one of the first warp, the same each time. It is
+    elected where it is needed, so that the assembler knows that it is one."""
     if _ISSUER not in ctx.mapped:
         with ctx.at_entry(), ctx.function.location:
-            ctx.mapped[_ISSUER] = v.compare("eq", ctx.thread, v.i32(0))
-    found: Value = ctx.mapped[_ISSUER]
-    return found
+            warp = v.binary("llvm.lshr", ctx.thread, v.i32(log2(WARP_SIZE)))
+            ctx.mapped[_ISSUER] = v.compare("eq", nvidia.warp_uniform(warp), v.i32(0))
+    return v.binary("llvm.and", ctx.mapped[_ISSUER], nvidia.elected())
 
 
 @lowers("ttng.async_tma_copy_global_to_local")
