@@ -15,7 +15,7 @@ from proton.dialect.walk import defining_op
 from proton.layout.tensor_map import Box, box_of
 
 Formula = int | list[Any]  # a number, ["argument", n], or [an operator, formula, formula]
-_SAME = ("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast")
+_SAME = ("arith.extsi", "arith.extui", "arith.trunci")
 _OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
 
 

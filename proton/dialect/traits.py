@@ -145,6 +145,12 @@ class Barrier(Trait):
     """The program's threads wait for each other."""
 
 
+class Orders(Trait):
+    """Says when others see what a thread has written, or may do so."""
+
+    upstream = ("func.call",)
+
+
 class Asynchronous(Trait):
     """Goes on after it was issued, until something waits for it."""
 

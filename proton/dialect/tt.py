@@ -31,6 +31,7 @@ from proton.dialect.traits import (
     KeepsSign,
     MakesData,
     NonNegative,
+    Orders,
     PassesPointers,
     Pure,
     PureByAttribute,
@@ -468,5 +469,5 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
         return check_element(op, "result", op.result, integer(SPECIAL_REGISTERS[name]))
 
 
-class DebugBarrierOp(TT.Operation, name="debug_barrier", traits=[Writes, Barrier]):
+class DebugBarrierOp(TT.Operation, name="debug_barrier", traits=[Writes, Barrier, Orders]):
     """`tt.debug_barrier`: all threads of the program arrive before any goes on."""

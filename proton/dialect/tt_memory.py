@@ -5,7 +5,7 @@ from typing import Any
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import Operation, Value, ext, ir
-from proton.dialect.traits import Accesses, LayoutAnchor, MakesData, Reads, Writes
+from proton.dialect.traits import Accesses, LayoutAnchor, MakesData, Orders, Reads, Writes
 from proton.dialect.tt import TT, is_block_pointer, is_pointer_like, pointee_of
 
 Operand, Result = ext.Operand, ext.Result
@@ -91,7 +91,7 @@ class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
 class AtomicRMWOp(
     TT.Operation,
     name="atomic_rmw",
-    traits=[Writes, Accesses, LayoutAnchor, MakesData],
+    traits=[Writes, Accesses, Orders, LayoutAnchor, MakesData],
 ):
     """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
 
@@ -115,7 +115,7 @@ class AtomicRMWOp(
 class AtomicCASOp(
     TT.Operation,
     name="atomic_cas",
-    traits=[Writes, Accesses, LayoutAnchor, MakesData],
+    traits=[Writes, Accesses, Orders, LayoutAnchor, MakesData],
 ):
     """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
 

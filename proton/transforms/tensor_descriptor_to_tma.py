@@ -25,7 +25,7 @@ from proton.analysis.tensor_maps import box_of_map, formula
 from proton.base.targets import GPUTarget
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Module, Operation, Value, ir
-from proton.dialect.traits import Accesses, Pure, Writes, has
+from proton.dialect.traits import Accesses, Orders, Pure, Writes, has
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.ttng_memory import TensorMapOp, TensorMapType, TMALoadOp, TMAStoreOp
 from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, replace
@@ -34,7 +34,6 @@ from proton.passes import Pass, register
 
 TMA = 90  # the first compute capability that has it, times 10
 _LOAD, _STORE = "tt.descriptor_load", "tt.descriptor_store"
-_ORDERS = ("tt.debug_barrier", "tt.atomic_rmw", "tt.atomic_cas", "func.call")
 
 
 @register
@@ -50,7 +49,7 @@ class TensorDescriptorToTMA(Pass):
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
         if self.arch < TMA or not any(op.name in (_LOAD, _STORE) for op in all_ops(module)):
             return
-        if any(op.name in _ORDERS for op in all_ops(module)):
+        if any(has(op, Orders) for op in all_ops(module)):
             return
         infos = AxisInfos(module)
         for function in kernel_functions(module):

@@ -25,8 +25,13 @@ def test_descriptors_and_block_pointers_are_accessed_16_bytes_at_a_time(
         ptx = kernel.asm["ptx"]
         assert "ld.global.b16" not in ptx
         assert "st.global.b16" not in ptx
-        assert "ld.global.v4" in ptx or "cp.async" in ptx
-        assert "st.global.v4" in ptx
+        if kernel.metadata["tensor_maps"]:
+            assert target.arch >= 90
+            assert "cp.async.bulk.tensor.2d.shared" in ptx
+            assert "cp.async.bulk.tensor.2d.global" in ptx
+        else:
+            assert "ld.global.v4" in ptx or "cp.async" in ptx
+            assert "st.global.v4" in ptx
         # On 8.0 the operands of `mma` and 64-bit addresses do not all fit: 16 bytes of a thread.
         assert kernel.n_spills <= (16 if target.arch == 80 else 0)
 

@@ -1,0 +1,102 @@
+"""Tensor maps: what they are made of, and what the launch hands to the driver."""
+
+import struct
+from typing import Any
+
+import pytest
+
+import proton
+import proton.language as tl
+from proton.base.errors import LaunchError
+from proton.runtime.nvidia import cuda, tensor_maps
+from proton.tools.tensor_descriptor import TensorDescriptor
+
+TARGET = proton.GPUTarget("cuda", 90)
+
+
+@proton.jit
+def rows(x_ptr, y, batches, n, stride, M: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [batches * n - 2, 64], [stride, 1], [M, 64], "nan")
+    block = x.load([tl.program_id(0) * M, 0])
+    y.store([tl.program_id(0) * M, 0], block)
+
+
+def plans() -> list[dict[str, Any]]:
+    y = TensorDescriptor(tl.float16, [640, 64], [64, 1], [128, 64])
+    kernel = rows.warmup(tl.float16, y, 4, 160, 128, M=128, target=TARGET)
+    found: list[dict[str, Any]] = kernel.metadata["tensor_maps"]
+    return found
+
+
+def test_what_maps_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    def encode(*args: Any, is_nan: bool) -> list[int]:
+        given.append((*args, is_nan))
+        return list(range(16))
+
+    monkeypatch.setattr(cuda, "encode_tensor_map", encode)
+    x, y = plans()
+    numbers = tensor_maps.arguments_of(x)
+    values = dict(zip(numbers, (0x1000, 5, 160, 128), strict=True))  # x_ptr, batches, n, stride
+    made = tensor_maps.map_maker(x, "rows", 0)(*values.values())
+    assert made == struct.pack("<16Q", *range(16))
+    assert given.pop() == ("FLOAT16", 0x1000, [64, 798], [256], [64, 128], 128, True)
+    assert len(tensor_maps.arguments_of(y)) == 4
+    tensor_maps.map_maker(y, "rows", 0)(0x2000, 640, 64, 64)
+    assert given.pop() == ("FLOAT16", 0x2000, [64, 640], [128], [64, 128], 128, False)
+
+
+def test_maps_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    monkeypatch.setattr(
+        cuda, "encode_tensor_map", lambda *args, **_: calls.append(args) or [0] * 16
+    )
+    make = tensor_maps.map_maker(plans()[0], "rows", 0)
+    for _ in range(3):
+        make(0x1000, 5, 160, 128)
+    make(0x1000, 5, 160, 256)
+    assert len(calls) == 2
+
+
+def test_what_the_driver_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **_: Any) -> list[int]:
+        raise cuda.CUDAError("cuTensorMapEncodeTiled: CUDA_ERROR_INVALID_VALUE")
+
+    monkeypatch.setattr(cuda, "encode_tensor_map", refuse)
+    with pytest.raises(LaunchError, match=r"rows: TMA cannot take .* strides \[-128, 1\]"):
+        tensor_maps.map_maker(plans()[0], "rows", 0)(0x1000, 5, 160, -128)
+
+
+def test_an_empty_tensor_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(tensor_maps, "_zeros", lambda device: 0x7000)
+    monkeypatch.setattr(
+        cuda, "encode_tensor_map", lambda *args, **_: given.append(args) or [0] * 16
+    )
+    tensor_maps.map_maker(plans()[1], "rows", 0)(0x2000, 0, 64, 64)
+    assert given[0][1:4] == (0x7000, [1, 1], [32])
+
+
+@pytest.mark.parametrize("arch", [90, 100, 120])
+def test_what_a_persistent_kernel_issues(arch: int) -> None:
+    """Copies of the next tile begin in the loop; one thread is elected to issue them."""
+    from proton.kernels.matmul_persistent import matmul_persistent_kernel
+
+    kernel = matmul_persistent_kernel.warmup(
+        *[tl.float16] * 3, *[1024] * 6, BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, GROUP_M=8,
+        TRANSPOSED=False, num_warps=4, num_stages=3, target=proton.GPUTarget("cuda", arch),
+    )  # fmt: skip
+    ptx = kernel.asm["ptx"]
+    assert ptx.count("cp.async.bulk.tensor.2d.shared::cluster.global") == 2 * (2 + 1)
+    assert ptx.count("cp.async.bulk.tensor.2d.global.shared::cta") == 1
+    assert ptx.count("mbarrier.try_wait") == 1
+    assert "elect.sync" in ptx
+    assert "cp.async.cg" not in ptx
+    assert arch > 90 or not kernel.n_spills
+    assert "UTMALDG" in kernel.asm["sass"]
+    plain = matmul_persistent_kernel.warmup(
+        *[tl.float16] * 3, *[1024] * 6, BLOCK_M=64, BLOCK_N=64, BLOCK_K=64, GROUP_M=8,
+        TRANSPOSED=False, num_warps=4, num_stages=3, target=proton.GPUTarget("cuda", 80),
+    )  # fmt: skip
+    assert not plain.metadata["tensor_maps"]

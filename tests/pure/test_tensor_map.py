@@ -1,0 +1,45 @@
+"""Boxes of TMA: where each element of a block lies when all of its copies have arrived."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from proton.layout.tensor_map import ALIGNMENT, Box, box_of
+
+
+def arrived(box: Box) -> dict[int, tuple[int, ...]]:
+    """byte -> index, by what the PTX ISA says of a copy: rows of a box lie one behind the other,
+    and the 16-byte chunks of a row are permuted by bits of the address."""
+    found = {}
+    for start, place in box.pieces:
+        for number, inner in enumerate(itertools.product(*map(range, box.sizes))):
+            at = place + number * box.element_bytes
+            if box.swizzle:
+                mask = box.swizzle // 16 - 1
+                at ^= ((at >> 7) & mask) << 4
+            found[at] = tuple(a + b for a, b in zip(start, inner, strict=True))
+    return found
+
+
+@pytest.mark.parametrize("element_bytes", [1, 2, 4, 8])
+def test_elements_lie_where_the_layout_says(rng: np.random.Generator, element_bytes: int) -> None:
+    shapes = [(8, 16), (512, 32), (4, 64), (64, 256), (1024,), (2, 4, 8, 16), (1, 1, 1, 2, 512)]
+    for block in shapes:
+        box = box_of(block, element_bytes)
+        if box is None:
+            assert math.prod(block) * element_bytes < ALIGNMENT
+            continue
+        assert max(box.sizes) <= 256
+        assert box.sizes[-1] * element_bytes <= (box.swizzle or 256 * element_bytes)
+        assert all(place % ALIGNMENT == 0 for _, place in box.pieces)
+        places = arrived(box)
+        assert len(places) == math.prod(block)
+        for at in rng.choice(list(places), 50):
+            index = box.layout.apply(offset=int(at) // element_bytes)
+            assert tuple(index.values()) == places[int(at)]
+
+
+def test_small_blocks_have_none() -> None:
+    assert box_of((1, 16), 2) is None
