@@ -50,8 +50,22 @@ class LLVMToGPUModule(Pass):
         if is_kernel:
             attributes["nvvm.kernel"] = ir.UnitAttr.get()
             attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get([threads])
+            _leave_in_place(function)
             if self.max_registers:
                 attributes["nvvm.maxnreg"] = i32_attr(self.max_registers)
         else:
             attributes["passthrough"] = strings_attr(["noinline"])
             attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+
+
+def _leave_in_place(kernel: Operation) -> None:
+    """What is passed by value stays where the launch put it: its address is taken."""
+    if "arg_attrs" not in kernel.attributes:
+        return
+    found = []
+    for known in ir.ArrayAttr(kernel.attributes["arg_attrs"]):
+        entries = {name.name: name.attr for name in ir.DictAttr(known)}
+        if "llvm.byval" in entries:
+            entries["nvvm.grid_constant"] = ir.UnitAttr.get()
+        found.append(ir.DictAttr.get(entries))
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(found)

@@ -25,6 +25,7 @@ from proton.dialect.traits import (
     Speculatable,
     Writes,
 )
+from proton.dialect.tt_block import TensorDescType
 from proton.dialect.ttg import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
 from proton.dialect.ttng import TTNG
 from proton.layout.named import shared_row_major
@@ -57,16 +58,23 @@ def is_tensor_map(type_: Type) -> bool:
 
 class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable, PassesPointers]):
     """`ttng.tensor_map %base, %sizes..., %strides...`: the map of a tensor, its last stride left
-    out, which is 1. Or `%descriptor`, until that is taken apart. The host makes the map: so all of
-    it is known before the launch."""
+    out, which is 1. Until descriptors are taken apart, `%base` is one, and nothing follows. The
+    host makes the map: so all of it is known before the launch."""
 
-    parts: Sequence[Operand[Any]]
+    base: Operand[Any]
+    sizes: Sequence[Operand[ir.IntegerType[32]]]
+    strides: Sequence[Operand[ir.IntegerType[64]]]
     result: Result[Any]
 
     @staticmethod
     def verify_invariants(op: "TensorMapOp") -> bool:
-        return is_tensor_map(op.result.type) or reject(
-            op, f"result must be a tensor map, got {op.result.type}"
+        if not is_tensor_map(op.result.type):
+            return reject(op, f"result must be a tensor map, got {op.result.type}")
+        found, rank = (len(op.sizes), len(op.strides)), len(op.result.type.target.shape)
+        is_whole = isinstance(op.base.type, TensorDescType)
+        wanted = (0, 0) if is_whole else (rank, rank - 1)
+        return found == wanted or reject(
+            op, f"{wanted[0]} sizes and {wanted[1]} strides, got {found[0]} and {found[1]}"
         )
 
 

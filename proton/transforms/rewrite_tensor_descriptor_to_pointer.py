@@ -172,9 +172,11 @@ def _stride(op: Any, unpacking: Unpacking) -> None:
 
 def _map(op: Any, unpacking: Unpacking) -> None:
     """TMA's map of the tensor is of the same parts."""
-    op.results[0].replace_all_uses_with(
-        TensorMapOp(unpacking.parts(op.operands[0]), op.results[0].type).result
-    )
+    base, *numbers = unpacking.parts(op.operands[0])
+    type_ = op.results[0].type
+    rank = len(type_.target.shape)
+    made = TensorMapOp(base, numbers[:rank], numbers[rank:], type_).result
+    op.results[0].replace_all_uses_with(made)
 
 
 _RULES = {

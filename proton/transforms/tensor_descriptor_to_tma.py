@@ -144,4 +144,4 @@ class _Kernel:
 
 def _map(descriptor: Value, padding: str) -> Value:
     type_ = TensorMapType.get(ir.TypeAttr.get(descriptor.type.target), string_attr(padding))
-    return TensorMapOp([descriptor], type_).result
+    return TensorMapOp(descriptor, [], [], type_).result

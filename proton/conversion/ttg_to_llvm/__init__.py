@@ -59,13 +59,12 @@ def _describe_arguments(function: Operation) -> None:
 
 
 def _argument(attributes: Attribute) -> Attribute:
-    """An argument's alignment, for LLVM; our own attributes go. A tensor map stays where the launch
-    put it, at a multiple of 64 bytes, and its address is taken."""
+    """An argument's alignment, for LLVM; our own attributes go. A tensor map is passed by value, at
+    a multiple of 64 bytes."""
     known = ir.DictAttr(attributes)
     if TENSOR_MAP in known:
         return ir.Attribute.parse(
-            f"{{llvm.byval = !llvm.array<{TENSOR_MAP_BYTES} x i8>, llvm.align = 64 : i64, "
-            "nvvm.grid_constant}"
+            f"{{llvm.byval = !llvm.array<{TENSOR_MAP_BYTES} x i8>, llvm.align = 64 : i64}}"
         )
     if DIVISIBILITY in known and ELEMENT in known:
         return ir.DictAttr.get({"llvm.align": known[DIVISIBILITY]})
