@@ -39,6 +39,7 @@ ARCHITECTURES = {
     100: Architecture("sm_100a", 86, 227 * 1024, 228 * 1024, 2048, 32),
     120: Architecture("sm_120a", 87, 99 * 1024, 100 * 1024, 1536, 24),
 }
+DEPENDENT_LAUNCH = 90  # the first compute capability that has it, times 10
 WARP_SIZE = 32
 MAX_WARPS = 32
 MAX_REGISTERS = 255  # of one thread

@@ -46,6 +46,7 @@ Operand, Result, Region = ext.Operand, ext.Result, ext.Region
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 ANY_IMPRECISE_ACC = 1 << 30  # as `maxNumImpreciseAcc`: all of them
 ROUNDINGS = ("rtne", "rtz")
+GRID_DEPENDENCIES = ("wait", "launch_dependents")
 SPECIAL_REGISTERS = {"globaltimer": 64, "smid": 32}  # name -> bits
 MAX_PRINTED = 8  # values of one print
 MAX_EXTERN = 4  # operands of an external function
@@ -467,6 +468,17 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
         if name not in SPECIAL_REGISTERS:
             return reject(op, f"register must be one of {tuple(SPECIAL_REGISTERS)}, got {name}")
         return check_element(op, "result", op.result, integer(SPECIAL_REGISTERS[name]))
+
+
+class GridDependencyOp(TT.Operation, name="grid_dependency", traits=[Writes]):
+    """`tt.grid_dependency {kind}`: "wait" for what earlier kernels wrote, or "launch_dependents":
+    the next one may begin."""
+
+    kind: ir.StringAttr
+
+    @staticmethod
+    def verify_invariants(op: "GridDependencyOp") -> bool:
+        return check_choice(op, "kind", op.kind, GRID_DEPENDENCIES)
 
 
 class DebugBarrierOp(TT.Operation, name="debug_barrier", traits=[Writes, Barrier, Orders]):

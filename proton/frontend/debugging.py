@@ -77,6 +77,16 @@ def _debug_barrier() -> None:
     tt.DebugBarrierOp()
 
 
+@rule(cuda.gdc_wait)
+def _gdc_wait() -> None:
+    tt.GridDependencyOp(string_attr("wait"))
+
+
+@rule(cuda.gdc_launch_dependents)
+def _gdc_launch_dependents() -> None:
+    tt.GridDependencyOp(string_attr("launch_dependents"))
+
+
 @rule(cuda.globaltimer)
 def _globaltimer() -> tensor:
     return _special_register("globaltimer", ty.int64)

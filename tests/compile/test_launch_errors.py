@@ -180,7 +180,7 @@ def test_an_option_that_does_not_exist(driver: FakeDriver, copy: Any, option: st
     assert len(driver.launches) == 2
 
 
-@pytest.mark.parametrize("option", ["launch_cooperative_grid", "launch_pdl"])
+@pytest.mark.parametrize("option", ["launch_cooperative_grid"])
 def test_an_option_of_triton_that_asks_for_what_is_not_there(
     driver: FakeDriver, copy: Any, option: str
 ) -> None:

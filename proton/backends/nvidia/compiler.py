@@ -55,6 +55,7 @@ def compile_kernel(
         "target": str(target),
         "num_warps": options.num_warps,
         "num_ctas": options.num_ctas,
+        "launch_pdl": options.launch_pdl,
         "shared": shared,
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proton.base.errors import CompilationError
-from proton.base.targets import MAX_REGISTERS, MAX_WARPS, GPUTarget
+from proton.base.targets import DEPENDENT_LAUNCH, MAX_REGISTERS, MAX_WARPS, GPUTarget
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -13,7 +13,8 @@ class GPUOptions:
     """What changes the code of a kernel besides its signature; names are Triton's.
 
     Raises CompilationError for a value outside of its range. `num_stages` is the depth of
-    the software pipelines of loops that feed tensor cores; 0 and 1 are none.
+    the software pipelines of loops that feed tensor cores; 0 and 1 are none. With `launch_pdl`
+    (programmatic dependent launch) the kernel may begin before the one before it has ended.
     """
 
     target: GPUTarget
@@ -23,6 +24,7 @@ class GPUOptions:
     maxnreg: int | None = None
     enable_fp_fusion: bool = True
     debug: bool = False
+    launch_pdl: bool = False
     instrumentation: Instrumentation | None = None
 
     def __post_init__(self) -> None:
@@ -33,6 +35,8 @@ class GPUOptions:
             raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
         if self.num_ctas != 1:
             raise _invalid("num_ctas", "1 (clusters are not supported)", self.num_ctas)
+        if self.launch_pdl and self.target.arch < DEPENDENT_LAUNCH:
+            raise _invalid("launch_pdl", f"False on {self.target.facts.chip}", self.launch_pdl)
         profiled = self.instrumentation
         if profiled is not None and not profiled.sampled_units(warps):
             raise _invalid("sample_warps", f"of warps below {warps}", profiled.sample_warps)

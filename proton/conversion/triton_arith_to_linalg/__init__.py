@@ -271,6 +271,7 @@ RULES: dict[str, Callable[[Operation], None]] = {
     "tt.fp_to_fp": _fp_to_fp,
     "tt.mulhiui": _mulhiui,
     "tt.debug_barrier": _erase,
+    "tt.grid_dependency": _erase,
     "tt.special_register": _refuse_register,
     "tt.precise_sqrt": _math("math.sqrt"),
     "tt.precise_divf": _math("arith.divf"),

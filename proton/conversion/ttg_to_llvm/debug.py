@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from proton.base.targets import DEPENDENT_LAUNCH
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call, declare
@@ -155,6 +156,13 @@ def _assert(ctx: Lowering, site: Site) -> list[Value]:
         )
 
     v.when(failed, fail)
+    return []
+
+
+@lowers("tt.grid_dependency")
+def _grid_dependency(ctx: Lowering, site: Site) -> list[Value]:
+    if ctx.arch >= DEPENDENT_LAUNCH:
+        nvidia.grid_dependency(site.text("kind"))
     return []
 
 

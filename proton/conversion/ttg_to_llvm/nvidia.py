@@ -112,6 +112,11 @@ def barrier() -> None:
     effect("nvvm.barrier", operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0, 0]))
 
 
+def grid_dependency(kind: str) -> None:
+    """`griddepcontrol`: "wait" or "launch_dependents"."""
+    assembly(f"griddepcontrol.{kind};", "~{memory}", None)
+
+
 def noted_barrier(note: str) -> None:
     """A barrier of the program that PTX tells from the kernel's own."""
     assembly("bar.sync 0;", "", None, note=note)

@@ -31,7 +31,15 @@ from proton.runtime.nvidia.arguments import (
 from proton.runtime.nvidia.variant import Variant
 
 # The launch options that machine code depends on.
-OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "debug")
+OPTIONS = (
+    "num_warps",
+    "num_stages",
+    "num_ctas",
+    "maxnreg",
+    "enable_fp_fusion",
+    "debug",
+    "launch_pdl",
+)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 

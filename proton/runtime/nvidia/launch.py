@@ -41,7 +41,7 @@ from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_
 from proton.trace.instrumentation import Instrumentation
 
 # Options of Triton that ask for what is not there.
-_UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
+_UNSUPPORTED = ("launch_cooperative_grid", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
 MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
 _thread = threading.local()  # `has_context`: a launch of this thread was profiled before

@@ -5,9 +5,11 @@ driver.
 """
 
 import ctypes
+import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import LaunchError
@@ -17,8 +19,11 @@ from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.tensor_maps import arguments_of, map_maker
 from proton.trace.instrumentation import Instrumentation
 
+_STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+_ATTRIBUTE_BYTES = 72  # an id and a value of 64 bytes, each at a multiple of 8
+_attributes: list[Any] = []  # memory that the driver is told of
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
-_CONFIG = "IIIIIIIxxxxQQIxxxx"  # CUlaunchConfig: grid, block, shared bytes, stream, no attributes
+_CONFIG = "IIIIIIIxxxxQQIxxxx"  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
 _CONFIG_BYTES = struct.calcsize("<" + _CONFIG)
 _FORMATS = {  # how an argument lies in its 8 bytes
     "i1": "?7x",
@@ -114,6 +119,16 @@ def variant_launch(
     return launch
 
 
+@functools.cache
+def _dependent() -> int:
+    """The address of a CUlaunchAttribute, for good: the kernel may begin before the one ahead of it
+    in the stream has ended."""
+    memory = ctypes.create_string_buffer(_ATTRIBUTE_BYTES)
+    struct.pack_into("<i4xi", memory, 0, _STREAM_SERIALIZATION, 1)
+    _attributes.append(memory)
+    return ctypes.addressof(memory)
+
+
 def _source(kernel: GPUKernel, function: int, count: int, passed: list[tuple[int, str]]) -> str:
     """The code of a launch with so many values, of which the kernel is passed some."""
     threads = WARP_SIZE * int(kernel.metadata["num_warps"])
@@ -121,7 +136,8 @@ def _source(kernel: GPUKernel, function: int, count: int, passed: list[tuple[int
     packed = "".join(f", a{number}" for number, _ in passed)
     # Where a number is too large for fp32 it is infinite.
     rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
-    head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, 0, 0"
+    attributes = f"{_dependent()}, 1" if kernel.metadata["launch_pdl"] else "0, 0"
+    head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, {attributes}"
     maps = ""
     for number, plan in enumerate(kernel.metadata["tensor_maps"]):
         # The kernel's arguments are those that are passed: constants are none.

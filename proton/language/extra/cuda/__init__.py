@@ -11,5 +11,18 @@ def globaltimer():
 
 
 @builtin
+def gdc_wait():
+    """Waits until all that the kernel before this one wrote can be seen, where the launch was told
+    not to wait for it (`launch_pdl=True`). On the CPU, and before compute capability 9.0, launches
+    wait for each other in any case."""
+
+
+@builtin
+def gdc_launch_dependents():
+    """Lets the next kernel of the stream begin, if its launch was told `launch_pdl=True`, once all
+    programs have called this or ended. What is written afterwards it sees after `gdc_wait`, too."""
+
+
+@builtin
 def smid():
     """The number of the SM that the program runs on, int32. GPUs only."""
