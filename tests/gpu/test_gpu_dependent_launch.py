@@ -54,7 +54,7 @@ def test_what_was_written_is_seen(pdl: bool) -> None:
 
 def test_it_begins_early() -> None:
     """Without the wait it reads what the slow kernel has not written yet."""
-    x, y = run(True, waits=False)
+    _, y = run(True, waits=False)
     assert float(y.min()) == 100
     _, y = run(False, waits=False)
     assert float(y.max()) < 3
