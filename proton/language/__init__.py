@@ -1,5 +1,7 @@
 """`import proton.language as tl`: what a kernel author writes."""
 
+from builtins import slice as slice
+from builtins import tuple as tuple
 from typing import Any
 
 from proton.base.words import did_you_mean
@@ -7,6 +9,7 @@ from proton.language.core import abs as abs
 from proton.language.core import (
     add as add,
     advance as advance,
+    aggregate_replace as aggregate_replace,
     arange as arange,
     associative_scan as associative_scan,
     assume as assume,
@@ -23,6 +26,7 @@ from proton.language.core import (
     cast as cast,
     ceil as ceil,
     clamp as clamp,
+    condition as condition,
     cos as cos,
     debug_barrier as debug_barrier,
     device_assert as device_assert,
@@ -80,6 +84,7 @@ from proton.language.core import (
     zeros_like as zeros_like,
 )
 from proton.language import extra as extra
+from proton.language import math as math
 from proton.language.descriptor import (
     load_tensor_descriptor as load_tensor_descriptor,
     make_tensor_descriptor as make_tensor_descriptor,
@@ -125,6 +130,7 @@ from proton.language.standard import (
     xor_sum as xor_sum,
 )
 from proton.language.types import (
+    PropagateNan as PropagateNan,
     TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL,
     bfloat16 as bfloat16,
     block_type as block_type,
@@ -156,8 +162,8 @@ from proton.language.value import tensor as tensor
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
 NOT_YET = frozenset(
-    "atomic_load atomic_poll atomic_store condition expect_zero float8e4b15 float8e4b8 "
-    "float8e5b16 inline_asm_elementwise map_elementwise math slice target_info tuple".split()
+    "atomic_load atomic_poll atomic_store expect_zero float8e4b15 float8e4b8 "
+    "float8e5b16 inline_asm_elementwise map_elementwise target_info".split()
 )
 
 

@@ -6,6 +6,7 @@ masks off is neither read nor written.
 
 from typing import Any
 
+from proton.language.aggregate import aggregate
 from proton.language.function import builtin, member
 from proton.language.types import dtype, float32
 
@@ -377,6 +378,16 @@ erf = _math("erf", "The error function of x")
 floor = _math("floor", "The greatest integer that is not above x")
 ceil = _math("ceil", "The least integer that is not below x")
 
+# Aggregates
+
+_aggregate = aggregate  # its name in Triton's earlier versions
+
+
+@builtin
+def aggregate_replace(instance, **changes):
+    """The aggregate with other values in the fields that are named."""
+
+
 # Hints, control, debugging
 
 
@@ -426,6 +437,12 @@ def device_print(prefix, *args, hex=False):
 @builtin
 def device_assert(cond, msg="", mask=None):
     """Checks `cond` while running when compiled with debug=True; otherwise nothing."""
+
+
+@builtin
+def condition(arg1, disable_licm=False):
+    """`while tl.condition(x < n, disable_licm=True)`: a condition with hints, which change
+    nothing."""
 
 
 class _Loop:
