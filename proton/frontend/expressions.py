@@ -17,6 +17,7 @@ from proton.frontend import (
     contractions,  # noqa: F401
     debugging,
     descriptors,
+    elementwise,  # noqa: F401
     externs,
     memory,  # noqa: F401
     shapes,

@@ -44,12 +44,14 @@ from proton.language.core import (
     full as full,
     gather as gather,
     histogram as histogram,
+    inline_asm_elementwise as inline_asm_elementwise,
     item as item,
     join as join,
     load as load,
     log as log,
     log2 as log2,
     make_block_ptr as make_block_ptr,
+    map_elementwise as map_elementwise,
     max_constancy as max_constancy,
     max_contiguous as max_contiguous,
     maximum as maximum,
@@ -163,7 +165,7 @@ from proton.language.value import tensor as tensor
 # place in the kernel where it is used.
 NOT_YET = frozenset(
     "atomic_load atomic_poll atomic_store expect_zero float8e4b15 float8e4b8 "
-    "float8e5b16 inline_asm_elementwise map_elementwise target_info".split()
+    "float8e5b16 target_info".split()
 )
 
 

@@ -378,6 +378,34 @@ erf = _math("erf", "The error function of x")
 floor = _math("floor", "The greatest integer that is not above x")
 ceil = _math("ceil", "The least integer that is not below x")
 
+# What the author writes for each element
+
+
+@builtin
+def map_elementwise(scalar_fn, *args, pack=1):
+    """The device function `scalar_fn`, which may branch and loop, of each element of blocks.
+
+    It returns an element, or a tuple of them for as many blocks. With `pack` it gets so many
+    elements of each block, those of one after the other, and returns as many of each result: which
+    ones are taken together is not said.
+    """
+
+
+@builtin
+def inline_asm_elementwise(asm, constraints, args, dtype, is_pure, pack):
+    """Inline PTX on each element, or on `pack` of them at a time; GPUs only.
+
+    `constraints` are LLVM's, results first ("=r,r,r"). Elements below 32 bits share registers, as
+    many as `pack` says. `dtype` may be a tuple, of as many results. Without `is_pure` it runs as
+    often as the program gets there.
+    """
+
+
+@builtin
+def extern_elementwise(lib_name, lib_path, args, arg_type_symbol_dict, is_pure):
+    """A function of libdevice by a table: {(dtype, ...): (symbol, dtype of the result)}."""
+
+
 # Aggregates
 
 _aggregate = aggregate  # its name in Triton's earlier versions
