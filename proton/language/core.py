@@ -222,6 +222,16 @@ def atomic_cas(pointer, cmp, val, sem=None, scope=None):
     """Writes `val` where the memory equals `cmp`, atomically; returns the value before."""
 
 
+@member
+def atomic_load(pointer, mask=None, sem=None, scope=None):
+    """Reads atomically. `sem` is "acquire" (default) or "relaxed"."""
+
+
+@member
+def atomic_store(pointer, val, mask=None, sem=None, scope=None):
+    """Writes atomically. `sem` is "release" (default) or "relaxed"."""
+
+
 # Linear algebra and reductions
 
 
