@@ -23,6 +23,7 @@ _HOME = {  # public name -> (module, name there)
     "set_allocator": ("proton.runtime.allocation", "set_allocator"),
     "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
     "constexpr_function": ("proton.language.function", "constexpr_function"),
+    "aggregate": ("proton.language.aggregate", "aggregate"),
     "next_power_of_2": ("proton.language.standard", "next_power_of_2"),
     "scope": ("proton.language.profiling", "scope"),
     "enter_scope": ("proton.language.profiling", "enter_scope"),
@@ -63,7 +64,7 @@ _MODULES = {  # public name -> module
     "runtime": "proton.runtime",
 }
 # Names of triton that are not here yet.
-_NOT_YET = frozenset("AsyncCompileMode aggregate".split())
+_NOT_YET = frozenset("AsyncCompileMode".split())
 
 __all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])
 

@@ -8,6 +8,7 @@ from typing import Any
 from proton.dialect import (  # noqa: F401 - of TT, TTG, TTNG
     tt_block,
     tt_collective,
+    tt_elementwise,
     tt_memory,
     ttg_memory,
     ttng_memory,

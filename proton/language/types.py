@@ -1,5 +1,6 @@
 """Types of the tile language: scalars, pointers, blocks. Names and meanings are Triton's."""
 
+import enum
 import functools
 import re
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ _KINDS = {  # name -> (kind, bits)
     "uint64": ("uint", 64),
     "float8e5": ("float", 8),
     "float8e4nv": ("float", 8),
+    "float8e5b16": ("float", 8),
+    "float8e4b8": ("float", 8),
+    "float8e4b15": ("float", 8),
     "float16": ("float", 16),
     "bfloat16": ("float", 16),
     "float32": ("float", 32),
@@ -36,6 +40,9 @@ _SHORT = {
     "uint64": "u64",
     "float8e5": "fp8e5",
     "float8e4nv": "fp8e4nv",
+    "float8e5b16": "fp8e5b16",
+    "float8e4b8": "fp8e4b8",
+    "float8e4b15": "fp8e4b15",
     "float16": "fp16",
     "bfloat16": "bf16",
     "float32": "fp32",
@@ -263,7 +270,13 @@ class tensor_descriptor_type(dtype):
 
 def parts_of(type_: dtype) -> list[dtype]:
     """The types of what compiled code takes in the place of an argument."""
-    return type_.parts() if isinstance(type_, tensor_descriptor_type) else [type_]
+    return type_.parts() if isinstance(type_, tensor_descriptor_type) else [passed_as(type_)]
+
+
+def passed_as(type_: dtype) -> dtype:
+    """The type in which an argument comes: narrow floats as fp32, which the kernel rounds."""
+    is_narrow = type_.is_floating() and type_.primitive_bitwidth < 32
+    return float32 if is_narrow else type_
 
 
 MAX_DESCRIPTOR_RANK = 5
@@ -296,6 +309,9 @@ uint32 = dtype("uint32")
 uint64 = dtype("uint64")
 float8e5 = dtype("float8e5")
 float8e4nv = dtype("float8e4nv")
+float8e5b16 = dtype("float8e5b16")
+float8e4b8 = dtype("float8e4b8")
+float8e4b15 = dtype("float8e4b15")
 float16 = dtype("float16")
 bfloat16 = dtype("bfloat16")
 float32 = dtype("float32")
@@ -407,6 +423,14 @@ def _define_operators() -> None:
 
 
 _define_operators()
+
+
+class PropagateNan(enum.Enum):
+    """What the greater or lesser of a number and a NaN is: the number (NONE), or NaN (ALL)."""
+
+    NONE = "none"
+    ALL = "all"
+
 
 TRITON_MAX_TENSOR_NUMEL = 1 << 20
 
