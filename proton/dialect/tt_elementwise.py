@@ -6,7 +6,7 @@ from typing import Any
 
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
 from proton.dialect.mlir import Operation, ext, ir
-from proton.dialect.traits import Combines, Elementwise, MakesData, Pure, Writes
+from proton.dialect.traits import Combines, Elementwise, MakesData, Orders, Pure, Writes
 from proton.dialect.tt import TT
 from proton.dialect.tt_collective import add_optional, end_of_region
 
@@ -70,7 +70,7 @@ class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, Ma
 
 
 class InlineAsmWithEffectsOp(
-    TT.Operation, name="inline_asm_with_effects", traits=[Writes, Elementwise, MakesData]
+    TT.Operation, name="inline_asm_with_effects", traits=[Writes, Orders, Elementwise, MakesData]
 ):
     """`tt.inline_asm_with_effects`: as `tt.inline_asm`, and it does more than computing: it runs
     as often as the program gets there. The bindings cannot give an op its effects by an attribute.
