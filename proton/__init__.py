@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> (module, name there)
     "jit": ("proton.runtime.jit", "jit"),
     "JITFunction": ("proton.runtime.jit", "JITFunction"),
+    "KernelInterface": ("proton.runtime.interface", "KernelInterface"),
     "autotune": ("proton.runtime.autotuner", "autotune"),
     "Config": ("proton.runtime.tuning", "Config"),
     "heuristics": ("proton.runtime.heuristics", "heuristics"),
@@ -23,6 +24,7 @@ _HOME = {  # public name -> (module, name there)
     "set_allocator": ("proton.runtime.allocation", "set_allocator"),
     "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
     "constexpr_function": ("proton.language.function", "constexpr_function"),
+    "cdiv": ("proton.language.standard", "constexpr_cdiv"),
     "next_power_of_2": ("proton.language.standard", "next_power_of_2"),
     "scope": ("proton.language.profiling", "scope"),
     "enter_scope": ("proton.language.profiling", "enter_scope"),
@@ -41,6 +43,7 @@ _HOME = {  # public name -> (module, name there)
     "deactivate": ("proton._profiling", "deactivate"),
     "finalize": ("proton._profiling", "finalize"),
     "Run": ("proton.viewer", "Run"),
+    "install_as_triton": ("proton._as_triton", "install_as_triton"),
     "knobs": ("proton.base.knobs", "knobs"),
     "GPUTarget": ("proton.base.targets", "GPUTarget"),
     "ProtonError": ("proton.base.errors", "ProtonError"),
@@ -65,12 +68,7 @@ _MODULES = {  # public name -> module
 # Names of triton that are not here yet.
 _NOT_YET = frozenset("AsyncCompileMode aggregate".split())
 
-__all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])
-
-
-def cdiv(x: int, y: int) -> int:
-    """x / y, rounded up: the size of a grid."""
-    return -(-x // y)
+__all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

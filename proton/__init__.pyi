@@ -10,6 +10,7 @@ from proton import profiler as profiler
 from proton import runtime as runtime
 from proton import testing as testing
 from proton import tools as tools
+from proton._as_triton import install_as_triton as install_as_triton
 from proton._profiling import activate as activate
 from proton._profiling import deactivate as deactivate
 from proton._profiling import finalize as finalize
@@ -43,6 +44,7 @@ from proton.runtime.allocation import set_allocator as set_allocator
 from proton.runtime.autotuner import autotune as autotune
 from proton.runtime.driver import compile as compile
 from proton.runtime.heuristics import heuristics as heuristics
+from proton.runtime.interface import KernelInterface as KernelInterface
 from proton.runtime.jit import JITFunction as JITFunction
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret

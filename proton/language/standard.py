@@ -1,5 +1,8 @@
 """The part of the language that is written in the language itself."""
 
+import importlib
+from typing import Any
+
 from proton.language import core, profiling
 from proton.language.function import DeviceFunction, constexpr_function, member
 from proton.language.types import constexpr, float32, int32
@@ -10,6 +13,15 @@ from proton.language.types import constexpr, float32, int32
 def cdiv(x, div):
     """The quotient of integers, rounded up."""
     return (x + (div - 1)) // div
+
+
+@constexpr_function
+def constexpr_cdiv(x, y):
+    """x / y, rounded up, of numbers on the host and of constexprs: the size of a grid."""
+    return -(-x // y)
+
+
+constexpr_cdiv.__name__ = "cdiv"  # as it is called: proton.cdiv
 
 
 @constexpr_function
@@ -322,3 +334,9 @@ def calibration(out_ptr, n):
     for i in core.range(n):
         with profiling.scope("calibration"):
             core.store(out_ptr, i)
+
+
+def __getattr__(name: str) -> Any:
+    """What Triton has in `language.standard`, and is elsewhere here: zeros_like, _log2, ..."""
+    home = "proton.language.ordering" if name.startswith("_") else "proton.language"
+    return getattr(importlib.import_module(home), name)

@@ -8,6 +8,7 @@ look the kernel up by what they are given. The look-up function is generated onc
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from proton.runtime.backend import (
     default_backend,
     owner_of,
 )
+from proton.runtime.interface import KernelInterface
 
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
@@ -39,8 +41,12 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
     "grid": "the grid goes in brackets: {kernel}[grid](...)",
     "warmup": "to compile without a launch, call {kernel}.warmup(...)",
 }
-_JIT_OPTIONS = ("noinline", "do_not_specialize", "debug", "repr")
-_JIT_IGNORED = ("do_not_specialize_on_alignment", "version", "launch_metadata")
+_JIT_OPTIONS = (
+    *("noinline", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "repr"),
+    "launch_metadata",
+)
+_JIT_IGNORED = ("version",)
+_OF_DECORATED = 6  # frames from a warning about a kernel to its definition
 
 
 def _launch_options() -> tuple[str, ...]:
@@ -48,7 +54,7 @@ def _launch_options() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for backend in backends() for name in backend.options))
 
 
-class JITFunction(DeviceFunction):
+class JITFunction(DeviceFunction, KernelInterface):
     """A kernel. Index it with a grid and call it; or call it from another kernel."""
 
     def __init__(
@@ -56,13 +62,19 @@ class JITFunction(DeviceFunction):
         fn: Callable[..., Any],
         *,
         noinline: bool = False,
-        do_not_specialize: tuple[str | int, ...] = (),
+        do_not_specialize: Sequence[str | int] | None = None,
+        do_not_specialize_on_alignment: Sequence[str | int] | None = None,
         debug: bool | None = None,
         repr: Callable[..., str] | None = None,
+        launch_metadata: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(fn, noinline=noinline)
-        self.debug, self.repr = debug, repr
-        self.params = _parameters(self, do_not_specialize)
+        self.debug, self.repr, self.launch_metadata = debug, repr, launch_metadata
+        self.do_not_specialize = () if do_not_specialize is None else do_not_specialize
+        self.do_not_specialize_on_alignment = (
+            () if do_not_specialize_on_alignment is None else do_not_specialize_on_alignment
+        )
+        self.params = _parameters(self)
         self.options = tuple(name for name in _launch_options() if name not in self.arg_names)
         self._option_names = frozenset(self.options)
         self._bind = _make_binder(self)
@@ -76,14 +88,20 @@ class JITFunction(DeviceFunction):
             return functools.partial(self.fast_path, grid)
         return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
 
-    def run(self, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
-        """Launches on a grid (1 to 3 sizes, or a function of the bound arguments).
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel:
+        """Launches on a grid (1 to 3 sizes, or a function of the bound arguments), or compiles
+        only (`warmup=True`).
 
         The CPU has run it when this returns; a GPU runs it on the current stream. Raises
         LaunchError for arguments a kernel cannot take, CompilationError for mistakes in the
         kernel.
         """
-        return self[grid](*args, **kwargs)
+        return self.warmup(*args, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    @property
+    def cache_key(self) -> str:
+        """A hash of the source, of what it reads and of the functions that it calls."""
+        return self.source_key()
 
     def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
         """Launches where the arguments are: what is not known yet is found out here. The host's
@@ -237,7 +255,8 @@ def _grid_of(function: Callable[..., Any], arguments: _GridArguments) -> Any:
 
 
 def _check_names(fn: JITFunction, option: str, names: Any) -> None:
-    """Raises LaunchError where an option that lists parameters lists others."""
+    """Raises LaunchError unless an option lists parameters; others, which it says nothing about,
+    are a warning: there are kernels like that."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise LaunchError(
             f"{fn.__name__}: {option} is a list of parameters' names or positions, got "
@@ -247,13 +266,15 @@ def _check_names(fn: JITFunction, option: str, names: Any) -> None:
         if name in fn.arg_names or (type(name) is int and name in range(len(fn.arg_names))):
             continue
         guess = did_you_mean(name, fn.arg_names)
-        raise LaunchError(
-            f"{fn.__name__}: {option} names {shown(name)}, which is no parameter{guess}"
+        warnings.warn(
+            f"{fn.__name__}: {option} names {shown(name)}, which is no parameter{guess}",
+            stacklevel=_OF_DECORATED,
         )
 
 
-def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> list[Parameter]:
-    _check_names(fn, "do_not_specialize", do_not_specialize)
+def _parameters(fn: JITFunction) -> list[Parameter]:
+    for option in ("do_not_specialize", "do_not_specialize_on_alignment"):
+        _check_names(fn, option, getattr(fn, option))
     parameters = []
     for position, (name, parameter) in enumerate(fn.signature.parameters.items()):
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -268,9 +289,12 @@ def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> li
             Parameter(
                 name,
                 constexpr=annotation is ty.constexpr,
-                annotation=annotation if isinstance(annotation, ty.dtype) else None,
+                type=annotation if isinstance(annotation, ty.dtype) else None,
                 const_pointer=is_const,
-                specialize=name not in do_not_specialize and position not in do_not_specialize,
+                specialize=not {name, position} & {*fn.do_not_specialize},
+                align=not {name, position} & {*fn.do_not_specialize_on_alignment},
+                num=position,
+                default=parameter.default,
             )
         )
     return parameters

@@ -18,6 +18,8 @@ from proton.runtime.arguments import (
     ArrayArgument,
     Parameter,
     check_torch,
+    element_of,
+    has_address,
     refused,
     torch_element,
 )
@@ -40,6 +42,7 @@ CTYPES: dict[str, Any] = {
 }
 # The key of an array in other memory: no code is filed under it.
 ELSEWHERE = object()
+_ANYWHERE = 0, (1 << 63) - 1  # the bytes of what says only where it begins
 
 
 class Memory(NamedTuple):
@@ -88,6 +91,8 @@ def memory_of(name: str, value: Any) -> Memory | None:
         raise refused(name, value)
     if owner.name != HOST:
         return None
+    if not hasattr(value, "__dlpack__"):
+        return Memory(value.data_ptr(), *_ANYWHERE, True, element_of(name, value.dtype))
     try:
         return _array_memory(name, np.from_dlpack(value))
     except (BufferError, RuntimeError, TypeError, ValueError) as problem:
@@ -101,7 +106,7 @@ def is_array(value: Any) -> bool:
     if _is_of_torch(value):
         device = getattr(value, "device", None)
         return device is None or device.type == "cpu"
-    return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
+    return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__") or has_address(value)
 
 
 def _is_of_torch(value: Any) -> bool:
@@ -170,6 +175,8 @@ def extent_of(name: str, value: Any) -> tuple[int, int]:
         return extent_of(name, value.base)
     if _is_of_torch(value):
         address, size = value.data_ptr(), value.element_size()
+    elif not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
+        return _ANYWHERE
     else:
         value = value if isinstance(value, np.ndarray) else np.from_dlpack(value)
         address, size = value.__array_interface__["data"][0], value.itemsize

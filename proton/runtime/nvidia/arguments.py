@@ -21,6 +21,8 @@ from proton.runtime.arguments import (
     Constant,
     Parameter,
     check_torch,
+    element_of,
+    has_address,
     is_torch,
     refused,
     torch_element,
@@ -101,7 +103,8 @@ class _Pointer(Kind):
 
     def describe(self, parameter: Parameter, value: Any) -> Given:
         address, element, device = memory_of(parameter.name, value)
-        return Given(self, Argument.of(parameter.pointer(element), address % 16 == 0), device)
+        is_multiple = parameter.align and address % 16 == 0
+        return Given(self, Argument.of(parameter.pointer(element), is_multiple), device)
 
     def reading(self, name: str, number: int) -> Reading:
         address, short, device = f"$a{number}", f"$t{number}", f"$d{number}"
@@ -139,7 +142,7 @@ class _Torch(_Pointer):
     own, and all of that is true."""
 
     def accepts(self, parameter: Parameter, value: Any) -> bool:
-        return is_torch(value) and parameter.annotation is None
+        return is_torch(value) and parameter.type is None
 
     def reading(self, name: str, number: int) -> Reading:
         address = f"$a{number}"
@@ -184,7 +187,7 @@ class _Number(_Other):
     """A float."""
 
     def accepts(self, parameter: Parameter, value: Any) -> bool:
-        return type(value) is float and parameter.annotation is None
+        return type(value) is float and parameter.type is None
 
     def reading(self, name: str, number: int) -> Reading:
         test = f"if {name}.__class__ is not float: raise TypeError"
@@ -204,7 +207,7 @@ def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
     if key.__class__ is Constant:
         return Argument(None, key)
     is_int = parameter.specialize and key != "i1" and isinstance(number, int)
-    return Argument(key, None, is_int and number % 16 == 0)
+    return Argument(key, None, is_int and parameter.align and number % 16 == 0)
 
 
 # What the generated code of readings calls
@@ -248,14 +251,24 @@ def is_pointer(value: Any) -> bool:
     """Whether a value is an array of a library for GPUs, or says that it is on one."""
     if isinstance(value, ArrayArgument):
         return is_pointer(value.base)
-    return is_torch(value) or hasattr(value, "__cuda_array_interface__")
+    if is_torch(value) or hasattr(value, "__cuda_array_interface__"):
+        return True
+    return _device_of(value) is not None
+
+
+def _device_of(value: Any) -> int | None:
+    """The GPU in whose memory the address of an object of one's own lies; None for others."""
+    if not has_address(value) or hasattr(value, "__dlpack__") or not cuda.device_count():
+        return None
+    cuda.current_device()  # asking for an address needs a context
+    return cuda.pointer_device(value.data_ptr())
 
 
 def is_on_gpu(value: Any) -> bool:
     """Whether a value is an array on a GPU, or says that it is one."""
     if isinstance(value, ArrayArgument):
         return is_on_gpu(value.base)
-    return bool(value.is_cuda) if is_torch(value) else hasattr(value, "__cuda_array_interface__")
+    return bool(value.is_cuda) if is_torch(value) else is_pointer(value)
 
 
 def _not_here(name: str, value: Any) -> LaunchError:
@@ -275,6 +288,8 @@ def memory_of(name: str, value: Any) -> tuple[int, ty.dtype, int]:
         return address, value.dtype, device
     if is_torch(value):
         return _torch_memory(name, value)
+    if (own := _device_of(value)) is not None:
+        return value.data_ptr(), element_of(name, value.dtype), own
     return _interface_memory(name, value)
 
 
