@@ -15,11 +15,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from library_results import Wrong, compare
+from gems_samples import LIBRARYS_OWN, SAMPLES, SYNONYMS, Call
+from library_results import Wrong, compare, compare_kinds
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-DTYPES = (torch.float32, torch.int64, torch.float16, torch.bool)
+from proton.base.errors import ProtonError
+
+DTYPES = (torch.float32, torch.int64, torch.float16)
 # Their results are random: only shapes and types are compared.
 RANDOM = ("bernoulli", "dropout", "exponential", "multinomial", "normal", "rand", "uniform")
 MOST_ELEMENTS = 1 << 16
@@ -42,6 +45,7 @@ def _flag_gems() -> types.ModuleType:
     is missing in the list of vendors)."""
     os.environ["GEMS_VENDOR"] = "arm"
     torch.cpu.device = _Device  # type: ignore[attr-defined]
+    torch.cpu.default_generators = [_Generator()]  # type: ignore[attr-defined]
     torch.cpu.current_device = lambda: 0  # type: ignore[assignment,return-value]
     torch.cpu.get_device_properties = lambda device=None: types.SimpleNamespace(  # type: ignore[attr-defined]
         name="cpu", major=9, minor=0, multi_processor_count=os.cpu_count(), L2_cache_size=1 << 25
@@ -63,60 +67,69 @@ def _flag_gems() -> types.ModuleType:
     return flag_gems
 
 
+class _Generator:
+    """A generator of Philox's numbers, as torch has them on GPUs."""
+
+    def __init__(self) -> None:
+        self.state = torch.tensor([12345, 0]).view(torch.uint8)
+
+    def get_state(self) -> torch.Tensor:
+        return self.state.clone()
+
+    def set_state(self, state: torch.Tensor) -> None:
+        self.state = state
+
+
 class _Device(contextlib.nullcontext):  # type: ignore[type-arg]
     def __init__(self, device: Any = None) -> None:
         super().__init__(device)
 
 
-# Operators whose samples torch has under another name.
-_SYNONYMS = {
-    "or": "bitwise_or",
-    "conv_depthwise2d": "conv2d",
-    "dropout": "nn.functional.dropout",
-    "index_put_impl": "index_put",
-    "nll_loss": "nn.functional.nll_loss",
-    "nll_loss2d": "nn.functional.nll_loss",
-    "upsample_nearest1d": "nn.functional.upsample_nearest",
-    "upsample_nearest2d": "nn.functional.upsample_nearest",
-    "upsample_nearest3d": "nn.functional.upsample_nearest",
-    "upsample_linear1d": "nn.functional.interpolate",
-    "upsample_bicubic2d": "nn.functional.interpolate",
-    "weight_norm_interface": "_weight_norm",
-    "embedding_dense": "nn.functional.embedding",
-    "log_sigmoid": "nn.functional.logsigmoid",
-    "elu": "nn.functional.elu",
-    "vector_norm": "linalg.vector_norm",
-    "unique2": "unique",
-    "greater": "gt",
-    "max_pool2d_with_indices": "nn.functional.max_pool2d",
-}
-Call = tuple[tuple[Any, ...], dict[str, Any]]
-
-
 def _check(name: str, function: Callable[..., Any], samples: int) -> int:
-    """Compares an operator on some samples; how many."""
-    operator = _operator(name)
-    calls = _calls(name, operator, samples)
-    for args, kwargs in calls:
-        ours, theirs = _copied((args, kwargs)), _copied((args, kwargs))
-        torch.manual_seed(0)
+    """Compares an operator on some samples; how many. A sample that the library does not take is
+    none, unless there is no other."""
+    operator, done, problems = _operator(name), 0, list[Exception]()
+    for args, kwargs in _calls(name, operator, samples):
         try:
-            expected = operator(*theirs[0], **theirs[1])
-        except RuntimeError:  # a sample of an error
-            continue
-        what = f"{name}({_shown(args, kwargs)})"
-        try:
-            found = function(*ours[0], **ours[1])
-        except Exception as problem:
-            problem.add_note(what)
-            problem.args = (f"{what}: {problem}",)
+            done += _compare_one(name, operator, function, args, kwargs)
+        except (Wrong, ProtonError):
             raise
-        if any(part in name for part in RANDOM):
-            _compare_kinds(found, expected, what)
-            continue
-        compare(found, expected, what)
-        compare(_tensors(ours), _tensors(theirs), f"{what}, the arguments afterwards")
-    return len(calls)
+        except Exception as problem:
+            if isinstance(problem.__context__, ProtonError):
+                raise
+            problems.append(problem)
+    if problems and not done:
+        raise problems[0]
+    return done
+
+
+def _compare_one(
+    name: str, operator: Any, function: Callable[..., Any], args: Any, kwargs: Any
+) -> int:
+    """1, or 0 for a sample of an error; raises what the library's function does."""
+    ours, theirs = _copied((args, kwargs)), _copied((args, kwargs))
+    torch.manual_seed(0)
+    try:
+        expected = operator(*theirs[0], **theirs[1])
+    except RuntimeError:
+        return 0
+    what = f"{name}({_shown(args, kwargs)})"
+    try:
+        found = function(*ours[0], **ours[1])
+    except Exception as problem:
+        problem.args = (f"{what}: {problem}",)
+        raise
+    compare_kinds(found, expected, what)
+    if any(part in name for part in RANDOM):
+        return 1
+    if (why := LIBRARYS_OWN.get(name)) is not None:
+        with contextlib.suppress(Wrong):
+            compare(found, expected, what)
+            return 1
+        raise ValueError(f"{what}: {why}")
+    compare(found, expected, what)
+    compare(_tensors(ours), _tensors(theirs), f"{what}, the arguments afterwards")
+    return 1
 
 
 def _operator(name: str) -> Any:
@@ -129,7 +142,7 @@ def _operator(name: str) -> Any:
 
 def _calls(name: str, operator: Any, samples: int) -> list[Call]:
     """Arguments of an operator: what reaches it where torch's samples run, else the samples of the
-    operator of its name as they are."""
+    operator of its name, as they are or with numbers in the place of tensors; or our own."""
     found: list[Call] = []
     with _Noting(operator) as noting:
         for kind, sample in _samples(name):
@@ -141,17 +154,38 @@ def _calls(name: str, operator: Any, samples: int) -> list[Call]:
             if name.partition(".")[0].endswith("_") and kind.inplace_variant is not None:
                 with contextlib.suppress(Exception):
                     kind.inplace_variant(*_copied(args), **_copied(sample.kwargs))
-    found = _spread(noting.calls, samples)
-    if not found:
-        for _, sample in _samples(name):
-            args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
-            if not _is_plain((args, kwargs)):
-                continue
+    found = noting.calls or [call for call in _direct(name, operator)] or SAMPLES.get(name, list)()
+    return _spread(found, samples)
+
+
+def _direct(name: str, operator: Any) -> Iterator[Call]:
+    """Calls of an operator with the arguments of torch's samples."""
+    for _, sample in _samples(name):
+        args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
+        if not _is_plain((args, kwargs)):
+            continue
+        for call in _variants(args, kwargs):
             with contextlib.suppress(Exception):
-                operator(*_copied(args), **_copied(kwargs))
-                found.append((args, kwargs))
-        found = _spread(found, samples)
-    return found
+                result = operator(*_copied(call[0]), **_copied(call[1]))
+                if name.endswith("out") and "out" not in call[1]:
+                    raise ValueError
+                del result
+                yield call
+                break
+
+
+def _variants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Call]:
+    """A call, and like it: with a number for one of its tensors, with a tensor for the result."""
+    yield args, kwargs
+    for place, tensor in enumerate(args):
+        if isinstance(tensor, torch.Tensor):
+            number = tensor.flatten()[0].item()
+            yield (*args[:place], number, *args[place + 1 :]), kwargs
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    if tensors:
+        with contextlib.suppress(RuntimeError):
+            shape = torch.broadcast_shapes(*[tensor.shape for tensor in tensors])
+            yield args, kwargs | {"out": torch.zeros(shape, dtype=tensors[0].dtype)}
 
 
 def _backward(result: Any) -> None:
@@ -179,7 +213,7 @@ def _samples(name: str) -> Iterator[tuple[Any, Any]]:
     short = base.removeprefix("native_").removeprefix("special_").removeprefix("linalg_")
     stem = short.removesuffix("_backward").removesuffix("_backward_data").removesuffix("_forward")
     wanted = {base, short, stem, stem.removesuffix("_nd"), stem.removesuffix("2d")}
-    wanted |= {_SYNONYMS.get(name, name) for name in wanted}
+    wanted |= {SYNONYMS.get(name, name) for name in wanted}
     for kind in _database():
         last = kind.name.rpartition(".")[2]
         names = {last, kind.name, kind.aten_name, *[alias.name for alias in kind.aliases]}
@@ -214,7 +248,7 @@ class _Noting(TorchDispatchMode):
 def _is_plain(args: Any) -> bool:
     """Neither large nor empty, nor of a type that the library does not take."""
     tensors = _tensors(args)
-    return all(0 < t.numel() <= MOST_ELEMENTS and t.dtype in DTYPES for t in tensors)
+    return all(0 < t.numel() <= MOST_ELEMENTS and t.dtype in (*DTYPES, torch.bool) for t in tensors)
 
 
 def _copied(value: Any) -> Any:
@@ -234,12 +268,6 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     tree_map_only(torch.Tensor, found.append, value)
     return found
-
-
-def _compare_kinds(found: Any, expected: Any, what: str) -> None:
-    kinds = [[(t.shape, t.dtype) for t in _tensors(value)] for value in (found, expected)]
-    if kinds[0] != kinds[1]:
-        raise Wrong(f"{what}: {kinds[0]} in the place of {kinds[1]}")
 
 
 def _shown(args: Any, kwargs: Any) -> str:

@@ -32,3 +32,19 @@ def compare(found: object, expected: object, what: str) -> None:
         torch.testing.assert_close(found, expected, rtol=rate, atol=rate, equal_nan=True)
     except AssertionError as problem:
         raise Wrong(f"{what}: {problem}") from None
+
+
+def compare_kinds(found: object, expected: object, what: str) -> None:
+    """Raises TypeError where shapes and dtypes differ: these are the library's own, not of what its
+    kernels compute."""
+    kinds = [
+        [(tuple(part.shape), part.dtype) for part in _parts(value)] for value in (found, expected)
+    ]
+    if kinds[0] != kinds[1]:
+        raise TypeError(f"{what}: {kinds[0]} in the place of {kinds[1]}")
+
+
+def _parts(value: object) -> list[torch.Tensor]:
+    if isinstance(value, list | tuple):
+        return [part for each in value for part in _parts(each)]
+    return [value] if isinstance(value, torch.Tensor) else []

@@ -15,6 +15,8 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> (module, name there)
     "jit": ("proton.runtime.jit", "jit"),
     "JITFunction": ("proton.runtime.jit", "JITFunction"),
+    "AsyncCompileMode": ("proton.runtime.async_compile", "AsyncCompileMode"),
+    "FutureKernel": ("proton.runtime.async_compile", "FutureKernel"),
     "KernelInterface": ("proton.runtime.interface", "KernelInterface"),
     "autotune": ("proton.runtime.autotuner", "autotune"),
     "Config": ("proton.runtime.tuning", "Config"),
@@ -66,7 +68,7 @@ _MODULES = {  # public name -> module
     "runtime": "proton.runtime",
 }
 # Names of triton that are not here yet.
-_NOT_YET = frozenset("AsyncCompileMode aggregate".split())
+_NOT_YET = frozenset("aggregate".split())
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])
 

@@ -41,6 +41,8 @@ from proton.language.profiling import state as state
 from proton.language.standard import next_power_of_2 as next_power_of_2
 from proton.profiler import mode as mode
 from proton.runtime.allocation import set_allocator as set_allocator
+from proton.runtime.async_compile import AsyncCompileMode as AsyncCompileMode
+from proton.runtime.async_compile import FutureKernel as FutureKernel
 from proton.runtime.autotuner import autotune as autotune
 from proton.runtime.driver import compile as compile
 from proton.runtime.heuristics import heuristics as heuristics

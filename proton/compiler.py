@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from proton import cache
+from proton import cache, compile_hooks
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Metadata, Options
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
@@ -60,6 +60,7 @@ def compile_function(
     with compile_lock, _host_slice(fn):
         kernel = _load_or_compile(compiler, fn, signature, options)
     kernel.made_of(fn, signature, options)
+    compile_hooks.after(kernel)
     return kernel
 
 
@@ -79,6 +80,7 @@ def _load_or_compile(
 ) -> Kernel:
     start = time.perf_counter()
     key = _key(fn, signature, compiler, options)
+    compile_hooks.before(key, fn, signature, options)
     if not bypasses_cache() and (entry := cache.load(key)) is not None:
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}

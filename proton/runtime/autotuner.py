@@ -205,6 +205,15 @@ class Autotuner(Decorated):
             if knobs.print_autotuning and not is_known:
                 head = f"autotuning {self.__name__} for {key} took {self.bench_time:.3f} s; ms:\n"
                 print(head + self.table(), end="", file=sys.stderr)
+            if knobs.autotuning.listener is not None:
+                knobs.autotuning.listener(
+                    fn=self.kernel,
+                    key=key,
+                    best_config=best,
+                    configs_timings=timings,
+                    duration=None if is_known else self.bench_time,
+                    cache_hit=is_known,
+                )
             self.cache[key] = best
             return best
 

@@ -17,11 +17,14 @@ from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
+from proton.compile_hooks import Vetoed
 from proton.compiler import Request
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.surroundings import Link, has_changed
+from proton.runtime import hooks
 from proton.runtime.arguments import Parameter, refused
+from proton.runtime.async_compile import active_mode
 from proton.runtime.backend import (
     HOST,
     Backend,
@@ -111,7 +114,25 @@ class JITFunction(DeviceFunction, KernelInterface):
         if callable(grid):
             known = dict(zip(self.arg_names, bound, strict=True)) | options
             grid = _grid_of(grid, _GridArguments(self, known))
-        return self._host.launch(grid, bound, options)
+        try:
+            if hooks.around_launches():
+                return self._hooked(grid, bound, options)
+            return self._host.launch(grid, bound, options)
+        except Vetoed:
+            return None  # type: ignore[return-value]  # as the program's hook wants it
+
+    def _hooked(self, grid: Any, bound: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+        """Launches between the hooks of the program."""
+        home = self.home(bound)
+        kernel = self.launcher(home).loaded(bound, options)
+        return hooks.hooked(
+            functools.partial(self._host.launch, grid, bound, options),
+            kernel,
+            self.launch_metadata,
+            grid,
+            home.current_stream(),
+            dict(zip(self.arg_names, bound, strict=True)),
+        )
 
     def launcher(self, backend: Backend) -> Launcher:
         """The launcher of this kernel on a back end."""
@@ -128,7 +149,13 @@ class JITFunction(DeviceFunction, KernelInterface):
         names, the keyword is the parameter's, unless it is a GPUTarget.
         """
         launcher, bound, target = self._planned(args, kwargs)
-        return launcher.compile(bound, self._options(kwargs), target)
+        task = functools.partial(launcher.compile, bound, self._options(kwargs), target)
+        if (mode := active_mode()) is not None:
+            return mode.submit(task)  # type: ignore[return-value]  # it stands for the kernel
+        try:
+            return task()
+        except Vetoed:
+            return None  # type: ignore[return-value]  # as the program's hook wants it
 
     def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
         """What `warmup` would ask the compiler for; None where the back end does not say."""
