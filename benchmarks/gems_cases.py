@@ -35,7 +35,7 @@ def checks(samples: int) -> dict[str, Callable[[], int]]:
     _database()  # before processes are forked
     found = {}
     for name, function, *when in gems._FULL_CONFIG:
-        if not when or when[0]():
+        if (not when or when[0]()) and _operator(name) is not None:
             found[name] = functools.partial(_check, name, function, samples)
     return found
 
@@ -133,10 +133,11 @@ def _compare_one(
 
 
 def _operator(name: str) -> Any:
+    """torch's operator; None where it has none of this name."""
     base, _, overload = name.partition(".")
-    packet = getattr(torch.ops.aten, base)
-    if overload:
-        return getattr(packet, overload)
+    packet = getattr(torch.ops.aten, base, None)
+    if packet is None or overload:
+        return getattr(packet, overload, None)
     return packet.default if "default" in packet.overloads() else packet
 
 
@@ -154,7 +155,7 @@ def _calls(name: str, operator: Any, samples: int) -> list[Call]:
             if name.partition(".")[0].endswith("_") and kind.inplace_variant is not None:
                 with contextlib.suppress(Exception):
                     kind.inplace_variant(*_copied(args), **_copied(sample.kwargs))
-    found = noting.calls or [call for call in _direct(name, operator)] or SAMPLES.get(name, list)()
+    found = noting.calls or list(_direct(name, operator)) or SAMPLES.get(name, list)()
     return _spread(found, samples)
 
 
@@ -195,7 +196,8 @@ def _backward(result: Any) -> None:
 
 
 def _spread(calls: list[Call], count: int) -> list[Call]:
-    """Some of them, from the first to the last."""
+    """Some of them, from the first to the last; scalars only where there is nothing else."""
+    calls = [call for call in calls if any(t.dim() for t in _tensors(call))] or calls
     step = max(1, len(calls) // count)
     return calls[::step][:count]
 
@@ -246,8 +248,10 @@ class _Noting(TorchDispatchMode):
 
 
 def _is_plain(args: Any) -> bool:
-    """Neither large nor empty, nor of a type that the library does not take."""
+    """Neither large nor empty nor sparse, nor of a type that the library does not take."""
     tensors = _tensors(args)
+    if any(tensor.layout != torch.strided for tensor in tensors):
+        return False
     return all(0 < t.numel() <= MOST_ELEMENTS and t.dtype in (*DTYPES, torch.bool) for t in tensors)
 
 

@@ -43,6 +43,7 @@ LIBRARYS_OWN = {
     "of two",
     "native_group_norm_backward": "as native_group_norm",
     "nll_loss_forward": "the total weight is left as it was, without a reduction",
+    "unfold_backward": "a gradient is taken for contiguous",
     "topk": "integers and equal elements in another order",
 }
 
@@ -74,7 +75,9 @@ SAMPLES: dict[str, Callable[[], list[Call]]] = {
     "conv3d": _calls(lambda: _x(2, 4, 5, 5, 5), lambda: _x(6, 4, 3, 3, 3), None, 1, 1),
     "copy_": _calls(lambda: _x(5, 7), lambda: _x(7)),
     "copysign": _calls(lambda: _x(5, 7), lambda: _x(5, 7).neg()),
-    "embedding_backward": _calls(lambda: _x(4, 7), lambda: torch.tensor([1, 3, 3, 0]), 5, -1, False, False),
+    "embedding_backward": _calls(
+        lambda: _x(4, 7), lambda: torch.tensor([1, 3, 3, 0]), 5, -1, False, False
+    ),
     "fill.Tensor": _calls(lambda: _x(5, 7), lambda: torch.tensor(2.5)),
     "fill_.Tensor": _calls(lambda: _x(5, 7), lambda: torch.tensor(2.5)),
     "index.Tensor": _calls(lambda: _x(5, 7), lambda: [torch.tensor([0, 4, 4])]),

@@ -1,7 +1,7 @@
 """liger-kernel's ops, each beside what it computes, in torch.
 
 A case runs the op and the reference on the same inputs, forwards and backwards, and compares the
-results and the gradients of all inputs. `PATIENT` sizes are ugly on purpose.
+results and the gradients of all inputs. Sizes are ugly on purpose.
 """
 
 import functools

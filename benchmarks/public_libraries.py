@@ -10,7 +10,8 @@ Needs torch, and without their dependencies (which are Triton and more) liger-ke
 
 Each op runs in a process of its own. Its results are compared with torch's for the same inputs: of
 liger-kernel by the cases in liger_cases.py, of flag-gems by the samples that torch has for its own
-operators. `refused` is an error of Proton, `failed` any other (one of the library's own, often).
+operators. `refused` is an error of Proton, `failed` one of the library's own: no sample was among
+what it takes.
 Exit status 1 if anything is wrong.
 """
 
@@ -33,7 +34,8 @@ import proton
 from proton.backends.cpu.target import CPU
 
 PATIENCE = 180.0  # s that an op may take, its compilations included
-VERDICTS = ("right", "wrong", "refused", "failed", "killed", "no sample")
+VERDICTS = ("right", "wrong", "refused", "failed", "not for CPUs", "killed", "no sample")
+_GPU_ONLY = re.compile("cuda|CPU only|NUM_SMS", re.IGNORECASE)  # in what an op says of CPU tensors
 
 
 @dataclass
@@ -67,7 +69,10 @@ def run(op: Op) -> tuple[str, str]:
         refused = any(isinstance(cause, proton.ProtonError) for cause in causes)
         frame = traceback.extract_tb(problem.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
-        return "refused" if refused else "failed", f"{type(problem).__name__}: {problem} ({place})"
+        text = f"{type(problem).__name__}: {problem} ({place})"
+        if refused:
+            return "refused", text
+        return "not for CPUs" if _GPU_ONLY.search(str(problem)) else "failed", text
 
 
 def apart(ops: list[Op], jobs: int) -> Iterator[Outcome]:
@@ -124,7 +129,7 @@ def main() -> int:
         for outcome in apart(ops, given.jobs):
             counts[outcome.verdict] += 1
             print(
-                f"{library} {outcome.verdict:9} {outcome.seconds:6.1f} s  {outcome.name}"
+                f"{library} {outcome.verdict:12} {outcome.seconds:6.1f} s  {outcome.name}"
                 f"{'' if outcome.verdict == 'right' else '  ' + outcome.text}",
                 flush=True,
             )

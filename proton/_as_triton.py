@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 from proton.base.errors import ProtonError
 
@@ -57,8 +57,10 @@ def install_as_triton() -> None:
 class _Triton(ModuleType):
     """The module `triton`."""
 
-    __version__ = VERSION
-    __path__: ClassVar[list[str]] = []  # a package, of which only `_Finder` knows the modules
+    def __init__(self) -> None:
+        super().__init__(NAME, "Proton, under the name of Triton.")
+        self.__version__ = VERSION
+        self.__path__ = []  # a package, of which only `_Finder` knows the modules
 
     def __getattr__(self, name: str) -> Any:
         proton = importlib.import_module("proton")
@@ -97,7 +99,7 @@ class _Loader(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         if spec.name == NAME:
-            return _Triton(NAME, "Proton, under the name of Triton.")
+            return _Triton()
         home = _home(spec.name)
         assert home is not None, "the finder has refused it"
         module = importlib.import_module(home)

@@ -123,8 +123,8 @@ def test_source_for_a_gpu_needs_neither_a_gpu_nor_a_header_of_cuda(folder: Path)
     printed = compiled(folder, signature, "-t", "cuda:90:32", "-w", "2", "-on", "mixed")
     name = Path(printed.splitlines()[0]).stem
     assert name.startswith("mixed_")
-    call = f'#include <stdio.h>\n#include "{name}.h"\nint main(void) {{ printf("%d", load_{name}()); }}'
-    program = built(folder, call)
+    head = f'#include <stdio.h>\n#include "{name}.h"\n'
+    program = built(folder, head + f'int main(void) {{ printf("%d", load_{name}()); }}')
     loaded = subprocess.run([program], capture_output=True, text=True).stdout
     assert loaded in ("302", "3", "201")  # no libcuda.so.1, or one that is not initialized
     assert "mixed$" not in (folder / f"{name}.h").read_text()

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+
 from proton.runtime import driver
 from tests.cpu.test_ahead_of_time import KERNEL, built, compiled, linked
 
