@@ -43,6 +43,7 @@ LIBRARYS_OWN = {
     "of two",
     "native_group_norm_backward": "as native_group_norm",
     "nll_loss_forward": "the total weight is left as it was, without a reduction",
+    "sort": "equal elements in another order",
     "unfold_backward": "a gradient is taken for contiguous",
     "topk": "integers and equal elements in another order",
 }

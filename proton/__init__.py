@@ -27,6 +27,7 @@ _HOME = {  # public name -> (module, name there)
     "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
     "constexpr_function": ("proton.language.function", "constexpr_function"),
     "cdiv": ("proton.language.standard", "constexpr_cdiv"),
+    "aggregate": ("proton.language.aggregate", "aggregate"),
     "next_power_of_2": ("proton.language.standard", "next_power_of_2"),
     "scope": ("proton.language.profiling", "scope"),
     "enter_scope": ("proton.language.profiling", "enter_scope"),
@@ -68,7 +69,7 @@ _MODULES = {  # public name -> module
     "runtime": "proton.runtime",
 }
 # Names of triton that are not here yet.
-_NOT_YET = frozenset("aggregate".split())
+_NOT_YET: frozenset[str] = frozenset()
 
 __all__ = sorted([*_HOME, *_MODULES, "__version__"])
 

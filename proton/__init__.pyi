@@ -26,6 +26,7 @@ from proton.base.errors import ProtonError as ProtonError
 from proton.base.errors import UnsupportedLanguageConstruct as UnsupportedLanguageConstruct
 from proton.base.knobs import knobs as knobs
 from proton.base.targets import GPUTarget as GPUTarget
+from proton.language.aggregate import aggregate as aggregate
 from proton.language.function import constexpr_function as constexpr_function
 from proton.language.profiling import allocate_event as allocate_event
 from proton.language.profiling import cpu_timed_scope as cpu_timed_scope

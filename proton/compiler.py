@@ -174,6 +174,7 @@ def _key(
             "types": [(name, type_.mangle()) for name, type_ in signature.types.items()],
             "constants": [(name, describe(v)) for name, v in signature.constants.items()],
             "divisible": sorted(signature.divisible),
+            "tuples": [(name, describe(f.kind), f.count) for name, f in signature.tuples.items()],
             "compiler": f"{type(compiler).__module__}.{type(compiler).__qualname__}",
             "options": repr(options),
             "bindings": _version("numba-cuda-mlir"),

@@ -5,7 +5,13 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from proton.dialect import tt_block, tt_collective, tt_memory, ttg_memory  # noqa: F401 - of TT, TTG
+from proton.dialect import (  # noqa: F401 - of TT, TTG
+    tt_block,
+    tt_collective,
+    tt_elementwise,
+    tt_memory,
+    ttg_memory,
+)
 from proton.dialect.diagnostics import reject
 from proton.dialect.mlir import Operation, ext, ir, prepare_lookups
 from proton.dialect.proton import Proton

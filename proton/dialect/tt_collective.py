@@ -15,7 +15,7 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import Attribute, Operation, ext, ir
+from proton.dialect.mlir import Attribute, Block, Operation, ext, ir
 from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable
 from proton.dialect.tt import TT
 
@@ -31,10 +31,10 @@ def segments(count: int, most: int = MAX_REDUCED) -> Attribute:
     return ir.DenseI32ArrayAttr.get([1] * count + [0] * (most - count))
 
 
-def _add_optional(body: dict[str, Any], **kinds: Any) -> None:
+def add_optional(body: dict[str, Any], most: int, **kinds: Any) -> None:
     """Declares in a class's body `name0`, `name1`, ...: optional operands or results."""
     annotations = body.setdefault("__annotations__", {})
-    for position in range(MAX_REDUCED):
+    for position in range(most):
         for name, kind in kinds.items():
             annotations[f"{name}{position}"] = kind[Any] | None
             body[f"{name}{position}"] = None
@@ -45,7 +45,7 @@ class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable
 
     axis: ir.IntegerAttr
     combine: Region
-    _add_optional(locals(), src=Operand, result=Result)
+    add_optional(locals(), MAX_REDUCED, src=Operand, result=Result)
 
     @staticmethod
     def verify_invariants(op: "ReduceOp") -> bool:
@@ -58,7 +58,7 @@ class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable
 class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerminatorTrait]):
     """`tt.reduce_return %value0, %value1, ...`: ends the region of a reduce."""
 
-    _add_optional(locals(), value=Operand)
+    add_optional(locals(), MAX_REDUCED, value=Operand)
 
 
 class ScanOp(
@@ -73,7 +73,7 @@ class ScanOp(
     axis: ir.IntegerAttr
     reverse: ir.IntegerAttr
     combine: Region
-    _add_optional(locals(), src=Operand, result=Result)
+    add_optional(locals(), MAX_REDUCED, src=Operand, result=Result)
 
     @staticmethod
     def verify_invariants(op: "ScanOp") -> bool:
@@ -85,7 +85,7 @@ class ScanOp(
 class ScanReturnOp(TT.Operation, name="scan_return", traits=[Pure, ir.IsTerminatorTrait]):
     """`tt.scan_return %value0, %value1, ...`: ends the region of a scan."""
 
-    _add_optional(locals(), value=Operand)
+    add_optional(locals(), MAX_REDUCED, value=Operand)
 
 
 def _verify_sources(op: Operation) -> bool:
@@ -117,10 +117,17 @@ def _verify_combine(op: Operation, shape: tuple[int, ...], terminator: str) -> b
     block = op.combine.blocks[0]
     if not check_types(op, "the region's arguments", block.arguments, elements * 2):
         return False
+    end = end_of_region(op, block, terminator)
+    return end is not None and check_types(op, "the region's values", end.operands, elements)
+
+
+def end_of_region(op: Operation, block: Block, terminator: str) -> Operation | None:
+    """The terminator of a region, which must be of that name; None where it is rejected."""
     last = list(block.operations)[-1:]
-    if not last or last[0].operation.name != terminator:
-        return reject(op, f"the region must end with {terminator}")
-    return check_types(op, "the region's values", last[0].operation.operands, elements)
+    if last and last[0].operation.name == terminator:
+        return last[0].operation
+    reject(op, f"the region must end with {terminator}")
+    return None
 
 
 class HistogramOp(

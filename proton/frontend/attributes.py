@@ -7,11 +7,12 @@ from typing import Any
 import proton.language as tl
 from proton.base.errors import CompilationError
 from proton.base.words import did_you_mean, shown
-from proton.frontend import descriptors, shapes
+from proton.frontend import aggregates, descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
 from proton.frontend.suggestions import instead_of
 from proton.language import NotYet, profiling
 from proton.language import types as ty
+from proton.language.aggregate import Aggregate
 from proton.language.function import (
     MEMBERS,
     Builtin,
@@ -73,6 +74,11 @@ def attribute(g: Any, owner: Any, name: str) -> Any:
         return NotYet(f"{owner.name}.{name}")
     if isinstance(owner, tl.tensor_descriptor):
         return _of_descriptor(owner, name)
+    if isinstance(owner, Aggregate):
+        found, is_method = aggregates.member(owner, name)
+        if isinstance(found, property):
+            return call_property(g, found, owner)
+        return Method(owner, found) if is_method else ty.unwrap(found)
     if isinstance(owner, tensor):
         if name == "T":
             return shapes.transpose(owner)
@@ -137,8 +143,17 @@ def _no_attribute(owner: Any, name: str) -> CompilationError:
     )
 
 
-class Method:
-    """A tensor's method, waiting for its call."""
+def call_property(g: Any, found: property, owner: Aggregate) -> Any:
+    """A property of an aggregate: its function, called."""
+    function = found.fget
+    if isinstance(function, DeviceFunction):
+        return g.call(function, [owner], {})
+    assert function is not None
+    return ty.unwrap(at_compile_time("property", BY_PYTHON, function, owner))
 
-    def __init__(self, owner: tensor, function: Any) -> None:
+
+class Method:
+    """A tensor's or an aggregate's method, waiting for its call."""
+
+    def __init__(self, owner: Any, function: Any) -> None:
         self.owner, self.function = owner, function

@@ -1,5 +1,8 @@
 """`if` statements and expressions as `scf.if`, early returns included.
 
+What is said of functions and `return` here holds of the bodies of loops and `break` and `continue`,
+too.
+
 A path through an `if` returns, or goes on with what follows it. What follows is compiled once:
 
 - Where all paths of one branch return, it becomes a part of the other branch.
@@ -19,9 +22,10 @@ from proton.base.words import shown
 from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.regions import If, holder, yield_values
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth
-from proton.frontend.flow import MayReturn, Outcome, Returned, Undefined
+from proton.frontend.flow import FELL_OFF, MayReturn, Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, promote_integers, to_bool
 from proton.frontend.shapes import item
+from proton.frontend.trees import parts_of, same_form, with_parts
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -30,15 +34,22 @@ from proton.language.value import tensor
 MAX_DEPTH = 96
 
 
-def contains_return(node: ast.AST) -> bool:
-    """Whether a return is anywhere below."""
-    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+_EXITS = (ast.Return, ast.Break, ast.Continue)
+
+
+def exits(node: ast.AST, kinds: tuple[type, ...] = _EXITS) -> bool:
+    """Whether a return is anywhere below, or a break or continue of the loop that `node` is in."""
+    if isinstance(node, kinds):
+        return True
+    if isinstance(node, ast.For | ast.While):
+        kinds = tuple(kind for kind in kinds if kind is ast.Return)
+    return any(exits(child, kinds) for child in ast.iter_child_nodes(node))
 
 
 def always_returns(statements: Sequence[ast.stmt]) -> bool:
-    """Whether every path through the statements returns, whatever their conditions are."""
+    """Whether no path reaches the statements' end, whatever their conditions are."""
     return any(
-        isinstance(statement, ast.Return)
+        isinstance(statement, _EXITS)
         or (
             isinstance(statement, ast.If)
             and always_returns(statement.body)
@@ -121,7 +132,7 @@ def compile_if(
     if isinstance(condition, bool):
         return [*(node.body if condition else node.orelse), *rest]
     body, orelse = node.body, node.orelse
-    if not contains_return(node):
+    if not exits(node):
         _join(g, condition, _branch(g, body), _branch(g, orelse))
         return rest
     if always_returns(body):
@@ -156,8 +167,7 @@ def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
         assign = ast.copy_location(ast.Assign([ast.Name("$if", ast.Store())], side), side)
         sides.append(_branch(g, [ast.fix_missing_locations(assign)]))
     join, values = _Join(*sides), [side.env["$if"] for side in sides]
-    # Calls that give nothing are a choice of what is done.
-    value = None if values == [None, None] else join.numbers("the value", *values)
+    value = join.either("the value", *values)
     join.finish(condition)
     return value
 
@@ -236,8 +246,9 @@ class _Join:
             return left
         if isinstance(left, Undefined) or isinstance(right, Undefined):
             return missing
-        if type(left) is tuple and type(right) is tuple and len(left) == len(right):
-            return tuple(self._both(name, *both, missing) for both in zip(left, right, strict=True))
+        if same_form(left, right):
+            pairs = zip(parts_of(left) or (), parts_of(right) or (), strict=True)
+            return with_parts(left, [self._both(name, *both, missing) for both in pairs])
         if not isinstance(left, tensor) and not isinstance(right, tensor):
             if type(left) is type(right) and left == right:
                 return left
@@ -248,10 +259,10 @@ class _Join:
 
     def _one(self, live: Any, dead: Any, *, is_left: bool) -> Any:
         """A value of one branch, where the paths of the other do not get here."""
-        if isinstance(live, tuple):
-            fits = isinstance(dead, tuple) and len(dead) == len(live)
-            parts = zip(live, dead if fits else (None,) * len(live), strict=True)
-            return tuple(self._one(*both, is_left=is_left) for both in parts)
+        if (parts := parts_of(live)) is not None:
+            others = (parts_of(dead) if same_form(live, dead) else None) or (None,) * len(parts)
+            pairs = zip(parts, others, strict=True)
+            return with_parts(live, [self._one(*both, is_left=is_left) for both in pairs])
         if not isinstance(live, tensor):
             return live
         if not isinstance(dead, tensor) or dead.type != live.type:
@@ -280,21 +291,23 @@ class _Join:
             return None if right is None else self._one(right.value, None, is_left=False)
         if right is None:
             return self._one(left.value, None, is_left=True)
-        parts = [_as_tuple(outcome.value) for outcome in (left, right)]
-        if len(parts[0]) != len(parts[1]):
+        if left.value is FELL_OFF or right.value is FELL_OFF:
+            is_left = right.value is FELL_OFF
+            return self._one((left if is_left else right).value, None, is_left=is_left)
+        counts = [_count(outcome.value) for outcome in (left, right)]
+        if counts[0] != counts[1]:
             raise error(
-                f"one path returns {len(parts[0])} values, another {len(parts[1])}",
+                f"one path returns {counts[0]} values, another {counts[1]}",
                 "return the same number of values on every path",
             )
-        values = tuple(self._returned(*both) for both in zip(*parts, strict=True))
-        if isinstance(left.value, tuple):
-            return values
-        return values[0] if values else None
+        return self.either("the return value", left.value, right.value)
 
-    def _returned(self, left: Any, right: Any) -> Any:
-        """One returned value; integer scalars and blocks of different types are promoted."""
-        if type(left) is tuple and type(right) is tuple and len(left) == len(right):
-            return tuple(self._returned(*both) for both in zip(left, right, strict=True))
+    def either(self, what: str, left: Any, right: Any) -> Any:
+        """One of two values of one form. Integers of different types are promoted; calls that give
+        nothing are a choice of what is done."""
+        if same_form(left, right):
+            pairs = zip(parts_of(left) or (), parts_of(right) or (), strict=True)
+            return with_parts(left, [self.either(what, *both) for both in pairs])
         tensors = isinstance(left, tensor) or isinstance(right, tensor)
         if not tensors and not is_number(left) and type(left) is type(right) and left == right:
             return left
@@ -305,7 +318,7 @@ class _Join:
                 left = cast(left, target)
             with ir.InsertionPoint(self.other.block):
                 right = cast(right, target)
-        return self.numbers("the return value", left, right)
+        return self.numbers(what, left, right)
 
     def goes_on(self) -> tensor | None:
         """Whether a path goes on, as an int1; None where all do, or none does."""
@@ -324,8 +337,9 @@ class _Join:
         return self._add(*flags)
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else () if value is None else (value,)
+def _count(value: Any) -> int:
+    """How many values a function returns."""
+    return len(value) if isinstance(value, tuple) else int(value is not None)
 
 
 def _zero(type_: ty.dtype) -> tensor:

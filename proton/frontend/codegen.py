@@ -22,15 +22,16 @@ from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Location, Value, ir
-from proton.frontend import branches, calls, expressions, loops
+from proton.frontend import aggregates, branches, calls, expressions, loops
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
 from proton.frontend.builder import as_tensor, constant, emit, error, truth
-from proton.frontend.flow import Outcome, Returned, Undefined
+from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.suggestions import instead_of
 from proton.language import profiling
 from proton.language import types as ty
+from proton.language.aggregate import Aggregate
 from proton.language.function import DeviceFunction
 from proton.language.value import tensor
 from proton.trace.scope_path import ScopePath
@@ -69,8 +70,9 @@ class Generator:
         self.first_scope = len(self.scopes)  # of this function
         self.block_scope = len(self.scopes)  # the first of the block: it may exit those from here
         self.depth: int = caller.depth + 1 if caller else 0
-        self.loop_depth = 0
+        self.loop: loops.Carried | loops.Unrolled | None = None  # whose body this is in
         self.block_depth: int = caller.block_depth if caller else 0
+        self.first_block_depth = self.block_depth
 
     # Places
 
@@ -183,7 +185,7 @@ class Generator:
     def run(self, statements: Sequence[ast.stmt], *, tail: bool = False) -> Outcome:
         """Compiles statements in order, up to a return; how they end.
 
-        `tail` says that the function ends behind them: falling off its end returns None.
+        `tail` says that the function, or the loop's body, ends behind them.
         """
         index = 0
         while index < len(statements):
@@ -197,7 +199,9 @@ class Generator:
                     statements, index = left, 0
                 elif (outcome := self._statement(statement)) is not None:
                     return outcome
-        return Returned(None) if tail else None
+        if not tail:
+            return None
+        return Returned(FELL_OFF) if self.loop is None else Returned(self.loop.exit(self))
 
     def _statement(self, node: ast.stmt) -> Outcome:
         match node:
@@ -224,8 +228,9 @@ class Generator:
             case ast.Pass():
                 pass
             case ast.Break() | ast.Continue():
-                word = type(node).__name__.lower()
-                raise self.unsupported(word, "put the condition into the loop's test or an if")
+                if self.loop is None:
+                    raise error("this is in no loop", "return from the function")
+                return Returned(self.loop.exit(self, node))
             case ast.FunctionDef() | ast.ClassDef():
                 raise self.unsupported("a definition inside a kernel", "define it at module level")
             case _:
@@ -235,8 +240,10 @@ class Generator:
         return None
 
     def _return(self, node: ast.Return) -> Returned:
-        if self.loop_depth:
-            raise self.unsupported("return inside a loop", "return after the loop")
+        if self.loop is not None:
+            raise self.unsupported(
+                "return inside a loop", "leave it with break, and return after it"
+            )
         if len(self.scopes) > self.first_scope:
             raise self.unsupported("return inside a scope", "return after the with block")
         return Returned(None if node.value is None else self.evaluate(node.value))
@@ -274,8 +281,13 @@ class Generator:
                     self.assign(element, part)
             case ast.Subscript():
                 raise self.unsupported("assignment to x[i]", "use tl.where, or store to memory")
+            case ast.Attribute(value=node, attr=name):
+                owner = self.evaluate(node)
+                if not isinstance(owner, Aggregate):
+                    raise self.unsupported("assignment to an attribute", "assign to a new name")
+                aggregates.set_field(self, owner, name, value)
             case _:
-                raise self.unsupported("assignment to an attribute", "assign to a new name")
+                raise self.unsupported("assignment to this", "assign to a name")
 
     def _annotated_assign(self, node: ast.AnnAssign) -> None:
         """An annotation means nothing: a constexpr may be given what is known at run time only."""

@@ -124,7 +124,7 @@ def _combine_region(
             operandSegmentSizes=tc.segments(len(values)),
         )
     _drop_unused(block)
-    _check_pure(generator, fn, block)
+    check_pure(generator, fn, block, "combine_fn")
 
 
 def _drop_unused(block: Block) -> None:
@@ -135,20 +135,21 @@ def _drop_unused(block: Block) -> None:
             op.erase()
 
 
-def _check_pure(generator: Any, fn: DeviceFunction, block: Block) -> None:
-    """A combine function computes scalars: how often it runs, and in which thread, is not said."""
+def check_pure(generator: Any, fn: DeviceFunction, block: Block, what: str) -> None:
+    """A function of elements computes scalars: how often it runs, and in which thread, is not
+    said."""
     for op in (op for view in block.operations for op in [view.operation, *all_ops(view)]):
         makes_blocks = any(isinstance(result.type, ir.RankedTensorType) for result in op.results)
         if makes_blocks:
             problem = error(
-                f"combine_fn {fn.__name__} works on scalars: it cannot make a block ({op.name})",
-                "it gets two elements and returns one",
+                f"{what} {fn.__name__} works on scalars: it cannot make a block ({op.name})",
+                "it gets elements, and returns one",
             )
         elif has(op, Writes, Reads, Records):
             problem = error(
-                f"combine_fn {fn.__name__} may only compute: it cannot print, assert, record or "
+                f"{what} {fn.__name__} may only compute: it cannot print, assert, record or "
                 f"touch memory ({op.name})",
-                "do it before or after the reduction or scan",
+                "do it before or after",
             )
         else:
             continue

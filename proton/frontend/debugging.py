@@ -72,6 +72,13 @@ def _assume(cond: Any) -> None:
     as_tensor(cond)
 
 
+@rule(core.condition)
+def _condition(arg1: Any, disable_licm: Any = False) -> Any:
+    if isinstance(disable_licm, tensor):
+        raise error("tl.condition: disable_licm must be a constexpr bool", "pass True or False")
+    return arg1
+
+
 @rule(core.debug_barrier)
 def _debug_barrier() -> None:
     tt.DebugBarrierOp()

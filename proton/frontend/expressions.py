@@ -9,6 +9,7 @@ from typing import Any
 import proton.language as tl
 from proton.base.words import did_you_mean, shown
 from proton.frontend import (
+    aggregates,
     arithmetic,
     blocks,  # noqa: F401 - registers its rules, as do the others marked so
     branches,
@@ -16,6 +17,7 @@ from proton.frontend import (
     contractions,  # noqa: F401
     debugging,
     descriptors,
+    elementwise,  # noqa: F401
     externs,
     memory,  # noqa: F401
     shapes,
@@ -27,6 +29,7 @@ from proton.frontend.rules import GENERATOR_RULES, RULES
 from proton.frontend.suggestions import instead_of, instead_of_missing
 from proton.language import NotYet, profiling
 from proton.language import types as ty
+from proton.language.aggregate import Aggregate
 from proton.language.function import (
     MEMBERS,
     Builtin,
@@ -58,6 +61,21 @@ _OPERATORS: dict[type, str] = {
     ast.UAdd: "+",
     ast.Invert: "~",
     ast.Not: "not",
+}
+
+# The methods of an aggregate that say what an operator does, without underscores.
+_METHODS: dict[type, str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
 }
 
 # What to write in the place of an expression that is not supported.
@@ -119,6 +137,10 @@ def binary_op(g: Any, op: ast.operator, left: Any, right: Any) -> Any:
     if type(op) not in _OPERATORS:
         hint = _INSTEAD.get(type(op), "use the functions of proton.language")
         raise g.unsupported(f"operator {type(op).__name__}", hint)
+    for owner, other, prefix in ((left, right, "__"), (right, left, "__r")):
+        method = f"{prefix}{_METHODS.get(type(op), '')}__"
+        if isinstance(owner, Aggregate) and hasattr(owner, method):
+            return call(g, aggregates.member(owner, method)[0], [owner, other], {})
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
 
 
@@ -236,6 +258,8 @@ def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
 
 def _subscript(g: Any, node: ast.Subscript) -> Any:
     owner, key = g.evaluate(node.value), g.evaluate(node.slice)
+    if isinstance(owner, Aggregate) and hasattr(owner, "__getitem__"):
+        return call(g, aggregates.member(owner, "__getitem__")[0], [owner, key], {})
     if isinstance(owner, tensor):
         return shapes.subscript(owner, key)
     if isinstance(key, tensor):
@@ -283,6 +307,10 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
             "proton.scope is used as `with proton.scope(name):`",
             "or call proton.enter_scope(name) and proton.exit_scope(name)",
         )
+    if inspect.isclass(function) and issubclass(function, Aggregate):
+        return aggregates.make(g, function, args, kwargs)
+    if isinstance(function, Aggregate) and callable(function):
+        return call(g, aggregates.member(function, "__call__")[0], [function, *args], kwargs)
     if not callable(function):
         found = function.type if isinstance(function, tensor) else shown(function)
         raise error(f"{found} cannot be called", "call a function of the language")
@@ -323,7 +351,8 @@ def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) ->
 def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Runs a Python function while compiling; every argument must be known."""
     name = getattr(function, "__name__", shown(function))
-    if any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
+    is_named_tuple = inspect.isclass(function) and issubclass(function, tuple)
+    if not is_named_tuple and any(isinstance(value, tensor) for value in (*args, *kwargs.values())):
         module = getattr(function, "__module__", None) or "it"
         raise error(
             f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
@@ -357,6 +386,12 @@ def _length(g: Any, value: Any) -> int:
     if not value.shape:
         raise error("a scalar has no len()", "only blocks and tuples have one")
     return value.shape[0]
+
+
+def _elements_of(g: Any, values: Any = ()) -> tuple[Any, ...]:
+    if isinstance(values, tensor):
+        raise error("a tensor has no elements in a kernel", "write (x,) for a tuple of one")
+    return tuple(at_compile_time("tuple", BY_PYTHON, list, values))
 
 
 def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -402,6 +437,8 @@ _PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
     int: _number(ty.int32, int),
     bool: _number(ty.int1, bool),
     print: lambda g, *args: debugging.device_print(*args),
+    tuple: _elements_of,
+    list: _elements_of,
     isinstance: _isinstance,
     getattr: _getattr,
     hasattr: _hasattr,

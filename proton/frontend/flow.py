@@ -6,6 +6,14 @@ from typing import Any
 from proton.language.value import tensor
 
 
+class _FellOff:
+    """What a path returns that reaches a function's end without `return`: no value, or, where
+    other paths return one, any."""
+
+
+FELL_OFF = _FellOff()
+
+
 @dataclass(frozen=True)
 class Returned:
     """Every path has returned; `value` is what it returned (None, one value, or a tuple)."""
@@ -29,5 +37,6 @@ class Undefined:
     why: str
 
 
-# How a list of statements ends; None where every path reaches its end.
+# How a list of statements ends; None where every path reaches its end. `break` and `continue`
+# return from a loop's body.
 Outcome = Returned | MayReturn | None

@@ -1,17 +1,28 @@
 """for and while as `scf` ops, with the variables they assign carried as values."""
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from proton.base.words import did_you_mean, shown
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Block, ir
+from proton.dialect.mlir import Block, Operation, Value, ir
 from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
-from proton.frontend.branches import condition_of
+from proton.frontend.arithmetic import binary, compare, logical
+from proton.frontend.branches import condition_of, exits
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number
-from proton.frontend.flow import Undefined
+from proton.frontend.flow import Outcome, Returned, Undefined
 from proton.frontend.promotion import cast
+from proton.frontend.trees import (
+    leaves,
+    parts_of,
+    same_form,
+    tensors,
+    with_handles,
+    with_leaves,
+)
 from proton.language import core
 from proton.language import types as ty
 from proton.language.value import tensor
@@ -41,14 +52,13 @@ class _Range:
     static: bool
 
 
-def _parse_range(g: Any, node: ast.expr) -> _Range:
-    if not isinstance(node, ast.Call):
-        raise g.unsupported("a for loop over anything but range", "for i in range(...)")
+_RANGE = "for i in range(...), tl.range(...) or tl.static_range(...)"
+
+
+def _parse_range(g: Any, node: ast.Call) -> _Range:
     function = g.evaluate(node.func)
     if function not in (range, core.range, core.static_range):
-        raise g.unsupported(
-            "a for loop over anything but range", "use range, tl.range or tl.static_range"
-        )
+        raise g.unsupported("a for loop over the value of a call that is not range", _RANGE)
     args, kwargs = g.call_arguments(node)
     names = {"arg1": 0, "arg2": 1, "step": 2}
     for name, position in names.items():
@@ -102,6 +112,11 @@ def compile_for(g: Any, node: ast.For) -> None:
     """A `for` over range, tl.range or tl.static_range."""
     if node.orelse:
         raise g.unsupported("else of a loop", "write it after the loop")
+    if not isinstance(node.iter, ast.Call):
+        values = g.evaluate(node.iter)
+        if not isinstance(values, tuple | list):
+            raise g.unsupported("a for loop over anything but range or a tuple", _RANGE)
+        return _unroll(g, node, values)
     bounds = _parse_range(g, node.iter)
     known = [bounds.start, bounds.stop, bounds.step]
     if bounds.static:
@@ -114,13 +129,40 @@ def compile_for(g: Any, node: ast.For) -> None:
                 f"tl.static_range unrolls at most {MAX_STATIC_TRIPS} iterations, got {values}",
                 "use tl.range, which stays a loop",
             )
-        g.loop_depth += 1
-        for value in values:
-            g.assign(node.target, value)
-            g.run(node.body)
-        g.loop_depth -= 1
+        _unroll(g, node, values)
         return
-    _compile_dynamic_for(g, node, bounds)
+    _compile_for(g, node, bounds)
+
+
+@dataclass
+class Unrolled:
+    """The body of a loop that is unrolled: what leaves it is known while compiling."""
+
+    depth: int  # of the blocks around
+
+    def exit(self, g: Any, node: ast.stmt | None = None) -> Any:
+        """How an iteration ends: by the statement `node`, or else at the body's end."""
+        if node is not None and g.block_depth != self.depth:
+            raise g.unsupported(
+                f"{_word(node)} in an unrolled loop under a condition of the run",
+                "use tl.range, which stays a loop",
+            )
+        return node
+
+
+def _unroll(g: Any, node: ast.For, values: Iterable[Any]) -> None:
+    """Compiles the body for each value."""
+    outer, g.loop = g.loop, Unrolled(g.block_depth)
+    for value in values:
+        g.assign(node.target, value)
+        outcome = g.run(node.body)
+        if isinstance(outcome, Returned) and isinstance(outcome.value, ast.Break):
+            break
+    g.loop = outer
+
+
+def _word(node: ast.AST) -> str:
+    return type(node).__name__.lower()
 
 
 def _loop_bounds(bounds: _Range) -> tuple[tensor, tensor, tensor, tensor | None]:
@@ -146,126 +188,236 @@ def _loop_bounds(bounds: _Range) -> tuple[tensor, tensor, tensor, tensor | None]
     return start, stop, step, None
 
 
-def _carried(g: Any, statements: list[ast.stmt], exclude: set[str]) -> list[str]:
-    """Variables that the loop assigns and that exist before it: numbers become tensors."""
-    names = []
-    for name in assigned_names(statements):
-        if name in exclude or name not in g.env:
-            continue
-        value = g.env[name]
-        if is_number(value):
-            g.env[name] = as_tensor(value)
-        if isinstance(g.env[name], tensor):
-            names.append(name)
-        elif isinstance(value, tuple) and any(isinstance(v, tensor) for v in value):
-            raise g.unsupported(f"carrying the tuple {name} through a loop", "use separate names")
-    return names
+# What loops carry
 
 
-def _run_body(g: Any, block: Block, names: list[str], node: ast.For | ast.While) -> list[tensor]:
-    """Compiles the body with the carried variables bound; their values at its end."""
+@dataclass
+class Carried:
+    """The variables that a loop carries: those that its body assigns and that exist before it.
+
+    A number is carried as a tensor. In a tuple or an aggregate it stays what it is, known while
+    compiling, unless the body changes it: `changing` then has its variable and its place, and the
+    loop is compiled anew.
+    """
+
+    initial: dict[str, Any]
+    scopes: int  # how many are open around the body
+    breaks: bool  # whether its exits also say if the loop goes on
+    changing: set[tuple[str, int]] = field(default_factory=set)
+
+    @property
+    def tensors(self) -> list[tensor]:
+        """What the op carries."""
+        return list(tensors(tuple(self.initial.values())))
+
+    def bind(self, g: Any, values: Iterable[Any]) -> None:
+        """The variables with these SSA values in them."""
+        handles = iter(values)
+        for name, value in self.initial.items():
+            g.env[name] = with_handles(value, handles)
+
+    def exit(self, g: Any, node: ast.stmt | None = None) -> tuple[tensor, ...]:
+        """What is carried on from here, where `node` (a break or continue), or the end of the
+        body, ends an iteration; and whether the loop goes on."""
+        if node is not None and len(g.scopes) > self.scopes:
+            raise g.unsupported(f"{_word(node)} inside a scope", "end the scope before")
+        found = []
+        for name, before in self.initial.items():
+            found += self._fitted(name, before, g.env[name])
+        if self.breaks:
+            found.append(constant(not isinstance(node, ast.Break), ty.int1))
+        return tuple(found)
+
+    def _fitted(self, name: str, before: Any, value: Any) -> list[tensor]:
+        """The tensors of a variable, as those that it began with."""
+        old, new = list(leaves(before)), list(leaves(value))
+        if not _same_forms(before, value):
+            raise error(
+                f"the loop changes {name}, which was {_text(before)} before it, to {_text(value)}",
+                "start it as a value of its final form, or use a new name in the loop",
+            )
+        found = []
+        for place, (was, leaf) in enumerate(zip(old, new, strict=True)):
+            if isinstance(was, tensor):
+                found.append(_as_type(name, leaf, was.type))
+            elif isinstance(was, Undefined) or (type(was) is type(leaf) and was == leaf):
+                continue
+            elif not is_number(was) or not (is_number(leaf) or isinstance(leaf, tensor)):
+                raise error(
+                    f"the loop changes {name}, which was {_text(before)} before it",
+                    "start it as a number or a tensor of its final type, or use a new name in the "
+                    "loop",
+                )
+            else:
+                self.changing.add((name, place))
+        return found
+
+
+def _same_forms(left: Any, right: Any) -> bool:
+    """Whether two values have the same form all the way down."""
+    parts = parts_of(left), parts_of(right)
+    if parts[0] is None or parts[1] is None:
+        return parts == (None, None) or isinstance(left, Undefined)
+    return same_form(left, right) and all(map(_same_forms, *parts))
+
+
+def _text(value: Any) -> str:
+    parts = parts_of(value)
+    if parts is not None:
+        return f"({', '.join(map(_text, parts))})"
+    return str(value.type) if isinstance(value, tensor) else shown(value)
+
+
+def _as_type(name: str, value: Any, type_: ty.dtype) -> tensor:
+    """What becomes of a carried value of that type."""
+    fits = type_.scalar.is_floating() or not isinstance(value, float)
+    if is_number(value) and fits and not type_.scalar.is_ptr():
+        value = constant(value, type_)
+    if not isinstance(value, tensor) or value.type != type_:
+        raise error(
+            f"the loop carries {name} as {type_}, and its body makes it {_text(value)}",
+            "give it its final type before the loop, or cast it with .to(...)",
+        )
+    return value
+
+
+def _compile_carrying(
+    g: Any, names: list[str], breaks: bool, compile_: Callable[[Carried], Operation]
+) -> None:
+    """Compiles a loop that assigns `names` by `compile_`, which gives its op, until it is known
+    what it carries."""
+    changing: set[tuple[str, int]] = set()
     before = dict(g.env)
-    types = [before[name].type for name in names]
-    g.loop_depth += 1
+    while True:
+        initial = {name: _initial(g.env[name], name, changing) for name in names if name in g.env}
+        carried = Carried(initial, len(g.scopes), breaks)
+        op = compile_(carried)
+        if not carried.changing:
+            return
+        op.erase()
+        g.env = dict(before)
+        changing |= carried.changing
+
+
+def _initial(value: Any, name: str, changing: set[tuple[str, int]]) -> Any:
+    """A variable with tensors for the numbers that the loop changes."""
+    if is_number(value):
+        return as_tensor(value)
+    new = (
+        as_tensor(leaf) if (name, place) in changing else leaf
+        for place, leaf in enumerate(leaves(value))
+    )
+    return with_leaves(value, new)
+
+
+def _compile_body(g: Any, block: Block, carried: Carried, run: Callable[[], Outcome]) -> None:
+    """Compiles a body by `run`, its variables bound, and the yield at its end. Then the variables
+    are those from before it, but what only it assigns is undefined."""
+    before = dict(g.env)
+    outer, g.loop = g.loop, carried
     with ir.InsertionPoint(block):
         with g.block():
-            g.run(node.body)
-        results = []
-        for name, type_ in zip(names, types, strict=True):
-            value = g.env[name]
-            if is_number(value):
-                value = constant(value, type_)
-            if not isinstance(value, tensor) or value.type != type_:
-                found = value.type if isinstance(value, tensor) else shown(value)
-                raise error(
-                    f"the loop carries {name} as {type_}, and its body makes it {found}",
-                    "give it its final type before the loop, or cast it with .to(...)",
-                )
-            results.append(value)
-    g.loop_depth -= 1
-    _check_unchanged(g, before, set(assigned_names(node.body)) - set(names))
+            outcome = run()
+        assert isinstance(outcome, Returned), "the end of the body is an exit"
+        yield_values([value.handle for value in outcome.value])
+    g.loop = outer
     new_names = set(g.env) - set(before)
     g.env = before
     for name in new_names:
         g.env[name] = Undefined(name, "it is assigned inside a loop that may not run")
-    return results
 
 
-def _check_unchanged(g: Any, before: dict[str, Any], names: set[str]) -> None:
-    """What is known only while compiling cannot be another thing in the next iteration."""
-    for name in sorted(names & set(before)):
-        old, new = before[name], g.env[name]
-        if isinstance(old, tensor | Undefined) or (type(old) is type(new) and old == new):
-            continue
-        raise error(
-            f"the loop changes {name}, which was {shown(old)} before it",
-            "start it as a number or a tensor of its final type, or use a new name in the loop",
-        )
+# The ops
 
 
-def _compile_dynamic_for(g: Any, node: ast.For, bounds: _Range) -> None:
+def _compile_for(g: Any, node: ast.For, bounds: _Range) -> None:
+    """A loop that stays one. What a break may end is a `while` with a counter of its own."""
     if not isinstance(node.target, ast.Name):
         raise g.unsupported("a loop variable that is not a name", "for i in range(...)")
-    lower, upper, step, descending = _loop_bounds(bounds)
     variable = node.target.id
-    names = _carried(g, node.body, {variable})
-    initial = [g.env[name] for name in names]
-    loop = ForLoop.create(
-        [bound.handle for bound in (lower, upper, step)],
-        [value.handle for value in initial],
-        bounds.attributes,
-    )
-    with ir.InsertionPoint(loop.body):
-        index = tensor(loop.induction_var, lower.type)
-        if descending is not None:
-            scaled = emit("arith.muli", index.type, index, constant(bounds.step, index.type))
-            index = emit("arith.addi", index.type, descending, scaled)
     before = g.env.get(variable)
-    g.env[variable] = index
-    for name, value, argument in zip(names, initial, loop.iter_args, strict=True):
-        g.env[name] = tensor(argument, value.type)
-    yielded = _run_body(g, loop.body, names, node)
-    with ir.InsertionPoint(loop.body):
-        yield_values([value.handle for value in yielded])
-    for name, value, result in zip(names, initial, loop.op.results, strict=True):
-        g.env[name] = tensor(result, value.type)
-    _forget(g, variable, before)
+    names = [name for name in assigned_names(node.body) if name != variable]
+    lower, upper, step, descending = _loop_bounds(bounds)
+
+    def run(count: Value) -> Outcome:
+        index = g.env[variable] = tensor(count, lower.type)
+        if descending is not None:
+            g.env[variable] = binary("+", descending, binary("*", index, bounds.step))
+        return g.run(node.body, tail=True)  # type: ignore[no-any-return]
+
+    if not _breaks(node.body):
+        handles = [bound.handle for bound in (lower, upper, step)]
+        _compile_carrying(g, names, False, partial(_for, g, handles, bounds.attributes, run))
+    else:
+        counter = f"$count of {variable}"
+        g.env[counter] = lower
+
+        def count_and_run() -> Outcome:
+            count = g.env[counter]
+            g.env[counter] = binary("+", count, step)
+            return run(count.handle)
+
+        def test(go_on: tensor) -> Any:
+            return logical("and", go_on, compare("<", g.env[counter], upper))
+
+        _compile_carrying(g, [counter, *names], True, partial(_while, g, test, count_and_run))
+        del g.env[counter]
+    ended = Undefined(variable, "it is the variable of a loop that has ended")
+    g.env[variable] = ended if before is None else before
 
 
-def _forget(g: Any, variable: str, before: Any) -> None:
-    g.env[variable] = (
-        before
-        if before is not None
-        else Undefined(variable, "it is the variable of a loop that has ended")
-    )
+def _breaks(body: list[ast.stmt]) -> bool:
+    return any(exits(statement, (ast.Break,)) for statement in body)
+
+
+def _for(
+    g: Any, bounds: list[Any], attributes: Any, run: Callable[[Value], Outcome], carried: Carried
+) -> Operation:
+    """An `scf.for` whose body `run` compiles."""
+    loop = ForLoop.create(bounds, [value.handle for value in carried.tensors], attributes)
+    carried.bind(g, loop.iter_args)
+    _compile_body(g, loop.body, carried, partial(run, loop.induction_var))
+    carried.bind(g, loop.op.results)
+    return loop.op
 
 
 def compile_while(g: Any, node: ast.While) -> None:
     """A `while` on a scalar condition."""
     if node.orelse:
         raise g.unsupported("else of a loop", "write it after the loop")
-    names = _carried(g, node.body, set())
-    initial = [g.env[name] for name in names]
-    loop = WhileLoop.create([value.handle for value in initial])
-    test, body = loop.before, loop.after
+    breaks = _breaks(node.body)
+
+    def test(go_on: tensor | None) -> Any:
+        if go_on is None:
+            return condition_of(g, node.test)
+        g.env["$go on"] = go_on  # after a break the test is not evaluated
+        again = ast.IfExp(ast.Name("$go on", ast.Load()), node.test, ast.Constant(False))
+        return condition_of(g, ast.fix_missing_locations(ast.copy_location(again, node.test)))
+
+    def run() -> Outcome:
+        return g.run(node.body, tail=True)  # type: ignore[no-any-return]
+
+    _compile_carrying(g, assigned_names(node.body), breaks, partial(_while, g, test, run))
+
+
+def _while(
+    g: Any, test: Callable[[Any], Any], run: Callable[[], Outcome], carried: Carried
+) -> Operation:
+    """An `scf.while`. Where a break may end the loop, it also carries whether it goes on."""
+    first = [value.handle for value in carried.tensors]
+    if carried.breaks:
+        first.append(constant(True, ty.int1).handle)
+    loop = WhileLoop.create(first)
     outer = dict(g.env)
-    with ir.InsertionPoint(test):
-        for name, value, argument in zip(names, initial, test.arguments, strict=True):
-            g.env[name] = tensor(argument, value.type)
-        condition = condition_of(g, node.test)
+    with ir.InsertionPoint(loop.before):
+        passed = list(loop.before.arguments)
+        carried.bind(g, passed)
+        condition = test(tensor(passed[-1], ty.int1) if carried.breaks else None)
         if isinstance(condition, bool):
-            if condition:
-                raise error(
-                    "this loop never ends: its condition is always true",
-                    "test a variable that the body changes, or loop over range",
-                )
-            condition = constant(False, ty.int1)
-        go_on_if(condition.handle, test.arguments)
+            condition = constant(condition, ty.int1)
+        go_on_if(condition.handle, passed)
     g.env = outer
-    for name, value, argument in zip(names, initial, body.arguments, strict=True):
-        g.env[name] = tensor(argument, value.type)
-    yielded = _run_body(g, body, names, node)
-    with ir.InsertionPoint(body):
-        yield_values([value.handle for value in yielded])
-    for name, value, result in zip(names, initial, loop.op.results, strict=True):
-        g.env[name] = tensor(result, value.type)
+    carried.bind(g, loop.after.arguments)
+    _compile_body(g, loop.after, carried, run)
+    carried.bind(g, loop.op.results)
+    return loop.op

@@ -14,7 +14,7 @@ from proton.frontend.builder import (
     to_ir,
     wrap,
 )
-from proton.frontend.promotion import cast, to_bool
+from proton.frontend.promotion import bitcast, cast, to_bool
 from proton.frontend.rules import rule
 from proton.language import core
 from proton.language import types as ty
@@ -276,12 +276,16 @@ def _rmw(
     return wrap(op, value.type)
 
 
-def check_atomic_element(element: ty.dtype, what: str, floats: bool) -> None:
+def check_atomic_element(element: ty.dtype, what: str, floats: bool, least_bits: int = 32) -> None:
     """Raises CompilationError where an atomic is not defined on elements; `floats`: on such."""
     if element.is_floating() and not floats:
         raise error(f"{what} is not defined on {element}", "it takes integers")
-    if element.is_bool() or element.is_fp8() or element.is_ptr():
-        raise error(f"{what} is not defined on {element}", "use elements of 16, 32 or 64 bits")
+    is_narrow = element.is_int() and element.primitive_bitwidth < least_bits
+    if is_narrow or element.is_fp8() or element.is_ptr():
+        raise error(
+            f"{what} is not defined on {element}",
+            f"use integers of {least_bits} to 64 bits, or floats of 16 to 64",
+        )
 
 
 # op -> (its name, its name on floats; None where it takes integers only)
@@ -311,10 +315,42 @@ def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = 
     what = "tl.atomic_cas"
     pointer = _pointer(pointer, what, writes=True)
     element = pointer.dtype.element_ty
-    check_atomic_element(element, what, True)
+    check_atomic_element(element, what, True, least_bits=16)
     expected = broadcast_to(cast(cmp, element), pointer.shape)
     value = broadcast_to(cast(val, element), pointer.shape)
     op = tt_memory.AtomicCASOp(
         pointer.handle, expected.handle, value.handle, _sem(sem), _scope(scope), to_ir(value.type)
     )
     return wrap(op, value.type)
+
+
+@rule(core.atomic_load)
+def _atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+    """As `or` with 0, on the bits: LLVM makes a load of it where the chip has such."""
+    what = "tl.atomic_load"
+    pointer = _pointer(pointer, what)
+    element = pointer.dtype.element_ty
+    check_atomic_element(element, what, True)
+    bits = ty.str_to_ty(f"u{element.primitive_bitwidth}")
+    words = cast(pointer, ty.pointer_type(bits))
+    sem = _one_of(sem, "acquire", what)
+    return bitcast(_rmw("or", words, 0, mask, sem, scope, floats=None), element)
+
+
+@rule(core.atomic_store)
+def _atomic_store(
+    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None
+) -> None:
+    what = "tl.atomic_store"
+    _pointer(pointer, what, writes=True)
+    _rmw("xchg", pointer, val, mask, _one_of(sem, "release", what), scope, floats="xchg")
+
+
+def _one_of(sem: Any, strongest: str, what: str) -> Any:
+    """The memory semantics of an access in one direction."""
+    if sem not in (None, strongest, "relaxed"):
+        raise error(
+            f'{what}: sem must be "{strongest}" or "relaxed", got {shown(sem)}',
+            f'leave it out for "{strongest}"',
+        )
+    return sem or strongest

@@ -5,11 +5,12 @@ from typing import Any
 from proton.base.errors import CompilationError, SourceSpan
 from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL
 from proton.dialect.builtin import i32_attr, string_attr
-from proton.dialect.mlir import Attribute, Module, func, ir
+from proton.dialect.mlir import Attribute, Block, Module, func, ir
 from proton.frontend import calls
 from proton.frontend.builder import to_ir
 from proton.frontend.codegen import Generator
-from proton.frontend.flow import Returned
+from proton.frontend.flow import FELL_OFF, Returned
+from proton.frontend.promotion import cast
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -28,7 +29,7 @@ def build_module(
     location = ir.Location.file(span.file, span.line, 1)
     module = ir.Module.create(location)
     with ir.InsertionPoint(module.body), location:
-        inputs = [to_ir(type_) for type_ in signature.types.values()]
+        inputs = [to_ir(ty.passed_as(type_)) for type_ in signature.types.values()]
         function = func.FuncOp(fn.__name__, (inputs, []))
         function.attributes[KERNEL] = ir.UnitAttr.get()
         function.arg_attrs = [
@@ -36,20 +37,26 @@ def build_module(
             for name, type_ in signature.types.items()
         ]
         block = function.add_entry_block([location] * len(inputs))
-    env: dict[str, Any] = {name: ty.unwrap(v) for name, v in signature.constants.items()}
-    for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
-        env[name] = tensor(value, type_)
     functions = calls.Functions(module) if keep_calls else None
-    generator = Generator(fn, env, debug=debug, functions=functions)
     with ir.InsertionPoint(block), location:
+        env = signature.assembled(_values(signature, block))
+        generator = Generator(fn, env, debug=debug, functions=functions)
         outcome = generator.run(fn.parse().body, tail=True)
         generator.check_scopes_closed()
-        if isinstance(outcome, Returned) and outcome.value is not None:
+        if isinstance(outcome, Returned) and outcome.value not in (None, FELL_OFF):
             raise CompilationError(
                 f"kernel {fn.__name__} returns a value", span, "store it through a pointer"
             )
         func.ReturnOp([])
     return module
+
+
+def _values(signature: Signature, block: Block) -> dict[str, Any]:
+    """What each parameter of the function, or constant, is in the kernel."""
+    values: dict[str, Any] = {name: ty.unwrap(v) for name, v in signature.constants.items()}
+    for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
+        values[name] = cast(tensor(value, ty.passed_as(type_)), type_)
+    return values
 
 
 def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Attribute]:

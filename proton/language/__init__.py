@@ -1,5 +1,7 @@
 """`import proton.language as tl`: what a kernel author writes."""
 
+from builtins import slice as slice
+from builtins import tuple as tuple
 from typing import Any
 
 from proton.base.words import did_you_mean
@@ -7,15 +9,18 @@ from proton.language.core import abs as abs
 from proton.language.core import (
     add as add,
     advance as advance,
+    aggregate_replace as aggregate_replace,
     arange as arange,
     associative_scan as associative_scan,
     assume as assume,
     atomic_add as atomic_add,
     atomic_and as atomic_and,
     atomic_cas as atomic_cas,
+    atomic_load as atomic_load,
     atomic_max as atomic_max,
     atomic_min as atomic_min,
     atomic_or as atomic_or,
+    atomic_store as atomic_store,
     atomic_xchg as atomic_xchg,
     atomic_xor as atomic_xor,
     broadcast as broadcast,
@@ -23,6 +28,7 @@ from proton.language.core import (
     cast as cast,
     ceil as ceil,
     clamp as clamp,
+    condition as condition,
     cos as cos,
     debug_barrier as debug_barrier,
     device_assert as device_assert,
@@ -40,12 +46,14 @@ from proton.language.core import (
     full as full,
     gather as gather,
     histogram as histogram,
+    inline_asm_elementwise as inline_asm_elementwise,
     item as item,
     join as join,
     load as load,
     log as log,
     log2 as log2,
     make_block_ptr as make_block_ptr,
+    map_elementwise as map_elementwise,
     max_constancy as max_constancy,
     max_contiguous as max_contiguous,
     maximum as maximum,
@@ -80,6 +88,7 @@ from proton.language.core import (
     zeros_like as zeros_like,
 )
 from proton.language import extra as extra
+from proton.language import math as math
 from proton.language.descriptor import (
     load_tensor_descriptor as load_tensor_descriptor,
     make_tensor_descriptor as make_tensor_descriptor,
@@ -109,6 +118,7 @@ from proton.language.ordering import (
 from proton.language.standard import (
     argmax as argmax,
     argmin as argmin,
+    atomic_poll as atomic_poll,
     cat as cat,
     cdiv as cdiv,
     cumprod as cumprod,
@@ -125,6 +135,7 @@ from proton.language.standard import (
     xor_sum as xor_sum,
 )
 from proton.language.types import (
+    PropagateNan as PropagateNan,
     TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL,
     bfloat16 as bfloat16,
     block_type as block_type,
@@ -155,10 +166,7 @@ from proton.language.value import tensor as tensor
 
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
-NOT_YET = frozenset(
-    "atomic_load atomic_poll atomic_store condition expect_zero float8e4b15 float8e4b8 "
-    "float8e5b16 inline_asm_elementwise map_elementwise math slice target_info tuple".split()
-)
+NOT_YET = frozenset("expect_zero float8e4b15 float8e4b8 float8e5b16 target_info".split())
 
 
 class NotYet:

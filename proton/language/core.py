@@ -7,6 +7,7 @@ masks off is neither read nor written.
 import importlib
 from typing import Any
 
+from proton.language.aggregate import aggregate
 from proton.language.function import builtin, member
 from proton.language.types import dtype, float32
 from proton.language.types import get_int_dtype as get_int_dtype
@@ -224,6 +225,16 @@ def atomic_cas(pointer, cmp, val, sem=None, scope=None):
     """Writes `val` where the memory equals `cmp`, atomically; returns the value before."""
 
 
+@member
+def atomic_load(pointer, mask=None, sem=None, scope=None):
+    """Reads atomically. `sem` is "acquire" (default) or "relaxed"."""
+
+
+@member
+def atomic_store(pointer, val, mask=None, sem=None, scope=None):
+    """Writes atomically. `sem` is "release" (default) or "relaxed"."""
+
+
 # Linear algebra and reductions
 
 
@@ -380,6 +391,44 @@ erf = _math("erf", "The error function of x")
 floor = _math("floor", "The greatest integer that is not above x")
 ceil = _math("ceil", "The least integer that is not below x")
 
+# What the author writes for each element
+
+
+@builtin
+def map_elementwise(scalar_fn, *args, pack=1):
+    """The device function `scalar_fn`, which may branch and loop, of each element of blocks.
+
+    It returns an element, or a tuple of them for as many blocks. With `pack` it gets so many
+    elements of each block, those of one after the other, and returns as many of each result: which
+    ones are taken together is not said.
+    """
+
+
+@builtin
+def inline_asm_elementwise(asm, constraints, args, dtype, is_pure, pack):
+    """Inline PTX on each element, or on `pack` of them at a time; GPUs only.
+
+    `constraints` are LLVM's, results first ("=r,r,r"). Elements below 32 bits share registers, as
+    many as `pack` says. `dtype` may be a tuple, of as many results. Without `is_pure` it runs as
+    often as the program gets there.
+    """
+
+
+@builtin
+def extern_elementwise(lib_name, lib_path, args, arg_type_symbol_dict, is_pure):
+    """A function of libdevice by a table: {(dtype, ...): (symbol, dtype of the result)}."""
+
+
+# Aggregates
+
+_aggregate = aggregate  # its name in Triton's earlier versions
+
+
+@builtin
+def aggregate_replace(instance, **changes):
+    """The aggregate with other values in the fields that are named."""
+
+
 # Hints, control, debugging
 
 
@@ -429,6 +478,12 @@ def device_print(prefix, *args, hex=False):
 @builtin
 def device_assert(cond, msg="", mask=None):
     """Checks `cond` while running when compiled with debug=True; otherwise nothing."""
+
+
+@builtin
+def condition(arg1, disable_licm=False):
+    """`while tl.condition(x < n, disable_licm=True)`: a condition with hints, which change
+    nothing."""
 
 
 class _Loop:

@@ -189,13 +189,13 @@ class DeviceFunction:
         """
         return {name: value for name, _, value in self._resolved()}
 
-    def links(self, _seen: "tuple[DeviceFunction, ...]" = ()) -> list[Link]:
+    def links(self, _seen: tuple[Any, ...] = ()) -> list[Link]:
         """Of everything that this function and its callees read: compiled code holds it, so it must
         not change."""
         found = [link(self._defaults, n) for n, v in self._defaults.items() if is_mutable(v)]
         for _, links, value in self._resolved():
             found += links
-            if isinstance(value, DeviceFunction):
+            if hasattr(value, "source_key"):  # a device function, or an aggregate
                 if value is not self and value not in _seen:
                     found += value.links((*_seen, self))
             elif (python := python_function(value)) is not None:

@@ -1,5 +1,6 @@
 """What one variant of a kernel is compiled for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,16 +10,49 @@ MAX_VALUE_TEXT = 40  # letters of a constant in a signature's text
 
 
 @dataclass(frozen=True)
+class Form:
+    """What a tuple is: its class, which a named tuple has its own of, and its length."""
+
+    kind: type
+    count: int
+
+    def names(self, name: str) -> list[str]:
+        """The names of the elements of the tuple of that name: `x[0]`, `x.shape`."""
+        fields = getattr(self.kind, "_fields", None)
+        if fields is not None:
+            return [f"{name}.{field}" for field in fields]
+        return [f"{name}[{number}]" for number in range(self.count)]
+
+    def made_of(self, elements: list[Any]) -> Any:
+        """The tuple of these elements."""
+        return self.kind._make(elements) if hasattr(self.kind, "_make") else tuple(elements)
+
+
+@dataclass(frozen=True)
 class Signature:
     """What a kernel is compiled for.
 
     `types` maps the runtime parameters, in order, to their types; `constants` the others to
-    their values; `divisible` names the runtime parameters known to be multiples of 16.
+    their values; `divisible` names the runtime parameters known to be multiples of 16. Of a tuple
+    each element is a parameter of its own; `tuples` maps the tuple's name to its form.
     """
 
     types: dict[str, ty.dtype]
     constants: dict[str, Any] = field(default_factory=dict)
     divisible: frozenset[str] = frozenset()
+    tuples: dict[str, Form] = field(default_factory=dict)
+
+    def assembled(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the kernel's own parameters, from those of all of `types` and
+        `constants`."""
+        names = [name for name in (*self.tuples, *values) if name.isidentifier()]
+        return {name: self._assembled(name, values) for name in names}
+
+    def _assembled(self, name: str, values: Mapping[str, Any]) -> Any:
+        form = self.tuples.get(name)
+        if form is None:
+            return values[name]
+        return form.made_of([self._assembled(part, values) for part in form.names(name)])
 
     def __str__(self) -> str:
         """`x: *fp32 % 16, n: i32, BLOCK=1024`; long values are cut."""

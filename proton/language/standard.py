@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 from proton.language import core, profiling
+from proton.language.extra import cuda
 from proton.language.function import DeviceFunction, constexpr_function, member
 from proton.language.types import constexpr, float32, int32
 
@@ -52,6 +53,38 @@ def _extremum_dtype(dtype):
     if dtype.primitive_bitwidth >= 32:
         return dtype
     return float32 if dtype.is_floating() else int32
+
+
+@DeviceFunction
+def _is_there(pointer, expected_value, sem, scope):
+    value = core.atomic_load(pointer, sem=sem, scope=scope)
+    return value == core.cast(expected_value, value.dtype)
+
+
+@DeviceFunction
+def _all(conditions):
+    return core.reduce(conditions, None, _and) if conditions.shape else conditions
+
+
+@member
+@DeviceFunction
+def atomic_poll(pointer, expected_value, sem=None, scope=None, timeout_ns=None):
+    """Reads atomically until each element was `expected_value`; whether it was before `timeout_ns`
+    had passed, which GPUs alone count. The program that writes it must run meanwhile."""
+    found = _is_there(pointer, expected_value, sem, scope)
+    if timeout_ns is None:
+        while not _all(found):
+            found = found | _is_there(pointer, expected_value, sem, scope)
+    else:
+        end = cuda.globaltimer() + timeout_ns
+        while not _all(found) and cuda.globaltimer() < end:
+            found = found | _is_there(pointer, expected_value, sem, scope)
+    return found
+
+
+@DeviceFunction
+def _and(a, b):
+    return a & b
 
 
 @DeviceFunction

@@ -176,7 +176,8 @@ def describe(value: Any, seen: tuple[Any, ...] = ()) -> str:
 
 def _describe_object(value: Any, seen: tuple[Any, ...]) -> str:
     if inspect.ismodule(value) or inspect.isclass(value):
-        return f"{type(value).__name__} {getattr(value, '__module__', '')}.{value.__name__}"
+        fields = getattr(value, "_fields", "")  # of a named tuple
+        return f"{type(value).__name__} {getattr(value, '__module__', '')}.{value.__name__}{fields}"
     if inspect.ismethod(value):
         return f"{describe(value.__self__, seen)}.{describe(value.__func__, seen)}"
     if (plain := python_function(value)) is not None:

@@ -1,5 +1,6 @@
 """Types of the tile language: scalars, pointers, blocks. Names and meanings are Triton's."""
 
+import enum
 import functools
 import re
 from dataclasses import dataclass
@@ -263,7 +264,13 @@ class tensor_descriptor_type(dtype):
 
 def parts_of(type_: dtype) -> list[dtype]:
     """The types of what compiled code takes in the place of an argument."""
-    return type_.parts() if isinstance(type_, tensor_descriptor_type) else [type_]
+    return type_.parts() if isinstance(type_, tensor_descriptor_type) else [passed_as(type_)]
+
+
+def passed_as(type_: dtype) -> dtype:
+    """The type in which an argument comes: narrow floats as fp32, which the kernel rounds."""
+    is_narrow = type_.is_floating() and type_.primitive_bitwidth < 32
+    return float32 if is_narrow else type_
 
 
 MAX_DESCRIPTOR_RANK = 5
@@ -416,6 +423,14 @@ def _define_operators() -> None:
 
 
 _define_operators()
+
+
+class PropagateNan(enum.Enum):
+    """What the greater or lesser of a number and a NaN is: the number (NONE), or NaN (ALL)."""
+
+    NONE = "none"
+    ALL = "all"
+
 
 TRITON_MAX_TENSOR_NUMEL = 1 << 20
 

@@ -11,7 +11,7 @@ import functools
 import inspect
 import numbers
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ import numpy as np
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
-from proton.language.signature import Signature
+from proton.language.function import DeviceFunction
+from proton.language.signature import Form, Signature
 from proton.language.surroundings import describe, is_mutable
 
 NUMPY_TYPES = {
@@ -100,34 +101,68 @@ _ONE, _NONE = Constant(1), Constant(None)
 _BOOLS, _INTEGERS, _FLOATS = (bool, np.bool_), (int, np.integer), (float, np.floating)
 
 
+class Group(NamedTuple):
+    """A tuple: its class, and the key, or the argument, of each of its elements."""
+
+    kind: type
+    elements: tuple[Any, ...]
+
+    def flat(self) -> list[Any]:
+        """The elements, in the place of tuples among them theirs."""
+        return flat(self.elements)
+
+
+def flat(elements: Iterable[Any]) -> list[Any]:
+    """Keys or arguments, with the elements of groups in their place."""
+    found: list[Any] = []
+    for element in elements:
+        group = element.group if isinstance(element, Argument) else element
+        if isinstance(group, Group):
+            found += group.flat()
+        else:
+            found.append(element)
+    return found
+
+
 class Argument(NamedTuple):
     """What code is compiled for in the place of one argument: a type, by its short name, or a
-    constant. `divisible` says that the value is a multiple of 16."""
+    constant, or those of a tuple's elements. `divisible` says that the value is a multiple of
+    16."""
 
     type: str | None
     constant: Constant | None = None
     divisible: bool = False
+    group: Group | None = None
 
     @staticmethod
-    def of(key: "str | Constant", divisible: bool = False) -> "Argument":
+    def of(key: "str | Constant | Group", divisible: bool = False) -> "Argument":
         """By what `Parameter.scalar` and `Parameter.pointer` say."""
         if isinstance(key, Constant):
             return Argument(None, key)
+        if isinstance(key, Group):
+            elements = tuple(map(Argument.of, key.elements))
+            return Argument(None, group=key._replace(elements=elements))
         return Argument(key, divisible=divisible)
 
 
 def signature_of(names: list[str], arguments: Iterable[Argument]) -> Signature:
     """What a kernel is compiled for, from what each of its arguments is."""
-    types, constants, divisible = {}, {}, set()
-    for name, argument in zip(names, arguments, strict=True):
-        if argument.constant is not None:
+    types, constants, tuples, divisible = {}, {}, {}, set()
+    waiting = list(zip(names, arguments, strict=True))
+    while waiting:
+        name, argument = waiting.pop(0)
+        if argument.group is not None:
+            elements = argument.group.elements
+            form = tuples[name] = Form(argument.group.kind, len(elements))
+            waiting[:0] = zip(form.names(name), elements, strict=True)
+        elif argument.constant is not None:
             constants[name] = argument.constant.value
         else:
             assert argument.type is not None
             types[name] = ty.str_to_ty(argument.type)
             if argument.divisible:
                 divisible.add(name)
-    return Signature(types, constants, frozenset(divisible))
+    return Signature(types, constants, frozenset(divisible), tuples)
 
 
 class ArrayArgument:
@@ -165,6 +200,7 @@ class Parameter:
         self.do_not_specialize, self.do_not_specialize_on_alignment = not specialize, not align
         self.specialize, self.align = specialize and type is None, align
         self.num, self.default = num, default
+        self._elements: dict[Form, list[Parameter]] = {}
 
     @property
     def is_constexpr(self) -> bool:
@@ -193,9 +229,39 @@ class Parameter:
         """The short name of the fixed type; "" where there is none."""
         return "" if self.type is None else self.type.short
 
+    def is_tuple(self, value: Any) -> bool:
+        """Whether an argument stands for its elements."""
+        return isinstance(value, tuple) and not self.constexpr
+
+    def elements(self, value: tuple[Any, ...]) -> "list[Parameter]":
+        """A parameter for each element of a tuple; the annotation says nothing of these."""
+        form = Form(type(value), len(value))
+        found = self._elements.get(form)
+        if found is None:
+            found = self._elements[form] = [
+                Parameter(
+                    name,
+                    constexpr=False,
+                    type=None,
+                    const_pointer=False,
+                    specialize=self.specialize,
+                    align=self.align,
+                )
+                for name in form.names(self.name)
+            ]
+        return found
+
+    def leaves(self, value: Any) -> "Iterator[tuple[Parameter, Any]]":
+        """(parameter, value) of an argument, or of all elements of a tuple."""
+        if not self.is_tuple(value):
+            yield self, value
+            return
+        for parameter, element in zip(self.elements(value), value, strict=True):
+            yield from parameter.leaves(element)
+
     def scalar(self, value: Any) -> tuple[Any, Any] | None:
         """(key, number) of a number or a constant; None for what may be an array."""
-        if self.constexpr or value is None or isinstance(value, ty.constexpr):
+        if self.constexpr or value is None or isinstance(value, ty.constexpr | DeviceFunction):
             return self.constant(value), None
         if isinstance(value, _BOOLS):
             return self._number("i1", bool(value))
@@ -297,17 +363,18 @@ def torch_element(name: str, dtype: Any) -> ty.dtype:
     return element
 
 
-def has_address(value: Any) -> bool:
-    """Whether a value is an object of one's own that says where its elements are and what they are
-    (`data_ptr()` and `dtype`), and no more."""
-    return hasattr(value, "data_ptr") and hasattr(value, "dtype")
+def is_addressed(value: Any) -> bool:
+    """Whether a value is an object of nobody's library that says an address and a dtype."""
+    is_known = isinstance(value, ArrayArgument) or is_torch(value)
+    return not is_known and callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype")
 
 
-def element_of(name: str, dtype: Any) -> ty.dtype:
-    """The type that a dtype of any library is."""
-    if isinstance(dtype, ty.dtype):
-        return dtype
-    return torch_element(name, dtype)
+def addressed_element(name: str, value: Any) -> ty.dtype:
+    """The type of the elements of such an object, whose dtype is ours, torch's or numpy's."""
+    if isinstance(value.dtype, ty.dtype):
+        return value.dtype
+    kind = value.dtype if is_torch_dtype(value.dtype) else getattr(value.dtype, "name", value.dtype)
+    return torch_element(name, kind)
 
 
 def check_torch(name: str, tensor: Any) -> None:
@@ -331,8 +398,6 @@ def check_torch(name: str, tensor: Any) -> None:
 
 def refused(name: str, value: Any) -> LaunchError:
     """The error of a value that no kernel can take."""
-    if isinstance(value, tuple):
-        return LaunchError(f"argument {name} is a tuple, which is supported for constexprs only")
     return LaunchError(
         f"argument {name} must be an array, a number, a bool or None, got {type(value).__name__}"
         f"{_instead(value)}"

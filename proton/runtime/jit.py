@@ -187,7 +187,8 @@ class JITFunction(DeviceFunction, KernelInterface):
         """Where a kernel with these arguments runs: where its arrays are, else by default. A
         device comes before the host: its launcher says which array has to move."""
         owners = []
-        for parameter, value in zip(self.params, values, strict=True):
+        pairs = zip(self.params, values, strict=True)
+        for parameter, value in (leaf for p, v in pairs for leaf in p.leaves(v)):
             if parameter.is_array(value):
                 owner = owner_of(value)
                 if owner is None:
@@ -354,15 +355,17 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
     parts = []
     for name, parameter in fn.signature.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            return functools.partial(_refuse_launch, fn, name)
-        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append(f"*{name}")
+            continue
+        has_rest = any(part.startswith("*") for part in parts)
+        if parameter.kind is parameter.KEYWORD_ONLY and not has_rest:
             parts.append("*")
         if parameter.default is inspect.Parameter.empty:
             parts.append(name)
         else:
             defaults[f"_{name}"] = parameter.default
             parts.append(f"{name}=_{name}")
-    if "*" not in parts:
+    if not any(part.startswith("*") for part in parts):
         parts.append("*")
     parts += [f"{option}=None" for option in fn.options]
     names = "".join(f"{name}, " for name in fn.signature.parameters)
@@ -370,13 +373,6 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
     exec(f"def binder({', '.join(parts)}): return ({names})", namespace)
     binder: Callable[..., tuple[Any, ...]] = namespace["binder"]
     return binder
-
-
-def _refuse_launch(fn: JITFunction, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-    raise LaunchError(
-        f"{fn.__name__} has *{name}: kernels can call it, and it cannot be launched; name each "
-        "parameter"
-    )
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

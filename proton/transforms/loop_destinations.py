@@ -3,6 +3,8 @@
 One-shot bufferization keeps a carried tensor in place when the loop yields a value that is
 computed in the carried buffer itself. This pass arranges that: an elementwise result takes the
 carried tensor as its destination, anything else is copied into it at the end of the body.
+Where a branch in a loop gives a tensor from outside of it, that is copied in the branch: the
+analysis takes what an `scf.if` may give for one buffer, and the next iteration reads that one.
 Splat constants become fills, so that no table of equal numbers reaches the object code.
 """
 
@@ -11,8 +13,9 @@ from typing import Any, ClassVar
 
 from proton.dialect.linalg import copy_into, filled
 from proton.dialect.mlir import Block, Module, Operation, Value, ir, tensor
-from proton.dialect.regions import ForLoop, WhileLoop
-from proton.dialect.walk import all_ops, before, defining_op, replace, users
+from proton.dialect.regions import ForLoop, WhileLoop, block_of, end_of
+from proton.dialect.traits import Loop, has
+from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace, users
 from proton.passes import Pass, register
 
 
@@ -27,6 +30,8 @@ class LoopDestinations(Pass):
         for op in all_ops(module):
             if op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
                 _splat_to_fill(op)
+        for op in ops_named(module, "scf.if"):
+            _copy_what_is_from_outside(op)
         for op in all_ops(module):
             if op.name == "scf.for":
                 loop = ForLoop(op)
@@ -41,6 +46,34 @@ def _splat_to_fill(op: Operation) -> None:
     if attribute.is_splat:
         with before(op):
             replace(op, [filled(attribute.get_splat_value(), op.results[0].type)])
+
+
+def _copy_what_is_from_outside(op: Operation) -> None:
+    """Gives the branches of an `scf.if` in a loop tensors of their own for those from outside."""
+    loop = op.parent
+    while loop is not None and not has(loop, Loop):
+        loop = loop.operation.parent
+    if loop is None:
+        return
+    blocks = [block_of(op, number) for number in range(len(op.regions))]
+    for terminator in [end_of(block) for block in blocks if block is not None]:
+        for position, value in enumerate(terminator.operands):
+            is_tensor = isinstance(value.type, ir.RankedTensorType)
+            if is_tensor and not _is_inside(value, loop.operation):
+                with before(terminator):
+                    buffer = tensor.EmptyOp(value.type.shape, value.type.element_type).result
+                    copy = copy_into(value, buffer)
+                assert copy is not None, "the destination is a tensor"
+                terminator.operands[position] = copy
+
+
+def _is_inside(value: Value, loop: Operation) -> bool:
+    """Whether a value is computed, or carried, in a loop."""
+    producer = defining_op(value)
+    op = value.owner.owner if producer is None else producer.parent  # of the block that has it
+    while op is not None and op.operation != loop:
+        op = op.operation.parent
+    return op is not None
 
 
 def _redirect(block: Block, arguments: list[Value]) -> None:

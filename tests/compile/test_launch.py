@@ -3,7 +3,7 @@
 import ctypes
 import threading
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -355,3 +355,46 @@ def test_a_parameter_may_have_the_name_of_an_option(driver: FakeDriver) -> None:
         kernel[1,](x, num_stages=2)
     with pytest.raises(LaunchError, match="unexpected keyword argument 'target'"):
         kernel[1,](x, 5, 2, target=proton.GPUTarget("cuda", 90))
+
+
+# Tuples
+
+
+class Array(NamedTuple):
+    ptr: Any
+    size: int
+
+
+@pytest.mark.parametrize("rest", [False, True], ids=["argument", "rest"])
+def test_the_elements_of_tuples_reach_the_driver(driver: FakeDriver, rest: bool) -> None:
+    @proton.jit
+    def of_tuple(pair, n):
+        tl.store(pair[0].ptr + n, pair[0].size + pair[1][0])
+
+    @proton.jit
+    def of_rest(n, *pair):
+        tl.store(pair[0].ptr + n, pair[0].size + pair[1][0])
+
+    x, y = driver.array("int32"), driver.array("int32", address=0x20000)
+    driver.read = [ctypes.c_int32, *[ctypes.c_uint64, ctypes.c_int32]]
+    driver.read = driver.read[1:] + driver.read[:1] if not rest else driver.read
+
+    def launch(*pair: Any, n: int) -> Any:
+        return of_rest[(1,)](n, *pair) if rest else of_tuple[(1,)](pair, n)
+
+    first = launch(Array(x, 1000), (1, None), n=33)  # the slow path
+    assert launch(Array(y, 1001), (1, None), n=34) is first  # the fast path
+    assert launch(Array(y, 16), (1, None), n=35) is not first  # of another divisibility
+    assert launch(Array(x, 1001), (7, None), n=36) is not first  # 7 is no constant
+    given = [(0x10000, 1000, 33), (0x20000, 1001, 34), (0x20000, 16, 35), (0x10000, 1001, 36)]
+    for number, ((_, values), (address, size, n)) in enumerate(
+        zip(driver.launches, given, strict=True)
+    ):
+        last = 7 if number == 3 else n
+        assert values == ([n, address, size] if rest else [address, size, last])
+    with pytest.raises(LaunchError, match=r"argument pair\[0\].ptr must be an array"):
+        launch(Array("text", 16), (1, None), n=35)
+    driver.memory[0x30000] = 1
+    elsewhere = Array(driver.array("int32", address=0x30000, device=1), 16)
+    with pytest.raises(LaunchError, match="is on GPU 1, and the current device is GPU 0"):
+        launch(elsewhere, (1, None), n=35)

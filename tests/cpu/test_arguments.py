@@ -117,10 +117,12 @@ def test_a_float_for_an_integer_is_refused() -> None:
         kernel[(1,)](np.zeros(1, np.int32), 1.5)
 
 
-def test_scalars_of_16_bit_floats_are_refused() -> None:
-    kernel = kernels_of(ANNOTATED.format(annotation="tl.float16")).kernel
-    with pytest.raises(LaunchError, match="fp32"):
-        kernel[(1,)](np.zeros(1, np.float32), 1.5)
+@pytest.mark.parametrize("annotation", ["tl.float16", '"bf16"', "tl.float8e5"])
+def test_narrow_floats_are_rounded(annotation: str) -> None:
+    kernel, x = kernels_of(ANNOTATED.format(annotation=annotation)).kernel, np.zeros(1, np.float32)
+    kernel[(1,)](x, 1.3)
+    rounded = {"tl.float16": np.float16(1.3), '"bf16"': 1.296875, "tl.float8e5": 1.25}
+    assert x[0] == rounded[annotation]
 
 
 # Pointers
@@ -130,11 +132,6 @@ def test_scalars_of_16_bit_floats_are_refused() -> None:
 def test_what_is_neither_array_nor_number_is_refused(value: Any) -> None:
     with pytest.raises(LaunchError, match="argument value must be an array"):
         launch(out(), value, 64)
-
-
-def test_tuples_are_for_constexprs() -> None:
-    with pytest.raises(LaunchError, match="tuple"):
-        launch(out(), (1, 2), 64)
 
 
 @pytest.mark.parametrize("annotation", ["tl.int32", '"*i32"'])
@@ -279,12 +276,10 @@ def kernel(x_ptr):
 """
 
 
-def test_functions_with_variable_arguments_can_be_called_and_not_launched() -> None:
+def test_functions_with_variable_arguments_can_be_called() -> None:
     module, x = kernels_of(VARIABLE), np.full(1, 3.0, np.float32)
     module.kernel[(1,)](x)
     assert x[0] == 3.0 + 1.0 + 3.0 + 0.0 + 6.0 + 100.0
-    with pytest.raises(LaunchError, match=r"total has \*parts: kernels can call it"):
-        module.total[(1,)](x)
     with pytest.raises(LaunchError, match=r"a kernel cannot have \*\*kwargs \(options\)"):
         kernels_of("\n@proton.jit\ndef kernel(out_ptr, **options):\n    pass\n")
 

@@ -173,3 +173,53 @@ def test_what_atomics_refuse(call: str) -> None:
     kernel = kernels_of(f"\n@proton.jit\ndef kernel(x_ptr):\n    {call}\n").kernel
     with pytest.raises(CompilationError):
         kernel[(1,)](np.zeros(1, np.float32))
+
+
+# Loads, stores and waiting
+
+
+@proton.jit
+def moved(x_ptr, out_ptr, seen_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.atomic_load(x_ptr + offs, mask=offs < n, sem="relaxed")
+    tl.atomic_store(out_ptr + offs, x, mask=offs < n, scope="sys")
+    tl.atomic_store(out_ptr + BLOCK, (x_ptr + 1).atomic_load())
+    tl.debug_barrier()
+    there = (out_ptr + tl.arange(0, 2)).atomic_poll(tl.atomic_load(x_ptr + tl.arange(0, 2)))
+    tl.store(seen_ptr + tl.arange(0, 2), there)
+    tl.store(seen_ptr + 2, tl.atomic_poll(out_ptr + BLOCK, tl.load(x_ptr + 1), sem="acquire"))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64"])
+def test_atomic_loads_and_stores(rng: np.random.Generator, dtype: str) -> None:
+    x, out, seen = ordinary(rng, dtype, 64), np.zeros(65, dtype), np.zeros(3, np.int32)
+    x[5] = -0.0 if dtype.startswith("float") else 5
+    before = x.copy()
+    moved[(1,)](x, out, seen, 50, BLOCK=64)
+    assert x.tobytes() == before.tobytes()
+    assert out.tobytes() == np.concatenate([x[:50], np.zeros(14, dtype), x[1:2]]).tobytes()
+    assert seen.tolist() == [1, 1, 1]
+
+
+@proton.jit
+def refused(x_ptr, KIND: tl.constexpr):
+    if KIND == "add":
+        tl.atomic_add(x_ptr, 1)
+    elif KIND == "cas":
+        tl.atomic_cas(x_ptr, 1, 2)
+    else:
+        tl.atomic_load(x_ptr, sem="release")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "rule"),
+    [
+        ("int8", "add", "tl.atomic_add is not defined on i8"),
+        ("uint16", "add", "tl.atomic_add is not defined on u16"),
+        ("int8", "cas", "tl.atomic_cas is not defined on i8"),
+        ("int32", "load", 'sem must be "acquire" or "relaxed", got \'release\''),
+    ],
+)
+def test_what_atomics_do_not_take(dtype: str, kind: str, rule: str) -> None:
+    with pytest.raises(CompilationError, match=rule):
+        refused[(1,)](np.zeros(1, dtype), KIND=kind)

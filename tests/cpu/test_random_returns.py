@@ -1,4 +1,4 @@
-"""Random functions with early returns against the same source, run by Python on numpy.
+"""Random functions with early returns, and loops with exits, against the same source in Python.
 
 The conditions are known while compiling, at run time, or partly so; ifs nest, and are followed by
 more. Nothing of Proton takes part in the reference: its `tl` is a few lines here.
@@ -16,6 +16,7 @@ from tests.cpu.harness import kernels_of
 PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "300")) // 5
 GRID = 6
 ROOM = 64  # elements of the output per program
+LOOP = "in a loop"
 VARIABLES = ("a", "b", "c", "v")  # three scalars and a block of four
 
 
@@ -23,7 +24,7 @@ class Source:
     """A callee and a kernel that calls it, drawn statement by statement."""
 
     def __init__(self, rng: random.Random) -> None:
-        self.rng, self.stores = rng, 0
+        self.rng, self.stores, self.loops = rng, 0, 0
 
     def condition(self) -> str:
         variable, static = self.rng.choice("abc"), self.rng.choice(["S0", "S1", "not S0"])
@@ -32,9 +33,14 @@ class Source:
         return self.rng.choice([static, static, dynamic, dynamic, dynamic, mixed])
 
     def statement(self, depth: int, returned: str, indent: str) -> list[str]:
-        kind = self.rng.choice(["assign", "assign", "store", "if", "if", "if", "return"])
+        """`returned` is what a function returns; in a loop, which returns nothing, LOOP."""
+        kind = self.rng.choice(["assign", "assign", "store", "if", "if", "if", "return", "loop"])
         if kind == "return" and depth:
+            if returned == LOOP:
+                return [indent + self.rng.choice(["break", "continue", "continue"])]
             return [f"{indent}return {returned}".rstrip()]
+        if kind == "loop" and depth < 3:
+            return self.loop(depth, returned, indent)
         if kind == "if" and depth < 4:
             lines = [f"{indent}if {self.condition()}:"]
             lines += self.block(depth + 1, returned, indent + "    ")
@@ -50,7 +56,21 @@ class Source:
             return [f"{indent}tl.store({place}, v + {self.rng.choice('abc')})"]
         target = self.rng.choice(VARIABLES)
         left = "v" if target == "v" else self.rng.choice("abc")
-        return [f"{indent}{target} = {left} + {self.rng.choice(['b', 'c', str(self.stores)])}"]
+        value = f"{left} + {self.rng.choice(['b', 'c', str(self.stores)])}"
+        if returned == LOOP:  # numbers stay small
+            value = f"({value}) & 255"
+        return [f"{indent}{target} = {value}"]
+
+    def loop(self, depth: int, returned: str, indent: str) -> list[str]:
+        """A loop of a few turns, with exits."""
+        self.loops += 1
+        name, turns = f"i{self.loops}", self.rng.randint(0, 4)
+        inside, body = indent + "    ", self.block(depth + 1, LOOP, indent + "    ")
+        if self.rng.random() < 0.3:
+            head = [f"{indent}{name} = 0", f"{indent}while {name} < {turns}:"]
+            return [*head, f"{inside}{name} += 1", *body]
+        bounds = self.rng.choice([f"{turns}", f"a, a + {turns}", f"{turns}, -1, -2"])
+        return [f"{indent}for {name} in range({bounds}):", *body]
 
     def block(self, depth: int, returned: str, indent: str) -> list[str]:
         count = self.rng.randint(1, 3)

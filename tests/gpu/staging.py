@@ -35,6 +35,9 @@ class _Copies:
             return proton.reinterpret(self.argument(value.base), value.dtype)
         if isinstance(value, TensorDescriptor):
             return dataclasses.replace(value, base=self.argument(value.base))
+        if isinstance(value, tuple):
+            elements = [self.argument(element) for element in value]
+            return value._make(elements) if hasattr(value, "_make") else tuple(elements)
         if not isinstance(value, np.ndarray):
             return value
         import torch

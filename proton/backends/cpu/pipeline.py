@@ -60,8 +60,9 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
     """Buffers, and the final order of the work: from here on nothing moves across anything."""
     passes: list[Pass] = [
         StructuredToMemref(disjoint=disjoint),
+        Upstream("canonicalize,cse"),
         LoopDestinations(),
-        Upstream("canonicalize,cse,one-shot-bufferize,canonicalize,cse"),
+        Upstream("one-shot-bufferize,canonicalize,cse"),
         MemrefCopyToLinalg(),
     ]
     if instrumentation is not None:

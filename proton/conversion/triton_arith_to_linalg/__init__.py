@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
 from proton.conversion.triton_arith_to_linalg.extern import lower_extern
-from proton.conversion.triton_arith_to_linalg.reduce import lower_reduce
+from proton.conversion.triton_arith_to_linalg.reduce import clone_payload, lower_reduce
 from proton.conversion.triton_arith_to_linalg.scan import (
     lower_gather,
     lower_histogram,
@@ -31,6 +31,7 @@ from proton.dialect.linalg import (
 )
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, tensor
 from proton.dialect.traits import CopiedIndex, has
+from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.dialect.walk import all_ops, before, replace, source_span, users
 from proton.passes import Pass, Upstream, register
 
@@ -243,6 +244,26 @@ def _erase(op: Operation) -> None:
     op.erase()
 
 
+def _map_elementwise(op: Operation) -> None:
+    """The region as the body of a generic; of scalars in the place of the op."""
+    block, sources = op.regions[0].blocks[0], list(op.operands)
+    shape = shape_of(sources[0])
+    if not shape:
+        replace(op, clone_payload(block, sources))
+        return
+    maps = [ir.AffineMap.get_identity(len(shape))] * len(sources)
+    types = [result.type for result in op.results]
+    replace(op, generic(sources, maps, types, lambda inputs, _: clone_payload(block, inputs)))
+
+
+def _refuse_assembly(op: Operation) -> None:
+    raise CompilationError(
+        "tl.inline_asm_elementwise is assembly of a GPU, and the kernel is compiled for the CPU",
+        source_span(op.location),
+        "launch the kernel on arrays of a GPU, or write it with functions of tl",
+    )
+
+
 def _refuse_register(op: Operation) -> None:
     name = op.attributes["register"].value
     raise CompilationError(
@@ -268,6 +289,8 @@ RULES: dict[str, Callable[[Operation], None]] = {
     "tt.histogram": lower_histogram,
     "tt.gather": lower_gather,
     "tt.extern_elementwise": lower_extern,
+    "tt.map_elementwise": _map_elementwise,
+    **dict.fromkeys([op.OPERATION_NAME for op in ASSEMBLY], _refuse_assembly),
     "tt.fp_to_fp": _fp_to_fp,
     "tt.mulhiui": _mulhiui,
     "tt.debug_barrier": _erase,

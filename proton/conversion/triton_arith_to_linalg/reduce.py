@@ -152,7 +152,7 @@ def clone_payload(
     mapping = dict(zip(block.arguments, arguments, strict=True))
     for op in block.operations:
         op = op.operation
-        if op.name in ("tt.reduce_return", "tt.scan_return"):
+        if op.name in _RETURNS:
             return [mapping.get(value, value) for value in op.operands]
         operands = [mapping.get(value, value) for value in op.operands]
         if op.name in _SELECTED and identity is None:
@@ -166,7 +166,10 @@ def clone_payload(
         if reassociate and copy.name in ("arith.addf", "arith.mulf"):
             copy.attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
         mapping.update(zip(op.results, copy.results, strict=True))
-    raise AssertionError("a region ends with tt.reduce_return or tt.scan_return")
+    raise AssertionError(f"a region ends with one of {_RETURNS}")
+
+
+_RETURNS = ("tt.reduce_return", "tt.scan_return", "tt.map_elementwise_return")
 
 
 # Among other ops, LLVM's vectoriser takes these for a reduction of their own, and then stops the

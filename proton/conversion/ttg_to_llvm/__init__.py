@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from proton.analysis.axis_info import AxisInfos
 from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them registers their rules
+    assembly,
     atomics,
     calls,
     collectives,

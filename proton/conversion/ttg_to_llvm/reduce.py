@@ -25,8 +25,8 @@ ACCUMULATORS = 4  # of a thread: as many as its additions take cycles
 Values = list[Value]
 
 
-class _Combine:
-    """The region of a reduction or scan, as a function of two lists of vectors."""
+class RegionCode:
+    """The region of an op, as a function of a list of vectors."""
 
     def __init__(self, ctx: Lowering, op: Operation) -> None:
         self.ctx, self.op, self.block = ctx, op, op.regions[0].blocks[0]
@@ -34,11 +34,11 @@ class _Combine:
         self.commutes = len(self.ops) == 2 and has(self.ops[0], Commutative)
         self.has_control_flow = any(len(inner.regions) for inner in self.ops)
 
-    def __call__(self, left: Values, right: Values) -> Values:
+    def __call__(self, arguments: Values) -> Values:
         if self.has_control_flow:
-            return self._by_element(left, right)
-        made = dict(zip(self.block.arguments, left + right, strict=True))
-        count = v.count_of(left[0])
+            return self._by_element(arguments)
+        made = dict(zip(self.block.arguments, arguments, strict=True))
+        count = v.count_of(arguments[0])
         for op in self.ops[:-1]:
             operands = [made.get(operand, operand) for operand in op.operands]
             operands = [o if v.is_vector(o.type) else v.splat(o, count) for o in operands]
@@ -53,13 +53,13 @@ class _Combine:
             made |= dict(zip(op.results, results, strict=True))
         return [made.get(value, value) for value in self.ops[-1].operands]
 
-    def _by_element(self, left: Values, right: Values) -> Values:
+    def _by_element(self, arguments: Values) -> Values:
         """A branch is of one element: the region once for each."""
-        columns = zip(*map(v.to_elements, left + right), strict=True)
-        rows = zip(*[self._scalar(list(column)) for column in columns], strict=True)
+        columns = zip(*map(v.to_elements, arguments), strict=True)
+        rows = zip(*[self.scalar(list(column)) for column in columns], strict=True)
         return [v.from_elements(list(row)) for row in rows]
 
-    def _scalar(self, arguments: Values) -> Values:
+    def scalar(self, arguments: Values) -> Values:
         """A copy of the region on scalars, moved to the insertion point and lowered."""
         place = ir.InsertionPoint.current.ref_operation
         copy = self.op.clone()
@@ -87,6 +87,19 @@ class _Combine:
             found = rule(self.ctx, site)
         op.erase()
         return found
+
+
+class _Combine(RegionCode):
+    """The region of a reduction or scan, as a function of two lists of vectors."""
+
+    def __call__(self, left: Values, right: Values) -> Values:  # type: ignore[override]
+        return super().__call__(left + right)
+
+
+@lowers("tt.map_elementwise")
+def _map_elementwise(ctx: Lowering, site: Site) -> Values:
+    code = RegionCode(ctx, site.op)
+    return code(site.operands) if is_tensor(site.result_type) else code.scalar(site.operands)
 
 
 def _on_pairs(values: Values, first: list[int], second: list[int], combine: _Combine) -> Values:

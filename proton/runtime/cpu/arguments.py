@@ -16,10 +16,11 @@ from proton.runtime.arguments import (
     NUMPY_TYPES,
     OTHER_TYPES,
     ArrayArgument,
+    Group,
     Parameter,
+    addressed_element,
     check_torch,
-    element_of,
-    has_address,
+    is_addressed,
     refused,
     torch_element,
 )
@@ -42,7 +43,7 @@ CTYPES: dict[str, Any] = {
 }
 # The key of an array in other memory: no code is filed under it.
 ELSEWHERE = object()
-_ANYWHERE = 0, (1 << 63) - 1  # the bytes of what says only where it begins
+_END = (1 << 63) - 1  # of memory
 
 
 class Memory(NamedTuple):
@@ -59,6 +60,10 @@ class Memory(NamedTuple):
 
 def classify(parameter: Parameter, value: Any) -> tuple[Any, Any]:
     """(key, what the code is given) of an argument: a number, or the Memory of an array."""
+    if parameter.is_tuple(value):
+        pairs = [classify(*pair) for pair in zip(parameter.elements(value), value, strict=True)]
+        keys, given = zip(*pairs, strict=True) if pairs else ((), ())
+        return Group(type(value), keys), given
     if isinstance(value, np.ndarray) and not parameter.constexpr:
         memory: Memory | None = _array_memory(parameter.name, value)
     else:
@@ -91,8 +96,8 @@ def memory_of(name: str, value: Any) -> Memory | None:
         raise refused(name, value)
     if owner.name != HOST:
         return None
-    if not hasattr(value, "__dlpack__"):
-        return Memory(value.data_ptr(), *_ANYWHERE, True, element_of(name, value.dtype))
+    if is_addressed(value):
+        return _addressed_memory(name, value)
     try:
         return _array_memory(name, np.from_dlpack(value))
     except (BufferError, RuntimeError, TypeError, ValueError) as problem:
@@ -106,7 +111,10 @@ def is_array(value: Any) -> bool:
     if _is_of_torch(value):
         device = getattr(value, "device", None)
         return device is None or device.type == "cpu"
-    return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__") or has_address(value)
+    if is_addressed(value):
+        device = getattr(value, "device", "cpu")
+        return str(getattr(device, "type", device)).startswith("cpu")
+    return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
 
 
 def _is_of_torch(value: Any) -> bool:
@@ -168,15 +176,24 @@ def _torch_memory(name: str, tensor: Any) -> Memory | None:
     return memory
 
 
+def _addressed_memory(name: str, value: Any) -> Memory:
+    """Of an object that says its address: it may reach anywhere, unless it says its size."""
+    address, size = int(value.data_ptr()), getattr(value, "nbytes", None)
+    element = addressed_element(name, value)
+    low, high = (0, _END) if size is None else (address, address + int(size))
+    return Memory(address, low, high, True, element)
+
+
 def extent_of(name: str, value: Any) -> tuple[int, int]:
     """The bytes [low, high) from the first to the last element of a pointer argument's own
     array, which may be a view of a larger one."""
     if isinstance(value, ArrayArgument):
         return extent_of(name, value.base)
+    if is_addressed(value) and not _is_of_torch(value):
+        memory = _addressed_memory(name, value)
+        return memory.low, memory.high
     if _is_of_torch(value):
         address, size = value.data_ptr(), value.element_size()
-    elif not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
-        return _ANYWHERE
     else:
         value = value if isinstance(value, np.ndarray) else np.from_dlpack(value)
         address, size = value.__array_interface__["data"][0], value.itemsize

@@ -17,8 +17,9 @@ from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
+from proton.language.signature import Signature
 from proton.runtime import session as sessions
-from proton.runtime.arguments import Argument, signature_of
+from proton.runtime.arguments import Argument, Group, Parameter, signature_of
 from proton.runtime.backend import HOST, KernelFunction, Launcher
 from proton.runtime.cpu.arguments import Memory, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
@@ -38,6 +39,7 @@ class _Variant:
     pointers: list[int]  # those that are pointers, or descriptors
     describes: bool  # whether there are descriptors among them, for which code takes several values
     passed: list[int]  # of each value that code takes the parameter's position
+    has_tuples: bool  # whether positions count the elements of tuples
     estimate: WorkEstimate = field(default_factory=WorkEstimate)
 
 
@@ -69,6 +71,8 @@ class CPULauncher(Launcher):
         self.kernel.check_globals()
         if variant is None:
             variant = self._compiled((*keys, True, *suffix))
+        if variant.has_tuples:
+            values, given = self._flat(keys, values, given)
         if not _disjoint(variant, given):
             variant = self._compiled((*keys, False, *suffix))
         if sizes[0] and sizes[1] and sizes[2]:
@@ -88,11 +92,16 @@ class CPULauncher(Launcher):
 
     def _key(self, values: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
         """The key of code for such arguments, a dtype standing for an array of it."""
-        keys = []
-        for parameter, value in zip(self.kernel.params, values, strict=True):
-            key = parameter.stand_in(value)
-            keys.append(classify(parameter, value)[0] if key is None else key)
+        keys = map(_stand_in, self.kernel.params, values)
         return (*keys, True, self._is_debug(options), None, knobs.check_bounds)
+
+    def _flat(
+        self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
+    ) -> tuple[tuple[Any, ...], list[Any]]:
+        """`values` and `given`, with the elements of tuples in their place."""
+        pairs = zip(self.kernel.params, values, strict=True)
+        leaves = tuple(value for parameter, v in pairs for _, value in parameter.leaves(v))
+        return leaves, [found for pair in zip(keys, given, strict=True) for found in _leaves(*pair)]
 
     def _request(self, key: tuple[Any, ...]) -> Request:
         *keys, disjoint, debug, instrumentation, check_bounds = key
@@ -120,11 +129,11 @@ class CPULauncher(Launcher):
 
     def _compile(self, key: tuple[Any, ...]) -> _Variant:
         links = self.kernel.links()
-        names = self.kernel.arg_names
         request = self._request(key)
         signature = request.signature
         kernel: CPUKernel = compile_function(*request)
         self.kernel.watch_globals(links)
+        names = _leaf_names(self.kernel.arg_names, signature)
         runtime = [names.index(name) for name in signature.types]
         parts = [ty.parts_of(type_) for type_ in signature.types.values()]
         passed = [place for place, of in zip(runtime, parts, strict=True) for _ in of]
@@ -147,7 +156,34 @@ class CPULauncher(Launcher):
             pointers=[p for p, of in zip(runtime, parts, strict=True) if of[0].is_ptr()],
             describes=len(passed) > len(runtime),
             passed=passed,
+            has_tuples=bool(signature.tuples),
         )
+
+
+def _stand_in(parameter: Parameter, value: Any) -> Any:
+    """The key of an argument where nothing is launched."""
+    if parameter.is_tuple(value):
+        keys = tuple(map(_stand_in, parameter.elements(value), value))
+        return Group(type(value), keys)
+    key = parameter.stand_in(value)
+    return classify(parameter, value)[0] if key is None else key
+
+
+def _leaves(key: Any, given: Any) -> list[Any]:
+    """What an argument was found to be, or all elements of a tuple."""
+    if not isinstance(key, Group):
+        return [given]
+    pairs = zip(key.elements, given, strict=True)
+    return [found for pair in pairs for found in _leaves(*pair)]
+
+
+def _leaf_names(names: list[str], signature: Signature) -> list[str]:
+    """The names of arguments, with the elements of tuples in their place."""
+    found: list[str] = []
+    for name in names:
+        form = signature.tuples.get(name)
+        found += [name] if form is None else _leaf_names(form.names(name), signature)
+    return found
 
 
 def _disjoint(variant: _Variant, values: list[Any]) -> bool:

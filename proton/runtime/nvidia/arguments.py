@@ -7,6 +7,7 @@ value and makes its part of the key (`reading`). The first kind that accepts a v
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,10 +20,11 @@ from proton.runtime.arguments import (
     Argument,
     ArrayArgument,
     Constant,
+    Group,
     Parameter,
+    addressed_element,
     check_torch,
-    element_of,
-    has_address,
+    is_addressed,
     is_torch,
     refused,
     torch_element,
@@ -56,8 +58,12 @@ class Kind(ABC):
         """What the kernel is compiled for; raises LaunchError where a GPU cannot take it."""
 
     @abstractmethod
-    def reading(self, name: str, number: int) -> Reading:
+    def reading(self, name: str, number: int | str) -> Reading:
         """How generated code reads the argument of a name, which is the one of that number."""
+
+    def names(self, parameter: Parameter, number: int | str) -> dict[str, Any]:
+        """What generated code knows of the argument."""
+        return {f"p{number}": parameter}
 
 
 class Given(NamedTuple):
@@ -77,8 +83,61 @@ def given(parameter: Parameter, value: Any) -> Given:
 def stand_in(parameter: Parameter, value: Any) -> Given:
     """Describes an argument, where nothing is launched: a dtype stands for an array of it, which
     is aligned."""
+    if parameter.is_tuple(value):
+        return _Tuple.of(parameter, value, stand_in)
     key = parameter.stand_in(value)
     return given(parameter, value) if key is None else Given(OTHER, Argument.of(key, True))
+
+
+@dataclass(frozen=True)
+class _Tuple(Kind):
+    """A tuple, by its class and the kinds of its elements; without these, any tuple."""
+
+    form: type = tuple
+    kinds: tuple[Kind, ...] = ()
+
+    def accepts(self, parameter: Parameter, value: Any) -> bool:
+        return parameter.is_tuple(value)
+
+    def describe(self, parameter: Parameter, value: Any) -> Given:
+        return self.of(parameter, value, given)
+
+    @staticmethod
+    def of(parameter: Parameter, value: Any, describe: Callable[..., Given]) -> Given:
+        """The kind of a tuple whose elements are described by `describe`."""
+        found = list(map(describe, parameter.elements(value), value))
+        group = Group(type(value), tuple(element.argument for element in found))
+        devices = {element.device for element in found} - {None}
+        if len(devices) > 1:  # one of them is wrong
+            devices.discard(cuda.current_device())
+        kind = _Tuple(type(value), tuple(element.kind for element in found))
+        return Given(kind, Argument(None, group=group), next(iter(devices), None))
+
+    def reading(self, name: str, number: int | str) -> Reading:
+        elements = [f"$e{number}_{place}" for place in range(len(self.kinds))]
+        reads = [
+            kind.reading(element, f"{number}_{place}")
+            for place, (kind, element) in enumerate(zip(self.kinds, elements, strict=True))
+        ]
+        test = f"if {name}.__class__ is not $c{number} or len({name}) != {len(self.kinds)}"
+        return Reading(
+            ", ".join(read.passed for read in reads) or "*()",
+            key=tuple(part for read in reads for part in read.key),
+            statements=(
+                f"{test}: raise TypeError",
+                f"[{', '.join(elements)}] = {name}",
+                *(line for read in reads for line in read.statements),
+            ),
+            unexpected=" or ".join(read.unexpected for read in reads if read.unexpected),
+        )
+
+    def names(self, parameter: Parameter, number: int | str) -> dict[str, Any]:
+        """What the reading names: the class, and the parameters of elements."""
+        found: dict[str, Any] = {f"c{number}": self.form}
+        stand_in = tuple.__new__(self.form, self.kinds)
+        for place, element in enumerate(parameter.elements(stand_in)):
+            found |= self.kinds[place].names(element, f"{number}_{place}")
+        return found
 
 
 class _Constexpr(Kind):
@@ -90,7 +149,7 @@ class _Constexpr(Kind):
     def describe(self, parameter: Parameter, value: Any) -> Given:
         return Given(self, Argument.of(parameter.constant(value)))
 
-    def reading(self, name: str, number: int) -> Reading:
+    def reading(self, name: str, number: int | str) -> Reading:
         part = f"{name} if {name}.__class__ is int else $constant($p{number}, {name})"
         return Reading(name, key=(part,))
 
@@ -106,7 +165,7 @@ class _Pointer(Kind):
         is_multiple = parameter.align and address % 16 == 0
         return Given(self, Argument.of(parameter.pointer(element), is_multiple), device)
 
-    def reading(self, name: str, number: int) -> Reading:
+    def reading(self, name: str, number: int | str) -> Reading:
         address, short, device = f"$a{number}", f"$t{number}", f"$d{number}"
         return Reading(
             address,
@@ -127,7 +186,7 @@ class _Descriptor(Kind):
         _, short, device = read_descriptor(parameter, value)
         return Given(self, Argument.of(short, value.shape[-1] % 16 == 0), device)
 
-    def reading(self, name: str, number: int) -> Reading:
+    def reading(self, name: str, number: int | str) -> Reading:
         passed, short, device = f"$n{number}", f"$t{number}", f"$d{number}"
         return Reading(
             f"*{passed}",
@@ -144,7 +203,7 @@ class _Torch(_Pointer):
     def accepts(self, parameter: Parameter, value: Any) -> bool:
         return is_torch(value) and parameter.type is None
 
-    def reading(self, name: str, number: int) -> Reading:
+    def reading(self, name: str, number: int | str) -> Reading:
         address = f"$a{number}"
         return Reading(
             address,
@@ -167,7 +226,7 @@ class _Other(Kind):
             raise _not_here(parameter.name, value)
         return Given(self, _number(parameter, *scalar))
 
-    def reading(self, name: str, number: int) -> Reading:
+    def reading(self, name: str, number: int | str) -> Reading:
         return Reading(name, key=(f"$other($p{number}, {name})",))
 
 
@@ -177,7 +236,7 @@ class _Int(_Other):
     def accepts(self, parameter: Parameter, value: Any) -> bool:
         return type(value) is int and parameter.specialize and -(1 << 31) <= value < 1 << 31
 
-    def reading(self, name: str, number: int) -> Reading:
+    def reading(self, name: str, number: int | str) -> Reading:
         test = f"{name}.__class__ is not int or not -0x80000000 <= {name} <= 0x7FFFFFFF"
         part = f"1 if {name} == 1 else 3 if {name} & 15 else 16"
         return Reading(name, key=(part,), statements=(f"if {test}: raise TypeError",))
@@ -189,7 +248,7 @@ class _Number(_Other):
     def accepts(self, parameter: Parameter, value: Any) -> bool:
         return type(value) is float and parameter.type is None
 
-    def reading(self, name: str, number: int) -> Reading:
+    def reading(self, name: str, number: int | str) -> Reading:
         test = f"if {name}.__class__ is not float: raise TypeError"
         return Reading(name, statements=(test,))
 
@@ -197,7 +256,7 @@ class _Number(_Other):
 TORCH = _Torch()
 OTHER = _Other()
 KINDS: tuple[Kind, ...] = (
-    *(_Constexpr(), TORCH, _Descriptor(), _Pointer()),
+    *(_Constexpr(), _Tuple(), TORCH, _Descriptor(), _Pointer()),
     *(_Int(), _Number(), OTHER),
 )
 
@@ -251,17 +310,21 @@ def is_pointer(value: Any) -> bool:
     """Whether a value is an array of a library for GPUs, or says that it is on one."""
     if isinstance(value, ArrayArgument):
         return is_pointer(value.base)
-    if is_torch(value) or hasattr(value, "__cuda_array_interface__"):
-        return True
-    return _device_of(value) is not None
+    has_interface = is_torch(value) or hasattr(value, "__cuda_array_interface__")
+    return has_interface or _is_addressed_here(value)
 
 
-def _device_of(value: Any) -> int | None:
-    """The GPU in whose memory the address of an object of one's own lies; None for others."""
-    if not has_address(value) or hasattr(value, "__dlpack__") or not cuda.device_count():
-        return None
+def _is_addressed_here(value: Any) -> bool:
+    """Whether an object that says its address is on a GPU: it may say so, or the driver knows."""
+    if not is_addressed(value):
+        return False
+    device = getattr(value, "device", None)
+    if device is not None:
+        return str(getattr(device, "type", device)).startswith("cuda")
+    if not cuda.device_count():
+        return False
     cuda.current_device()  # asking for an address needs a context
-    return cuda.pointer_device(value.data_ptr())
+    return cuda.pointer_device(value.data_ptr()) is not None
 
 
 def is_on_gpu(value: Any) -> bool:
@@ -288,8 +351,8 @@ def memory_of(name: str, value: Any) -> tuple[int, ty.dtype, int]:
         return address, value.dtype, device
     if is_torch(value):
         return _torch_memory(name, value)
-    if (own := _device_of(value)) is not None:
-        return value.data_ptr(), element_of(name, value.dtype), own
+    if not hasattr(value, "__cuda_array_interface__"):
+        return int(value.data_ptr()), addressed_element(name, value), cuda.current_device()
     return _interface_memory(name, value)
 
 

@@ -43,6 +43,12 @@ def checked_grid(grid: Any) -> tuple[int, int, int]:
     return sizes
 
 
+def rest_of(kernel: KernelFunction) -> str | None:
+    """The parameter that takes any number of arguments, if there is one."""
+    parameters = kernel.signature.parameters.values()
+    return next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+
+
 def known_options(kernel: KernelFunction) -> list[str]:
     """The launch options that the machine code depends on: a parameter of such a name is none."""
     return [option for option in kernel.options if option in OPTIONS]
@@ -55,7 +61,7 @@ def read($device, {names}{options}):
     {read}
     return ({key}), ({listed})
 
-def launch($grid, {parameters}*$rest, {options}**$unknown):
+def launch($grid, {parameters}{rest}{options}**$unknown):
     try:
         $device = {device}
         {statements}
@@ -147,18 +153,22 @@ def generated(
         f"$knobs.generation != {knobs.generation}",
         "bool($rest or $unknown)",
     ]
-    parameters = ""
+    parameters, takes_rest = "", rest_of(kernel) is not None
+    if takes_rest:
+        ours["rest"] = ()
     for number, (name, parameter) in enumerate(kernel.signature.parameters.items()):
-        ours[f"p{number}"] = kernel.params[number]
+        ours |= kinds[number].names(kernel.params[number], number)
         has_default = parameter.default is not parameter.empty
         ours[f"v{number}"] = parameter.default if has_default else _MISSING
-        parameters += f"{name}=$v{number}, "
+        is_rest = parameter.kind is parameter.VAR_POSITIONAL
+        parameters += f"*{name}, " if is_rest else f"{name}=$v{number}, "
     options = known_options(kernel)
     bound = ", ".join(f"{name!r}: {name}" for name in (*names, *options))
     statements = [line for reading in reads for line in reading.statements] or ["pass"]
     source = _TEMPLATE.format(
         names="".join(f"{name}, " for name in names),
         parameters=parameters,
+        rest="" if takes_rest else "*$rest, ",
         options="".join(f"{option}=None, " for option in options),
         device=device,
         read="\n    ".join(statements),
@@ -203,4 +213,10 @@ def _slow_path(
     if rest:
         taken = len(kernel.arg_names)
         raise LaunchError(f"{kernel.__name__}() takes {taken} arguments, got {taken + len(rest)}")
-    return kernel.run_any(grid, (), given_ | unknown)
+    rest_name = rest_of(kernel)
+    args: tuple[Any, ...] = ()
+    if rest_name is not None:  # what comes before it has no names, where there is more
+        before = kernel.arg_names[: kernel.arg_names.index(rest_name)]
+        more = given_.pop(rest_name)
+        args = (*(given_.pop(name) for name in before if name in given_), *more)
+    return kernel.run_any(grid, args, given_ | unknown)

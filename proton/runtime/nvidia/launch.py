@@ -32,7 +32,7 @@ from proton.base.targets import (
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.runtime import session as sessions
-from proton.runtime.arguments import signature_of
+from proton.runtime.arguments import flat, signature_of
 from proton.runtime.backend import KernelFunction, Launcher
 from proton.runtime.hooks import around_launches
 from proton.runtime.nvidia import cuda
@@ -204,7 +204,8 @@ class GPULauncher(Launcher):
             kernel = self.compile_described(target, described, options, instrumentation)
             self.kernel.watch_globals()
             function = _loaded(kernel)
-            types = [short for d in described for short in _passed(d.argument.type)]
+            leaves = flat(d.argument for d in described)
+            types = [short for argument in leaves for short in _passed(argument.type)]
             if kernel.profile is not None:
                 types += _PROFILE_TYPES[kernel.profile.strategy.moves]
             launch = variant_launch(kernel, function, device, types)

@@ -1,0 +1,87 @@
+"""The ops of `tt` that apply what the kernel's author wrote to each element: a device function, or
+inline assembly. They take and give several blocks of one shape, or scalars.
+"""
+
+from typing import Any
+
+from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
+from proton.dialect.mlir import Operation, ext, ir
+from proton.dialect.traits import Combines, Elementwise, MakesData, Pure, Writes
+from proton.dialect.tt import TT
+from proton.dialect.tt_collective import add_optional, end_of_region
+
+MAX_ELEMENTWISE = 16  # operands, or results, of one op
+
+
+def _verify_shapes(op: Operation) -> bool:
+    values = [*op.operation.operands, *op.operation.results]
+    if not op.operation.operands:
+        return reject(op, "must have an operand, got none")
+    shape = shape_of(values[0])
+    return all(shape_of(value) == shape for value in values) or reject(
+        op, "all operands and results must have one shape"
+    )
+
+
+class MapElementwiseOp(
+    TT.Operation, name="map_elementwise", traits=[Combines, Pure, Elementwise, MakesData]
+):
+    """`tt.map_elementwise %src0, %src1, ...` with a region that computes the results' elements of
+    one element of each source."""
+
+    function: ext.Region
+    add_optional(locals(), MAX_ELEMENTWISE, src=ext.Operand, result=ext.Result)
+
+    @staticmethod
+    def verify_invariants(op: "MapElementwiseOp") -> bool:
+        if not _verify_shapes(op):
+            return False
+        if len(op.function.blocks) != 1:
+            return reject(op, f"the region must have one block, got {len(op.function.blocks)}")
+        block = op.function.blocks[0]
+        inputs, outputs = (
+            [element_of(value) for value in values]
+            for values in (op.operation.operands, op.operation.results)
+        )
+        if not check_types(op, "the region's arguments", block.arguments, inputs):
+            return False
+        end = end_of_region(op, block, "tt.map_elementwise_return")
+        return end is not None and check_types(op, "the region's values", end.operands, outputs)
+
+
+class MapElementwiseReturnOp(
+    TT.Operation, name="map_elementwise_return", traits=[Pure, ir.IsTerminatorTrait]
+):
+    """`tt.map_elementwise_return %value0, ...`: ends the region of a `tt.map_elementwise`."""
+
+    add_optional(locals(), MAX_ELEMENTWISE, value=ext.Operand)
+
+
+class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, MakesData]):
+    """`tt.inline_asm %src0, ... {asm_string, constraints, packed_element}`: assembly of the target
+    on `packed_element` elements at a time, of which those below 32 bits share registers."""
+
+    asm_string: ir.StringAttr
+    constraints: ir.StringAttr
+    packed_element: ir.IntegerAttr
+    add_optional(locals(), MAX_ELEMENTWISE, src=ext.Operand, result=ext.Result)
+
+    verify_invariants = staticmethod(_verify_shapes)
+
+
+class InlineAsmWithEffectsOp(
+    TT.Operation, name="inline_asm_with_effects", traits=[Writes, Elementwise, MakesData]
+):
+    """`tt.inline_asm_with_effects`: as `tt.inline_asm`, and it does more than computing: it runs
+    as often as the program gets there. The bindings cannot give an op its effects by an attribute.
+    """
+
+    asm_string: ir.StringAttr
+    constraints: ir.StringAttr
+    packed_element: ir.IntegerAttr
+    add_optional(locals(), MAX_ELEMENTWISE, src=ext.Operand, result=ext.Result)
+
+    verify_invariants = staticmethod(_verify_shapes)
+
+
+ASSEMBLY: tuple[Any, ...] = (InlineAsmOp, InlineAsmWithEffectsOp)

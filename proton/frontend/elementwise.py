@@ -1,0 +1,146 @@
+"""Rules of ops that apply what the kernel's author wrote to each element: a device function,
+assembly, or a function of a library by a table of the author's own."""
+
+from typing import Any
+
+from proton.base.words import shown
+from proton.dialect.builtin import i32_attr, string_attr
+from proton.dialect.emit import effect
+from proton.dialect.mlir import ir
+from proton.dialect.tt_collective import segments
+from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
+from proton.frontend.builder import as_tensor, broadcast_all, error, to_ir
+from proton.frontend.collectives import check_pure
+from proton.frontend.externs import call_extern
+from proton.frontend.rules import generator_rule, rule
+from proton.language import core
+from proton.language import types as ty
+from proton.language.function import DeviceFunction, ExternFunction
+from proton.language.value import tensor
+
+
+def _sources(what: str, args: Any) -> list[tensor]:
+    """The operands in one shape."""
+    values = tuple(args) if isinstance(args, tuple | list) else (args,)
+    if not 1 <= len(values) <= MAX_ELEMENTWISE:
+        raise error(
+            f"{what} takes 1 to {MAX_ELEMENTWISE} blocks, got {len(values)}", "do it in steps"
+        )
+    return broadcast_all(*[as_tensor(value, f"an argument of {what}") for value in values])
+
+
+def _create(
+    name: str, sources: list[tensor], types: list[ty.dtype], attributes: Any, regions: int = 0
+) -> Any:
+    return ir.Operation.create(
+        name,
+        results=[to_ir(type_) for type_ in types],
+        operands=[source.handle for source in sources],
+        attributes={
+            **attributes,
+            "operandSegmentSizes": segments(len(sources), MAX_ELEMENTWISE),
+            "resultSegmentSizes": segments(len(types), MAX_ELEMENTWISE),
+        },
+        regions=regions,
+    )
+
+
+def _count(what: str, value: Any) -> int:
+    if not isinstance(value, int) or value < 1:
+        raise error(f"{what} must be a constexpr integer from 1 on, got {shown(value)}", "pass 1")
+    return value
+
+
+# A device function
+
+
+@generator_rule(core.map_elementwise)
+def _map_elementwise(g: Any, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
+    what = "tl.map_elementwise"
+    if not isinstance(scalar_fn, DeviceFunction):
+        raise error(
+            f"{what}: scalar_fn must be a @proton.jit function, got {shown(scalar_fn)}",
+            "decorate a function of one element of each block",
+        )
+    pack = _count(f"{what}: pack", pack)
+    sources = _sources(what, args)
+    holder = _create("tt.map_elementwise", sources, [], {}, regions=1)
+    here = ir.Location.current
+    types = [to_ir(source.dtype) for source in sources]
+    block = ir.Block.create_at_start(holder.regions[0], types, [here] * len(types))
+    with ir.InsertionPoint(block):
+        values = _call(g, scalar_fn, sources, block, pack)
+        check_pure(g, scalar_fn, block, "scalar_fn")
+        effect(
+            "tt.map_elementwise_return",
+            *[value.handle for value in values],
+            operandSegmentSizes=segments(len(values), MAX_ELEMENTWISE),
+        )
+    results = [ty.with_scalar(sources[0].type, value.dtype) for value in values]
+    op = _create("tt.map_elementwise", sources, results, {}, regions=1)
+    block.append_to(op.regions[0])
+    holder.erase()
+    found = tuple(tensor(r, t) for r, t in zip(op.results, results, strict=True))
+    return found if len(found) != 1 else found[0]
+
+
+def _call(g: Any, fn: DeviceFunction, sources: list[tensor], block: Any, pack: int) -> list[tensor]:
+    """The function's values on scalars. One that takes `pack` elements of each block at once gets
+    as many times the same: which are taken together is not said."""
+    elements = [tensor(v, s.dtype) for v, s in zip(block.arguments, sources, strict=True)]
+    values = g.call(fn, [element for element in elements for _ in range(pack)], {}, in_place=True)
+    values = values if isinstance(values, tuple) else (values,)
+    if None in values or not values or len(values) % pack or len(values) // pack > MAX_ELEMENTWISE:
+        raise error(
+            f"{fn.__name__} must return {pack} values for each block that is made, got "
+            f"{0 if None in values else len(values)}",
+            f"return one value, or a tuple of up to {MAX_ELEMENTWISE}",
+        )
+    return [as_tensor(value, f"what {fn.__name__} returns") for value in values[::pack]]
+
+
+# Assembly
+
+
+@rule(core.inline_asm_elementwise)
+def _inline_asm(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any, pack: Any) -> Any:
+    what = "tl.inline_asm_elementwise"
+    for name, text in (("asm", asm), ("constraints", constraints)):
+        if not isinstance(text, str):
+            raise error(f"{what}: {name} must be a constexpr str, got {shown(text)}", 'write "..."')
+    dtypes = tuple(dtype) if isinstance(dtype, tuple | list) else (dtype,)
+    if not dtypes or not all(isinstance(one, ty.dtype) for one in dtypes):
+        raise error(f"{what}: dtype must be a dtype or a tuple of them, got {shown(dtype)}", "")
+    pack = _count(f"{what}: pack", pack)
+    sources = _sources(what, args)
+    if pack > 1 and not sources[0].is_block():
+        raise error(f"{what}: pack must be 1 for scalars, got {pack}", "pass blocks")
+    types = [ty.with_scalar(sources[0].type, one) for one in dtypes]
+    attributes = {
+        "asm_string": string_attr(asm),
+        "constraints": string_attr(constraints),
+        "packed_element": i32_attr(pack),
+    }
+    name = "tt.inline_asm" if is_pure else "tt.inline_asm_with_effects"
+    op = _create(name, sources, types, attributes)
+    found = tuple(tensor(r, t) for r, t in zip(op.results, types, strict=True))
+    return found if isinstance(dtype, tuple | list) else found[0]
+
+
+# A function of a library
+
+
+@rule(core.extern_elementwise)
+def _extern_elementwise(
+    lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_dict: Any, is_pure: Any
+) -> tensor:
+    if lib_path:
+        raise error(
+            f"tl.extern_elementwise: libraries of one's own ({shown(lib_path)}) are not supported",
+            "functions of libdevice are there: leave lib_path empty",
+        )
+    if not is_pure:
+        raise error("tl.extern_elementwise: is_pure must be True", "its functions only compute")
+    table = dict(arg_type_symbol_dict)
+    name = next(iter(table.values()))[0] if table else "no function"
+    return call_extern(ExternFunction(name, table, library=lib_name or "libdevice"), args)

@@ -1,0 +1,177 @@
+"""Objects of `@proton.aggregate` classes, against the same arithmetic in Python."""
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton import CompilationError
+
+
+@proton.aggregate
+class Complex:
+    re: tl.tensor
+    im: tl.tensor
+
+    def __init__(self, re, im):
+        self.re = re
+        self.im = im
+
+    @proton.jit
+    def times(self, other):
+        return Complex(
+            self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re
+        )
+
+    @proton.jit
+    def __add__(self, other):
+        return Complex(self.re + other.re, self.im + other.im)
+
+    def imaginary(self):
+        return self.im
+
+    @staticmethod
+    @proton.jit
+    def of(re):
+        return Complex(re, 1)
+
+
+@proton.aggregate
+class Tile:
+    value: tl.tensor
+    SIZE: tl.constexpr
+
+    @proton.jit
+    def __init__(self, ptr, SIZE: tl.constexpr):
+        self.value = tl.load(ptr + tl.arange(0, SIZE))
+        self.SIZE = SIZE
+
+    @proton.constexpr_function
+    def half(self):
+        return self.SIZE // 2
+
+
+@proton.aggregate
+class Base:
+    x: tl.tensor
+    scale: tl.constexpr = 2
+
+    @proton.jit
+    def scaled(self):
+        return self.x * self.scale
+
+
+@proton.aggregate
+class Derived(Base):
+    offset: tl.tensor = 0
+
+    @proton.jit
+    def scaled(self):
+        return self.x * self.scale + self.offset
+
+
+@proton.jit
+def powers(out, re, im, n):
+    z, power = Complex(re, im), Complex(1, 0)
+    for _ in range(n):
+        power = power.times(z)
+    if n > 3:
+        power = power + Complex.of(re)
+    tl.store(out, power.re)
+    tl.store(out + 1, power.imaginary())
+
+
+@pytest.mark.parametrize("n", [0, 3, 5])
+def test_methods_operators_loops_and_branches(n: int) -> None:
+    out = np.zeros(2, np.int32)
+    powers[(1,)](out, 3, -2, n)
+    want = (3 - 2j) ** n + (3 + 1j if n > 3 else 0)
+    assert out.tolist() == [round(want.real), round(want.imag)]
+
+
+@proton.jit
+def doubled(x, out, n):
+    tile = Tile(x, 16)
+    while tl.sum(tile.value) < n:
+        tile = tl.aggregate_replace(tile, value=tile.value * 2)
+    tl.store(out + tl.arange(0, tile.SIZE), tile.value)
+    tl.store(out + tl.arange(0, tile.half()), tile.half())
+
+
+def test_constexpr_fields_stay_known_in_loops() -> None:
+    x, out = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
+    doubled[(1,)](x, out, 1000)
+    assert out.tolist() == [8] * 8 + (16 * np.arange(16))[8:].tolist()
+
+
+@proton.jit
+def inherited(out, n):
+    tl.store(out, Base(n).scaled())
+    tl.store(out + 1, Derived(n, offset=5).scaled())
+    tl.store(out + 2, Derived(n, 3).scaled())
+
+
+def test_inheritance_and_defaults() -> None:
+    out = np.zeros(3, np.int32)
+    inherited[(1,)](out, 7)
+    assert out.tolist() == [14, 19, 21]
+    assert repr(Derived(1, offset=2)) == "Derived(x=1, scale=2, offset=2)"
+    with pytest.raises(AttributeError, match="Derived does not change"):
+        Derived(1).x = 2
+
+
+@proton.jit
+def sets_a_field(out):
+    made = Base(1)
+    made.x = 2
+
+
+@proton.jit
+def reads_no_field(out):
+    tl.store(out, Base(1).y)
+
+
+@proton.jit
+def runtime_constexpr(out, n):
+    tl.store(out, Base(1, n).scaled())
+
+
+@proton.jit
+def misses_a_field(out):
+    tl.store(out, Base().scaled())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "args", "rule"),
+    [
+        (sets_a_field, (), "Base does not change: make another one with tl.aggregate_replace"),
+        (reads_no_field, (), "Base has no attribute 'y'"),
+        (runtime_constexpr, (2,), "Base.scale is a constexpr, got"),
+        (misses_a_field, (), "missing a required argument: 'x'"),
+    ],
+    ids=["set", "read", "constexpr", "missing"],
+)
+def test_mistakes_are_named(kernel: proton.JITFunction, args: tuple[int, ...], rule: str) -> None:
+    with pytest.raises(CompilationError, match=rule):
+        kernel[(1,)](np.zeros(1, np.int32), *args)
+
+
+def test_a_changed_method_is_another_kernel() -> None:
+    """What the disk cache files a kernel under tells methods apart."""
+
+    def key(sign: int) -> str:
+        @proton.aggregate
+        class Signed:
+            x: tl.tensor
+
+            @proton.jit
+            def get(self):
+                return self.x * sign
+
+        @proton.jit
+        def kernel(out):
+            tl.store(out, Signed(1).get())
+
+        return kernel.source_key()
+
+    assert key(tl.constexpr(1)) != key(tl.constexpr(-1))
