@@ -1,14 +1,14 @@
 """8-bit floats become bytes, and conversions of them integer arithmetic: LLVM has no such type.
 
-A value of `f8E5M2` or `f8E4M3FN` is an `i8` from here on. Conversions to them round to nearest
-even and saturate, infinities included; both have NaNs.
+A value of `f8E5M2` or the like (proton/base/float8.py) is an `i8` from here on. Conversions to them
+round to nearest even, or towards zero, and saturate, infinities included.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
+from proton.base.float8 import BIAS_32, BY_TYPE, MANTISSA_32, Float8, bits_of
 from proton.conversion.rounding import to_odd_f32
 from proton.dialect import tt
 from proton.dialect.abi import update_type
@@ -19,28 +19,6 @@ from proton.dialect.linalg import map_elements
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, kernel_functions, replace
 from proton.passes import Pass, register
-
-
-@dataclass(frozen=True)
-class _Format:
-    """An 8-bit float: its bits of mantissa, least normal exponent, and some bit patterns."""
-
-    mantissa: int
-    least: int
-    largest_bits: int
-    nan_bits: int
-    largest: float
-
-    @property
-    def bias(self) -> int:
-        return 1 - self.least
-
-
-_FORMATS = {
-    "f8E4M3FN": _Format(3, -6, 0x7E, 0x7F, 448.0),
-    "f8E5M2": _Format(2, -14, 0x7B, 0x7F, 57344.0),
-}
-_BIAS_32, _MANTISSA_32 = 127, 23
 
 
 @register
@@ -80,11 +58,11 @@ def _bytes(type_: Type) -> Type:
         return ir.RankedTensorType.get(type_.shape, _bytes(type_.element_type))
     if isinstance(type_, tt.PointerType):
         return tt.PointerType.get(_bytes(type_.target))
-    return integer(8) if str(type_) in _FORMATS else type_
+    return integer(8) if str(type_) in BY_TYPE else type_
 
 
-def _format(value: Value) -> _Format | None:
-    return _FORMATS.get(str(element_of(value)))
+def _format(value: Value) -> Float8 | None:
+    return BY_TYPE.get(str(element_of(value)))
 
 
 def _rule(op: Operation) -> Any:
@@ -97,8 +75,11 @@ def _rule(op: Operation) -> Any:
         return lambda op: _constant(op, results[0])
     if op.name == "arith.extf":
         return lambda op: replace(op, [_widened(op.operands[0], operands[0], op.results[0])])
+    if op.name == "tt.fp_to_fp" and results[0] is None:
+        return lambda op: replace(op, [_widened(op.operands[0], operands[0], op.results[0])])
     if op.name in ("arith.truncf", "tt.fp_to_fp"):
-        return lambda op: replace(op, [_narrowed(op.operands[0], results[0])])
+        rounding = op.attributes["rounding"].value if op.name == "tt.fp_to_fp" else "rtne"
+        return lambda op: replace(op, [_narrowed(op.operands[0], results[0], rounding)])
     if op.name == "arith.bitcast":
         return lambda op: replace(op, [op.operands[0]])
     if op.name == "tt.dot":
@@ -111,7 +92,7 @@ def _rule(op: Operation) -> Any:
     return None
 
 
-def _constant(op: Operation, format_: _Format | None) -> None:
+def _constant(op: Operation, format_: Float8 | None) -> None:
     assert format_ is not None
     type_, attribute = op.results[0].type, op.attributes["value"]
     i8 = integer(8)
@@ -121,29 +102,13 @@ def _constant(op: Operation, format_: _Format | None) -> None:
         if not attribute.is_splat:
             raise CompilationError(f"a constant of several 8-bit floats (at {op.location})")
         attribute = attribute.get_splat_value()
-    bits = encode(float(ir.FloatAttr(attribute).value), format_)
+    bits = format_.encode(float(ir.FloatAttr(attribute).value))
     number = ir.IntegerAttr.get(i8, bits - 256 if bits > 127 else bits)
     value = ir.DenseElementsAttr.get_splat(type_, number) if is_tensor else number
     replace(op, [constant(value, type_)])
 
 
-def encode(number: float, format_: _Format) -> int:
-    """The bits of a number that the format has."""
-    if number != number:
-        return format_.nan_bits
-    sign = 0x80 if struct.pack(">d", number)[0] & 0x80 else 0
-    magnitude = abs(number)
-    if magnitude >= format_.largest:
-        return sign | format_.largest_bits
-    unit = 2.0 ** (format_.least - format_.mantissa)
-    if magnitude < 2.0**format_.least:
-        return sign | round(magnitude / unit)
-    (bits,) = struct.unpack(">I", struct.pack(">f", magnitude))
-    rebias = (_BIAS_32 - format_.bias) << format_.mantissa
-    return int(sign | ((bits >> (_MANTISSA_32 - format_.mantissa)) - rebias))
-
-
-def _dot(op: Operation, formats: list[_Format | None]) -> None:
+def _dot(op: Operation, formats: list[Float8 | None]) -> None:
     """8-bit operands are widened to fp32."""
     for number, format_ in enumerate(formats[:2]):
         if format_ is not None:
@@ -152,7 +117,7 @@ def _dot(op: Operation, formats: list[_Format | None]) -> None:
             op.operands[number] = map_elements(lambda x, f=format_: _widen(x, f), [value], f32)
 
 
-def _widened(value: Value, format_: _Format | None, like: Value) -> Value:
+def _widened(value: Value, format_: Float8 | None, like: Value) -> Value:
     assert format_ is not None
     target = element_of(like)
 
@@ -166,79 +131,93 @@ def _widened(value: Value, format_: _Format | None, like: Value) -> Value:
     return map_elements(body, [value], target)
 
 
-def _narrowed(value: Value, format_: _Format | None) -> Value:
+def _narrowed(value: Value, format_: Float8 | None, rounding: str) -> Value:
     assert format_ is not None
     f32 = ir.F32Type.get()
 
     def body(wide: Value) -> Value:
-        if wide.type.width == 64:
+        if wide.type.width == 64:  # an odd neighbour lies between the same codes
             wide = to_odd_f32(wide)
         elif wide.type.width < 32:
             wide = arith.ExtFOp(f32, wide).result
-        return _narrow(wide, format_)
+        return _narrow(wide, format_, rounding)
 
     return map_elements(body, [value], integer(8))
 
 
 # Scalars
 
+_INFINITY_32, _NAN_32 = 0x7F800000, 0x7FC00000  # bits of fp32
+
 
 def _i32(value: int) -> Value:
     return constant(value, integer(32))
 
 
-def _widen(byte: Value, format_: _Format) -> Value:
+def _widen(byte: Value, format_: Float8) -> Value:
     """The fp32 with the byte's value: its bits moved to where fp32 has them, times a power of two
     that makes up for the biases (and normalises what is subnormal)."""
     i32, f32 = integer(32), ir.F32Type.get()
     bits = arith.ExtUIOp(i32, byte).result
     rest = arith.AndIOp(bits, _i32(0x7F)).result
-    moved = arith.ShLIOp(rest, _i32(_MANTISSA_32 - format_.mantissa)).result
-    scale = constant(2.0 ** (_BIAS_32 - format_.bias), f32)
+    moved = arith.ShLIOp(rest, _i32(MANTISSA_32 - format_.mantissa)).result
+    scale = constant(2.0 ** (BIAS_32 - format_.bias), f32)
     scaled = arith.MulFOp(arith.BitcastOp(f32, moved).result, scale).result
     magnitude = arith.BitcastOp(i32, scaled).result
-    # What is above the greatest finite number: fp32's infinity where the format has one, or NaN.
-    beyond = _compare("ugt", rest, format_.largest_bits)
-    has_infinity = format_.largest_bits + 1 < format_.nan_bits
-    special = _i32(0x7FC00000)
-    if has_infinity:
-        is_infinity = _compare("eq", rest, format_.largest_bits + 1)
-        special = arith.SelectOp(is_infinity, _i32(0x7F800000), special).result
-    magnitude = arith.SelectOp(beyond, special, magnitude).result
+    if format_.has_top_nan:  # above the greatest finite number
+        beyond = _compare("ugt", rest, format_.largest_bits)
+        special = _i32(_NAN_32)
+        if format_.infinity_bits is not None:
+            is_infinity = _compare("eq", rest, format_.infinity_bits)
+            special = arith.SelectOp(is_infinity, _i32(_INFINITY_32), special).result
+        magnitude = arith.SelectOp(beyond, special, magnitude).result
+    elif format_.nan_bits is not None:
+        is_nan = _compare("eq", bits, format_.nan_bits)
+        magnitude = arith.SelectOp(is_nan, _i32(_NAN_32), magnitude).result
     sign = arith.ShLIOp(arith.AndIOp(bits, _i32(0x80)).result, _i32(24)).result
     return arith.BitcastOp(f32, arith.OrIOp(magnitude, sign).result).result
 
 
-def _narrow(value: Value, format_: _Format) -> Value:
-    """An fp32 as a byte: normal results by rounding the mantissa where it ends, subnormal ones by
-    adding a power of two whose unit in the last place is theirs."""
-    i8, i32, f32 = (
-        integer(8),
-        integer(32),
-        ir.F32Type.get(),
-    )
+def _narrow(value: Value, format_: Float8, rounding: str) -> Value:
+    """An fp32 as a byte: normal results by rounding the mantissa where it ends, subnormal ones
+    as multiples of the least number."""
+    i8, i32 = integer(8), integer(32)
     bits = arith.BitcastOp(i32, value).result
     magnitude = arith.AndIOp(bits, _i32(0x7FFFFFFF)).result
-    shift = _MANTISSA_32 - format_.mantissa
-    odd = arith.AndIOp(arith.ShRUIOp(magnitude, _i32(shift)).result, _i32(1)).result
-    half = arith.AddIOp(odd, _i32((1 << (shift - 1)) - 1)).result
-    rounded = arith.ShRUIOp(arith.AddIOp(magnitude, half).result, _i32(shift)).result
-    rebias = (_BIAS_32 - format_.bias) << format_.mantissa
-    normal = arith.SubIOp(rounded, _i32(rebias)).result
-    exponent = format_.least - format_.mantissa + _MANTISSA_32
-    magic = constant(2.0**exponent, f32)
-    summed = arith.AddFOp(arith.BitcastOp(f32, magnitude).result, magic).result
-    magic_bits = _i32((_BIAS_32 + exponent) << _MANTISSA_32)
-    tiny = arith.SubIOp(arith.BitcastOp(i32, summed).result, magic_bits).result
-    is_tiny = _compare("ult", magnitude, (_BIAS_32 + format_.least) << _MANTISSA_32)
+    shift = MANTISSA_32 - format_.mantissa
+    rounded = magnitude
+    if rounding == "rtne":
+        odd = arith.AndIOp(arith.ShRUIOp(magnitude, _i32(shift)).result, _i32(1)).result
+        half = arith.AddIOp(odd, _i32((1 << (shift - 1)) - 1)).result
+        rounded = arith.AddIOp(magnitude, half).result
+    rebias = (BIAS_32 - format_.bias) << format_.mantissa
+    normal = arith.SubIOp(arith.ShRUIOp(rounded, _i32(shift)).result, _i32(rebias)).result
+    tiny = _multiple(magnitude, format_, rounding)
+    is_tiny = _compare("ult", magnitude, (BIAS_32 + format_.least) << MANTISSA_32)
     result = arith.SelectOp(is_tiny, tiny, normal).result
-    (largest,) = struct.unpack(">I", struct.pack(">f", format_.largest))
-    beyond = _compare("uge", magnitude, largest)
+    beyond = _compare("uge", magnitude, bits_of(format_.largest))
     result = arith.SelectOp(beyond, _i32(format_.largest_bits), result).result
-    is_nan = _compare("ugt", magnitude, 0x7F800000)
-    result = arith.SelectOp(is_nan, _i32(format_.nan_bits), result).result
     sign = arith.AndIOp(arith.ShRUIOp(bits, _i32(24)).result, _i32(0x80)).result
+    if not format_.has_negative_zero:
+        sign = arith.SelectOp(_compare("eq", result, 0), _i32(0), sign).result
+    is_nan = _compare("ugt", magnitude, _INFINITY_32)
+    result = arith.SelectOp(is_nan, _i32(format_.not_a_number), result).result
     return arith.TruncIOp(i8, arith.OrIOp(result, sign).result).result
+
+
+def _multiple(magnitude: Value, format_: Float8, rounding: str) -> Value:
+    """How often the least number is in the bits of a small one. To nearest by adding a power of
+    two whose unit in the last place is that number."""
+    i32, f32 = integer(32), ir.F32Type.get()
+    exponent = format_.least - format_.mantissa
+    number = arith.BitcastOp(f32, magnitude).result
+    if rounding == "rtz":
+        small = arith.MinNumFOp(number, constant(2.0**format_.least, f32)).result
+        return arith.FPToSIOp(i32, arith.MulFOp(small, constant(2.0**-exponent, f32)).result).result
+    exponent += MANTISSA_32
+    summed = arith.AddFOp(number, constant(2.0**exponent, f32)).result
+    magic_bits = _i32((BIAS_32 + exponent) << MANTISSA_32)
+    return arith.SubIOp(arith.BitcastOp(i32, summed).result, magic_bits).result
 
 
 def _compare(predicate: str, value: Value, number: int) -> Value:

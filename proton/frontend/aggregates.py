@@ -41,7 +41,7 @@ def _checked(made: Any) -> agg.Aggregate:
             )
         if is_number(value) and agg.is_annotated(cls, name, tensor):
             made.__dict__[name] = as_tensor(value)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 @rule(core.aggregate_replace)

@@ -326,6 +326,8 @@ def _fma(x: Any, y: Any, z: Any) -> tensor:
 def _fdiv(x: Any, y: Any, ieee_rounding: bool = False, approx: bool = False) -> tensor:
     left, right = binary_operands(x, y, division=True, symbol="tl.fdiv")
     _floating(left, "tl.fdiv")
+    if ieee_rounding and left.dtype.is_fp32():
+        return wrap(tt.PreciseDivFOp(left.handle, right.handle, to_ir(left.type)), left.type)
     return emit("arith.divf", left.type, left, right)
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.errors import CompilationError
+from proton.base.float8 import BY_NAME
 from proton.base.words import shown
 from proton.dialect import tt, tt_block
-from proton.dialect.builtin import i32_attr, integer
+from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.mlir import Operation, Type, ir
 from proton.language import types as ty
 from proton.language.value import tensor
@@ -18,8 +19,10 @@ _FLOATS = {
     "float64": "F64Type",
     "float8e5": "Float8E5M2Type",
     "float8e4nv": "Float8E4M3FNType",
+    "float8e5b16": "Float8E5M2FNUZType",
+    "float8e4b8": "Float8E4M3FNUZType",
+    "float8e4b15": "Float8E4M3B11FNUZType",
 }
-FP8_MAX = {"float8e5": 57344.0, "float8e4nv": 448.0}
 
 
 def error(rule: str, hint: str) -> CompilationError:
@@ -92,7 +95,11 @@ def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
         f"{shown(value)} as {scalar}", "choose a type that can hold the number", kind, value
     )
     if scalar.is_fp8() and number == number:  # saturates, as a conversion does
-        number = max(-FP8_MAX[scalar.name], min(FP8_MAX[scalar.name], number))
+        largest = BY_NAME[scalar.name].largest
+        number = max(-largest, min(largest, number))
+    if scalar.name == "float8e4b15":  # MLIR's type has another bias
+        wide = constant(number, ty.with_scalar(type_, ty.float32))
+        return wrap(tt.FpToFpOp(wide.handle, string_attr("rtne"), to_ir(type_)), type_)
     if scalar.is_floating():
         attribute = ir.FloatAttr.get(to_ir(scalar), number)
     else:

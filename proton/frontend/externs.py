@@ -54,7 +54,7 @@ def _entry(function: ExternFunction, args: Sequence[Any]) -> tuple[ty.dtype, ...
     for value in args:
         if not isinstance(value, tensor) and not is_number(value):
             as_tensor(value, f"an argument of {function.__name__}")  # raises
-    for fits in (_is, _fits):
+    for fits in (_is, _fits, _widens):
         for dtypes in function.table:
             if all(fits(value, dtype) for value, dtype in zip(args, dtypes, strict=True)):
                 return dtypes
@@ -66,6 +66,13 @@ def _entry(function: ExternFunction, args: Sequence[Any]) -> tuple[ty.dtype, ...
         f"{function.library}.{function.__name__} takes {kinds}, got ({found})",
         "convert the arguments with .to(...)",
     )
+
+
+def _widens(value: Any, dtype: ty.dtype) -> bool:
+    """A narrower float, or what fits: functions of fp32 take fp16 and bf16."""
+    if not isinstance(value, tensor) or not (value.dtype.is_floating() and dtype.is_floating()):
+        return _fits(value, dtype)
+    return value.dtype.primitive_bitwidth <= dtype.primitive_bitwidth
 
 
 def _is(value: Any, dtype: ty.dtype) -> bool:

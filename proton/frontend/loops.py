@@ -258,7 +258,7 @@ def _same_forms(left: Any, right: Any) -> bool:
     parts = parts_of(left), parts_of(right)
     if parts[0] is None or parts[1] is None:
         return parts == (None, None) or isinstance(left, Undefined)
-    return same_form(left, right) and all(map(_same_forms, *parts))
+    return same_form(left, right) and all(map(_same_forms, parts[0], parts[1]))
 
 
 def _text(value: Any) -> str:
@@ -343,7 +343,7 @@ def _compile_for(g: Any, node: ast.For, bounds: _Range) -> None:
         index = g.env[variable] = tensor(count, lower.type)
         if descending is not None:
             g.env[variable] = binary("+", descending, binary("*", index, bounds.step))
-        return g.run(node.body, tail=True)  # type: ignore[no-any-return]
+        return g.run(node.body, tail=True)
 
     if not _breaks(node.body):
         handles = [bound.handle for bound in (lower, upper, step)]
@@ -395,7 +395,7 @@ def compile_while(g: Any, node: ast.While) -> None:
         return condition_of(g, ast.fix_missing_locations(ast.copy_location(again, node.test)))
 
     def run() -> Outcome:
-        return g.run(node.body, tail=True)  # type: ignore[no-any-return]
+        return g.run(node.body, tail=True)
 
     _compile_carrying(g, assigned_names(node.body), breaks, partial(_while, g, test, run))
 

@@ -148,11 +148,6 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
                 f'fp_downcast_rounding="rtz" takes floating point, got {source} to {target}',
                 "leave fp_downcast_rounding out",
             )
-        if target.is_fp8():
-            raise error(
-                f'fp_downcast_rounding="rtz" is not supported to {target}',
-                "leave it out: fp8 is rounded to nearest, and saturates",
-            )
         return wrap(tt.FpToFpOp(value.handle, string_attr("rtz"), to_ir(type_)), type_)
     if source.is_floating() and target.is_floating():
         return _cast_float(value, type_)
@@ -187,9 +182,9 @@ def _cast_integer(value: tensor, type_: ty.dtype) -> tensor:
 
 def _cast_float(value: tensor, type_: ty.dtype) -> tensor:
     source, target = value.dtype.primitive_bitwidth, type_.scalar.primitive_bitwidth
-    if source == target:  # fp16 and bf16 meet in fp32
+    if source == target:  # fp16 and bf16, and 8-bit floats, meet in fp32
         return _cast_float(_cast_float(value, ty.with_scalar(value.type, ty.float32)), type_)
-    if type_.scalar.is_fp8():
+    if type_.scalar.is_fp8() or value.dtype.name == "float8e4b15":  # MLIR's has another bias
         return wrap(tt.FpToFpOp(value.handle, string_attr("rtne"), to_ir(type_)), type_)
     return emit("arith.extf" if source < target else "arith.truncf", type_, value)
 

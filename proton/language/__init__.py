@@ -142,8 +142,11 @@ from proton.language.types import (
     const as const,
     constexpr as constexpr,
     dtype as dtype,
+    float8e4b8 as float8e4b8,
+    float8e4b15 as float8e4b15,
     float8e4nv as float8e4nv,
     float8e5 as float8e5,
+    float8e5b16 as float8e5b16,
     float16 as float16,
     float32 as float32,
     float64 as float64,
@@ -166,7 +169,7 @@ from proton.language.value import tensor as tensor
 
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
-NOT_YET = frozenset("expect_zero float8e4b15 float8e4b8 float8e5b16 target_info".split())
+NOT_YET = frozenset("expect_zero target_info".split())
 
 
 class NotYet:

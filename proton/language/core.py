@@ -351,7 +351,7 @@ def fma(x, y, z):
 
 @builtin
 def fdiv(x, y, ieee_rounding=False, approx=False):
-    """Floating-point x / y."""
+    """Floating-point x / y; with `ieee_rounding` to nearest on GPUs, too."""
 
 
 @builtin

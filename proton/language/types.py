@@ -19,6 +19,9 @@ _KINDS = {  # name -> (kind, bits)
     "uint64": ("uint", 64),
     "float8e5": ("float", 8),
     "float8e4nv": ("float", 8),
+    "float8e5b16": ("float", 8),
+    "float8e4b8": ("float", 8),
+    "float8e4b15": ("float", 8),
     "float16": ("float", 16),
     "bfloat16": ("float", 16),
     "float32": ("float", 32),
@@ -37,6 +40,9 @@ _SHORT = {
     "uint64": "u64",
     "float8e5": "fp8e5",
     "float8e4nv": "fp8e4nv",
+    "float8e5b16": "fp8e5b16",
+    "float8e4b8": "fp8e4b8",
+    "float8e4b15": "fp8e4b15",
     "float16": "fp16",
     "bfloat16": "bf16",
     "float32": "fp32",
@@ -303,6 +309,9 @@ uint32 = dtype("uint32")
 uint64 = dtype("uint64")
 float8e5 = dtype("float8e5")
 float8e4nv = dtype("float8e4nv")
+float8e5b16 = dtype("float8e5b16")
+float8e4b8 = dtype("float8e4b8")
+float8e4b15 = dtype("float8e4b15")
 float16 = dtype("float16")
 bfloat16 = dtype("bfloat16")
 float32 = dtype("float32")

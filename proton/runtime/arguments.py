@@ -43,6 +43,8 @@ OTHER_TYPES = {
     "bfloat16": ty.bfloat16,
     "float8_e5m2": ty.float8e5,
     "float8_e4m3fn": ty.float8e4nv,
+    "float8_e5m2fnuz": ty.float8e5b16,
+    "float8_e4m3fnuz": ty.float8e4b8,
 }
 ELEMENT_TYPES = NUMPY_TYPES | OTHER_TYPES  # by name: what arrays of any library may hold
 

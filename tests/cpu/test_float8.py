@@ -9,14 +9,27 @@ import proton
 import proton.language as tl
 from tests.cpu.harness import assert_same, decode, encode, kernels_of, sample, storage
 
-# name -> (bits of mantissa, bias, has infinities)
-FORMATS = {"float8e5": (2, 15, True), "float8e4nv": (3, 7, False)}
+# name -> (bits of mantissa, bias, which codes are no numbers)
+FORMATS = {
+    "float8e5": (2, 15, "as in IEEE 754"),
+    "float8e4nv": (3, 7, "the top"),
+    "float8e5b16": (2, 16, "-0"),
+    "float8e4b8": (3, 8, "-0"),
+    "float8e4b15": (3, 15, "none"),
+}
 
 KERNELS = """
 @proton.jit
 def convert(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x, mask=offs < n)
+
+@proton.jit
+def truncated(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    x = x.to(out_ptr.dtype.element_ty, fp_downcast_rounding="rtz")
     tl.store(out_ptr + offs, x, mask=offs < n)
 
 @proton.jit
@@ -66,31 +79,41 @@ def carried(x_ptr, out_ptr, n):
 
 def values(name: str) -> np.ndarray:
     """The number that each of the 256 codes stands for."""
-    mantissa, bias, has_infinity = FORMATS[name]
+    mantissa, bias, special = FORMATS[name]
     codes = np.arange(256)
     fraction, exponent = codes & ((1 << mantissa) - 1), (codes & 0x7F) >> mantissa
     normal = (1 + fraction / 2.0**mantissa) * 2.0 ** (exponent - bias)
     subnormal = fraction / 2.0**mantissa * 2.0 ** (1 - bias)
     numbers = np.where(exponent == 0, subnormal, normal)
-    if has_infinity:
+    if special == "as in IEEE 754":
         top = exponent == 31
         numbers = np.where(top, np.where(fraction == 0, np.inf, np.nan), numbers)
-    else:
+    if special == "the top":
         numbers = np.where((codes & 0x7F) == 0x7F, np.nan, numbers)
+    if special == "-0":
+        numbers = np.where(codes == 0x80, np.nan, numbers)
     return np.where(codes & 0x80, -numbers, numbers)
 
 
-def rounded(numbers: np.ndarray, name: str) -> np.ndarray:
-    """The codes nearest to fp64 numbers; ties to the even code; saturated. NaN is 0x7F or 0xFF."""
+def rounded(numbers: np.ndarray, name: str, *, to_zero: bool = False) -> np.ndarray:
+    """The codes nearest to fp64 numbers; ties to the even code; saturated. NaN is 0x7F or 0xFF, or
+    what the format has in its place."""
+    special = FORMATS[name][2]
     finite = values(name)[:0x80][np.isfinite(values(name)[:0x80])]
+    if special == "none":  # 1.75, as Triton's conversions give
+        finite = finite[:-1]
     magnitude = np.minimum(np.abs(np.nan_to_num(numbers, nan=0.0, posinf=1e300)), finite[-1])
     upper = np.searchsorted(finite, magnitude)
     lower = np.maximum(upper - 1, 0)
     below, above = magnitude - finite[lower], finite[upper] - magnitude  # exact in fp64
     take_upper = (above < below) | ((above == below) & (upper % 2 == 0))
+    if to_zero:
+        take_upper = above == 0
     codes = np.where(take_upper, upper, lower)
-    codes = np.where(np.isnan(numbers), 0x7F, codes)
-    return (codes | np.where(np.signbit(numbers), 0x80, 0)).astype(np.uint8)
+    nan = {"-0": 0x80, "none": 0x7E}.get(special, 0x7F)
+    codes = np.where(np.isnan(numbers), nan, codes)
+    has_sign = np.signbit(numbers) & ((codes != 0) | (special != "-0"))
+    return (codes | np.where(has_sign, 0x80, 0)).astype(np.uint8)
 
 
 def launch(name: str, *args: Any, **constants: Any) -> None:
@@ -111,18 +134,18 @@ def test_every_code_has_its_value(name: str, target: str) -> None:
     assert_same(out, encode(values(name), target), target)
 
 
-def narrowed(x: np.ndarray, dtype: str, name: str) -> np.ndarray:
+def narrowed(x: np.ndarray, dtype: str, name: str, *, to_zero: bool = False) -> np.ndarray:
     out = np.zeros(x.size, np.uint8)
     argument = proton.reinterpret(x, tl.bfloat16) if dtype == "bfloat16" else x
-    kernel = kernels_of(KERNELS).convert
+    kernel = kernels_of(KERNELS).truncated if to_zero else kernels_of(KERNELS).convert
     kernel[(proton.cdiv(x.size, 1024),)](argument, as_float8(out, name), x.size, BLOCK=1024)
     return out
 
 
-def check_narrowed(x: np.ndarray, dtype: str, name: str) -> None:
-    got = narrowed(x, dtype, name)
+def check_narrowed(x: np.ndarray, dtype: str, name: str, *, to_zero: bool = False) -> None:
+    got = narrowed(x, dtype, name, to_zero=to_zero)
     with np.errstate(invalid="ignore"):  # of signalling NaNs
-        want = rounded(decode(x, dtype).astype(np.float64), name)
+        want = rounded(decode(x, dtype).astype(np.float64), name, to_zero=to_zero)
     same = (got == want) | (np.isnan(values(name)[got]) & np.isnan(values(name)[want]))
     wrong = np.flatnonzero(~same)
     assert not wrong.size, [(x[n], got[n], want[n]) for n in wrong[:5]]
@@ -130,13 +153,16 @@ def check_narrowed(x: np.ndarray, dtype: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_every_half_rounds_to_the_nearest_code(name: str, dtype: str) -> None:
-    check_narrowed(np.arange(1 << 16, dtype=np.uint16).view(storage(dtype)), dtype, name)
+@pytest.mark.parametrize("to_zero", [False, True], ids=["nearest", "to zero"])
+def test_every_half_rounds_to_its_code(name: str, dtype: str, to_zero: bool) -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(storage(dtype))
+    check_narrowed(halves, dtype, name, to_zero=to_zero)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_numbers_round_once(rng: np.random.Generator, name: str, dtype: str) -> None:
+@pytest.mark.parametrize("to_zero", [False, True], ids=["nearest", "to zero"])
+def test_numbers_round_once(rng: np.random.Generator, name: str, dtype: str, to_zero: bool) -> None:
     """Random ones, every code, every tie, and what lies next to those."""
     finite = values(name)[np.isfinite(values(name))].astype(dtype)
     order = np.sort(finite)
@@ -144,12 +170,15 @@ def test_numbers_round_once(rng: np.random.Generator, name: str, dtype: str) -> 
     exact = np.concatenate([finite, ties])
     near = np.concatenate([exact, np.nextafter(exact, np.inf), np.nextafter(exact, -np.inf)])
     scaled = (rng.standard_normal(2048) * np.exp2(rng.integers(-20, 20, 2048))).astype(dtype)
-    check_narrowed(np.concatenate([near, scaled, sample(rng, dtype, 2048)]), dtype, name)
+    numbers = np.concatenate([near, scaled, sample(rng, dtype, 2048)])
+    check_narrowed(numbers, dtype, name, to_zero=to_zero)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_conversions_between_the_two(name: str) -> None:
-    (other,) = FORMATS.keys() - {name}
+@pytest.mark.parametrize("other", ["float8e5", "float8e4nv", "float8e4b8"])
+def test_conversions_between_them(name: str, other: str) -> None:
+    if name == other:
+        return  # nothing is converted
     codes, out = np.arange(256, dtype=np.uint8), np.zeros(256, np.uint8)
     launch("convert", as_float8(codes, name), as_float8(out, other), 256, BLOCK=256)
     want = rounded(values(name), other)
@@ -188,7 +217,7 @@ def test_constants_are_rounded_as_values_are(name: str, value: float) -> None:
 def test_constants_that_are_no_numbers(name: str) -> None:
     out = np.zeros(4, np.uint8)
     launch("filled", as_float8(out, name), VALUE=float("nan"))
-    assert np.isnan(values(name)[out]).all()
+    assert out.tolist() == rounded(np.full(4, np.nan), name).tolist()
     launch("filled", as_float8(out, name), VALUE=float("-inf"))
     assert out.tolist() == rounded(np.full(4, -np.inf), name).tolist()
 
@@ -216,7 +245,8 @@ def test_bits_stay(rng: np.random.Generator, name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_choices_reductions_and_loops(rng: np.random.Generator, name: str) -> None:
-    finite = np.flatnonzero(np.isfinite(values(name))).astype(np.uint8)
+    largest = values(name)[rounded(np.array([np.inf]), name)]  # of what conversions give
+    finite = np.flatnonzero(np.abs(values(name)) <= largest).astype(np.uint8)
     x, y = rng.choice(finite, (2, 128))
     out = np.zeros(128, np.uint8)
     launch("chosen", as_float8(x, name), as_float8(y, name), as_float8(out, name), 128, BLOCK=128)

@@ -313,11 +313,6 @@ def unrolls_for_ever(n):
         pass
 
 
-@unsupported("tl.float8e4b15 (not there yet) is not supported", "tl.float8e4b15(n)", "dir(")
-def other_fp8(n):
-    tl.float8e4b15(n)
-
-
-@rejected("dtype must be a dtype, got tl.float8e4b8 (not there yet)", "n.to(", "tl.float32")
-def to_other_fp8(n):
-    n.to(tl.float8e4b8)
+@rejected("dtype must be a dtype, got tl.target_info (not there yet)", "n.to(", "tl.float32")
+def to_what_is_not_there(n):
+    n.to(tl.target_info)

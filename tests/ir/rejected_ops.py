@@ -349,9 +349,9 @@ def prints_text(n):
     print("n", "n")
 
 
-@rejected("libdevice.tanh takes (fp32) or (fp64), got (fp16)", "libdevice.tanh(", ".to(...)")
-def tanh_of_half(h_ptr):
-    libdevice.tanh(tl.load(h_ptr))
+@rejected("libdevice.tanh takes (fp32) or (fp64), got (i32)", "libdevice.tanh(", ".to(...)")
+def tanh_of_integer(n):
+    libdevice.tanh(n)
 
 
 @rejected("or (fp64, fp64) or (fp64, i32), got (i32, fp32)", "tl.extra", ".to(...)")
@@ -369,6 +369,6 @@ def tanh_of_nothing(n):
     libdevice.tanh()
 
 
-@rejected('fp_downcast_rounding="rtz" is not supported to fp8e5', "f.to(", "to nearest")
-def truncates_to_fp8(f):
-    f.to(tl.float8e5, fp_downcast_rounding="rtz")
+@rejected('fp_downcast_rounding="rtz" takes floating point', "n.to(", "leave")
+def truncates_an_integer_to_fp8(n):
+    n.to(tl.float8e5, fp_downcast_rounding="rtz")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
+from proton.conversion.triton_arith_to_linalg import directed, special
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import call_c, constant, create
@@ -297,6 +298,8 @@ def _from_integer(name: str) -> Rule:
 
 
 RULES: dict[str, Rule] = {
+    **special.RULES,
+    **directed.RULES,
     **{name: _emits(f"math.{name}") for name in "ceil cos erf exp exp2 floor".split()},
     **{name: _emits(f"math.{name}") for name in "fma log log2 rsqrt sin sqrt trunc".split()},
     "copysign": _emits("math.copysign"),

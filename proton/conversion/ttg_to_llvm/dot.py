@@ -1,7 +1,7 @@
 """Products by multiply-adds, from operands in shared memory."""
 
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.elementwise import widen_float8
+from proton.conversion.ttg_to_llvm.float8 import widen_float8
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.regions import ForLoop, yield_values

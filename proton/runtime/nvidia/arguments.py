@@ -134,7 +134,7 @@ class _Tuple(Kind):
     def names(self, parameter: Parameter, number: int | str) -> dict[str, Any]:
         """What the reading names: the class, and the parameters of elements."""
         found: dict[str, Any] = {f"c{number}": self.form}
-        stand_in = tuple.__new__(self.form, self.kinds)
+        stand_in: Any = tuple.__new__(self.form, self.kinds)
         for place, element in enumerate(parameter.elements(stand_in)):
             found |= self.kinds[place].names(element, f"{number}_{place}")
         return found
