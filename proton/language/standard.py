@@ -189,13 +189,15 @@ def max(
     return_indices_tie_break_left: constexpr = True,
     keep_dims: constexpr = False,
 ):
-    """The maximum along `axis` (numbers win over NaN), with its index if asked for."""
+    """The maximum along `axis` (numbers win over NaN); with its index, if that is asked for, it has
+    the type of `input`."""
     if return_indices:
-        input = input.to(_arg_input_dtype(input.dtype))
+        pair = (input.to(_arg_input_dtype(input.dtype)), _indices(input, axis))
         if return_indices_tie_break_left:
-            return core.reduce((input, _indices(input, axis)), axis, _argmax_left, keep_dims)
+            value, index = core.reduce(pair, axis, _argmax_left, keep_dims)
         else:
-            return core.reduce((input, _indices(input, axis)), axis, _argmax_any, keep_dims)
+            value, index = core.reduce(pair, axis, _argmax_any, keep_dims)
+        return value.to(input.dtype), index
     else:
         return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _maximum, keep_dims)
 
@@ -209,13 +211,15 @@ def min(
     return_indices_tie_break_left: constexpr = True,
     keep_dims: constexpr = False,
 ):
-    """The minimum along `axis` (numbers win over NaN), with its index if asked for."""
+    """The minimum along `axis` (numbers win over NaN); with its index, if that is asked for, it has
+    the type of `input`."""
     if return_indices:
-        input = input.to(_arg_input_dtype(input.dtype))
+        pair = (input.to(_arg_input_dtype(input.dtype)), _indices(input, axis))
         if return_indices_tie_break_left:
-            return core.reduce((input, _indices(input, axis)), axis, _argmin_left, keep_dims)
+            value, index = core.reduce(pair, axis, _argmin_left, keep_dims)
         else:
-            return core.reduce((input, _indices(input, axis)), axis, _argmin_any, keep_dims)
+            value, index = core.reduce(pair, axis, _argmin_any, keep_dims)
+        return value.to(input.dtype), index
     else:
         return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _minimum, keep_dims)
 
