@@ -55,7 +55,7 @@ def _counts(out: Any) -> bool:
 
 
 def normal(*shape: int) -> Callable[[], torch.Tensor]:
-    return lambda: torch.randn(*shape)
+    return lambda: torch.randn(shape)
 
 
 BOTH = (torch.float32, torch.bfloat16)
