@@ -15,6 +15,9 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> (module, name there)
     "jit": ("proton.runtime.jit", "jit"),
     "JITFunction": ("proton.runtime.jit", "JITFunction"),
+    "AsyncCompileMode": ("proton.runtime.async_compile", "AsyncCompileMode"),
+    "FutureKernel": ("proton.runtime.async_compile", "FutureKernel"),
+    "KernelInterface": ("proton.runtime.interface", "KernelInterface"),
     "autotune": ("proton.runtime.autotuner", "autotune"),
     "Config": ("proton.runtime.tuning", "Config"),
     "heuristics": ("proton.runtime.heuristics", "heuristics"),
@@ -23,6 +26,7 @@ _HOME = {  # public name -> (module, name there)
     "set_allocator": ("proton.runtime.allocation", "set_allocator"),
     "TensorWrapper": ("proton.runtime.reinterpret", "TensorWrapper"),
     "constexpr_function": ("proton.language.function", "constexpr_function"),
+    "cdiv": ("proton.language.standard", "constexpr_cdiv"),
     "aggregate": ("proton.language.aggregate", "aggregate"),
     "next_power_of_2": ("proton.language.standard", "next_power_of_2"),
     "scope": ("proton.language.profiling", "scope"),
@@ -42,6 +46,7 @@ _HOME = {  # public name -> (module, name there)
     "deactivate": ("proton._profiling", "deactivate"),
     "finalize": ("proton._profiling", "finalize"),
     "Run": ("proton.viewer", "Run"),
+    "install_as_triton": ("proton._as_triton", "install_as_triton"),
     "knobs": ("proton.base.knobs", "knobs"),
     "GPUTarget": ("proton.base.targets", "GPUTarget"),
     "ProtonError": ("proton.base.errors", "ProtonError"),
@@ -64,14 +69,9 @@ _MODULES = {  # public name -> module
     "runtime": "proton.runtime",
 }
 # Names of triton that are not here yet.
-_NOT_YET = frozenset("AsyncCompileMode".split())
+_NOT_YET: frozenset[str] = frozenset()
 
-__all__ = sorted([*_HOME, *_MODULES, "cdiv", "__version__"])
-
-
-def cdiv(x: int, y: int) -> int:
-    """x / y, rounded up: the size of a grid."""
-    return -(-x // y)
+__all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

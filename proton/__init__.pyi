@@ -10,6 +10,7 @@ from proton import profiler as profiler
 from proton import runtime as runtime
 from proton import testing as testing
 from proton import tools as tools
+from proton._as_triton import install_as_triton as install_as_triton
 from proton._profiling import activate as activate
 from proton._profiling import deactivate as deactivate
 from proton._profiling import finalize as finalize
@@ -41,9 +42,12 @@ from proton.language.profiling import state as state
 from proton.language.standard import next_power_of_2 as next_power_of_2
 from proton.profiler import mode as mode
 from proton.runtime.allocation import set_allocator as set_allocator
+from proton.runtime.async_compile import AsyncCompileMode as AsyncCompileMode
+from proton.runtime.async_compile import FutureKernel as FutureKernel
 from proton.runtime.autotuner import autotune as autotune
 from proton.runtime.driver import compile as compile
 from proton.runtime.heuristics import heuristics as heuristics
+from proton.runtime.interface import KernelInterface as KernelInterface
 from proton.runtime.jit import JITFunction as JITFunction
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret

@@ -22,7 +22,7 @@ from rich.console import Console
 
 import proton
 from proton import _report
-from proton.base.errors import ProfileError, ProtonError
+from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
 from proton.base.packages import MissingPackage
 from proton.language.profiling import check_text
@@ -136,6 +136,9 @@ def main(
     ] = None,
     name: Annotated[str | None, typer.Option(help="Of the run; by default SCRIPT's.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
+    as_triton: Annotated[
+        bool, typer.Option("--as-triton", help="`import triton` gives Proton, in all of SCRIPT.")
+    ] = False,
     **options: Any,
 ) -> None:
     """Run a Python program, unmodified, and profile the kernels it launches.
@@ -150,16 +153,20 @@ def main(
         python -m proton -o train.pftrace train.py
 
         python -m proton --strategy flush --placement program -m package.module
+
+        python -m proton --as-triton train_with_triton.py
     """
     what = Program(script, arguments or [], module)
     target = (output or Path(f"{what.stem}.proton")).absolute()  # the program may change its folder
     _check(what, target)
     try:
+        if as_triton:
+            proton.install_as_triton()
         if not knobs.profile_disable:
             title = check_text(name or what.title, "a session's name")
             given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}
             open_sessions.start_program(SessionOptions(title, **given))
-    except (ProfileError, ValueError) as error:
+    except (ProtonError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
     ending = Ending(target.absolute(), quiet)
     atexit.register(ending)  # before the program registers anything: what is first comes last

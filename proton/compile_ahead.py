@@ -28,7 +28,7 @@ _MOST = 4096  # kernels at once: their numbers fit in a pipe
 def compile_ahead(requests: Iterable[Request]) -> None:
     """Has the disk cache hold what it lacks of these kernels, by several processes where that is
     faster (`knobs.compile_processes`). Raises nothing for kernels that cannot be compiled."""
-    if bypasses_cache() or sys.platform != "linux":
+    if bypasses_cache() or sys.platform != "linux" or knobs.runtime.jit_cache_hook is not None:
         return
     missing = _missing(requests)[:_MOST]
     most = knobs.compile_processes or len(os.sched_getaffinity(0))
@@ -83,6 +83,8 @@ def _work(requests: Sequence[Request], tasks: int, news: int) -> None:
     """The life of a forked process."""
     try:
         gc.disable()  # what is collected may belong to a device, which is the program's
+        # The program's functions hear of a kernel where the program finds it on disk.
+        knobs.runtime.jit_post_compile_hook = knobs.compilation.listener = None
         while number := os.read(tasks, _NUMBER_BYTES):
             with contextlib.suppress(Exception):  # the program meets it again, and says so
                 compile_function(*requests[int.from_bytes(number, "little")])

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import Any, NamedTuple
 
-from proton import cache
-from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Options
+from proton import cache, compile_hooks
+from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Metadata, Options
 from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
 from proton.base.symbols import END, mangled
@@ -58,7 +58,10 @@ def compile_function(
 ) -> Kernel:
     """The kernel of a back end's, from the disk cache if it is there. Needs no device."""
     with compile_lock, _host_slice(fn):
-        return _load_or_compile(compiler, fn, signature, options)
+        kernel = _load_or_compile(compiler, fn, signature, options)
+    kernel.made_of(fn, signature, options)
+    compile_hooks.after(kernel)
+    return kernel
 
 
 @contextlib.contextmanager
@@ -77,17 +80,18 @@ def _load_or_compile(
 ) -> Kernel:
     start = time.perf_counter()
     key = _key(fn, signature, compiler, options)
+    compile_hooks.before(key, fn, signature, options)
     if not bypasses_cache() and (entry := cache.load(key)) is not None:
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}
         asm = Asm(compiler, files, fn.src)
-        return compiler.kernel(fn.__name__, key, data, asm, times, from_cache=True)
+        return compiler.kernel(fn.__name__, key, Metadata(data), asm, times, from_cache=True)
     label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
     result = compiler.compile(fn, signature, options, label)
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
     asm = Asm(compiler, result.files, fn.src)
-    return compiler.kernel(fn.__name__, key, result.data, asm, result.times)
+    return compiler.kernel(fn.__name__, key, Metadata(result.data), asm, result.times)
 
 
 class ASTSource:

@@ -19,6 +19,8 @@ from proton.__main__ import app as program_app
 from proton.base.errors import ProtonError
 from proton.base.knobs import KNOBS, Knob
 from proton.language.types import dtype
+from proton.tools.compile import app as compile_app
+from proton.tools.link import app as link_app
 from proton.tools.opt import app as opt_app
 from proton.viewer import Run
 from proton.viewer.cli import _add_commands
@@ -273,7 +275,7 @@ def _about(parameter: Any) -> str:
 
 
 def cli() -> str:
-    """`proton-viewer`, `python -m proton` and `proton-opt`."""
+    """`proton-viewer`, `python -m proton` and the tools."""
     _add_commands()
     main = typer.main.get_command(viewer_app)
     lines = ["# Command lines", "", "## `proton-viewer`", "", markdown(main.help or ""), ""]
@@ -282,7 +284,8 @@ def cli() -> str:
     for name, found in sorted(main.commands.items()):  # type: ignore[attr-defined]
         lines += command(f"proton-viewer {name}", found, "###")
     lines += command("python -m proton", typer.main.get_command(program_app), "##")
-    lines += command("proton-opt", typer.main.get_command(opt_app), "##")
+    for name, app in (("opt", opt_app), ("compile", compile_app), ("link", link_app)):
+        lines += command(f"proton-{name}", typer.main.get_command(app), "##")
     return "\n".join(lines)
 
 

@@ -26,7 +26,7 @@ FLOORS = (
     ("transforms",),
     ("conversion",),
     ("backends",),
-    ("compiler", "compile_ahead", "cache"),
+    ("compiler", "compile_ahead", "compile_hooks", "cache"),
     ("runtime",),
     ("viewer", "tools", "kernels", "testing"),
 )

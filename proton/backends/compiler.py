@@ -4,6 +4,7 @@
 object. Nothing here needs MLIR, so a process that finds its kernels on disk does without.
 """
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 from proton.base import markup
-from proton.base.errors import ProtonError
+from proton.base.errors import LaunchError, ProtonError
 from proton.base.targets import Target
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -41,6 +42,11 @@ class Asm(Mapping[str, Any]):
         self, compiler: "Compiler[Any, Any]", files: dict[str, bytes], source: str
     ) -> None:
         self._compiler, self._files, self._source = compiler, files, source
+
+    @property
+    def binary(self) -> frozenset[str]:
+        """The levels that are bytes."""
+        return self._compiler.binary
 
     def __getitem__(self, level: str) -> Any:
         if level == "source":
@@ -73,9 +79,23 @@ class Asm(Mapping[str, Any]):
         )
 
 
+class Metadata(dict[str, Any]):
+    """Facts of a kernel, as entries (`metadata["shared"]`) and as attributes: `metadata.shared`,
+    and the options that it was compiled with. As an attribute `target` is the Target itself."""
+
+    options: Any = None  # of the compiler; set once they are known
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(self.options, name):
+            return getattr(self.options, name)
+        if name in self:
+            return self[name]
+        raise AttributeError(f"the metadata of a kernel has no {name!r}; there are {[*self]}")
+
+
 @dataclass
 class CompiledKernel:
-    """A kernel for one signature and set of options.
+    """A kernel for one signature and set of options: `kernel[grid](...)` launches it.
 
     `metadata` is what the launcher needs, and for every back end has `name`, `symbol`, `target`,
     `signature` and `profile` (a KernelProfile as plain data, or None); `times` the milliseconds of
@@ -84,10 +104,55 @@ class CompiledKernel:
 
     name: str
     key: str
-    metadata: dict[str, Any]
+    metadata: Metadata
     asm: Asm
     times: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
+
+    def made_of(self, fn: DeviceFunction, signature: Signature, options: Any) -> None:
+        """Notes what it was compiled from."""
+        self.fn, self.signature, self.options = fn, signature, options
+        self.metadata.options = options
+
+    @property
+    def hash(self) -> str:
+        """What it is filed under on disk."""
+        return self.key
+
+    @property
+    def kernel(self) -> bytes:
+        """The machine code."""
+        (level,) = self.asm.binary
+        code: bytes = self.asm[level]
+        return code
+
+    def __getitem__(self, grid: Any) -> Any:
+        """Launches as `fn[grid]` does, with the constants and options that this was compiled
+        with: the launch takes all arguments, or those that are no constexprs."""
+        return functools.partial(self._launch, grid)
+
+    def _launch(self, grid: Any, *args: Any) -> Any:
+        parameters = self.fn.params  # type: ignore[attr-defined]  # of what can be launched
+        constexprs = {p.name for p in parameters if p.is_constexpr}
+        names = [name for name in self.fn.arg_names if name not in constexprs]
+        if len(args) == len(self.fn.arg_names):
+            names = self.fn.arg_names
+        given = dict(zip(names, args, strict=False))
+        if len(given) != len(args) or len(args) != len(names):
+            raise LaunchError(
+                f"{self.name}: a compiled kernel takes its {len(names)} arguments that are no "
+                f"constexprs, or all {len(self.fn.arg_names)}, by position, got {len(args)}"
+            )
+        given |= {name: self.signature.constants[name] for name in constexprs}
+        home = self.fn.home([given[name] for name in self.fn.arg_names])  # type: ignore[attr-defined]
+        if not self.metadata["target"].startswith(home.name):
+            raise LaunchError(
+                f"{self.name} was compiled for {self.metadata['target']}, and its arguments are "
+                f"of {home.name}: launch {self.name}[grid](...), which compiles for those"
+            )
+        known = self.fn.options  # type: ignore[attr-defined]
+        options = {name: getattr(self.options, name, None) for name in known}
+        return self.fn[grid](**given, **options)  # type: ignore[index]
 
     @cached_property
     def profile(self) -> KernelProfile | None:

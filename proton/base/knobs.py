@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from proton.base.errors import ProtonError
+from proton.base.knob_groups import GROUPS, KnobGroup
 
 T = TypeVar("T")
 
@@ -173,11 +174,20 @@ class Knobs:
         "PROTON_PROFILE_DISABLE", _boolean, False, "record nothing, whatever the program asks for"
     )
 
-    __slots__ = ("generation", "overrides")
+    __slots__ = ("generation", "groups", "overrides")
 
     def __init__(self) -> None:
         self.overrides: dict[str, Any] = {}
         self.generation = 0
+        self.groups = {name: KnobGroup(name, self) for name in GROUPS}
+
+    # As Triton has them: groups of knobs, and hooks.
+    autotuning = property(lambda self: self.groups["autotuning"])
+    cache = property(lambda self: self.groups["cache"])
+    compilation = property(lambda self: self.groups["compilation"])
+    nvidia = property(lambda self: self.groups["nvidia"])
+    proton = property(lambda self: self.groups["proton"])
+    runtime = property(lambda self: self.groups["runtime"])
 
     if not TYPE_CHECKING:  # mypy knows which there are
 

@@ -7,7 +7,7 @@ from proton.dialect import tt_collective as tc
 from proton.dialect.builtin import i32_attr
 from proton.dialect.emit import effect
 from proton.dialect.mlir import Block, Operation, ir
-from proton.dialect.traits import Reads, Records, Writes, has
+from proton.dialect.traits import Pure, Reads, Records, Writes, has
 from proton.dialect.walk import all_ops, source_span
 from proton.frontend.builder import as_tensor, broadcast_all, broadcast_to, error, to_ir, wrap
 from proton.frontend.promotion import cast, to_bool
@@ -118,12 +118,21 @@ def _combine_region(
                 "return one value for each block that is combined",
             )
         values = [cast(as_tensor(c), t) for c, t in zip(combined, types, strict=True)]
-        check_pure(generator, fn, block, "combine_fn")
         effect(
             f"{op.name}_return",
             *[value.handle for value in values],
             operandSegmentSizes=tc.segments(len(values)),
         )
+    _drop_unused(block)
+    check_pure(generator, fn, block, "combine_fn")
+
+
+def _drop_unused(block: Block) -> None:
+    """Takes away what only told a type: `(x + tl.zeros((1,), tl.int1)).dtype`."""
+    for view in reversed(list(block.operations)):
+        op = view.operation
+        if op.results and has(op, Pure) and not any(list(r.uses) for r in op.results):
+            op.erase()
 
 
 def check_pure(generator: Any, fn: DeviceFunction, block: Block, what: str) -> None:

@@ -4,11 +4,14 @@ Shapes are static, every block dimension is a power of two. A mask selects eleme
 masks off is neither read nor written.
 """
 
+import importlib
 from typing import Any
 
 from proton.language.aggregate import aggregate
 from proton.language.function import builtin, member
 from proton.language.types import dtype, float32
+from proton.language.types import get_int_dtype as get_int_dtype
+from proton.language.types import unwrap as _unwrap_if_constexpr  # noqa: F401  (of Triton's name)
 
 # Programming model
 
@@ -500,3 +503,10 @@ class range(_Loop):
 
 class static_range(_Loop):
     """A range over constexprs that is unrolled while compiling."""
+
+
+def __getattr__(name: str) -> Any:
+    """What Triton has in `language.core`, and is elsewhere here: constexpr, int32, sum, ..."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("proton.language"), name)

@@ -1,5 +1,8 @@
 """The part of the language that is written in the language itself."""
 
+import importlib
+from typing import Any
+
 from proton.language import core, profiling
 from proton.language.extra import cuda
 from proton.language.function import DeviceFunction, constexpr_function, member
@@ -11,6 +14,15 @@ from proton.language.types import constexpr, float32, int32
 def cdiv(x, div):
     """The quotient of integers, rounded up."""
     return (x + (div - 1)) // div
+
+
+@constexpr_function
+def constexpr_cdiv(x, y):
+    """x / y, rounded up, of numbers on the host and of constexprs: the size of a grid."""
+    return -(-x // y)
+
+
+constexpr_cdiv.__name__ = "cdiv"  # as it is called: proton.cdiv
 
 
 @constexpr_function
@@ -177,13 +189,15 @@ def max(
     return_indices_tie_break_left: constexpr = True,
     keep_dims: constexpr = False,
 ):
-    """The maximum along `axis` (numbers win over NaN), with its index if asked for."""
+    """The maximum along `axis` (numbers win over NaN); with its index, if that is asked for, it has
+    the type of `input`."""
     if return_indices:
-        input = input.to(_arg_input_dtype(input.dtype))
+        pair = (input.to(_arg_input_dtype(input.dtype)), _indices(input, axis))
         if return_indices_tie_break_left:
-            return core.reduce((input, _indices(input, axis)), axis, _argmax_left, keep_dims)
+            value, index = core.reduce(pair, axis, _argmax_left, keep_dims)
         else:
-            return core.reduce((input, _indices(input, axis)), axis, _argmax_any, keep_dims)
+            value, index = core.reduce(pair, axis, _argmax_any, keep_dims)
+        return value.to(input.dtype), index
     else:
         return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _maximum, keep_dims)
 
@@ -197,13 +211,15 @@ def min(
     return_indices_tie_break_left: constexpr = True,
     keep_dims: constexpr = False,
 ):
-    """The minimum along `axis` (numbers win over NaN), with its index if asked for."""
+    """The minimum along `axis` (numbers win over NaN); with its index, if that is asked for, it has
+    the type of `input`."""
     if return_indices:
-        input = input.to(_arg_input_dtype(input.dtype))
+        pair = (input.to(_arg_input_dtype(input.dtype)), _indices(input, axis))
         if return_indices_tie_break_left:
-            return core.reduce((input, _indices(input, axis)), axis, _argmin_left, keep_dims)
+            value, index = core.reduce(pair, axis, _argmin_left, keep_dims)
         else:
-            return core.reduce((input, _indices(input, axis)), axis, _argmin_any, keep_dims)
+            value, index = core.reduce(pair, axis, _argmin_any, keep_dims)
+        return value.to(input.dtype), index
     else:
         return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _minimum, keep_dims)
 
@@ -355,3 +371,9 @@ def calibration(out_ptr, n):
     for i in core.range(n):
         with profiling.scope("calibration"):
             core.store(out_ptr, i)
+
+
+def __getattr__(name: str) -> Any:
+    """What Triton has in `language.standard`, and is elsewhere here: zeros_like, _log2, ..."""
+    home = "proton.language.ordering" if name.startswith("_") else "proton.language"
+    return getattr(importlib.import_module(home), name)

@@ -335,6 +335,15 @@ def str_to_ty(text: str) -> dtype:
     return pointer_type(element, const=match[1] == "*k") if match[1] else element
 
 
+def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
+    """The integers of so many bits; of one bit there is one type."""
+    name = "int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}"
+    found = {t.name: t for t in (int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64)}
+    if name not in found:
+        raise ValueError(f"integers have 1, 8, 16, 32 or 64 bits, got {bitwidth}")
+    return found[name]
+
+
 def with_scalar(like: dtype, scalar: dtype) -> dtype:
     """`scalar` itself, or a block of it in the shape of `like`."""
     return block_type(scalar, like.shape) if like.is_block() else scalar

@@ -5,6 +5,7 @@ from typing import Any
 
 _HOME = {  # what Triton has here -> its module
     "JITFunction": "proton.runtime.jit",
+    "KernelInterface": "proton.runtime.interface",
     "Autotuner": "proton.runtime.autotuner",
     "autotune": "proton.runtime.autotuner",
     "Heuristics": "proton.runtime.heuristics",

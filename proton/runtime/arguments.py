@@ -8,6 +8,7 @@ described by the back end in whose memory they lie.
 import array
 import decimal
 import functools
+import inspect
 import numbers
 import sys
 from collections.abc import Iterable, Iterator
@@ -179,8 +180,9 @@ class ArrayArgument:
 class Parameter:
     """One parameter of a kernel, and what values mean to it.
 
-    `annotation` is a fixed type, if the source gives one; `specialize` makes a constant of an
-    integer 1. A key is the short name of a type, or a `Constant`.
+    `type` is a fixed type, if the source gives one; `specialize` makes a constant of an integer 1,
+    `align` lets code depend on whether a value is a multiple of 16. A key is the short name of a
+    type, or a `Constant`. `num`, `default` and the rest are what Triton's have.
     """
 
     def __init__(
@@ -188,14 +190,46 @@ class Parameter:
         name: str,
         *,
         constexpr: bool,
-        annotation: ty.dtype | None,
+        type: ty.dtype | None,
         const_pointer: bool,
         specialize: bool,
+        align: bool = True,
+        num: int = 0,
+        default: Any = inspect.Parameter.empty,
     ) -> None:
-        self.name, self.constexpr, self.annotation = name, constexpr, annotation
+        self.name, self.constexpr, self.type = name, constexpr, type
         self.prefix = "*k" if const_pointer else "*"
-        self.specialize = specialize and annotation is None
+        self.do_not_specialize, self.do_not_specialize_on_alignment = not specialize, not align
+        self.specialize, self.align = specialize and type is None, align
+        self.num, self.default = num, default
         self._elements: dict[Form, list[Parameter]] = {}
+
+    @property
+    def is_constexpr(self) -> bool:
+        """Whether the code is specialised on its value."""
+        return self.constexpr
+
+    @property
+    def is_const(self) -> bool:
+        """Whether it is a pointer that nothing is written through."""
+        return self.prefix == "*k"
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a launch may leave it out."""
+        return self.default is not inspect.Parameter.empty
+
+    @property
+    def annotation(self) -> str:
+        """The annotation as text: a type's short name, "constexpr", "const", or ""."""
+        if self.constexpr:
+            return "constexpr"
+        return "const" if self.is_const else self.annotation_type
+
+    @property
+    def annotation_type(self) -> str:
+        """The short name of the fixed type; "" where there is none."""
+        return "" if self.type is None else self.type.short
 
     def is_tuple(self, value: Any) -> bool:
         """Whether an argument stands for its elements."""
@@ -210,9 +244,10 @@ class Parameter:
                 Parameter(
                     name,
                     constexpr=False,
-                    annotation=None,
+                    type=None,
                     const_pointer=False,
                     specialize=self.specialize,
+                    align=self.align,
                 )
                 for name in form.names(self.name)
             ]
@@ -242,7 +277,7 @@ class Parameter:
         return None
 
     def _number(self, type_: str | None, number: Any) -> tuple[str, Any]:
-        annotation = self.annotation
+        annotation = self.type
         if annotation is None:
             return type_ or integer_type(self.name, number), number
         if annotation.is_ptr():
@@ -261,7 +296,7 @@ class Parameter:
 
     def pointer(self, element: ty.dtype) -> str:
         """The key of an array of such elements."""
-        annotation = self.annotation
+        annotation = self.type
         if annotation is None:
             return self.prefix + element.short
         if not isinstance(annotation, ty.pointer_type) or annotation.element_ty != element:
@@ -276,8 +311,8 @@ class Parameter:
             type_ = _descriptor_type(element, block_shape, padding)
         except ValueError as problem:
             raise LaunchError(f"argument {self.name}: {problem}") from None
-        if self.annotation not in (None, type_):
-            raise LaunchError(f"argument {self.name} must be {self.annotation}, got {type_}")
+        if self.type not in (None, type_):
+            raise LaunchError(f"argument {self.name} must be {self.type}, got {type_}")
         return type_.short
 
     def stand_in(self, value: Any) -> str | None:

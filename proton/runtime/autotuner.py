@@ -47,41 +47,67 @@ class Autotuner(Decorated):
     def __init__(
         self,
         fn: Any,
+        arg_names: Sequence[str],
         configs: Sequence[Config],
         key: Sequence[str],
-        *,
-        prune_configs_by: dict[str, Any] | None = None,
         reset_to_zero: Sequence[str] | None = None,
         restore_value: Sequence[str] | None = None,
         pre_hook: Hook | None = None,
         post_hook: Hook | None = None,
+        prune_configs_by: dict[str, Any] | None = None,
         warmup: float | None = None,
         rep: float | None = None,
+        use_cuda_graph: bool = False,
         do_bench: Callable[..., Any] | None = None,
         cache_results: bool = False,
     ) -> None:
         super().__init__(fn, "proton.autotune")
+        self.arg_names = list(arg_names)
         self.configs = list(configs) or [Config({})]
         for config in self.configs:
             if not isinstance(config, Config):
                 raise TypeError(f"autotune: a configuration is a Config, got {shown(config)}")
         self.keys = self._parameters("key", key)
         self.pruning = Pruning(prune_configs_by)
+        self.reset_to_zero = self._parameters("reset_to_zero", reset_to_zero)
+        self.restore_value = self._parameters("restore_value", restore_value)
         self.surroundings = Surroundings(
-            self._parameters("reset_to_zero", reset_to_zero),
-            self._parameters("restore_value", restore_value),
-            pre_hook,
-            post_hook,
+            self.reset_to_zero, self.restore_value, pre_hook, post_hook
         )
-        durations: dict[str, Any] = {"warmup": warmup, "rep": rep}
-        self.durations = {name: ms for name, ms in durations.items() if ms is not None}
+        self.restore_copies: dict[str, Any] = {}
+        self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         self.do_bench = do_bench
         self.cache_results = cache_results
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.configs_timings: dict[Config, Any] = {}
         self.best_config: Config | None = None
         self.bench_time = 0.0
+        self.nargs: dict[str, Any] | None = None  # while it is tuned: arguments by position
         self._lock = threading.RLock()
+
+    def pre_hook(self, given: dict[str, Any], reset_only: bool = False) -> None:
+        """Makes arguments, by name, what a call that is measured should find."""
+        self.restore_copies = self.surroundings.before(given, reset_only)
+
+    def post_hook(self, given: dict[str, Any], exception: Exception | None = None) -> None:
+        """Restores what such a call wrote."""
+        copies, self.restore_copies = self.restore_copies, {}
+        self.surroundings.after(given, copies, exception)
+
+    @property
+    def perf_model(self) -> Callable[..., Any] | None:
+        """What estimates the time of a configuration."""
+        return self.pruning.model
+
+    @property
+    def early_config_prune(self) -> Callable[..., Any] | None:
+        """What says which configurations are worth an estimate."""
+        return self.pruning.early
+
+    @property
+    def configs_top_k(self) -> int | float:
+        """How many of the best estimates are tried, or which share of the configurations."""
+        return self.pruning.most
 
     def _parameters(self, option: str, names: Sequence[str] | None) -> list[str]:
         """Names of parameters that an option lists; raises ValueError for others."""
@@ -179,13 +205,29 @@ class Autotuner(Decorated):
             if knobs.print_autotuning and not is_known:
                 head = f"autotuning {self.__name__} for {key} took {self.bench_time:.3f} s; ms:\n"
                 print(head + self.table(), end="", file=sys.stderr)
+            if knobs.autotuning.listener is not None:
+                knobs.autotuning.listener(
+                    fn=self.kernel,
+                    key=key,
+                    best_config=best,
+                    configs_timings=timings,
+                    duration=None if is_known else self.bench_time,
+                    cache_hit=is_known,
+                )
             self.cache[key] = best
             return best
 
     def _tried(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Config]:
         """The configurations that are worth a try."""
-        positional = dict(zip(self.arg_names, args, strict=False))
-        return self.pruning.apply(self.configs, positional, kwargs)
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        try:
+            return self.prune_configs(kwargs)
+        finally:
+            self.nargs = None
+
+    def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:
+        """The configurations to try for the arguments `nargs` and `kwargs`."""
+        return self.pruning.apply(self.configs, self.nargs or {}, kwargs)
 
     def _compile_ahead(
         self, configs: list[Config], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -207,30 +249,37 @@ class Autotuner(Decorated):
     ) -> dict[Config, Any]:
         """What each configuration takes."""
         self._compile_ahead(configs, args, kwargs)
-        bench = self.do_bench
-        if bench is None:
-            bench = functools.partial(measure, backend=_home(args, kwargs), **self.durations)
-        timings = {config: self._time(config, bench, grid, args, kwargs) for config in configs}
+        timings = {config: self._time(config, grid, args, kwargs) for config in configs}
         best = _best(timings)
-        self.surroundings.before(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
+        self.pre_hook(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
         return timings
 
+    def _measure(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+        """The function of a call, and of `quantiles`, that measures."""
+        if self.do_bench is not None:
+            return self.do_bench
+        durations = {"warmup": self.num_warmups, "rep": self.num_reps}
+        given: dict[str, Any] = {name: ms for name, ms in durations.items() if ms is not None}
+        return functools.partial(measure, backend=_home(args, kwargs), **given)
+
+    def _bench(
+        self, *args: Any, config: Config, grid: Any, warmup: bool = False, **kwargs: Any
+    ) -> Any:
+        """The times of one configuration, for a `run` of a class that derives from this one."""
+        return self._time(config, grid, args, kwargs)
+
     def _time(
-        self,
-        config: Config,
-        bench: Callable[..., Any],
-        grid: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        self, config: Config, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """The times of one configuration; infinite where it is unfit for the target."""
+        bench = self._measure(args, kwargs)
         options = self._merged(config, kwargs)
         given = self.named(args, options)
 
         def call() -> None:
             if config.pre_hook is not None:
                 config.pre_hook(given)
-            copies = self.surroundings.before(given)
+            self.pre_hook(given)
             problem = None
             try:
                 self.fn[grid](*args, **options)
@@ -238,7 +287,7 @@ class Autotuner(Decorated):
                 problem = error
                 raise
             finally:
-                self.surroundings.after(given, copies, problem)
+                self.post_hook(given, problem)
 
         try:
             return bench(call, quantiles=QUANTILES)
@@ -261,7 +310,7 @@ class Autotuner(Decorated):
         return cache.make_key(
             {
                 "autotune": cache.compiler_version(),
-                "source": self.base_fn.source_key(),
+                "source": self.kernel.source_key(),
                 "key": repr(key),
                 "configs": [str(config) for config in configs],
                 "device": _home(args, kwargs).properties()["name"],
@@ -336,15 +385,22 @@ def autotune(
         )
     return lambda fn: Autotuner(
         fn,
+        _names_of(fn),
         configs,
         key,
-        prune_configs_by=prune_configs_by,
-        reset_to_zero=reset_to_zero,
-        restore_value=restore_value,
-        pre_hook=pre_hook,
-        post_hook=post_hook,
-        warmup=warmup,
-        rep=rep,
-        do_bench=do_bench,
-        cache_results=cache_results,
+        reset_to_zero,
+        restore_value,
+        pre_hook,
+        post_hook,
+        prune_configs_by,
+        warmup,
+        rep,
+        use_cuda_graph,
+        do_bench,
+        cache_results,
     )
+
+
+def _names_of(fn: Any) -> list[str]:
+    """The parameters of a kernel; none of what is no kernel, which the tuner refuses."""
+    return list(getattr(fn, "arg_names", ()))

@@ -64,6 +64,10 @@ class Launcher(ABC):
         """The kernel for such arguments, without a launch; a dtype stands for an array of it.
         Without a target it is compiled for where it would run."""
 
+    def loaded(self, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+        """The kernel that a launch of such arguments runs."""
+        return self.compile(values, options)
+
     def request(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
     ) -> Request | None:
@@ -121,6 +125,10 @@ class Backend(ABC):
     def properties(self, device: int | None = None) -> dict[str, Any]:
         """Facts of a device, by default the current one: `name` and those that Triton has."""
         return {"name": self.name}
+
+    def current_stream(self) -> int:
+        """The stream that launches go to now; 0 where there are none."""
+        return 0
 
     def timer(self) -> Timer:
         """Measures on the current device."""

@@ -6,28 +6,28 @@ from typing import Any
 
 from proton.base.words import shown
 from proton.compiler import Request
+from proton.runtime.interface import KernelInterface
 from proton.runtime.jit import JITFunction
 
 
-class Decorated(ABC):
+class Decorated(KernelInterface, ABC):
     """A kernel, launched as `kernel[grid](...)`, that asks another one, `fn`, which may be such a
-    kernel itself."""
+    kernel itself. `kernel` is the innermost one, `base_fn` its Python function."""
 
     def __init__(self, fn: Any, by: str) -> None:
-        if not isinstance(fn, JITFunction | Decorated):
-            raise TypeError(f"{by} decorates a kernel, got {shown(fn)}: put it above @proton.jit")
-        self.fn = fn
-        self.base_fn: JITFunction = fn if isinstance(fn, JITFunction) else fn.base_fn
-        self.arg_names = self.base_fn.arg_names
-        self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
-        self.__module__, self.__wrapped__ = self.base_fn.__module__, fn
+        self.fn, self.kernel = fn, _innermost(fn, by)
+        self.base_fn, self.arg_names = self.kernel.fn, self.kernel.arg_names
+        self.__name__, self.__doc__ = self.kernel.__name__, self.kernel.__doc__
+        self.__module__, self.__wrapped__ = self.kernel.__module__, fn
 
     def __getitem__(self, grid: Any) -> Any:
+        if type(self).run is not Decorated.run:  # a class derived from this one has its own
+            return super().__getitem__(grid)
         return functools.partial(self.launch, grid)
 
-    def run(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         """Launches on a grid, as `kernel[grid](...)` does."""
-        return self.launch(grid, *args, **kwargs)
+        return self.warmup(*args, **kwargs) if warmup else self.launch(grid, *args, **kwargs)
 
     @abstractmethod
     def launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -50,3 +50,13 @@ class Decorated(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.fn!r}>"
+
+
+def _innermost(fn: Any, by: str) -> JITFunction:
+    """The kernel that everything is around."""
+    inner = fn
+    while isinstance(inner, KernelInterface) and not isinstance(inner, JITFunction):
+        inner = getattr(inner, "fn", None)
+    if not isinstance(inner, JITFunction):
+        raise TypeError(f"{by} decorates a kernel, got {shown(fn)}: put it above @proton.jit")
+    return inner

@@ -10,13 +10,14 @@ from proton.runtime.decorated import Decorated
 
 
 class Heuristics(Decorated):
-    """Gives parameters the values of functions of the arguments, in the order of `values`."""
+    """Gives parameters, and options of the launch, the values of functions of the arguments, in the
+    order of `values`."""
 
     def __init__(self, fn: Any, values: dict[str, Callable[[dict[str, Any]], Any]]) -> None:
         super().__init__(fn, "proton.heuristics")
         for name, function in values.items():
-            if name not in self.arg_names:
-                guess = did_you_mean(name, self.arg_names)
+            if name not in (known := (*self.arg_names, *self.kernel.options)):
+                guess = did_you_mean(name, known)
                 raise ValueError(
                     f"heuristics: {self.__name__} has no parameter {shown(name)}{guess}"
                 )
@@ -48,7 +49,7 @@ class _Known(dict[str, Any]):
     """The arguments of a launch, those with defaults included."""
 
     def __init__(self, kernel: Heuristics, given: dict[str, Any]) -> None:
-        parameters = kernel.base_fn.signature.parameters.values()
+        parameters = kernel.kernel.signature.parameters.values()
         super().__init__({p.name: p.default for p in parameters if p.default is not p.empty})
         self.update(given)
         self.kernel = kernel

@@ -8,6 +8,7 @@ look the kernel up by what they are given. The look-up function is generated onc
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,11 +17,14 @@ from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
+from proton.compile_hooks import Vetoed
 from proton.compiler import Request
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.surroundings import Link, has_changed
+from proton.runtime import hooks
 from proton.runtime.arguments import Parameter, refused
+from proton.runtime.async_compile import active_mode
 from proton.runtime.backend import (
     HOST,
     Backend,
@@ -30,6 +34,7 @@ from proton.runtime.backend import (
     default_backend,
     owner_of,
 )
+from proton.runtime.interface import KernelInterface
 
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
@@ -39,8 +44,12 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
     "grid": "the grid goes in brackets: {kernel}[grid](...)",
     "warmup": "to compile without a launch, call {kernel}.warmup(...)",
 }
-_JIT_OPTIONS = ("noinline", "do_not_specialize", "debug", "repr")
-_JIT_IGNORED = ("do_not_specialize_on_alignment", "version", "launch_metadata")
+_JIT_OPTIONS = (
+    *("noinline", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "repr"),
+    "launch_metadata",
+)
+_JIT_IGNORED = ("version",)
+_OF_DECORATED = 6  # frames from a warning about a kernel to its definition
 
 
 def _launch_options() -> tuple[str, ...]:
@@ -48,7 +57,7 @@ def _launch_options() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for backend in backends() for name in backend.options))
 
 
-class JITFunction(DeviceFunction):
+class JITFunction(DeviceFunction, KernelInterface):
     """A kernel. Index it with a grid and call it; or call it from another kernel."""
 
     def __init__(
@@ -56,13 +65,19 @@ class JITFunction(DeviceFunction):
         fn: Callable[..., Any],
         *,
         noinline: bool = False,
-        do_not_specialize: tuple[str | int, ...] = (),
+        do_not_specialize: Sequence[str | int] | None = None,
+        do_not_specialize_on_alignment: Sequence[str | int] | None = None,
         debug: bool | None = None,
         repr: Callable[..., str] | None = None,
+        launch_metadata: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(fn, noinline=noinline)
-        self.debug, self.repr = debug, repr
-        self.params = _parameters(self, do_not_specialize)
+        self.debug, self.repr, self.launch_metadata = debug, repr, launch_metadata
+        self.do_not_specialize = () if do_not_specialize is None else do_not_specialize
+        self.do_not_specialize_on_alignment = (
+            () if do_not_specialize_on_alignment is None else do_not_specialize_on_alignment
+        )
+        self.params = _parameters(self)
         self.options = tuple(name for name in _launch_options() if name not in self.arg_names)
         self._option_names = frozenset(self.options)
         self._bind = _make_binder(self)
@@ -76,14 +91,20 @@ class JITFunction(DeviceFunction):
             return functools.partial(self.fast_path, grid)
         return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
 
-    def run(self, *args: Any, grid: Any, **kwargs: Any) -> CompiledKernel:
-        """Launches on a grid (1 to 3 sizes, or a function of the bound arguments).
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel:
+        """Launches on a grid (1 to 3 sizes, or a function of the bound arguments), or compiles
+        only (`warmup=True`).
 
         The CPU has run it when this returns; a GPU runs it on the current stream. Raises
         LaunchError for arguments a kernel cannot take, CompilationError for mistakes in the
         kernel.
         """
-        return self[grid](*args, **kwargs)
+        return self.warmup(*args, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    @property
+    def cache_key(self) -> str:
+        """A hash of the source, of what it reads and of the functions that it calls."""
+        return self.source_key()
 
     def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
         """Launches where the arguments are: what is not known yet is found out here. The host's
@@ -93,7 +114,25 @@ class JITFunction(DeviceFunction):
         if callable(grid):
             known = dict(zip(self.arg_names, bound, strict=True)) | options
             grid = _grid_of(grid, _GridArguments(self, known))
-        return self._host.launch(grid, bound, options)
+        try:
+            if hooks.around_launches():
+                return self._hooked(grid, bound, options)
+            return self._host.launch(grid, bound, options)
+        except Vetoed:
+            return None  # type: ignore[return-value]  # as the program's hook wants it
+
+    def _hooked(self, grid: Any, bound: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+        """Launches between the hooks of the program."""
+        home = self.home(bound)
+        kernel = self.launcher(home).loaded(bound, options)
+        return hooks.hooked(
+            functools.partial(self._host.launch, grid, bound, options),
+            kernel,
+            self.launch_metadata,
+            grid,
+            home.current_stream(),
+            dict(zip(self.arg_names, bound, strict=True)),
+        )
 
     def launcher(self, backend: Backend) -> Launcher:
         """The launcher of this kernel on a back end."""
@@ -110,7 +149,13 @@ class JITFunction(DeviceFunction):
         names, the keyword is the parameter's, unless it is a GPUTarget.
         """
         launcher, bound, target = self._planned(args, kwargs)
-        return launcher.compile(bound, self._options(kwargs), target)
+        task = functools.partial(launcher.compile, bound, self._options(kwargs), target)
+        if (mode := active_mode()) is not None:
+            return mode.submit(task)  # type: ignore[return-value]  # it stands for the kernel
+        try:
+            return task()
+        except Vetoed:
+            return None  # type: ignore[return-value]  # as the program's hook wants it
 
     def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
         """What `warmup` would ask the compiler for; None where the back end does not say."""
@@ -238,7 +283,8 @@ def _grid_of(function: Callable[..., Any], arguments: _GridArguments) -> Any:
 
 
 def _check_names(fn: JITFunction, option: str, names: Any) -> None:
-    """Raises LaunchError where an option that lists parameters lists others."""
+    """Raises LaunchError unless an option lists parameters; others, which it says nothing about,
+    are a warning: there are kernels like that."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise LaunchError(
             f"{fn.__name__}: {option} is a list of parameters' names or positions, got "
@@ -248,13 +294,15 @@ def _check_names(fn: JITFunction, option: str, names: Any) -> None:
         if name in fn.arg_names or (type(name) is int and name in range(len(fn.arg_names))):
             continue
         guess = did_you_mean(name, fn.arg_names)
-        raise LaunchError(
-            f"{fn.__name__}: {option} names {shown(name)}, which is no parameter{guess}"
+        warnings.warn(
+            f"{fn.__name__}: {option} names {shown(name)}, which is no parameter{guess}",
+            stacklevel=_OF_DECORATED,
         )
 
 
-def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> list[Parameter]:
-    _check_names(fn, "do_not_specialize", do_not_specialize)
+def _parameters(fn: JITFunction) -> list[Parameter]:
+    for option in ("do_not_specialize", "do_not_specialize_on_alignment"):
+        _check_names(fn, option, getattr(fn, option))
     parameters = []
     for position, (name, parameter) in enumerate(fn.signature.parameters.items()):
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -269,9 +317,12 @@ def _parameters(fn: JITFunction, do_not_specialize: tuple[str | int, ...]) -> li
             Parameter(
                 name,
                 constexpr=annotation is ty.constexpr,
-                annotation=annotation if isinstance(annotation, ty.dtype) else None,
+                type=annotation if isinstance(annotation, ty.dtype) else None,
                 const_pointer=is_const,
-                specialize=name not in do_not_specialize and position not in do_not_specialize,
+                specialize=not {name, position} & {*fn.do_not_specialize},
+                align=not {name, position} & {*fn.do_not_specialize_on_alignment},
+                num=position,
+                default=parameter.default,
             )
         )
     return parameters

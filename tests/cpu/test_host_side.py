@@ -1,6 +1,7 @@
 """What programs around kernels ask for: times, comparisons, tables, targets, kernels compiled
 without a launch."""
 
+import importlib.util
 import math
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,14 @@ def test_the_active_driver_describes_the_device() -> None:
             active.get_device_properties(3)
         made = scale.warmup(tl.float32, tl.float32, 77, 2.0, target=active.get_current_target())
         assert made.metadata.get("target", "cpu") == "cpu"
+
+
+def test_a_cuda_graph_needs_torch_and_a_gpu() -> None:
+    if importlib.util.find_spec("torch") is None:
+        with pytest.raises(proton.ProtonError, match=r"do_bench_cudagraph needs .*torch"):
+            testing.do_bench_cudagraph(lambda: None)
+    elif not pytest.importorskip("torch").cuda.is_available():
+        with pytest.raises(proton.LaunchError, match="needs a GPU, and there is none"):
+            testing.do_bench_cudagraph(lambda: None)
+    with pytest.raises(ValueError, match="return_mode must be one of mean, min"):
+        testing.do_bench_cudagraph(lambda: None, return_mode="best")

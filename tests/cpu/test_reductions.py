@@ -313,3 +313,19 @@ def test_unsigned_extrema_compare_as_unsigned(dtype: str) -> None:
     out = np.zeros((), dtype)
     reduce("tl.max(x, 0)", x, dtype, out, dtype)
     assert out == np.iinfo(dtype).max
+
+
+@proton.jit
+def typed_extrema(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    value, index = tl.min(x, 0, return_indices=True)
+    tl.static_assert(value.dtype == x.dtype)
+    tl.static_assert(tl.max(x, 0, return_indices=True)[0].dtype == x.dtype)
+    tl.store(out_ptr, value.to(tl.float32) + index)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "float32"])
+def test_an_extremum_with_its_index_has_the_type_of_what_is_reduced(dtype: str) -> None:
+    x, out = np.array([3, 1, 2, 1], dtype), np.zeros(1, np.float32)
+    typed_extrema[(1,)](x, out, N=4)
+    assert out == 2

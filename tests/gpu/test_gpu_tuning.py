@@ -79,3 +79,17 @@ def test_the_active_driver_describes_the_gpu():
     assert properties["warpSize"] == 32
     assert properties["max_shared_mem"] == active.get_current_target().facts.shared_bytes
     assert active.get_current_stream() == torch.cuda.current_stream().cuda_stream
+
+
+def test_calls_in_a_cuda_graph_are_measured() -> None:
+    x, total = torch.ones(1 << 20, device="cuda"), torch.zeros(1 << 20, device="cuda")
+
+    def call() -> None:
+        accumulate[(1024,)](x, total, 1 << 20, BLOCK=1024, EVEN=True)
+
+    times = testing.do_bench_cudagraph(call, rep=5, return_mode="all")
+    assert len(times) == 10
+    assert all(time > 0 for time in times)
+    before = float(total[0])
+    testing.do_bench_cudagraph(call, rep=1)
+    assert float(total[0]) > before

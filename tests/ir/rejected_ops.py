@@ -354,9 +354,9 @@ def tanh_of_integer(n):
     libdevice.tanh(n)
 
 
-@rejected("pow takes (fp32, fp32) or (fp64, fp64), got (fp32, i32)", "tl.extra", ".to(...)")
+@rejected("or (fp64, fp64) or (fp64, i32), got (i32, fp32)", "tl.extra", ".to(...)")
 def power_of_mixed(f, n):
-    tl.extra.libdevice.pow(f, n)
+    tl.extra.libdevice.pow(n, f)
 
 
 @rejected("libdevice.ffs takes (i32) or (i64), got (1.0)", "libdevice.ffs(1.0)", ".to(...)")

@@ -93,6 +93,20 @@ def emit_object(text: str) -> tuple[bytes, str]:
         return machine.emit_object(module), str(module)
 
 
+def object_with_one_symbol(text: str, symbol: str, name: str) -> bytes:
+    """The object code of optimised LLVM IR, in which the function `symbol` is called `name`, and
+    nothing else that it defines is seen: objects of several kernels are linked together."""
+    with _lock:
+        module = llvm.parse_assembly(text)
+        for function in module.functions:
+            if function.name == symbol:
+                function.name = name
+            elif not function.is_declaration:
+                function.linkage = "internal"
+        code: bytes = _target_machine().emit_object(module)
+        return code
+
+
 def disassembly(text: str) -> str:
     """The assembly of optimised LLVM IR."""
     with _lock:

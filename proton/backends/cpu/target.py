@@ -50,7 +50,9 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
         return compiler.compile_kernel(fn, signature, options, label)
 
     def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
-        return CPUOptions(debug=bool(options.get("debug")))  # those of GPUs mean nothing here
+        return CPUOptions(  # those of GPUs mean nothing here
+            disjoint=bool(options.get("disjoint", True)), debug=bool(options.get("debug"))
+        )
 
     def warm_up(self) -> None:
         from proton.backends.cpu import compiler  # noqa: F401

@@ -38,7 +38,7 @@ _FLOATING = {
     """,
     "* * * -> *": "fma norm3d rnorm3d",
     "* * * * -> *": "norm4d rnorm4d",
-    "* i -> *": "ldexp scalbn powi",
+    "* i -> *": "ldexp scalbn powi pow=powi",
     "i * -> *": "jn yn",
     "* -> i": "ilogb",
     "* -> l": "llrint llround",

@@ -162,7 +162,8 @@ class _Pointer(Kind):
 
     def describe(self, parameter: Parameter, value: Any) -> Given:
         address, element, device = memory_of(parameter.name, value)
-        return Given(self, Argument.of(parameter.pointer(element), address % 16 == 0), device)
+        is_multiple = parameter.align and address % 16 == 0
+        return Given(self, Argument.of(parameter.pointer(element), is_multiple), device)
 
     def reading(self, name: str, number: int | str) -> Reading:
         address, short, device = f"$a{number}", f"$t{number}", f"$d{number}"
@@ -200,7 +201,7 @@ class _Torch(_Pointer):
     own, and all of that is true."""
 
     def accepts(self, parameter: Parameter, value: Any) -> bool:
-        return is_torch(value) and parameter.annotation is None
+        return is_torch(value) and parameter.type is None
 
     def reading(self, name: str, number: int | str) -> Reading:
         address = f"$a{number}"
@@ -245,7 +246,7 @@ class _Number(_Other):
     """A float."""
 
     def accepts(self, parameter: Parameter, value: Any) -> bool:
-        return type(value) is float and parameter.annotation is None
+        return type(value) is float and parameter.type is None
 
     def reading(self, name: str, number: int | str) -> Reading:
         test = f"if {name}.__class__ is not float: raise TypeError"
@@ -265,7 +266,7 @@ def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
     if key.__class__ is Constant:
         return Argument(None, key)
     is_int = parameter.specialize and key != "i1" and isinstance(number, int)
-    return Argument(key, None, is_int and number % 16 == 0)
+    return Argument(key, None, is_int and parameter.align and number % 16 == 0)
 
 
 # What the generated code of readings calls

@@ -54,6 +54,9 @@ class NVIDIABackend(Backend):
         numbers = {name: cuda.attribute(device, kind) for name, kind in _PROPERTIES.items()}
         return {"name": cuda.device_name(device)} | numbers
 
+    def current_stream(self) -> int:
+        return cuda.current_stream(cuda.current_device())
+
     def timer(self) -> Timer:
         return GPUTimer()
 

@@ -34,6 +34,7 @@ from proton.language import types as ty
 from proton.runtime import session as sessions
 from proton.runtime.arguments import flat, signature_of
 from proton.runtime.backend import KernelFunction, Launcher
+from proton.runtime.hooks import around_launches
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
 from proton.runtime.nvidia.fast_path import OPTIONS, checked_grid, generated, known_options
@@ -124,6 +125,11 @@ class GPULauncher(Launcher):
     ) -> GPUKernel:
         return self._compile(self.request(values, options, target))
 
+    def loaded(self, values: tuple[Any, ...], options: dict[str, Any]) -> GPUKernel:
+        described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
+        with compile_lock:
+            return self._variant(self._device(described), described, options).kernel
+
     def request(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
     ) -> Request:
@@ -197,7 +203,7 @@ class GPULauncher(Launcher):
             target = cuda.target_of(device)
             kernel = self.compile_described(target, described, options, instrumentation)
             self.kernel.watch_globals()
-            function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
+            function = _loaded(kernel)
             leaves = flat(d.argument for d in described)
             types = [short for argument in leaves for short in _passed(argument.type)]
             added = [] if kernel.profile is None else _PROFILE_TYPES[kernel.profile.strategy.moves]
@@ -216,6 +222,19 @@ class GPULauncher(Launcher):
                 self.kernel, self._variants, kinds, _launch_profiled
             )
             self._signature = signature
+            if around_launches():  # whose hooks the long way calls; without them this is made anew
+                self.kernel.fast_path = None
+
+
+def _loaded(kernel: GPUKernel) -> Any:
+    """The function of the driver's, between the hooks of the program."""
+    before, after = knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
+    if before is not None:
+        before(None, None, kernel.name, kernel.metadata, kernel.hash)
+    function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
+    if after is not None:
+        after(None, function, kernel.name, kernel.metadata, kernel.hash)
+    return function
 
 
 def _passed(short: str | None) -> list[str | None]:

@@ -1,0 +1,50 @@
+"""Whether what an op of a library gives is what torch gives."""
+
+import torch
+
+# The largest error, relative or absolute, of a dtype; of float32 what sums in another order make.
+TOLERANCES = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float64: 1e-6}
+TOLERANCE = 2e-4
+
+
+class Wrong(AssertionError):
+    """A result that is not the reference's."""
+
+
+def compare(found: object, expected: object, what: str) -> None:
+    """Raises `Wrong` unless two results, which may be in tuples, are about equal."""
+    if isinstance(expected, list | tuple):
+        if not isinstance(found, list | tuple) or len(found) != len(expected):
+            raise Wrong(f"{what}: {type(found).__name__} in the place of {len(expected)} results")
+        for number, pair in enumerate(zip(found, expected, strict=True)):
+            compare(*pair, f"{what}[{number}]")
+        return
+    if not isinstance(expected, torch.Tensor):
+        if isinstance(found, torch.Tensor):
+            found = found.item()
+        if found != expected and expected is not None:
+            raise Wrong(f"{what}: {found} in the place of {expected}")
+        return
+    if not isinstance(found, torch.Tensor):
+        raise Wrong(f"{what}: {type(found).__name__} in the place of a tensor")
+    rate = TOLERANCES.get(expected.dtype, TOLERANCE)
+    try:
+        torch.testing.assert_close(found, expected, rtol=rate, atol=rate, equal_nan=True)
+    except AssertionError as problem:
+        raise Wrong(f"{what}: {problem}") from None
+
+
+def compare_kinds(found: object, expected: object, what: str) -> None:
+    """Raises TypeError where shapes and dtypes differ: these are the library's own, not of what its
+    kernels compute."""
+    kinds = [
+        [(tuple(part.shape), part.dtype) for part in _parts(value)] for value in (found, expected)
+    ]
+    if kinds[0] != kinds[1]:
+        raise TypeError(f"{what}: {kinds[0]} in the place of {kinds[1]}")
+
+
+def _parts(value: object) -> list[torch.Tensor]:
+    if isinstance(value, list | tuple):
+        return [part for each in value for part in _parts(each)]
+    return [value] if isinstance(value, torch.Tensor) else []

@@ -1,0 +1,138 @@
+"""`proton.install_as_triton()`: from then on `import triton` gives Proton.
+
+A module of Triton is the module of Proton that has its names: the same object, so that
+`triton.language.load` is `proton.language.load`. Only `triton` itself is a module of its own, since
+it has Triton's version. What Proton lacks is a ModuleNotFoundError or an AttributeError that says
+whose lack it is.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from proton.base.errors import ProtonError
+
+NAME = "triton"
+VERSION = "3.9.0"  # the version of Triton whose surface Proton has
+# Modules of Triton whose names are elsewhere here; all others have the same name.
+_HOMES = {
+    "triton.backends": "proton.backends.compiler",
+    "triton.backends.compiler": "proton.backends.compiler",
+    "triton.compiler.code_generator": "proton.base.errors",
+    "triton.compiler.compiler": "proton.compiler",
+    "triton.compiler.errors": "proton.base.errors",
+    "triton.errors": "proton.base.errors",
+    "triton.language.libdevice": "proton.language.extra.libdevice",
+    "triton.language.semantic": "proton.base.errors",
+    "triton.profiler.proton": "proton.profiler",
+    "triton.runtime.driver": "proton.runtime.driver",
+}
+# Parts of Triton that Proton is not made of.
+_ABSENT = {
+    "triton._C": "it is Triton's own compiler in C++",
+    "triton.experimental": "gluon and gsan are languages of their own",
+}
+
+
+def install_as_triton() -> None:
+    """Makes `import triton`, and of its modules those that Proton has, give Proton, in all of this
+    process. To be called before anything imports triton; a second call does nothing."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    if NAME in sys.modules:
+        raise ProtonError(
+            "install_as_triton: triton is imported already; call it first, or run "
+            "`python -m proton --as-triton script.py`"
+        )
+    sys.meta_path.insert(0, _Finder())
+
+
+class _Triton(ModuleType):
+    """The module `triton`."""
+
+    def __init__(self) -> None:
+        super().__init__(NAME, "Proton, under the name of Triton.")
+        self.__version__ = VERSION
+        self.__path__ = []  # a package, of which only `_Finder` knows the modules
+
+    def __getattr__(self, name: str) -> Any:
+        proton = importlib.import_module("proton")
+        try:
+            return getattr(proton, name)
+        except AttributeError as problem:
+            raise AttributeError(
+                f"module 'triton', which Proton stands for, has no {name!r}: {problem}", name=name
+            ) from None
+
+    def __dir__(self) -> list[str]:
+        return dir(importlib.import_module("proton"))
+
+
+class _Finder(DistributionFinder):
+    """Finds `triton` and its modules, and nobody else does."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] != NAME:
+            return None
+        if fullname != NAME and _home(fullname) is None:
+            raise ModuleNotFoundError(_lack(fullname), name=fullname)
+        return ModuleSpec(fullname, _Loader(), is_package=True)
+
+    def find_distributions(
+        self, context: DistributionFinder.Context | None = None
+    ) -> Iterable[Distribution]:
+        wanted = None if context is None else context.name
+        return [_Distribution()] if wanted in (None, NAME) else []
+
+
+class _Loader(Loader):
+    """Gives the module that is there already."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        if spec.name == NAME:
+            return _Triton()
+        home = _home(spec.name)
+        assert home is not None, "the finder has refused it"
+        module = importlib.import_module(home)
+        self.spec = module.__spec__  # which the import system is about to replace by its own
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        if not isinstance(module, _Triton):
+            module.__spec__ = self.spec
+
+
+class _Distribution(Distribution):
+    """What `importlib.metadata.version("triton")` reads."""
+
+    def read_text(self, filename: str) -> str | None:
+        return f"Name: {NAME}\nVersion: {VERSION}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(path)
+
+
+def _home(name: str) -> str | None:
+    """The module of Proton with the names of one of Triton's; None where there is none."""
+    home = _HOMES.get(name, f"proton.{name.removeprefix('triton.')}")
+    try:
+        return home if importlib.util.find_spec(home) is not None else None
+    except ModuleNotFoundError:  # its parent is no package, or not there
+        return None
+
+
+def _lack(name: str) -> str:
+    absent = next((why for part, why in _ABSENT.items() if f"{name}.".startswith(f"{part}.")), "")
+    return (
+        f"No module named {name!r}: Proton stands for triton here, and has no such module"
+        f"{': ' * bool(absent)}{absent}"
+    )

@@ -1,0 +1,90 @@
+"""Functions that programs have called around compilations: `knobs.runtime.jit_cache_hook` and
+`jit_post_compile_hook`, `knobs.compilation.listener`; with the keywords that Triton's get."""
+
+from typing import Any, NamedTuple
+
+from proton.backends.compiler import CompiledKernel
+from proton.base.errors import ProtonError
+from proton.base.knobs import knobs
+from proton.language.function import DeviceFunction
+from proton.language.signature import Signature
+
+_US_PER_MS = 1000.0
+
+
+class Vetoed(ProtonError):
+    """A program's `jit_cache_hook` wants a kernel not to be compiled: the launch does nothing."""
+
+
+class JITFunctionInfo(NamedTuple):
+    """Which kernel a hook is told of."""
+
+    module: str
+    name: str
+    jit_function: DeviceFunction
+
+
+class CompileTimes(NamedTuple):
+    """What a compilation took, in us; the stages are none where it was found on disk."""
+
+    ir_initialization: float
+    lowering_stages: list[tuple[str, float]]
+    store_results: float
+
+    @property
+    def total_lowering(self) -> float:
+        """All stages."""
+        return sum(us for _, us in self.lowering_stages)
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.ir_initialization + self.total_lowering + self.store_results
+
+
+def before(key: str, fn: DeviceFunction, signature: Signature, options: Any) -> None:
+    """Asks whether to compile what this process has not; raises Vetoed where the answer is no."""
+    hook = knobs.runtime.jit_cache_hook
+    if hook is not None and hook(**_facts(key, fn, signature, options), already_compiled=False):
+        raise Vetoed(f"jit_cache_hook wants {fn.__name__} not to be compiled")
+
+
+def after(kernel: CompiledKernel) -> None:
+    """Says that a kernel is there now."""
+    if (hook := knobs.runtime.jit_post_compile_hook) is not None:
+        facts = _facts(kernel.key, kernel.fn, kernel.signature, kernel.options)
+        hook(**facts, already_compiled=True)
+    if (listener := knobs.compilation.listener) is not None:
+        listener(
+            src=kernel.fn,
+            metadata=dict(kernel.metadata),
+            metadata_group={},
+            times=_times(kernel),
+            cache_hit=kernel.from_cache,
+        )
+
+
+def _times(kernel: CompiledKernel) -> CompileTimes:
+    stages = [] if kernel.from_cache else list(kernel.times.items())
+    return CompileTimes(0.0, [(name, ms * _US_PER_MS) for name, ms in stages], 0.0)
+
+
+def _facts(key: str, fn: DeviceFunction, signature: Signature, options: Any) -> dict[str, Any]:
+    types = {name: type_.short for name, type_ in signature.types.items()}
+    return {
+        "key": key,
+        "repr": f"{fn.__name__}({', '.join(f'{n}: {t}' for n, t in types.items())})",
+        "fn": JITFunctionInfo(fn.__module__, fn.__name__, fn),
+        "compile": {
+            "key": key,
+            "signature": types,
+            "constants": dict(signature.constants),
+            "configs": sorted(signature.divisible),
+            **{
+                name: getattr(options, name)
+                for name in ("num_warps", "num_ctas", "num_stages", "debug")
+                if hasattr(options, name)
+            },
+        },
+        "is_manual_warmup": False,
+    }

@@ -1,0 +1,65 @@
+"""`AsyncCompileMode`: kernels that `warmup` asks for are compiled by an executor's threads.
+
+with proton.AsyncCompileMode(ThreadPoolExecutor(2)):
+    futures = [kernel.warmup(..., BLOCK=block) for block in (64, 128)]
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, as_completed
+from contextvars import ContextVar
+from typing import Any
+
+from proton.backends.compiler import CompiledKernel
+
+_active: ContextVar["AsyncCompileMode | None"] = ContextVar("async_compile_mode", default=None)
+
+
+class FutureKernel:
+    """A kernel that is being compiled; its attributes wait for it."""
+
+    def __init__(self, future: "Future[CompiledKernel]") -> None:
+        self.future = future
+
+    def result(self, ignore_errors: bool = False) -> CompiledKernel | None:
+        """The kernel, once it is there; None for an error that is ignored."""
+        if ignore_errors and self.future.exception() is not None:
+            return None
+        return self.future.result()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.future.result(), name)
+
+    def __getitem__(self, grid: Any) -> Any:
+        return self.future.result()[grid]
+
+
+class AsyncCompileMode:
+    """Has `executor` compile what `warmup` is asked for inside a `with` block, of this thread. The
+    end of the block waits, and raises the first error unless they are ignored."""
+
+    def __init__(self, executor: Executor, *, ignore_errors: bool = False) -> None:
+        self.executor, self.ignore_errors = executor, ignore_errors
+        self.futures: list[Future[CompiledKernel]] = []
+
+    def submit(self, compile_: Callable[[], CompiledKernel]) -> FutureKernel:
+        """Has a kernel compiled."""
+        future = self.executor.submit(compile_)
+        self.futures.append(future)
+        return FutureKernel(future)
+
+    def __enter__(self) -> "AsyncCompileMode":
+        if _active.get() is not None:
+            raise RuntimeError("AsyncCompileMode is active already")
+        self._token = _active.set(self)
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        _active.reset(self._token)
+        for future in as_completed(self.futures):
+            if kind is None and not self.ignore_errors:
+                future.result()
+
+
+def active_mode() -> AsyncCompileMode | None:
+    """The mode that is on in this thread."""
+    return _active.get()

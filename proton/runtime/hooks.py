@@ -1,0 +1,57 @@
+"""Functions that programs have called around launches: `knobs.runtime.launch_enter_hook` and
+`launch_exit_hook`.
+
+Both get the launch's facts as a `LazyDict`: `.get()` gives the name of the kernel, and what the
+kernel's own `launch_metadata(grid, metadata, args)` says, which is computed only then.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from proton.backends.compiler import CompiledKernel
+from proton.base.knobs import knobs
+
+
+class LazyDict:
+    """A dict of which parts are computed when it is asked for."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.extras: list[tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]] = []
+
+    def add(self, function: Callable[..., dict[str, Any]], args: tuple[Any, ...]) -> None:
+        """Has `get` add what a function gives."""
+        self.extras.append((function, args))
+
+    def get(self) -> dict[str, Any]:
+        """All of it."""
+        while self.extras:
+            function, args = self.extras.pop()
+            self.data = self.data | function(*args)
+        return self.data
+
+
+def around_launches() -> bool:
+    """Whether a program wants to hear of launches."""
+    hooks = knobs.runtime
+    return hooks.launch_enter_hook is not None or hooks.launch_exit_hook is not None
+
+
+def hooked(
+    launch: Callable[[], CompiledKernel],
+    kernel: CompiledKernel,
+    metadata: Callable[..., dict[str, Any]] | None,
+    grid: Any,
+    stream: int,
+    arguments: dict[str, Any],
+) -> CompiledKernel:
+    """Launches, with the hooks before and after."""
+    facts = LazyDict({"name": kernel.name, "function": None, "stream": stream})
+    if metadata is not None:
+        facts.add(metadata, (grid, kernel.metadata, arguments))
+    if knobs.runtime.launch_enter_hook is not None:
+        knobs.runtime.launch_enter_hook(facts)
+    launched = launch()
+    if knobs.runtime.launch_exit_hook is not None:
+        knobs.runtime.launch_exit_hook(facts)
+    return launched

@@ -1,0 +1,25 @@
+"""What every kernel is to a caller: `kernel[grid](...)`."""
+
+import functools
+from typing import Any
+
+
+class KernelInterface:
+    """A kernel, or something around one that is launched as a kernel is.
+
+    A class of one's own needs `run`, which gets `grid=` and `warmup=` besides the arguments of the
+    launch; it hands them on to the `run` of the kernel that it is around.
+    """
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
+        """Launches on a grid, or compiles only (`warmup=True`)."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no run(*args, grid, warmup, **kwargs)"
+        )
+
+    def warmup(self, *args: Any, grid: Any = (1,), **kwargs: Any) -> Any:
+        """Compiles for these arguments without launching."""
+        return self.run(*args, grid=grid, warmup=True, **kwargs)
+
+    def __getitem__(self, grid: Any) -> Any:
+        return functools.partial(self.run, grid=grid, warmup=False)

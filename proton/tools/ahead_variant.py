@@ -1,0 +1,166 @@
+"""What `proton-compile` and `proton-link` know of a compiled kernel: one line of its C header.
+
+A `Variant` is machine code for one choice of types, constants, hints and options. Variants of a
+kernel that differ only in hints (a value is a multiple of 16, or 1) are of one algorithm: the
+dispatcher chooses among them by the values. Others are algorithms of their own.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from proton.base.errors import ProtonError
+from proton.language import types as ty
+
+MARK = "// proton-link: "  # begins the line of a header that has its variant
+_C_TYPES = {
+    "i1": "bool",
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "u8": "uint8_t",
+    "u16": "uint16_t",
+    "u32": "uint32_t",
+    "u64": "uint64_t",
+    "fp32": "float",
+    "fp64": "double",
+}
+_KEYWORDS = frozenset(
+    "auto bool break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while stream grid_x grid_y grid_z".split()
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A run-time argument of a kernel: its name, type, and what its value must be a multiple of
+    (16) or equal to (1); 0 says nothing."""
+
+    name: str
+    type: str
+    hint: int = 0
+
+    @property
+    def c_name(self) -> str:
+        """The name in C."""
+        name = re.sub(r"\W", "_", self.name, flags=re.ASCII)
+        return f"{name}_" if name in _KEYWORDS else name
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether it is an address."""
+        return self.type.startswith("*")
+
+    def c_type(self, target: str) -> str:
+        """The type in C: an address on a GPU is a number."""
+        if self.is_pointer:
+            return "void *" if target == "cpu" else "uint64_t"
+        if self.type not in _C_TYPES:
+            raise ProtonError(f"{self.name} is {self.type}, which C programs cannot pass")
+        return _C_TYPES[self.type]
+
+    @property
+    def condition(self) -> str:
+        """What C checks of its value; empty for nothing."""
+        if self.hint == 1:
+            return f"{self.c_name} == 1"
+        value = f"(uintptr_t){self.c_name}" if self.is_pointer else self.c_name
+        return f"{value} % {self.hint} == 0" if self.hint else ""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One compiled kernel. `algorithm` is its constants and options as text."""
+
+    kernel: str
+    target: str
+    parameters: tuple[Parameter, ...]
+    algorithm: str
+
+    @property
+    def base(self) -> str:
+        """The kernel's name in C."""
+        return re.sub(r"\W", "_", self.kernel, flags=re.ASCII)
+
+    @property
+    def name(self) -> str:
+        """The name of its function in C: what it was compiled for as a hash, and its hints:
+        `0d1c` for a multiple of 16 and a 1."""
+        types = [parameter.type for parameter in self.parameters]
+        text = json.dumps([self.target, types, self.algorithm])
+        letters = {16: "d", 1: "c", 0: ""}
+        hints = "".join(f"{n}{letters[p.hint]}" for n, p in enumerate(self.parameters))
+        return f"{self.base}_{hashlib.sha256(text.encode()).hexdigest()[:8]}_{hints}"
+
+    @property
+    def passed(self) -> list[Parameter]:
+        """The parameters that the machine code takes."""
+        return [parameter for parameter in self.parameters if parameter.hint != 1]
+
+    def declared(self, parameters: Sequence[Parameter]) -> str:
+        """A list of parameters in C; on a GPU a stream is the first."""
+        stream = [] if self.target == "cpu" else ["ProtonStream stream"]
+        return ", ".join([*stream, *[f"{p.c_type(self.target)} {p.c_name}" for p in parameters]])
+
+    def line(self) -> str:
+        """The line of a header that says all this."""
+        return MARK + json.dumps(asdict(self))
+
+    @staticmethod
+    def of_line(line: str) -> "Variant":
+        """The variant of such a line."""
+        plain = json.loads(line.removeprefix(MARK))
+        plain["parameters"] = tuple(Parameter(**each) for each in plain["parameters"])
+        return Variant(**plain)
+
+
+def parse_signature(
+    text: str, names: Sequence[str]
+) -> tuple[tuple[Parameter, ...], dict[str, Any]]:
+    """(run-time parameters, constants) of `"*fp32:16, i32, 1024"`: for each of a kernel's
+    parameters a type, with `:16` or `:1` as a hint, or a constant."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != len(names):
+        raise ProtonError(
+            f"the signature has {len(parts)} entries, and the kernel {len(names)} parameters: "
+            f"{', '.join(names)}"
+        )
+    parameters, constants = [], {}
+    for name, part in zip(names, parts, strict=True):
+        constant = _constant(part)
+        if constant is not _NO_CONSTANT:
+            constants[name] = constant
+            continue
+        type_, _, hint = part.partition(":")
+        if hint not in ("", "1", "16"):
+            raise ProtonError(f"{name}: a hint is 16 or 1, got {part!r}")
+        try:
+            short = ty.str_to_ty(type_).short
+        except (KeyError, ValueError, TypeError, ProtonError):
+            raise ProtonError(
+                f"{name}: expected a type such as *fp32 or i32, or a constant, got {part!r}"
+            ) from None
+        parameters.append(Parameter(name, short, int(hint or 0)))
+    return tuple(parameters), constants
+
+
+_NO_CONSTANT = object()
+
+
+def _constant(text: str) -> Any:
+    """The constant that a text is."""
+    if text in ("True", "False", "None"):
+        return {"True": True, "False": False, "None": None}[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return _NO_CONSTANT

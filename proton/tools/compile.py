@@ -1,0 +1,181 @@
+"""`proton-compile`: a kernel as C source, compiled ahead of time; needs no GPU and no Python later.
+
+Like `triton.tools.compile`. What it writes is NAME.h and NAME.c, and for the CPU NAME.o; `NAME`
+is the kernel's, what it was compiled for as a hash, and its hints. `proton-link` makes one
+function of several.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from proton import install_as_triton
+from proton.backends.compiler import CompiledKernel
+from proton.backends.cpu.llvm import object_with_one_symbol
+from proton.base.errors import ProtonError
+from proton.base.targets import CPUTarget, GPUTarget, Target
+from proton.compiler import ASTSource, compile_source
+from proton.dialect.attributes import DIVISIBILITY
+from proton.runtime.backend import backend_named
+from proton.runtime.interface import KernelInterface
+from proton.runtime.jit import JITFunction
+from proton.runtime.nvidia.cuda import STATIC_SHARED
+from proton.tools import ahead_sources
+from proton.tools.ahead_variant import Parameter, Variant, parse_signature
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def compile_ahead_of_time(
+    path: Annotated[Path, typer.Argument(help="The Python file with the kernel.", exists=True)],
+    kernel_name: Annotated[str, typer.Option("--kernel-name", "-n", help="The kernel.")],
+    signature: Annotated[
+        str,
+        typer.Option(
+            "--signature",
+            "-s",
+            help='For each parameter a type or a constant: "*fp32:16, i32:16, 1024". :16 says that '
+            "a value is a multiple of 16, :1 that it is 1.",
+        ),
+    ],
+    grid: Annotated[
+        str,
+        typer.Option(
+            "--grid",
+            "-g",
+            help='Sizes in C, by parameters and constants: "(n + BLOCK - 1) / BLOCK, 1, 1".',
+        ),
+    ],
+    target: Annotated[
+        str, typer.Option("--target", "-t", help="cpu, or as cuda:90:32; by default cpu.")
+    ] = "cpu",
+    num_warps: Annotated[int, typer.Option("--num-warps", "-w", help="GPU: of a program.")] = 4,
+    num_stages: Annotated[int, typer.Option("--num-stages", "-ns", help="GPU: of loops.")] = 3,
+    out_name: Annotated[
+        str, typer.Option("--out-name", "-on", help="In the place of the kernel's name.")
+    ] = "",
+    out_path: Annotated[
+        Path, typer.Option("--out-path", "-o", help="The folder of what is written.")
+    ] = Path(),
+    may_overlap: Annotated[
+        bool,
+        typer.Option(
+            help="CPU: arrays that the kernel writes may overlap others, which is slower."
+        ),
+    ] = False,
+    as_triton: Annotated[
+        bool, typer.Option("--as-triton", help="`import triton` in PATH gives Proton.")
+    ] = False,
+) -> None:
+    """Compiles a kernel into C source that has its machine code."""
+    try:
+        if as_triton:
+            install_as_triton()
+        fn = _kernel(path, kernel_name)
+        chosen = CPUTarget() if target == "cpu" else GPUTarget.parse(target)
+        parameters, constants = parse_signature(signature, fn.arg_names)
+        sizes = [size.strip() for size in grid.split(",")]
+        if len(sizes) > 3:
+            raise ProtonError(f"a grid has up to 3 sizes, got {grid!r}")
+        sizes += ["1"] * (3 - len(sizes))
+        on_cpu = isinstance(chosen, CPUTarget)
+        options = {} if on_cpu else {"num_warps": num_warps, "num_stages": num_stages}
+        kernel = _compiled(fn, parameters, constants, chosen, options, may_overlap)
+        facts = constants | options | ({"may_overlap": True} if may_overlap else {})
+        variant = Variant(
+            out_name or fn.__name__,
+            str(chosen),
+            parameters,
+            ", ".join(f"{name}={value!r}" for name, value in facts.items()),
+        )
+        files = _files(variant, kernel, sizes, _ones(parameters) | constants)
+    except ProtonError as problem:
+        print(f"proton-compile: {problem}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    out_path.mkdir(parents=True, exist_ok=True)
+    for suffix, content in files.items():
+        file = out_path / f"{variant.name}.{suffix}"
+        file.write_bytes(content)
+        print(file)
+
+
+def _kernel(path: Path, name: str) -> JITFunction:
+    """The kernel of a name in a file, without what is around it (as autotune is)."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ProtonError(f"{path} is no Python file")
+    sys.path.insert(0, str(path.parent.absolute()))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, name, None)
+    while isinstance(found, KernelInterface) and not isinstance(found, JITFunction):
+        found = getattr(found, "fn", None)
+    if not isinstance(found, JITFunction):
+        kernels = [key for key, value in vars(module).items() if isinstance(value, KernelInterface)]
+        raise ProtonError(f"{path} has no kernel {name}; there are {', '.join(kernels) or 'none'}")
+    return found
+
+
+def _compiled(
+    fn: JITFunction,
+    parameters: tuple[Parameter, ...],
+    constants: dict[str, Any],
+    target: Target,
+    options: dict[str, Any],
+    may_overlap: bool,
+) -> CompiledKernel:
+    source = ASTSource(
+        fn,
+        {parameter.name: parameter.type for parameter in parameters if parameter.hint != 1},
+        constants | _ones(parameters),
+        {p.name: [[DIVISIBILITY, 16]] for p in parameters if p.hint == 16},
+    )
+    if isinstance(target, CPUTarget):
+        options = {"disjoint": not may_overlap}
+    return compile_source(backend_named(target.backend).compiler, source, target, options)
+
+
+def _ones(parameters: tuple[Parameter, ...]) -> dict[str, int]:
+    """The parameters that are always 1."""
+    return {parameter.name: 1 for parameter in parameters if parameter.hint == 1}
+
+
+def _files(
+    variant: Variant, kernel: CompiledKernel, grid: list[str], constants: dict[str, Any]
+) -> dict[str, bytes]:
+    """What is written, by suffix. The grid may be written by the constants."""
+    symbol = kernel.metadata["symbol"]
+    files = {"h": ahead_sources.header(variant).encode()}
+    if variant.target == "cpu":
+        if extras := kernel.metadata["extras"]:
+            raise ProtonError(
+                f"{variant.kernel} takes {', '.join(extras)}, which only launches give"
+            )
+        files["c"] = ahead_sources.cpu_source(variant, grid, constants).encode()
+        files["o"] = object_with_one_symbol(kernel.asm["llir"], symbol, f"{variant.name}_range")
+        return files
+    files["c"] = ahead_sources.gpu_source(
+        variant,
+        grid,
+        constants,
+        kernel.asm["cubin"],
+        symbol=symbol,
+        shared=kernel.metadata["shared"],
+        warps=kernel.metadata["num_warps"],
+        static_shared=STATIC_SHARED,
+    ).encode()
+    return files
+
+
+def main() -> None:
+    """The entry point."""
+    app(prog_name="proton-compile")
+
+
+if __name__ == "__main__":
+    main()

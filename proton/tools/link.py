@@ -1,0 +1,80 @@
+"""`proton-link`: one C function of several that `proton-compile` wrote.
+
+Like `triton.tools.link`. Of headers of one kernel it makes OUT.h and OUT.c: `NAME(..., algo_id)`
+and `NAME_default(...)` call the variant that is for such values, `load_NAME` and `unload_NAME`
+load all of them.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proton.base.errors import ProtonError
+from proton.tools import ahead_sources
+from proton.tools.ahead_variant import MARK, Variant
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def link(
+    headers: Annotated[list[Path], typer.Argument(help="Headers of variants.", exists=True)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="What is written, without a suffix.")],
+    prefix: Annotated[
+        str, typer.Option(help="In the place of the kernel's name, for the functions.")
+    ] = "",
+) -> None:
+    """Writes the dispatcher of a kernel's variants."""
+    try:
+        algorithms = _algorithms([_variant(header) for header in headers])
+    except ProtonError as problem:
+        print(f"proton-link: {problem}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    name = prefix or algorithms[0][0].base
+    files = {
+        out.with_name(f"{out.name}.h"): ahead_sources.dispatcher_header(name, algorithms),
+        out.with_name(f"{out.name}.c"): ahead_sources.dispatcher_source(
+            name, f"{out.name}.h", algorithms
+        ),
+    }
+    for file, text in files.items():
+        file.write_text(text)
+        print(file)
+
+
+def _variant(header: Path) -> Variant:
+    for line in header.read_text().splitlines():
+        if line.startswith(MARK):
+            return Variant.of_line(line)
+    raise ProtonError(f"{header} is no header of proton-compile's")
+
+
+def _algorithms(variants: list[Variant]) -> list[list[Variant]]:
+    """The variants by algorithm, in the order in which they are given."""
+    first = variants[0]
+    found: dict[str, list[Variant]] = {}
+    for variant in variants:
+        for what, ours, theirs in (
+            ("kernels", first.kernel, variant.kernel),
+            ("targets", first.target, variant.target),
+            ("parameters", _types(first), _types(variant)),
+        ):
+            if ours != theirs:
+                raise ProtonError(f"the headers are of two {what}: {ours} and {theirs}")
+        found.setdefault(variant.algorithm, []).append(variant)
+    return list(found.values())
+
+
+def _types(variant: Variant) -> str:
+    return ", ".join(f"{parameter.name}: {parameter.type}" for parameter in variant.parameters)
+
+
+def main() -> None:
+    """The entry point."""
+    app(prog_name="proton-link")
+
+
+if __name__ == "__main__":
+    main()

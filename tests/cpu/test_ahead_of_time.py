@@ -1,0 +1,163 @@
+"""Kernels as C source: `proton-compile` and `proton-link`, and C programs around them."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from proton.tools import compile as compile_tool
+from proton.tools import link as link_tool
+
+KERNEL = """
+import proton, proton.language as tl
+
+@proton.autotune([proton.Config({"BLOCK": 64})], key=[])
+@proton.jit
+def blend(x, y, out, n, stride, scale, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    value = tl.exp(tl.load(x + at * stride, mask=mask)) * scale
+    tl.store(out + at, value + tl.load(y + at, mask=mask), mask=mask)
+"""
+GRID = "(n + BLOCK - 1) / BLOCK, 1, 1"
+PROGRAM = """
+#include <stdio.h>
+#include "blend.h"
+
+int main(void) {
+  static float x[200], y[100], out[104];
+  for (int i = 0; i < 200; ++i) x[i] = i / 100.0f;
+  for (int i = 0; i < 100; ++i) y[i] = (float)i;
+  for (int stride = 1; stride < 3; ++stride)
+    for (int algorithm = 0; algorithm < blend_get_num_algos(); ++algorithm) {
+      for (int i = 0; i < 104; ++i) out[i] = -1.0f;
+      int status = load_blend();
+      if (!status) status = blend(x, y, out, 100 - 4 * algorithm, stride, 0.5f, algorithm);
+      printf("%d", status);
+      for (int i = 0; i < 104; ++i) printf(" %.9g", out[i]);
+      printf("\\n");
+    }
+  printf("%d %d\\n", blend(x, y, out, 100, 1, 0.5f, 7), unload_blend());
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "kernels.py").write_text(KERNEL)
+    return tmp_path
+
+
+def compiled(folder: Path, signature: str, *options: str, grid: str = GRID) -> str:
+    """What the tool prints; its exit status is 0."""
+    arguments = [str(folder / "kernels.py"), "-n", "blend", "-s", signature, "-g", grid]
+    done = CliRunner().invoke(compile_tool.app, [*arguments, "-o", str(folder), *options])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def refusal(folder: Path, *arguments: str) -> str:
+    tool = link_tool if arguments[0].endswith(".h") else compile_tool
+    done = CliRunner().invoke(tool.app, [*arguments, "-o", str(folder / "all")])
+    assert done.exit_code == 1
+    return done.output
+
+
+def linked(folder: Path) -> None:
+    headers = sorted(map(str, folder.glob("blend_*.h")), key=lambda name: "01234" in name)
+    done = CliRunner().invoke(link_tool.app, [*headers, "-o", str(folder / "blend")])
+    assert done.exit_code == 0, done.output
+
+
+def built(folder: Path, program: str, *objects: Path) -> Path:
+    """A program that gcc makes of the C files in a folder."""
+    gcc = shutil.which("gcc")
+    if gcc is None:
+        pytest.skip("there is no gcc")
+    (folder / "main.c").write_text(program)
+    sources = [str(file) for file in [*folder.glob("*.c"), *objects]]
+    flags = ["-Wall", "-Wextra", "-Werror", "-O1", "-o", "main"]
+    subprocess.run([gcc, *flags, *sources, "-lm", "-ldl", "-lpthread"], cwd=folder, check=True)
+    return folder / "main"
+
+
+def test_a_c_program_runs_kernels_of_the_cpu(folder: Path) -> None:
+    for signature in (
+        "*fp32, *fp32, *fp32, i32, i32, fp32, 64",
+        "*fp32, *fp32, *fp32, i32, i32:1, fp32, 64",
+        "*fp32, *fp32, *fp32, i32, i32, fp32, 16",
+    ):
+        compiled(folder, signature)
+    linked(folder)
+    program = built(folder, PROGRAM, *folder.glob("*.o"))
+    *lines, last = subprocess.run([program], capture_output=True, text=True).stdout.splitlines()
+    assert last == "1 0"
+    found = np.array([line.split() for line in lines], np.float64)
+    assert len(found) == 4
+    for row, (stride, n) in zip(found, [(1, 100), (1, 96), (2, 100), (2, 96)], strict=True):
+        x = np.arange(200, dtype=np.float32) / np.float32(100)
+        expected = np.exp(x[: n * stride : stride]) * np.float32(0.5) + np.arange(n)
+        assert row[0] == 0
+        np.testing.assert_allclose(row[1 : n + 1], expected, rtol=1e-5)
+        assert (row[n + 1 :] == -1).all()
+
+
+def test_the_most_special_variant_is_asked_first(folder: Path) -> None:
+    for hint in ("", ":1"):
+        compiled(folder, f"*fp32:16, *fp32, *fp32, i32, i32{hint}, fp32, 64")
+    linked(folder)
+    source = (folder / "blend.c").read_text()
+    conditions = [line.strip() for line in source.splitlines() if line.startswith("  if (")]
+    assert conditions[0].startswith("if ((uintptr_t)x % 16 == 0 && stride == 1) return blend_")
+    assert conditions[0].endswith("_0d1234c5(x, y, out, n, scale);")
+    assert conditions[1].endswith("_0d12345(x, y, out, n, stride, scale);")
+    assert "return 1;\n}" in source  # neither: the error of an invalid value
+
+
+def test_source_for_a_gpu_needs_neither_a_gpu_nor_a_header_of_cuda(folder: Path) -> None:
+    signature = "*fp32:16, *fp32:16, *fp32:16, i32, 1, fp32, 64"
+    printed = compiled(folder, signature, "-t", "cuda:90:32", "-w", "2", "-on", "mixed")
+    name = Path(printed.splitlines()[0]).stem
+    assert name.startswith("mixed_")
+    head = f'#include <stdio.h>\n#include "{name}.h"\n'
+    program = built(folder, head + f'int main(void) {{ printf("%d", load_{name}()); }}')
+    loaded = subprocess.run([program], capture_output=True, text=True).stdout
+    assert loaded in ("302", "3", "201")  # no libcuda.so.1, or one that is not initialized
+    assert "mixed$" not in (folder / f"{name}.h").read_text()
+    assert (
+        "launch_kernel(function, (unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z, 64,"
+        in (folder / f"{name}.c").read_text()
+    )
+
+
+def test_what_cannot_be_compiled_says_why(folder: Path) -> None:
+    file = str(folder / "kernels.py")
+    one = [file, "-n", "blend", "-g", "1"]
+    six = "*fp32, *fp32, *fp32, i32, i32, fp32, "
+    for signature, rule in (
+        ("*fp32, i32", "the signature has 2 entries, and the kernel 7 parameters: x, y, out, n,"),
+        (six + "i31", "BLOCK: expected a type such as *fp32 or i32, or a constant, got 'i31'"),
+        ("*fp32:8, *fp32, *fp32, i32, i32, fp32, 64", "x: a hint is 16 or 1, got '*fp32:8'"),
+        ("*fp32, *fp32, *fp32, i32, i32, fp16, 64", "scale is fp16, which C programs cannot pass"),
+    ):
+        assert rule in refusal(folder, *one, "-s", signature)
+    nobody = [file, "-n", "nobody", "-g", "1", "-s", "i32"]
+    assert "has no kernel nobody; there are blend" in refusal(folder, *nobody)
+    many = [*one[:-1], "1,1,1,1", "-s", six + "64"]
+    assert "a grid has up to 3 sizes, got '1,1,1,1'" in refusal(folder, *many)
+    assert "no target has architecture 91" in refusal(
+        folder, *one, "-s", six + "64", "-t", "cuda:91"
+    )
+
+
+def test_headers_of_two_kernels_are_not_linked(folder: Path) -> None:
+    compiled(folder, "*fp32, *fp32, *fp32, i32, i32, fp32, 64")
+    compiled(folder, "*fp32, *fp32, *fp32, i64, i32, fp32, 64")
+    headers = sorted(map(str, folder.glob("*.h")))
+    assert "the headers are of two parameters: x: *fp32" in refusal(folder, *headers)
+    (folder / "other.h").write_text("#pragma once\n")
+    assert "is no header of proton-compile's" in refusal(folder, str(folder / "other.h"))

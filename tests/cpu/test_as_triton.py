@@ -1,0 +1,249 @@
+"""Programs that import triton: they get Proton, and classes of theirs around kernels work."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+
+SCRIPT = """
+import importlib.metadata, sys
+import numpy as np
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import libdevice
+from triton.language.core import constexpr, int32, _unwrap_if_constexpr
+from triton.language.standard import _log2, zeros_like
+from triton.compiler.compiler import ASTSource
+from triton.compiler.errors import CompilationError
+from triton.runtime.autotuner import Autotuner, Config
+from triton.runtime.errors import OutOfResources
+from triton.runtime.jit import JITFunction, KernelInterface
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+@triton.autotune([triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})], key=["n"],
+                 do_bench=lambda call, quantiles: (call(), [1.0])[1])
+@triton.jit
+def scale(x, n, BLOCK: tl.constexpr):
+    for start in tl.static_range(triton.cdiv(64, BLOCK)):
+        at = start * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + at, libdevice.sqrt(tl.load(x + at, mask=at < n)), mask=at < n)
+
+x = np.arange(64, dtype=np.float32)
+scale[(1,)](x, 60)
+import proton
+print(triton.__version__ == importlib.metadata.version("triton"))
+print(triton.language is proton.language)
+print(np.allclose(x[60:], np.arange(60, 64)), x[:60].max() < 60, isinstance(scale, Autotuner))
+for name in ("triton.experimental.gluon", "triton.language.nothing"):
+    try:
+        __import__(name)
+    except ModuleNotFoundError as problem:
+        print(problem)
+try:
+    triton.nothing
+except AttributeError as problem:
+    print(problem)
+"""
+
+
+def test_a_script_that_imports_triton_runs_with_proton(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-m", "proton", "--as-triton", "-q", "script.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "True",
+        "True",
+        "True True True",
+        "No module named 'triton.experimental': Proton stands for triton here, and has no such "
+        "module: gluon and gsan are languages of their own",
+        "No module named 'triton.language.nothing': Proton stands for triton here, and has no "
+        "such module",
+        "module 'triton', which Proton stands for, has no 'nothing': module 'proton' has no "
+        "attribute 'nothing'",
+    ]
+
+
+def test_who_has_imported_triton_is_told_to_be_later(tmp_path: Path) -> None:
+    (tmp_path / "triton.py").write_text("")
+    code = "import triton, proton; proton.install_as_triton()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "install_as_triton: triton is imported already; call it first" in done.stderr
+
+
+# What libraries put around kernels
+
+
+@proton.jit
+def add_one(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) + 1, mask=at < n)
+
+
+class Counting(proton.KernelInterface):
+    """Launches a kernel, and counts."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn, self.count = fn, 0
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        self.count += 1
+        return self.fn.run(*args, grid=grid, warmup=warmup, **kwargs)
+
+
+class FirstOfAll(proton.runtime.Autotuner):
+    """Tunes by a `run` of its own."""
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        self.tried = self.prune_configs(kwargs)
+        times = {c: self._bench(*args, config=c, **kwargs) for c in self.tried}
+        self.best_config = min(times, key=lambda config: times[config])
+        return self.fn.run(*args, **kwargs, **self.best_config.all_kwargs())
+
+
+def test_an_interface_around_a_kernel_is_launched_as_a_kernel_is() -> None:
+    counting = Counting(add_one)
+    x, y = np.arange(10, dtype=np.float32), np.zeros(10, np.float32)
+    kernel = counting[lambda meta: (proton.cdiv(10, meta["BLOCK"]),)](x, y, 10, BLOCK=4)
+    np.testing.assert_array_equal(y, x + 1)
+    compiled = counting.warmup(x, y, 10, BLOCK=4, grid=(1,))
+    assert counting.count == 2
+    assert compiled is kernel
+
+
+def test_a_class_derived_from_the_autotuner_has_what_it_needs() -> None:
+    calls: list[int] = []
+
+    def bench(call: Any, quantiles: Any) -> list[float]:
+        call()
+        calls.append(1)
+        return [2.0 - len(calls)] * 3
+
+    configs = [proton.Config({"BLOCK": size}) for size in (16, 32)]
+    tuner = FirstOfAll(add_one, add_one.arg_names, configs, ["n"], None, ["y_ptr"], do_bench=bench)
+    x, y = np.arange(30, dtype=np.float32), np.zeros(30, np.float32)
+    tuner[lambda meta: (proton.cdiv(30, meta["BLOCK"]),)](x, y, 30)
+    np.testing.assert_array_equal(y, x + 1)
+    assert tuner.tried == configs
+    assert tuner.best_config is configs[1]
+    assert (tuner.fn, tuner.base_fn) == (add_one, add_one.fn)
+
+
+def test_heuristics_may_choose_options_of_the_launch() -> None:
+    kernel = proton.heuristics({"num_warps": lambda args: 8, "BLOCK": lambda args: 16})(add_one)
+    compiled = kernel.warmup(tl.float32, tl.float32, 10, target=proton.GPUTarget("cuda", 90))
+    assert compiled.metadata.num_warps == 8
+    with pytest.raises(ValueError, match=r"no parameter 'num_warp'; did you mean num_warps\?"):
+        proton.heuristics({"num_warp": lambda args: 8})(add_one)
+
+
+# Kernels that are compiled already
+
+
+def test_a_compiled_kernel_is_launched_with_all_arguments_or_those_that_are_not_constexprs() -> (
+    None
+):
+    x, y = np.arange(10, dtype=np.float32), np.zeros(10, np.float32)
+    kernel = add_one.warmup(x, y, 10, BLOCK=16)
+    assert kernel[(1,)](x, y, 8) is kernel
+    np.testing.assert_array_equal(y, [*(x[:8] + 1), 0, 0])
+    assert kernel[(1, 1, 1)](x, y, 10, 4096) is kernel
+    np.testing.assert_array_equal(y, x + 1)
+    with pytest.raises(proton.LaunchError, match="its 3 arguments that are no constexprs, or all"):
+        kernel[(1,)](x, y)
+
+
+def test_a_compiled_kernel_of_another_device_is_not_launched() -> None:
+    target = proton.GPUTarget("cuda", 90)
+    kernel = add_one.warmup(tl.float32, tl.float32, 10, BLOCK=16, num_warps=2, target=target)
+    facts = kernel.metadata
+    assert (facts.target, facts.num_warps, facts.num_ctas) == (target, 2, 1)
+    assert kernel.hash == kernel.key
+    assert kernel.kernel == kernel.asm["cubin"]
+    x = np.zeros(10, np.float32)
+    with pytest.raises(proton.LaunchError, match="was compiled for cuda:90, and its arguments are"):
+        kernel[(1,)](x, x, 10)
+
+
+# Objects that are a pointer and no more
+
+
+class TypedPointer:
+    """The address of an array's element, as what Triton takes for a tensor."""
+
+    def __init__(self, array: np.ndarray, offset: int, dtype: Any = None) -> None:
+        self.array, self.dtype = array, dtype or array.dtype
+        self.address = array.ctypes.data + offset * array.itemsize
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+def test_an_object_with_an_address_and_a_dtype_is_an_argument() -> None:
+    memory = np.arange(20, dtype=np.float32)
+    add_one[(1,)](TypedPointer(memory, 0), TypedPointer(memory, 1), 10, BLOCK=16)
+    expected = np.array([0, *range(1, 11), *range(11, 20)], np.float32)
+    np.testing.assert_array_equal(memory, expected)  # what it reads is from before it writes
+    bits = memory.view(np.uint32)
+    kernel = add_one[(1,)](TypedPointer(bits, 0, tl.float32), TypedPointer(memory, 0), 3, BLOCK=4)
+    np.testing.assert_array_equal(memory[:4], [1, 2, 3, 3])
+    assert "*fp32" in kernel.metadata["signature"]
+
+
+# What there is to know of parameters
+
+
+@proton.jit(do_not_specialize=["m"], do_not_specialize_on_alignment=[2])
+def described(x: tl.const, m, n, k: tl.int64, scale: "fp32" = 2.0, BLOCK: tl.constexpr = 16):  # noqa: F821
+    tl.static_assert(BLOCK > 0)
+    tl.store(x, 1.0)
+
+
+def test_parameters_say_what_the_source_says() -> None:
+    facts = [(p.num, p.name, p.is_constexpr, p.is_const, p.has_default) for p in described.params]
+    assert facts == [
+        (0, "x", False, True, False),
+        (1, "m", False, False, False),
+        (2, "n", False, False, False),
+        (3, "k", False, False, False),
+        (4, "scale", False, False, True),
+        (5, "BLOCK", True, False, True),
+    ]
+    assert [p.do_not_specialize for p in described.params[:3]] == [False, True, False]
+    assert [p.do_not_specialize_on_alignment for p in described.params[:3]] == [False, False, True]
+    assert [p.annotation for p in described.params] == ["const", "", "", "i64", "fp32", "constexpr"]
+    assert described.params[5].default == 16
+
+
+def test_alignment_is_nothing_to_parameters_that_say_so() -> None:
+    @proton.jit(do_not_specialize_on_alignment=["n"])
+    def unaligned(x, n):
+        tl.store(x + n, 1.0)
+
+    @proton.jit
+    def aligned(x, n):
+        tl.store(x + n, 1.0)
+
+    target = proton.GPUTarget("cuda", 90)
+    signatures = [
+        kernel.warmup(tl.float32, 32, target=target).signature for kernel in (unaligned, aligned)
+    ]
+    assert [set(signature.divisible) for signature in signatures] == [{"x"}, {"x", "n"}]
+
+
+def test_a_name_that_is_no_parameter_is_a_warning() -> None:
+    with pytest.warns(UserWarning, match=r"do_not_specialize names 'X', which is no .* mean x\?"):
+
+        @proton.jit(do_not_specialize=["X"])
+        def kernel(x):
+            tl.store(x, 1.0)

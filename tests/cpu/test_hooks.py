@@ -1,0 +1,152 @@
+"""What programs set in Triton's groups of knobs: hooks of launches and compilations, listeners."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton import knobs
+
+CONFIGS = [proton.Config({"BLOCK": 16}), proton.Config({"BLOCK": 32})]
+
+
+@pytest.fixture(autouse=True)
+def apart(tmp_path: Path) -> Iterator[None]:
+    """A disk cache of its own, and hooks that end with the test."""
+    with knobs.scope(cache_dir=tmp_path), knobs.runtime.scope(), knobs.compilation.scope():
+        with knobs.autotuning.scope():
+            yield
+
+
+def kernel(**options: Any) -> Any:
+    """A kernel that no process has compiled."""
+
+    @proton.jit(**options)
+    def fill(x, n, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        tl.store(x + at, 1.0, mask=at < n)
+
+    return fill
+
+
+def test_launches_are_between_their_hooks() -> None:
+    heard: list[Any] = []
+    computed: list[Any] = []
+
+    def metadata(grid: Any, facts: Any, args: Any) -> dict[str, Any]:
+        computed.append(grid)
+        return {"name": f"{facts.name} of {args['n']}", "bytes": 4 * args["n"]}
+
+    x = np.zeros(8, np.float32)
+    knobs.runtime.launch_enter_hook = lambda facts: heard.append((facts, x.sum()))
+    knobs.runtime.launch_exit_hook = lambda facts: heard.append((facts.get(), x.sum()))
+    fill = kernel(launch_metadata=metadata)
+    fill[(1,)](x, 5, BLOCK=8)
+    (first, before), (facts, after) = heard
+    assert (before, after) == (0, 5)
+    assert facts == {"name": "fill of 5", "bytes": 20, "function": None, "stream": 0}
+    assert first.get() is facts
+    assert computed == [(1,)]
+    knobs.runtime.launch_enter_hook = knobs.runtime.launch_exit_hook = None
+    fill[(1,)](x, 6, BLOCK=8)
+    assert len(heard) == 2
+
+
+def test_a_program_may_veto_compilations() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def veto(**facts: Any) -> bool:
+        asked.append(facts)
+        return True
+
+    knobs.runtime.jit_cache_hook = veto
+    fill, x = kernel(), np.zeros(8, np.float32)
+    assert fill[(1,)](x, 5, BLOCK=8) is None
+    assert fill.warmup(x, 5, BLOCK=8) is None
+    assert not x.any()
+    facts = asked[0]
+    assert facts["repr"] == "fill(x: *fp32, n: i32)"
+    assert facts["fn"].jit_function is fill
+    assert facts["compile"]["constants"] == {"BLOCK": 8}
+    assert facts["already_compiled"] is False
+    done: list[Any] = []
+    knobs.runtime.jit_cache_hook = None
+    knobs.runtime.jit_post_compile_hook = lambda **facts: done.append(facts["already_compiled"])
+    assert fill[(1,)](x, 5, BLOCK=8).name == "fill"
+    assert x.sum() == 5
+    assert done == [True]
+
+
+def test_a_listener_hears_of_compilations_and_of_what_is_found_on_disk() -> None:
+    heard: list[Any] = []
+    knobs.compilation.listener = lambda **facts: heard.append(facts)
+    for _ in range(2):
+        kernel().warmup(tl.float32, 5, BLOCK=8)
+    assert [facts["cache_hit"] for facts in heard] == [False, True]
+    times = heard[0]["times"]
+    assert times.total == times.total_lowering > 0
+    assert {"ttir", "llvm"} <= {name for name, _ in times.lowering_stages}
+    assert heard[1]["times"].total == 0
+    assert heard[0]["metadata"]["name"] == "fill"
+
+
+def test_a_listener_hears_what_autotuning_chose() -> None:
+    heard: list[Any] = []
+    knobs.autotuning.listener = lambda **facts: heard.append(facts)
+    fill = kernel()
+    tuned = proton.autotune(CONFIGS, key=["n"], do_bench=lambda call, quantiles: [1.0])(fill)
+    for _ in range(2):
+        tuned[(1,)](np.zeros(8, np.float32), 5)
+    (facts,) = heard
+    assert facts["fn"] is fill
+    assert facts["best_config"] is CONFIGS[0]
+    assert list(facts["configs_timings"]) == CONFIGS
+    assert facts["cache_hit"] is False
+
+
+def test_groups_have_our_knobs_by_tritons_names() -> None:
+    knobs.compilation.always_compile = True
+    assert knobs.always_compile
+    with knobs.runtime.scope():
+        knobs.runtime.debug = True
+        assert knobs.debug
+    assert not knobs.debug
+    with pytest.raises(AttributeError, match=r"no knob is named 'runtime\.speed'; there are debug"):
+        knobs.runtime.speed
+    with pytest.raises(TypeError, match=r"runtime\.launch_enter_hook is a function or None, got 3"):
+        knobs.runtime.launch_enter_hook = 3
+
+
+# AsyncCompileMode
+
+
+def test_kernels_are_compiled_while_the_program_goes_on() -> None:
+    fill, x = kernel(), np.zeros(32, np.float32)
+    with ThreadPoolExecutor(2) as executor, proton.AsyncCompileMode(executor):
+        futures = [fill.warmup(x, 5, BLOCK=block) for block in (8, 16)]
+        assert all(isinstance(future, proton.FutureKernel) for future in futures)
+    assert [future.name for future in futures] == ["fill", "fill"]
+    futures[0][(1,)](x, 5)
+    assert x.sum() == 5
+    assert fill.warmup(x, 5, BLOCK=8) is futures[0].result()
+
+
+def test_errors_of_such_kernels_come_at_the_end_unless_they_are_ignored() -> None:
+    fill = kernel()
+    executor = ThreadPoolExecutor(1)
+    with pytest.raises(proton.CompilationError):
+        with proton.AsyncCompileMode(executor):
+            future = fill.warmup(tl.float32, 5, BLOCK=7)
+    with proton.AsyncCompileMode(executor, ignore_errors=True):
+        future = fill.warmup(tl.float32, 5, BLOCK=7)
+    assert future.result(ignore_errors=True) is None
+    with proton.AsyncCompileMode(executor):
+        with pytest.raises(RuntimeError, match="active already"):
+            with proton.AsyncCompileMode(executor):
+                pass
+    executor.shutdown()

@@ -1,0 +1,56 @@
+"""Kernels in functions that torch.compile compiles, as docs/torch.md says."""
+
+import pytest
+
+import proton
+import proton.language as tl
+
+torch = pytest.importorskip("torch")
+
+
+@proton.jit
+def scale_kernel(x_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) * factor, mask=at < n)
+
+
+def launch(x, factor):
+    out = torch.empty_like(x)
+    scale_kernel[(proton.cdiv(x.numel(), 128),)](x, out, x.numel(), factor, BLOCK=128)
+    return out
+
+
+@pytest.fixture(scope="module")
+def scale():
+    """The launch as an operator of torch."""
+    operator = torch.library.custom_op(
+        "proton_tests::scale", launch, mutates_args=(), schema=SCHEMA
+    )
+    operator.register_fake(lambda x, factor: torch.empty_like(x))
+    operator.register_autograd(
+        lambda ctx, grad: (operator(grad, ctx.factor), None),
+        setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]),
+    )
+    return operator
+
+
+SCHEMA = "(Tensor x, float factor) -> Tensor"
+
+
+def test_an_operator_around_a_kernel_is_compiled_without_a_break(scale) -> None:
+    x = torch.randn(1000, requires_grad=True)
+    compiled = torch.compile(
+        lambda x: torch.sin(scale(x, 3.0)) + 1, fullgraph=True, backend="aot_eager"
+    )
+    out = compiled(x)
+    out.sum().backward()
+    torch.testing.assert_close(out, torch.sin(3 * x) + 1)
+    torch.testing.assert_close(x.grad, 3 * torch.cos(3 * x.detach()))
+    torch.library.opcheck(scale, (torch.randn(10), 2.0))
+
+
+def test_a_launch_that_is_disabled_breaks_the_graph_and_works() -> None:
+    disabled = torch.compiler.disable(launch)
+    compiled = torch.compile(lambda x: disabled(x + 1, 2.0) + 1, backend="aot_eager")
+    x = torch.randn(300)
+    torch.testing.assert_close(compiled(x), 2 * (x + 1) + 1)
