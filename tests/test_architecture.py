@@ -25,7 +25,7 @@ FLOORS = (
     ("passes", "analysis"),
     ("transforms",),
     ("conversion",),
-    ("backends",),
+    ("backends", "interpreter"),
     ("compiler", "compile_ahead", "cache"),
     ("runtime",),
     ("viewer", "tools", "kernels", "testing"),

@@ -5,13 +5,13 @@ argument types and constants that it is called with. What it returns may hold va
 known while compiling; those need no result, only its tensors do.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from proton.dialect.attributes import NOINLINE
 from proton.dialect.mlir import Module, func, ir
 from proton.frontend.builder import error, to_ir
+from proton.frontend.trees import tensors, with_handles
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.value import tensor
@@ -96,49 +96,31 @@ def _call_function(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Any:
     function = made[key]
     if function is None:
         raise error(f"{fn.__name__} calls itself", "recursion is not supported: write it as a loop")
-    types = [to_ir(value.type) for value in _tensors(function.value)]
-    operands = [value.handle for value in _tensors(tuple(env.values()))]
+    types = [to_ir(value.type) for value in tensors(function.value)]
+    operands = [value.handle for value in tensors(tuple(env.values()))]
     op = func.CallOp(types, ir.FlatSymbolRefAttr.get(function.name), operands)
-    return _with_handles(function.value, iter(op.operation.results))
+    return with_handles(function.value, iter(op.operation.results))
 
 
 def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
     """Compiles `fn` as a private function of the module."""
     module, name = g.functions.module, g.functions.new_name(fn.__name__)
-    inputs = [to_ir(value.type) for value in _tensors(tuple(env.values()))]
+    inputs = [to_ir(value.type) for value in tensors(tuple(env.values()))]
     location = ir.Location.file(fn.file, fn.parse().lineno, 1)
     with ir.InsertionPoint(module.body), location:
         function = func.FuncOp(name, (inputs, []), visibility="private")
         function.attributes[NOINLINE] = ir.UnitAttr.get()
         block = function.add_entry_block([location] * len(inputs))
     arguments = iter(block.arguments)
-    own = {parameter: _with_handles(value, arguments) for parameter, value in env.items()}
+    own = {parameter: with_handles(value, arguments) for parameter, value in env.items()}
     callee = g.callee(fn, own, functions=g.functions, own_function=True)
     with ir.InsertionPoint(block), location:
         value = _run(callee, fn)
-        results = list(_tensors(value))
+        results = list(tensors(value))
         func.ReturnOp([result.handle for result in results])
     type_ = ir.FunctionType.get(inputs, [to_ir(result.type) for result in results])
     function.attributes["function_type"] = ir.TypeAttr.get(type_)
     return Function(name, value)
-
-
-def _tensors(value: Any) -> Iterator[tensor]:
-    """The tensors in a value, those in tuples included, in order."""
-    if isinstance(value, tensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for element in value:
-            yield from _tensors(element)
-
-
-def _with_handles(value: Any, handles: Iterator[Any]) -> Any:
-    """The value with other SSA values in its tensors, in order."""
-    if isinstance(value, tensor):
-        return tensor(next(handles), value.type)
-    if isinstance(value, tuple | list):
-        return tuple(_with_handles(element, handles) for element in value)
-    return value
 
 
 def _key(functions: Functions, value: Any) -> Any:

@@ -199,7 +199,13 @@ class Generator:
                     return outcome
         return Returned(None) if tail else None
 
+    def leaves_out(self, node: ast.stmt) -> bool:
+        """Whether a statement is not the compiler's: a subclass says so."""
+        return False
+
     def _statement(self, node: ast.stmt) -> Outcome:
+        if self.leaves_out(node):
+            return None
         match node:
             case ast.Return():
                 return self._return(node)
@@ -464,7 +470,7 @@ class Generator:
         own_function: bool = False,
     ) -> "Generator":
         """A generator for the body of what this one calls."""
-        return Generator(
+        return type(self)(
             fn,
             env,
             debug=self.debug,

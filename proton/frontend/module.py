@@ -17,7 +17,12 @@ from proton.language.value import tensor
 
 
 def build_module(
-    fn: DeviceFunction, signature: Signature, *, debug: bool = False, keep_calls: bool = False
+    fn: DeviceFunction,
+    signature: Signature,
+    *,
+    debug: bool = False,
+    keep_calls: bool = False,
+    generator: type[Generator] = Generator,
 ) -> Module:
     """The `ir.Module` with one public function: the kernel for this signature.
 
@@ -40,10 +45,10 @@ def build_module(
     for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
         env[name] = tensor(value, type_)
     functions = calls.Functions(module) if keep_calls else None
-    generator = Generator(fn, env, debug=debug, functions=functions)
+    g = generator(fn, env, debug=debug, functions=functions)
     with ir.InsertionPoint(block), location:
-        outcome = generator.run(fn.parse().body, tail=True)
-        generator.check_scopes_closed()
+        outcome = g.run(fn.parse().body, tail=True)
+        g.check_scopes_closed()
         if isinstance(outcome, Returned) and outcome.value is not None:
             raise CompilationError(
                 f"kernel {fn.__name__} returns a value", span, "store it through a pointer"

@@ -39,7 +39,7 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
     "grid": "the grid goes in brackets: {kernel}[grid](...)",
     "warmup": "to compile without a launch, call {kernel}.warmup(...)",
 }
-_JIT_OPTIONS = ("noinline", "do_not_specialize", "debug", "repr")
+_JIT_OPTIONS = ("noinline", "do_not_specialize", "debug", "repr", "interpret")
 _JIT_IGNORED = ("do_not_specialize_on_alignment", "version", "launch_metadata")
 
 
@@ -59,9 +59,10 @@ class JITFunction(DeviceFunction):
         do_not_specialize: tuple[str | int, ...] = (),
         debug: bool | None = None,
         repr: Callable[..., str] | None = None,
+        interpret: bool | None = None,
     ) -> None:
         super().__init__(fn, noinline=noinline)
-        self.debug, self.repr = debug, repr
+        self.debug, self.repr, self.interpret = debug, repr, interpret
         self.params = _parameters(self, do_not_specialize)
         self.options = tuple(name for name in _launch_options() if name not in self.arg_names)
         self._option_names = frozenset(self.options)
@@ -93,7 +94,16 @@ class JITFunction(DeviceFunction):
         if callable(grid):
             known = dict(zip(self.arg_names, bound, strict=True)) | options
             grid = _grid_of(grid, _GridArguments(self, known))
+        if knobs.interpret if self.interpret is None else self.interpret:
+            return self._interpreted.launch(grid, bound, options)
         return self._host.launch(grid, bound, options)
+
+    @functools.cached_property
+    def _interpreted(self) -> Any:
+        """The launcher of this kernel as Python; it takes modules that others do without."""
+        from proton.runtime.interpreted import InterpretedLauncher
+
+        return InterpretedLauncher(self)
 
     def launcher(self, backend: Backend) -> Launcher:
         """The launcher of this kernel on a back end."""
@@ -335,7 +345,8 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         if name not in known:
             guess = did_you_mean(name, known) or f"; there are {', '.join(known)}"
             raise TypeError(f"jit has no option {name!r}{guess}")
-    for name, allowed in (("noinline", (bool,)), ("debug", (bool, type(None)))):
+    flag = bool, type(None)
+    for name, allowed in (("noinline", (bool,)), ("debug", flag), ("interpret", flag)):
         if name in options and not isinstance(options[name], allowed):
             raise TypeError(f"jit: {name} must be a bool, got {shown(options[name])}")
     for ignored in _JIT_IGNORED:

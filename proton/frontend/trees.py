@@ -1,0 +1,60 @@
+"""Values that are made of values: tuples.
+
+Control flow and calls carry the tensors in them one by one, in order, and put others in their
+place. What is no such value is a leaf: a tensor, or what is known while compiling.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from proton.language.value import tensor
+
+
+def parts_of(value: Any) -> tuple[Any, ...] | None:
+    """What a value is made of; None of a leaf."""
+    return tuple(value) if isinstance(value, tuple | list) else None
+
+
+def with_parts(value: Any, parts: Iterable[Any]) -> Any:
+    """A value of the same form, made of other parts."""
+    return value._make(parts) if hasattr(value, "_make") else tuple(parts)
+
+
+def same_form(left: Any, right: Any) -> bool:
+    """Whether both values have parts, of which one may take the other's."""
+    parts = parts_of(left), parts_of(right)
+    if parts[0] is None or parts[1] is None:
+        return False
+    return type(left) is type(right) and len(parts[0]) == len(parts[1])
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """The leaves of a value, in order."""
+    parts = parts_of(value)
+    if parts is None:
+        yield value
+        return
+    for part in parts:
+        yield from leaves(part)
+
+
+def with_leaves(value: Any, new: Iterator[Any]) -> Any:
+    """A value of the same form, with other leaves."""
+    parts = parts_of(value)
+    if parts is None:
+        return next(new)
+    return with_parts(value, [with_leaves(part, new) for part in parts])
+
+
+def tensors(value: Any) -> Iterator[tensor]:
+    """The tensors in a value, in order."""
+    return (leaf for leaf in leaves(value) if isinstance(leaf, tensor))
+
+
+def with_handles(value: Any, handles: Iterator[Any]) -> Any:
+    """The value with other SSA values in its tensors, in order."""
+    new = (
+        tensor(next(handles), leaf.type) if isinstance(leaf, tensor) else leaf
+        for leaf in leaves(value)
+    )
+    return with_leaves(value, new)
