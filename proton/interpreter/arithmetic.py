@@ -299,6 +299,9 @@ def _truncate(op: Operation) -> Function:
     target = _type(op).storage
     if target == bool:
         return lambda program, x: (np.asarray(x) & 1) != 0
+    if format_of(op.operands[0].type).bits == 128:
+        half = 1 << (target.itemsize * 8 - 1)
+        return lambda program, x: ((x + half) % (2 * half) - half).astype(target)
     return lambda program, x: np.asarray(x).astype(target)
 
 

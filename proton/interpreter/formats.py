@@ -123,6 +123,7 @@ def _formats() -> dict[str, Format]:
         found[f"f{bits}"] = Format(np.dtype(f"float{bits}"), bits, _same, _as(f"float{bits}"))
     found["i1"] = Format(np.dtype(bool), 1, _same, _as(bool))
     found["index"] = found["i64"]
+    found["i128"] = Format(np.dtype(object), 128, _same, _as(object))  # Python's own integers
     found["bf16"] = Format(np.dtype(np.uint16), 16, _widen_bf16, _narrow_bf16)
     eights = {"f8E5M2": (5, 2, 57344.0, True), "f8E4M3FN": (4, 3, 448.0, False)}
     for name, facts in eights.items():
@@ -166,13 +167,16 @@ def format_named(name: str) -> Format:
     return _FORMATS[name]
 
 
+_NO_SIGN = (np.dtype(bool), np.dtype(object))
+
+
 def unsigned(value: Array) -> Array:
     """The bits of signed integers as unsigned ones."""
     value = np.asarray(value)
-    return value if value.dtype == bool else value.view(f"u{value.dtype.itemsize}")
+    return value if value.dtype in _NO_SIGN else value.view(f"u{value.dtype.itemsize}")
 
 
 def signed(value: Array) -> Array:
     """The bits of unsigned integers as signed ones."""
     value = np.asarray(value)
-    return value if value.dtype == bool else value.view(f"i{value.dtype.itemsize}")
+    return value if value.dtype in _NO_SIGN else value.view(f"i{value.dtype.itemsize}")

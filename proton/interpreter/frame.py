@@ -17,7 +17,7 @@ from proton.frontend.attributes import Method
 from proton.frontend.builder import constant, is_number, truth
 from proton.frontend.flow import Undefined
 from proton.frontend.promotion import cast
-from proton.frontend.trees import parts_of, same_form, tensors, with_parts
+from proton.frontend.trees import parts_of, same_form, with_parts
 from proton.interpreter.debugging import InterpretedGenerator, leaving
 from proton.interpreter.rewrite import Rewritten, operand_names
 from proton.interpreter.steps import Rule, key_of, plan, result_of
@@ -53,12 +53,13 @@ class Frame:
     def step(self, site: Any, rule: Rule, *operands: Any, node: ast.AST | None = None) -> Any:
         """What a rule gives for these operands; `node` is where, by default the site's place."""
         self.node = node or self.code.sites[site].node
-        key = site, self.scopes, self.program.debug, key_of(operands)
+        data: list[Any] = []
+        key = site, self.scopes, self.program.debug, key_of(operands, data)
         found = self.code.plans.get(key)
         if found is None:
             found = plan(self.generator(), self.node, rule, operands)
             self.code.plans[key] = found
-        result = found.run(self.program, [value.data for value in tensors(operands)])
+        result = found.run(self.program, data)
         self.scopes = found.scopes
         return result
 
@@ -66,7 +67,7 @@ class Frame:
         """What a rule gives for variables like these, for its types; known from then on."""
         self.node = self.code.sites[site].node
         names, operands = tuple(env), tuple(env.values())
-        key = "types", site, self.program.debug, names, key_of(operands)
+        key = "types", site, self.program.debug, names, key_of(operands, [])
         if key not in self.code.plans:
 
             def bound(g: Any, *values: Any) -> Any:
@@ -80,8 +81,13 @@ class Frame:
 
     def value(self, site: int, *operands: Any) -> Any:
         """An expression, by its template."""
+        if site in self.code.constants:
+            return self.code.constants[site]
         template = self.code.sites[site].template
-        return self.step(site, _template_rule(template), *operands)
+        found = self.step(site, _template_rule(template), *operands)
+        if isinstance(template, ast.Attribute) and is_of_language(operands[0]):
+            self.code.constants[site] = found
+        return found
 
     def evaluate(self, text: str, *operands: Any) -> Any:
         """An expression that is typed while the kernel stands still, of a and b."""
@@ -99,11 +105,14 @@ class Frame:
 
     def name(self, site: int, name: str) -> Any:
         """A name that is not the function's own."""
+        if site in self.code.constants:
+            return self.code.constants[site]
         self.node = self.code.sites[site].node
-        g = self.generator()
         with contextlib.suppress(KeyError):
             if is_of_language(found := self.fn.lookup(name)):
+                self.code.constants[site] = found
                 return found
+        g = self.generator()
         return self._located(g, lambda: ty.unwrap(g.lookup(name)))
 
     def _located(self, g: InterpretedGenerator, ask: Callable[[], Any]) -> Any:
@@ -168,7 +177,7 @@ class Frame:
     def returned(self, env: dict[str, Any]) -> Any:
         """What the compiler says that the function returns, for its types."""
         names, operands = tuple(env), tuple(env.values())
-        key = "returned", self.program.debug, names, key_of(operands)
+        key = "returned", self.program.debug, names, key_of(operands, [])
         if key not in self.code.plans:
             caller = self.caller
             assert caller is not None

@@ -65,15 +65,11 @@ class Memory:
             address = pointer["address"][chosen]
             self._check_writeable(owner)
             self._check(program, "atomic", owner, address, dtype.itemsize, chosen)
-            left = np.arange(len(address))
-            while left.size:  # elements that share a place take turns
-                _, first = np.unique(address[left], return_index=True)
-                now = left[np.sort(first)]
+            for now in _turns(address):
                 places = tuple(index[now] for index in chosen)
                 found = self._read(owner, address[now], dtype)
                 before[places] = found
                 self._write(owner, address[now], change(found, places))
-                left = np.setdiff1d(left, now, assume_unique=True)
         return before
 
     def _check(
@@ -132,6 +128,19 @@ def _bytes(address: int, size: int) -> np.ndarray:
     if not size:
         return np.zeros(0, np.uint8)
     return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+
+
+def _turns(address: np.ndarray) -> list[np.ndarray]:
+    """The elements in groups: those that share a place take turns, in their order."""
+    order = np.argsort(address, kind="stable")
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = address[order][1:] != address[order][:-1]
+    if is_first.all():
+        return [np.arange(len(order))]
+    starts = np.flatnonzero(is_first)
+    turn = np.arange(len(order)) - np.repeat(starts, np.diff([*starts, len(order)]))
+    by_turn = np.argsort(turn, kind="stable")
+    return np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1)
 
 
 def _by_owner(pointer: Array, mask: Array) -> list[tuple[int, tuple[np.ndarray, ...]]]:

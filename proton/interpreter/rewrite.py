@@ -41,6 +41,7 @@ class Rewritten:
     function: types.FunctionType
     text: str
     sites: list[Site]
+    constants: dict[int, Any] = field(default_factory=dict)  # sites that name what never changes
     plans: dict[Any, Any] = field(default_factory=dict)  # what sites became, by what they were given
 
 
@@ -71,6 +72,15 @@ def rewritten(fn: DeviceFunction) -> Rewritten:
 
 def _at(new: Any, node: ast.AST) -> Any:
     return ast.fix_missing_locations(ast.copy_location(new, node))
+
+
+def _behind(new: Any, node: Any) -> Any:
+    """A statement that a debugger shows as the last line of `node`."""
+    for inner in ast.walk(new):
+        if "lineno" in inner._attributes:
+            inner.lineno = inner.end_lineno = node.end_lineno or node.lineno
+            inner.col_offset = inner.end_col_offset = 0
+    return new
 
 
 def _operand(number: int) -> ast.Name:
@@ -229,13 +239,7 @@ class _Rewriter(ast.NodeTransformer):
             assign = ast.Assign([ast.Name(name, ast.Store())], join)
             test = self._ask("joins", site, text, _locals())
             statement = ast.If(test, [assign], [])
-            for inner in ast.walk(statement):
-                ast.copy_location(inner, place)
-            line = getattr(place, "end_lineno", None) or getattr(place, "lineno", 1)
-            for inner in ast.walk(statement):
-                if hasattr(inner, "lineno"):
-                    inner.lineno = inner.end_lineno = line
-            found.append(ast.fix_missing_locations(statement))
+            found.append(_behind(statement, place))
         return found
 
     def visit_If(self, node: ast.If) -> Any:

@@ -44,7 +44,7 @@ class Plan:
             (planner.slot(leaf.handle), leaf.type) if isinstance(leaf, tensor) else (None, leaf)
             for leaf in leaves(self.result)
         ]
-        self.size = len(planner.slots)
+        self.is_leaf, self.size = parts_of(self.result) is None, len(planner.slots)
 
     def run(self, program: Any, operands: Sequence[Any]) -> Any:
         """The result, given the elements of the tensors among the operands."""
@@ -53,32 +53,33 @@ class Plan:
         found = [
             what if slot is None else Value(registers[slot], what) for slot, what in self.leaves
         ]
-        value = found[0] if parts_of(self.result) is None else self._with(found)
+        value = found[0] if self.is_leaf else with_leaves(self.result, iter(found))
         return value if self.function is None else Method(value, self.function)
 
-    def _with(self, found: list[Any]) -> Any:
-        return with_leaves(self.result, iter(found))
 
-
-def key_of(value: Any) -> Any:
-    """What a step depends on of an operand: its type; of what is no tensor the value."""
-    if isinstance(value, tensor):
+def key_of(value: Any, data: list[Any]) -> Any:
+    """What a step depends on of an operand: its type; of what is no tensor the value. Adds the
+    elements of the tensors in it to `data`."""
+    kind = type(value)
+    if kind is Value:
+        data.append(value.data)
         return value.type.short
-    if isinstance(value, bool | int | str | None):
-        return type(value), value
-    if isinstance(value, float):
-        return float, repr(value)  # 0.0 and -0.0 differ
-    if isinstance(value, slice):
-        return slice, key_of((value.start, value.stop, value.step))
+    if kind in _PLAIN:
+        return kind, value
     if (parts := parts_of(value)) is not None:
-        return type(value), tuple(map(key_of, parts))
-    if isinstance(value, Method):
-        return Method, key_of(value.owner), value.function
+        return kind, tuple([key_of(part, data) for part in parts])
+    if kind is float:
+        return float, repr(value)  # 0.0 and -0.0 differ
+    if kind is slice:
+        return slice, key_of((value.start, value.stop, value.step), data)
     try:
         hash(value)
     except TypeError:
-        return type(value), _Identity(value)
-    return type(value), value
+        return kind, _Identity(value)
+    return kind, value
+
+
+_PLAIN = (int, str, bool, type(None))
 
 
 class _Identity:

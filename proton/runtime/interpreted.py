@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
+from proton.base.bounds import Extent
 from proton.base.errors import LaunchError
+from proton.base.knobs import knobs
 from proton.base.symbols import mangled
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
@@ -156,13 +158,21 @@ class InterpretedLauncher:
             type_ = ty.str_to_ty(argument.type)
             if isinstance(found, ArrayMemory):
                 base = pointers(found.address, len(extents))
-                extents.append(extent(name, value, found))
+                extents.append(_extent(name, value, found))
                 if not found.writeable:
                     read_only.add(name)
                 arguments[name] = Value(_pointer(type_, base, found), type_)
             else:
                 arguments[name] = Value(scalar(found, type_), type_)
         return arguments, Memory(extents, read_only)
+
+
+def _extent(name: str, value: Any, found: ArrayMemory) -> Extent:
+    """What a kernel may access of an array: of a view all that it is a view of, and with
+    PROTON_CHECK_BOUNDS only its own elements."""
+    if knobs.check_bounds:
+        return extent(name, value, found)
+    return Extent(name, found.address, found.element.itemsize, found.low, found.high)
 
 
 _FORMATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
