@@ -49,7 +49,7 @@ def _shown(form: Format, is_signed: bool, in_hex: bool) -> Callable[[Any], str]:
     """How an element is written."""
     if form.storage == POINTER:
         return lambda x: f"0x{int(x['address']) & (1 << 64) - 1:016x}"
-    if form.storage.kind == "f" or form.widen is not form.narrow and form.bits == 16:
+    if form.is_float:
         return lambda x: _like_c(float(form.widen(x)))
     if in_hex:
         return lambda x: f"0x{int(unsigned(x)):0{max(1, form.bits // 4)}x}"

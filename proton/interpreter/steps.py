@@ -26,6 +26,7 @@ from proton.interpreter import (
 from proton.interpreter.debugging import InterpretedGenerator
 from proton.interpreter.plan import Body, Planner
 from proton.interpreter.values import Value
+from proton.language.surroundings import describe, is_mutable
 from proton.language.value import tensor
 
 Rule = Callable[..., Any]  # takes the front end's generator, and the operands
@@ -72,27 +73,12 @@ def key_of(value: Any, data: list[Any]) -> Any:
         return float, repr(value)  # 0.0 and -0.0 differ
     if kind is slice:
         return slice, key_of((value.start, value.stop, value.step), data)
-    try:
-        hash(value)
-    except TypeError:
-        return kind, _Identity(value)
+    if is_mutable(value):
+        return kind, describe(value)
     return kind, value
 
 
 _PLAIN = (int, str, bool, type(None))
-
-
-class _Identity:
-    """A value that cannot be hashed, as itself; it lives as long as what it is the key of."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any, ...]) -> Plan:

@@ -125,8 +125,8 @@ class InterpretedLauncher:
             module = build_module(fn, signature, debug=debug, generator=InterpretedGenerator)
             text, profile = str(module), None
             if records is not None:
-                ProtonToProtonGPU(records.strategy.value, records.every).run(module)
-                AllocateProfile(records.strategy.value, records.capacity).run(module)
+                ProtonToProtonGPU(records.strategy, records.every).run(module)
+                AllocateProfile(records.strategy, records.capacity).run(module)
                 profile = profile_of(kernel_functions(module)[0])
         self.kernel.watch_globals(links)
         python = self.interpreter.rewritten(fn).text
