@@ -25,8 +25,8 @@ FLOORS = (
     ("passes", "analysis"),
     ("transforms",),
     ("conversion",),
-    ("backends", "interpreter"),
-    ("compiler", "compile_ahead", "cache"),
+    ("backends",),
+    ("compiler", "compile_ahead", "cache", "interpreter"),
     ("runtime",),
     ("viewer", "tools", "kernels", "testing"),
 )

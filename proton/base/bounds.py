@@ -1,9 +1,10 @@
 """Arrays by which accesses are checked, and the words for an access outside of them.
 
-Compiled code checks by a table (`PROTON_CHECK_BOUNDS`). It consists of 64-bit words. The first five are the report of the first access that is outside
-of its array: which access of the kernel it is, counted from 1 (0 while all is well), its
-address, and the x, y and z of its program. Behind them come two for each argument of the code,
-0 for one that is no pointer: the address of the array's first byte, and how many bytes it has.
+Compiled code checks by a table (`PROTON_CHECK_BOUNDS`) of 64-bit words. The first five are the
+report of the first access that is outside of its array: which access of the kernel it is, counted
+from 1 (0 while all is well), its address, and the x, y and z of its program. Behind them come two
+for each argument of the code, 0 for one that is no pointer: the address of the array's first byte,
+and how many bytes it has.
 """
 
 from collections.abc import Sequence

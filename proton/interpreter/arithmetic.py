@@ -273,11 +273,9 @@ def _from_integer(op: Operation) -> Function:
 @evaluates("arith.fptosi", "arith.fptoui")
 def _to_integer(op: Operation) -> Function:
     source, target = format_of(op.operands[0].type), _type(op).storage
-    if op.name == "arith.fptosi" or target == bool:
+    if op.name == "arith.fptosi" or target.kind == "b":
         return lambda program, x: np.asarray(source.widen(x)).astype(target)
-    return lambda program, x: signed(
-        np.asarray(source.widen(x)).astype(f"u{target.itemsize}")
-    )
+    return lambda program, x: signed(np.asarray(source.widen(x)).astype(f"u{target.itemsize}"))
 
 
 @evaluates("arith.extsi")
@@ -297,7 +295,7 @@ def _extend_unsigned(op: Operation) -> Function:
 @evaluates("arith.trunci")
 def _truncate(op: Operation) -> Function:
     target = _type(op).storage
-    if target == bool:
+    if target.kind == "b":
         return lambda program, x: (np.asarray(x) & 1) != 0
     if format_of(op.operands[0].type).bits == 128:
         half = 1 << (target.itemsize * 8 - 1)

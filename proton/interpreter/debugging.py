@@ -31,16 +31,15 @@ class InterpretedGenerator(Generator):
 def leaving(node: ast.stmt) -> Any:
     """A statement that can be compiled without the loop around it: what ends an iteration of that
     returns."""
+    if isinstance(node, ast.For | ast.While):
+        return node
     return _Leaving().visit(copy.deepcopy(node))
 
 
 class _Leaving(ast.NodeTransformer):
-    def visit_For(self, node: ast.For) -> Any:
-        return node
-
-    visit_While = visit_For
-
-    def visit_Break(self, node: ast.Break) -> Any:
-        return ast.copy_location(ast.Return(None), node)
-
-    visit_Continue = visit_Break
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.For | ast.While):
+            return node
+        if isinstance(node, ast.Break | ast.Continue):
+            return ast.copy_location(ast.Return(None), node)
+        return self.generic_visit(node)

@@ -1,5 +1,6 @@
 """Block pointers and tensor descriptors: a tensor in memory, of which blocks are accessed."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,7 +53,7 @@ def _segments(op: Operation) -> list[int]:
 
 def _groups(segments: list[int], operands: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     ends = np.cumsum([0, *segments])
-    return [operands[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return [operands[a:b] for a, b in itertools.pairwise(ends)]
 
 
 def _ints(values: tuple[Any, ...]) -> tuple[int, ...]:

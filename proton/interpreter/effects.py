@@ -25,7 +25,7 @@ def _assert(op: Operation) -> Function:
 
 @evaluates("tt.print")
 def _print(op: Operation) -> Function:
-    """A line for each element: `pid (x, y, z) idx (i, j) prefix: value`, as compiled code has it."""
+    """A line for each element, as compiled code has it."""
     prefix, in_hex = op.attributes["prefix"].value, bool(op.attributes["hex"].value)
     signs = list(op.attributes["signed"])
     formats = [format_of(value.type) for value in op.operands]

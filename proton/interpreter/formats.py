@@ -1,4 +1,4 @@
-"""How numpy holds values of the IR: one array for a block, an array without dimensions for a scalar.
+"""How numpy holds values of the IR: an array for a block, one without dimensions for a scalar.
 
 Integers are signless in the IR, and signed here. numpy has neither bf16 nor 8-bit floats: arrays
 hold their bits, and `widen` and `narrow` lead to numbers and back. A pointer is an address and the

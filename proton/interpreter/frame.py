@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from proton.compiler import compile_lock
 from proton.dialect.context import mlir_context
 from proton.frontend import branches, calls, expressions, loops
 from proton.frontend.arithmetic import logical
@@ -117,7 +118,7 @@ class Frame:
 
     def _located(self, g: InterpretedGenerator, ask: Callable[[], Any]) -> Any:
         """What the front end says outside of a step; its errors get their place."""
-        with mlir_context(), g.at(self.node):
+        with compile_lock, mlir_context(), g.at(self.node):
             return ask()
 
     def slice(self, site: int, *parts: Any) -> slice:
@@ -266,9 +267,7 @@ class Frame:
             return _bounds(g, node.iter, function, positional, dict(zip(names, named, strict=True)))
 
         key = "bounds", site, names
-        is_static, *bounds = self.step(
-            key, rule, args, tuple(kwargs.values()), node=node.iter
-        )
+        is_static, *bounds = self.step(key, rule, args, tuple(kwargs.values()), node=node.iter)
         self.loops[site] = is_static, bounds
         if not is_static:
             self.types[site] = self._meeting(site, node, variables)

@@ -14,7 +14,6 @@ from proton.interpreter.formats import (
     Array,
     Format,
     format_named,
-    format_of,
     pointers,
     signed,
     unsigned,
@@ -127,7 +126,7 @@ def _bytes(address: int, size: int) -> np.ndarray:
     """Memory as an array."""
     if not size:
         return np.zeros(0, np.uint8)
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 def _turns(address: np.ndarray) -> list[np.ndarray]:
@@ -176,9 +175,7 @@ def store_elements(program: Any, pointer: Array, mask: Array, value: Array) -> N
     value = np.asarray(value)
     if value.dtype == POINTER:
         value = value["address"]
-    program.memory.store(
-        program, np.atleast_1d(pointer), np.atleast_1d(mask), np.atleast_1d(value)
-    )
+    program.memory.store(program, np.atleast_1d(pointer), np.atleast_1d(mask), np.atleast_1d(value))
 
 
 def _of_unsigned(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -34,7 +34,9 @@ def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], Any]:
 def evaluates_regions(*names: str) -> Callable[[Callable[["Planner", Operation], Step]], Any]:
     """Registers the maker of ops with regions: of a step, as it runs blocks."""
 
-    def add(maker: Callable[["Planner", Operation], Step]) -> Callable[["Planner", Operation], Step]:
+    def add(
+        maker: Callable[["Planner", Operation], Step],
+    ) -> Callable[["Planner", Operation], Step]:
         REGION_MAKERS.update(dict.fromkeys(names, maker))
         return maker
 

@@ -14,7 +14,7 @@ from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.regions import block_of
 from proton.interpreter.arithmetic import c_function
-from proton.interpreter.formats import Array, fp32_in_place_of_16_bits, format_of
+from proton.interpreter.formats import Array, format_of, fp32_in_place_of_16_bits
 from proton.interpreter.plan import (
     Body,
     Function,
@@ -211,5 +211,3 @@ def _call_of_c(op: Operation) -> Function:
     types = [str(format_of(value.type).storage) for value in (*op.operands, *op.results)]
     function: Callable[..., Any] = c_function(name, tuple(types[:-1]), types[-1])
     return lambda program, *x: function(*x)
-
-

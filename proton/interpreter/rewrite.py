@@ -42,7 +42,9 @@ class Rewritten:
     text: str
     sites: list[Site]
     constants: dict[int, Any] = field(default_factory=dict)  # sites that name what never changes
-    plans: dict[Any, Any] = field(default_factory=dict)  # what sites became, by what they were given
+    plans: dict[Any, Any] = field(
+        default_factory=dict
+    )  # what sites became, by what they were given
 
 
 def rewritten(fn: DeviceFunction) -> Rewritten:
@@ -58,7 +60,7 @@ def rewritten(fn: DeviceFunction) -> Rewritten:
         posonlyargs=[], args=names, kwonlyargs=[], kw_defaults=[], defaults=[]
     )
     made = ast.FunctionDef(tree.name, arguments, body, [])
-    made.type_params = []  # from Python 3.12 on
+    setattr(made, "type_params", [])  # noqa: B010 - from Python 3.12 on
     module = ast.Module([ast.copy_location(made, tree)], [])
     ast.fix_missing_locations(module)
     (code,) = [
@@ -76,6 +78,7 @@ def _at(new: Any, node: ast.AST) -> Any:
 
 def _behind(new: Any, node: Any) -> Any:
     """A statement that a debugger shows as the last line of `node`."""
+    inner: Any
     for inner in ast.walk(new):
         if "lineno" in inner._attributes:
             inner.lineno = inner.end_lineno = node.end_lineno or node.lineno
@@ -108,9 +111,12 @@ class _Rewriter(ast.NodeTransformer):
         return len(self.sites) - 1
 
     def _ask(self, method: str, site: int, *args: Any, keywords: Any = ()) -> Any:
-        """A call of the frame, at the site's place."""
+        """A call of the frame, at the site's place; all of it is in the line where that begins."""
         function = ast.Attribute(ast.Name(FRAME, ast.Load()), method, ast.Load())
         node = self.sites[site].node
+        for part in (function, function.value):
+            part.lineno = part.end_lineno = node.lineno
+            part.col_offset = part.end_col_offset = node.col_offset
         return _at(ast.Call(function, [ast.Constant(site), *args], list(keywords)), node)
 
     def _value(self, node: Any, template: Any, *operands: Any) -> Any:
@@ -132,7 +138,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._value(node, ast.UnaryOp(node.op, _operand(0)), self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        others = [_operand(1 + number) for number in range(len(node.comparators))]
+        others: list[Any] = [_operand(1 + number) for number in range(len(node.comparators))]
         template = ast.Compare(_operand(0), node.ops, others)
         return self._value(node, template, *map(self.visit, [node.left, *node.comparators]))
 

@@ -144,9 +144,12 @@ def _dot(op: Operation) -> Function:
     left, right = (format_of(op.operands[n].type) for n in (0, 1))
     form = format_of(op.results[0].type)
     if left.storage.kind == "i":  # exact in fp64
-        return lambda program, a, b, acc: acc + np.matmul(
-            a.astype(np.float64), b.astype(np.float64)
-        ).astype(np.int64).astype(form.storage)
+        return lambda program, a, b, acc: (
+            acc
+            + np.matmul(a.astype(np.float64), b.astype(np.float64))
+            .astype(np.int64)
+            .astype(form.storage)
+        )
     wide = np.float64 if form.bits == 64 else np.float32
     return lambda program, a, b, acc: form.narrow(
         np.matmul(left.widen(a).astype(wide), right.widen(b).astype(wide)) + form.widen(acc)

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proton.compiler import compile_lock
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import func, ir
 from proton.frontend.attributes import Method
@@ -35,9 +36,7 @@ Rule = Callable[..., Any]  # takes the front end's generator, and the operands
 class Plan:
     """What a step does, and gives; `scopes` are open afterwards."""
 
-    def __init__(
-        self, body: Body, planner: Planner, result: Any, scopes: tuple[str, ...]
-    ) -> None:
+    def __init__(self, body: Body, planner: Planner, result: Any, scopes: tuple[str, ...]) -> None:
         self.body, self.scopes = body, scopes
         self.function = result.function if isinstance(result, Method) else None
         self.result = result.owner if isinstance(result, Method) else result
@@ -54,7 +53,7 @@ class Plan:
         found = [
             what if slot is None else Value(registers[slot], what) for slot, what in self.leaves
         ]
-        value = found[0] if self.is_leaf else with_leaves(self.result, iter(found))
+        value: Any = found[0] if self.is_leaf else with_leaves(self.result, iter(found))
         return value if self.function is None else Method(value, self.function)
 
 
@@ -83,7 +82,7 @@ _PLAIN = (int, str, bool, type(None))
 
 def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any, ...]) -> Plan:
     """The plan of a rule, for operands like these."""
-    with mlir_context():
+    with compile_lock, mlir_context():
         module, block = _empty_function([value.type for value in tensors(operands)])
         given = with_handles(operands, iter(block.arguments))
         with ir.InsertionPoint(block), g.at(node):
@@ -95,11 +94,9 @@ def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any
         return made
 
 
-def result_of(
-    g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any, ...]
-) -> Any:
+def result_of(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any, ...]) -> Any:
     """What a rule gives, for its types alone: nothing is evaluated, and SSA values are gone."""
-    with mlir_context():
+    with compile_lock, mlir_context():
         module, block = _empty_function([value.type for value in tensors(operands)])
         given = with_handles(operands, iter(block.arguments))
         with ir.InsertionPoint(block), g.at(node):

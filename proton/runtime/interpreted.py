@@ -1,6 +1,5 @@
 """Launches of interpreted kernels: the same arguments, checks and records as on the CPU."""
 
-import threading
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from proton.base.bounds import Extent
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
 from proton.base.symbols import mangled
+from proton.compiler import compile_lock
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
 from proton.dialect.context import mlir_context
@@ -63,7 +63,6 @@ class InterpretedLauncher:
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel, self.interpreter = kernel, Interpreter()
         self._kernels: dict[Any, CompiledKernel] = {}
-        self._lock = threading.Lock()
 
     def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
         """Runs a grid. Raises CompilationError for what the compiler refuses, BoundsError for an
@@ -110,10 +109,10 @@ class InterpretedLauncher:
     ) -> CompiledKernel:
         """The kernel as the front end sees it, which refuses what it refuses when it compiles."""
         key = (*keys, debug, records)
-        with self._lock:
-            if key not in self._kernels:
+        if key not in self._kernels:
+            with compile_lock:
                 self._kernels[key] = self._check(keys, debug, records)
-            return self._kernels[key]
+        return self._kernels[key]
 
     def _check(
         self, keys: list[Any], debug: bool, records: Instrumentation | None
@@ -146,10 +145,9 @@ class InterpretedLauncher:
     ) -> tuple[dict[str, Any], Memory]:
         """(what the kernel's function is called with, the arrays that it may access)"""
         arguments: dict[str, Any] = {}
-        extents, read_only = [], set()
-        for name, key, value, found in zip(
-            self.kernel.arg_names, keys, values, given, strict=True
-        ):
+        extents: list[Extent] = []
+        read_only = set[str]()
+        for name, key, value, found in zip(self.kernel.arg_names, keys, values, given, strict=True):
             argument = Argument.of(key)
             if argument.constant is not None:
                 arguments[name] = ty.unwrap(argument.constant.value)
@@ -197,9 +195,7 @@ def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> Any:
     return TensorInMemory(base, tuple(sizes), tuple(strides), found.element.itemsize)
 
 
-def _run(
-    program: Program, arguments: dict[str, Any], kernel: CompiledKernel, session: Any
-) -> None:
+def _run(program: Program, arguments: dict[str, Any], kernel: CompiledKernel, session: Any) -> None:
     """Runs a grid, within a session if one records."""
     if session is None:
         run_grid(program, arguments)
