@@ -73,7 +73,8 @@ def rewritten(fn: DeviceFunction) -> Rewritten:
 
 
 def _at(new: Any, node: ast.AST) -> Any:
-    return ast.fix_missing_locations(ast.copy_location(new, node))
+    """A node at the place of another; what is in it gets its place at the end."""
+    return ast.copy_location(new, node)
 
 
 def _behind(new: Any, node: Any) -> Any:
@@ -120,7 +121,7 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Call(function, [ast.Constant(site), *args], list(keywords)), node)
 
     def _value(self, node: Any, template: Any, *operands: Any) -> Any:
-        site = self._site(node, _at(template, node))
+        site = self._site(node, ast.fix_missing_locations(_at(template, node)))
         return self._ask("value", site, *operands)
 
     # Expressions
