@@ -66,6 +66,7 @@ def jit(
     do_not_specialize: tuple[str | int, ...] = ...,
     debug: bool | None = ...,
     repr: Callable[..., str] | None = ...,
+    interpret: bool | None = ...,
 ) -> Callable[[Callable[..., Any]], JITFunction]: ...
 
 _P = ParamSpec("_P")

@@ -137,6 +137,12 @@ class Knobs:
         "PROTON_PRINT_AUTOTUNING", _boolean, False, "print a table of what autotuning measured"
     )
     debug = Knob("PROTON_DEBUG", _boolean, False, "compile device assertions in")
+    interpret = Knob(
+        "PROTON_INTERPRET",
+        _boolean,
+        False,
+        "run kernels as Python over numpy, op by op: breakpoint() and print work in them",
+    )
     check_bounds = Knob(
         "PROTON_CHECK_BOUNDS",
         _boolean,

@@ -206,7 +206,13 @@ class Generator:
             return None
         return Returned(FELL_OFF) if self.loop is None else Returned(self.loop.exit(self))
 
+    def leaves_out(self, node: ast.stmt) -> bool:
+        """Whether a statement is not the compiler's: a subclass says so."""
+        return False
+
     def _statement(self, node: ast.stmt) -> Outcome:
+        if self.leaves_out(node):
+            return None
         match node:
             case ast.Return():
                 return self._return(node)
@@ -479,7 +485,7 @@ class Generator:
         own_function: bool = False,
     ) -> "Generator":
         """A generator for the body of what this one calls."""
-        return Generator(
+        return type(self)(
             fn,
             env,
             target=self.target,

@@ -25,6 +25,7 @@ def build_module(
     debug: bool = False,
     keep_calls: bool = False,
     target: Target | None = None,
+    generator: type[Generator] = Generator,
 ) -> Module:
     """The `ir.Module` with one public function: the kernel for this signature.
 
@@ -47,10 +48,9 @@ def build_module(
     functions = calls.Functions(module) if keep_calls else None
     with ir.InsertionPoint(block), location:
         env = signature.assembled(_values(signature, block))
-        target = target or CPUTarget()
-        generator = Generator(fn, env, debug=debug, functions=functions, target=target)
-        outcome = generator.run(fn.parse().body, tail=True)
-        generator.check_scopes_closed()
+        g = generator(fn, env, debug=debug, functions=functions, target=target or CPUTarget())
+        outcome = g.run(fn.parse().body, tail=True)
+        g.check_scopes_closed()
         if isinstance(outcome, Returned) and outcome.value not in (None, FELL_OFF):
             raise CompilationError(
                 f"kernel {fn.__name__} returns a value", span, "store it through a pointer"

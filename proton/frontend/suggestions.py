@@ -13,6 +13,7 @@ _INSTEAD = {
     "amax": "use tl.max",
     "amin": "use tl.min",
     "any": "use tl.max((x != 0).to(tl.int32), axis=0)",
+    "breakpoint": "run the kernel as Python: PROTON_INTERPRET=1, or @proton.jit(interpret=True)",
     "clip": "use tl.clamp",
     "concatenate": "store both parts, and load them as one block",
     "divmod": "use x // y and x % y",

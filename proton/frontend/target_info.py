@@ -11,7 +11,8 @@ from proton.language import target_info
 
 @generator_rule(target_info.current_target)
 def _current_target(g: Any) -> Target:
-    return g.target  # type: ignore[no-any-return]
+    found: Target = g.target
+    return found
 
 
 @generator_rule(target_info.is_cuda)

@@ -4,13 +4,14 @@ from typing import Any
 
 from proton.language.function import builtin
 from proton.language.types import tensor_descriptor_type
+from proton.language.value import tensor
 
 
 class _ByType(type):
     """An object is of the class if the type of the value that it stands for is a descriptor's."""
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(getattr(value, "type", None), tensor_descriptor_type)
+        return isinstance(value, tensor) and isinstance(value.type, tensor_descriptor_type)
 
 
 class tensor_descriptor(metaclass=_ByType):

@@ -46,7 +46,7 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
 }
 _JIT_OPTIONS = (
     *("noinline", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "repr"),
-    "launch_metadata",
+    *("launch_metadata", "interpret"),
 )
 _JIT_IGNORED = ("version",)
 _OF_DECORATED = 6  # frames from a warning about a kernel to its definition
@@ -70,9 +70,11 @@ class JITFunction(DeviceFunction, KernelInterface):
         debug: bool | None = None,
         repr: Callable[..., str] | None = None,
         launch_metadata: Callable[..., dict[str, Any]] | None = None,
+        interpret: bool | None = None,
     ) -> None:
         super().__init__(fn, noinline=noinline)
         self.debug, self.repr, self.launch_metadata = debug, repr, launch_metadata
+        self.interpret = interpret
         self.do_not_specialize = () if do_not_specialize is None else do_not_specialize
         self.do_not_specialize_on_alignment = (
             () if do_not_specialize_on_alignment is None else do_not_specialize_on_alignment
@@ -114,6 +116,9 @@ class JITFunction(DeviceFunction, KernelInterface):
         if callable(grid):
             known = dict(zip(self.arg_names, bound, strict=True)) | options
             grid = _grid_of(grid, _GridArguments(self, known))
+        if knobs.interpret if self.interpret is None else self.interpret:
+            launched: CompiledKernel = self._interpreted.launch(grid, bound, options)
+            return launched
         try:
             if hooks.around_launches():
                 return self._hooked(grid, bound, options)
@@ -133,6 +138,13 @@ class JITFunction(DeviceFunction, KernelInterface):
             home.current_stream(),
             dict(zip(self.arg_names, bound, strict=True)),
         )
+
+    @functools.cached_property
+    def _interpreted(self) -> Any:
+        """The launcher of this kernel as Python; it takes modules that others do without."""
+        from proton.runtime.interpreted import InterpretedLauncher
+
+        return InterpretedLauncher(self)
 
     def launcher(self, backend: Backend) -> Launcher:
         """The launcher of this kernel on a back end."""
@@ -382,7 +394,8 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         if name not in known:
             guess = did_you_mean(name, known) or f"; there are {', '.join(known)}"
             raise TypeError(f"jit has no option {name!r}{guess}")
-    for name, allowed in (("noinline", (bool,)), ("debug", (bool, type(None)))):
+    flag = bool, type(None)
+    for name, allowed in (("noinline", (bool,)), ("debug", flag), ("interpret", flag)):
         if name in options and not isinstance(options[name], allowed):
             raise TypeError(f"jit: {name} must be a bool, got {shown(options[name])}")
     for ignored in _JIT_IGNORED:

@@ -1,4 +1,4 @@
-"""Random kernels (random_programs.py) against numpy, bit for bit.
+"""Random kernels (random_programs.py), compiled and interpreted, against numpy, bit for bit.
 
 PROTON_TEST_PROGRAMS says how many.
 """
@@ -8,10 +8,11 @@ import os
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 
+import proton
 from tests.cpu.harness import assert_number, kernels_of
 from tests.cpu.random_programs import GRID, MARGIN, Drawn, programs
 
-PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "150"))
+PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "200"))
 
 
 def in_one_buffer(arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -27,6 +28,12 @@ def in_one_buffer(arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def check(drawn: Drawn) -> None:
+    run(drawn)
+    with proton.knobs.scope(interpret=True):
+        run(drawn)
+
+
+def run(drawn: Drawn) -> None:
     program, source, dtype = drawn.program, drawn.source(), drawn.result.dtype
     out = np.full(GRID * drawn.span, 77, dtype)  # what lies in gaps stays
     arrays = [*program.arrays, out]
@@ -38,7 +45,8 @@ def check(drawn: Drawn) -> None:
     try:
         assert_number(out, want, dtype)
     except AssertionError as problem:
-        raise AssertionError(f"{problem}\nwith {program.scalars} in\n{source}") from None
+        how = "interpreted" if proton.knobs.interpret else "compiled"
+        raise AssertionError(f"{how}: {problem}\nwith {program.scalars} in\n{source}") from None
 
 
 @settings(

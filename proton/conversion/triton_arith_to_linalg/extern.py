@@ -38,6 +38,15 @@ def lower_extern(op: Operation) -> None:
 
     Raises UnsupportedLanguageConstruct for functions that the CPU does not have.
     """
+    rule = rule_of(op)
+    type_ = element_of(op.results[0])
+    value = map_elements(lambda *x: rule(*x, type_=type_), list(op.operands), type_)
+    replace(op, [value])
+
+
+def rule_of(op: Operation) -> Rule:
+    """The rule of the function that a `tt.extern_elementwise` calls. Raises
+    UnsupportedLanguageConstruct where there is none."""
     symbol = op.attributes["symbol"].value
     name, dtypes = _names().get(symbol, ("", ()))
     signed = bool(dtypes) and dtypes[0].is_int_signed()
@@ -48,9 +57,7 @@ def lower_extern(op: Operation) -> None:
             f"(at {op.location})",
             hint="write it with functions of tl, or launch on a GPU, which has all of libdevice",
         )
-    type_ = element_of(op.results[0])
-    value = map_elements(lambda *x: rule(*x, type_=type_), list(op.operands), type_)
-    replace(op, [value])
+    return rule
 
 
 # Small steps

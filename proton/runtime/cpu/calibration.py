@@ -9,6 +9,7 @@ import ctypes
 import functools
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,12 @@ def _clock() -> Any:
 @functools.cache
 def _clock_code() -> llvm.LinkedCode:
     return llvm.linker().link(llvm.emit_object(_CLOCK_IR)[0], "proton_clock")
+
+
+def read_clock() -> Callable[[], int]:
+    """What reads the clock of CPU records."""
+    function: Callable[[], int] = _clock()
+    return function
 
 
 def clock_pair() -> ClockPair:

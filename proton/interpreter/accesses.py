@@ -1,0 +1,65 @@
+"""What the ops of `tt` that access memory are in numpy."""
+
+from typing import Any
+
+import numpy as np
+
+from proton.dialect.mlir import Operation
+from proton.dialect.tt import is_block_pointer
+from proton.interpreter.descriptors import load_block, store_block
+from proton.interpreter.formats import Array, format_of
+from proton.interpreter.memory import combining, load_elements, store_elements, update_elements
+from proton.interpreter.plan import Function, evaluates
+
+
+def _segments(op: Operation) -> list[int]:
+    """Which of the optional operands are there."""
+    return list(op.attributes["operandSegmentSizes"])
+
+
+@evaluates("tt.load")
+def _load(op: Operation) -> Function:
+    form = format_of(op.results[0].type)
+    if is_block_pointer(op.operands[0].type):
+        return load_block(op, form)
+    _, has_mask, has_other = _segments(op)
+
+    def load(program: Any, pointer: Array, *rest: Array) -> Array:
+        mask = rest[0] if has_mask else True
+        found = load_elements(program, pointer, mask, form)
+        return np.where(mask, found, rest[-1]) if has_other else found
+
+    return load
+
+
+@evaluates("tt.store")
+def _store(op: Operation) -> Function:
+    if is_block_pointer(op.operands[0].type):
+        return store_block(op)
+    return lambda program, pointer, value, mask=True: store_elements(program, pointer, mask, value)
+
+
+@evaluates("tt.atomic_rmw")
+def _rmw(op: Operation) -> Function:
+    combine = combining(op.attributes["rmw_op"].value, format_of(op.results[0].type))
+    return lambda program, pointer, value, mask=True: update_elements(
+        program, pointer, mask, value, combine
+    )
+
+
+@evaluates("tt.atomic_cas")
+def _cas(op: Operation) -> Function:
+    """Compares bits, as compiled code does."""
+
+    def cas(program: Any, pointer: Array, expected: Array, value: Array) -> Array:
+        block, wanted, new = (np.atleast_1d(x) for x in (pointer, expected, value))
+
+        def change(old: Array, places: Any) -> Array:
+            bits = f"u{old.dtype.itemsize}"
+            same = old.view(bits) == np.ascontiguousarray(wanted[places]).view(bits)
+            return np.where(same, new[places], old)
+
+        found = program.memory.update(program, block, np.ones(1, bool), change, new.dtype)
+        return found.reshape(np.shape(pointer))
+
+    return cas

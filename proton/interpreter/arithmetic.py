@@ -1,0 +1,365 @@
+"""What the ops of `arith` and `math` are in numpy.
+
+Functions of floats are computed in fp64 and rounded to the type, but for those that numpy rounds
+correctly anyway.
+"""
+
+import ctypes
+import ctypes.util
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from proton.dialect.mlir import Operation, ir
+from proton.interpreter.formats import Array, Format, format_of, signed, unsigned
+from proton.interpreter.plan import Function, evaluates
+
+
+def _type(op: Operation) -> Format:
+    return format_of(op.results[0].type)
+
+
+def _shape(op: Operation) -> tuple[int, ...]:
+    type_ = op.results[0].type
+    return tuple(type_.shape) if isinstance(type_, ir.RankedTensorType) else ()
+
+
+@evaluates("arith.constant")
+def _constant(op: Operation) -> Function:
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        attribute = attribute.get_splat_value()
+    form, number = _type(op), attribute.value
+    if isinstance(attribute, ir.IntegerAttr):
+        number = bool(number) if form.bits == 1 else int(number)
+        value = np.full(_shape(op), number, form.storage)
+    else:
+        value = np.full(_shape(op), form.narrow(np.float64(number)), form.storage)
+    value.flags.writeable = False
+    return lambda program: value
+
+
+@evaluates("ub.poison")
+def _poison(op: Operation) -> Function:
+    return lambda program: None
+
+
+# Integers
+
+_WITH_BITS: dict[str, Callable[[Any, Any], Any]] = {  # what i1 has in the place of arithmetic
+    "addi": operator.xor,
+    "subi": operator.xor,
+    "muli": operator.and_,
+    "shli": lambda a, b: a & ~b,
+    "shrui": lambda a, b: a & ~b,
+    "shrsi": lambda a, b: a,
+    "divui": lambda a, b: a,
+    "divsi": lambda a, b: a,
+    "remui": lambda a, b: a & ~b,
+    "remsi": lambda a, b: a & ~b,
+}
+
+
+def _or_one(b: Array) -> Array:
+    """Divisors: of a division by zero the result is any number."""
+    return np.where(b == 0, np.ones((), np.asarray(b).dtype), b)
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    b = _or_one(b)
+    return (a - np.fmod(a, b)) // b
+
+
+def _of_unsigned(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b: signed(function(unsigned(a), unsigned(b)))
+
+
+_INTEGERS: dict[str, Callable[..., Any]] = {
+    "addi": operator.add,
+    "subi": operator.sub,
+    "muli": operator.mul,
+    "divsi": _quotient,
+    "remsi": lambda a, b: np.fmod(a, _or_one(b)),
+    "divui": _of_unsigned(lambda a, b: a // _or_one(b)),
+    "remui": _of_unsigned(lambda a, b: a % _or_one(b)),
+    "andi": operator.and_,
+    "ori": operator.or_,
+    "xori": operator.xor,
+    "shli": np.left_shift,
+    "shrsi": np.right_shift,
+    "shrui": _of_unsigned(np.right_shift),
+    "minsi": np.minimum,
+    "maxsi": np.maximum,
+    "minui": _of_unsigned(np.minimum),
+    "maxui": _of_unsigned(np.maximum),
+}
+
+
+@evaluates(*(f"arith.{name}" for name in _INTEGERS))
+def _integers(op: Operation) -> Function:
+    name = op.name.partition(".")[2]
+    function = _INTEGERS[name]
+    if _type(op).bits == 1:
+        function = _WITH_BITS.get(name, function)
+    return lambda program, a, b: function(a, b)
+
+
+_ORDERED = [operator.eq, operator.gt, operator.ge, operator.lt, operator.le, operator.ne]
+_SIGNED = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+@evaluates("arith.cmpi")
+def _compare_integers(op: Operation) -> Function:
+    code = ir.IntegerAttr(op.attributes["predicate"]).value
+    if code < 6:
+        function = _SIGNED[code]
+        return lambda program, a, b: function(a, b)
+    function = _SIGNED[code - 4]
+    return lambda program, a, b: function(unsigned(a), unsigned(b))
+
+
+@evaluates("arith.cmpf")
+def _compare_floats(op: Operation) -> Function:
+    code = ir.IntegerAttr(op.attributes["predicate"]).value
+    widen = format_of(op.operands[0].type).widen
+
+    def compare(program: Any, a: Array, b: Array) -> Array:
+        a, b = widen(a), widen(b)
+        unordered = np.isnan(a) | np.isnan(b)
+        if code in (7, 14):
+            return unordered if code == 14 else ~unordered
+        if code > 7:
+            return _ORDERED[code - 8](a, b) | unordered
+        return _ORDERED[code - 1](a, b) & ~unordered
+
+    return compare
+
+
+@evaluates("arith.select")
+def _select(op: Operation) -> Function:
+    def select(program: Any, condition: Array, a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray | np.generic) and isinstance(b, np.ndarray | np.generic):
+            return np.where(condition, a, b)
+        return a if condition else b
+
+    return select
+
+
+# Floats
+
+_FLOATS: dict[str, Callable[..., Any]] = {
+    "arith.addf": operator.add,
+    "arith.subf": operator.sub,
+    "arith.mulf": operator.mul,
+    "arith.divf": np.divide,
+    "arith.remf": np.fmod,
+    "arith.negf": operator.neg,
+    "arith.maxnumf": np.fmax,
+    "arith.minnumf": np.fmin,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+    "math.absf": np.abs,
+    "math.sqrt": np.sqrt,
+    "math.floor": np.floor,
+    "math.ceil": np.ceil,
+    "math.trunc": np.trunc,
+    "math.roundeven": np.rint,
+    "math.copysign": np.copysign,
+    "tt.precise_sqrt": np.sqrt,
+    "tt.precise_divf": np.divide,
+}
+
+
+@evaluates(*_FLOATS)
+def _floats(op: Operation) -> Function:
+    function, form = _FLOATS[op.name], _type(op)
+    if form.widen is form.narrow or form.storage.kind == "f":
+        return lambda program, *x: function(*x)
+    widen, narrow = form.widen, form.narrow
+    return lambda program, *x: narrow(function(*map(widen, x)))
+
+
+@functools.cache
+def c_function(name: str, arguments: tuple[str, ...], result: str) -> Callable[..., Any]:
+    """A function of C's math library, on arrays; types by numpy's names."""
+    library = ctypes.CDLL(ctypes.util.find_library("m"))
+    function = getattr(library, name)
+    function.argtypes = [np.ctypeslib.as_ctypes_type(dtype) for dtype in arguments]
+    function.restype = np.ctypeslib.as_ctypes_type(result)
+    each = np.frompyfunc(function, len(arguments), 1)
+    return lambda *x: np.asarray(each(*x)).astype(result)
+
+
+def _erf(x: Array) -> Array:
+    return c_function("erf", ("float64",), "float64")(x)
+
+
+_MATH: dict[str, Callable[..., Any]] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "erf": _erf,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+}
+
+
+@evaluates(*(f"math.{name}" for name in _MATH))
+def _math(op: Operation) -> Function:
+    function, form = _MATH[op.name.partition(".")[2]], _type(op)
+    return lambda program, x: form.narrow(function(form.widen(x).astype(np.float64)))
+
+
+@evaluates("math.fma")
+def _fma(op: Operation) -> Function:
+    form = _type(op)
+    if form.bits == 64:
+        exact = c_function("fma", ("float64",) * 3, "float64")
+        return lambda program, a, b, c: exact(a, b, c)
+
+    def fma(program: Any, a: Array, b: Array, c: Array) -> Array:
+        """The product is exact in fp64, and the sum there rounded to odd."""
+        product = form.widen(a).astype(np.float64) * form.widen(b).astype(np.float64)
+        third = np.asarray(form.widen(c), np.float64)
+        total = product + third
+        back = total - product
+        rest = (product - (total - back)) + (third - back)
+        is_even = (np.asarray(total).view(np.int64) & 1) == 0
+        inexact = (rest != 0) & np.isfinite(total) & is_even
+        return form.narrow(np.where(inexact, np.nextafter(total, np.sign(rest) * np.inf), total))
+
+    return fma
+
+
+# Conversions
+
+
+@evaluates("arith.extf", "arith.truncf")
+def _convert_float(op: Operation) -> Function:
+    source, target = format_of(op.operands[0].type), _type(op)
+    return lambda program, x: target.narrow(source.widen(x))
+
+
+@evaluates("tt.fp_to_fp")
+def _convert_with_rounding(op: Operation) -> Function:
+    source, target = format_of(op.operands[0].type), _type(op)
+    if op.attributes["rounding"].value == "rtne":
+        return lambda program, x: target.narrow(source.widen(x))
+
+    def towards_zero(program: Any, x: Array) -> Array:
+        exact = np.asarray(source.widen(x), np.float64)
+        near = np.asarray(target.narrow(exact))
+        away = np.abs(np.asarray(target.widen(near), np.float64)) > np.abs(exact)
+        # One less in the bits of a float is the next number towards zero.
+        bits = near.view(f"u{near.dtype.itemsize}")
+        return np.where(away & np.isfinite(exact), bits - bits.dtype.type(1), bits).view(near.dtype)
+
+    return towards_zero
+
+
+@evaluates("arith.sitofp", "arith.uitofp")
+def _from_integer(op: Operation) -> Function:
+    form, take = _type(op), unsigned if op.name == "arith.uitofp" else np.asarray
+    if form.storage.kind == "f" and form.bits > 16:
+        return lambda program, x: take(x).astype(form.storage)
+    return lambda program, x: form.narrow(take(x).astype(np.float64))
+
+
+@evaluates("arith.fptosi", "arith.fptoui")
+def _to_integer(op: Operation) -> Function:
+    source, target = format_of(op.operands[0].type), _type(op).storage
+    if op.name == "arith.fptosi" or target.kind == "b":
+        return lambda program, x: np.asarray(source.widen(x)).astype(target)
+    return lambda program, x: signed(np.asarray(source.widen(x)).astype(f"u{target.itemsize}"))
+
+
+@evaluates("arith.extsi")
+def _extend_signed(op: Operation) -> Function:
+    target = _type(op).storage
+    if format_of(op.operands[0].type).bits == 1:
+        return lambda program, x: -np.asarray(x).astype(target)
+    return lambda program, x: np.asarray(x).astype(target)
+
+
+@evaluates("arith.extui")
+def _extend_unsigned(op: Operation) -> Function:
+    target = _type(op).storage
+    return lambda program, x: unsigned(x).astype(target)
+
+
+@evaluates("arith.trunci")
+def _truncate(op: Operation) -> Function:
+    target = _type(op).storage
+    if target.kind == "b":
+        return lambda program, x: (np.asarray(x) & 1) != 0
+    if format_of(op.operands[0].type).bits == 128:
+        half = 1 << (target.itemsize * 8 - 1)
+        return lambda program, x: ((x + half) % (2 * half) - half).astype(target)
+    return lambda program, x: np.asarray(x).astype(target)
+
+
+@evaluates("arith.bitcast")
+def _bitcast(op: Operation) -> Function:
+    target = _type(op).storage
+    return lambda program, x: np.ascontiguousarray(x).view(target).reshape(np.shape(x))
+
+
+# Bits
+
+
+def _reversed_bits(x: Array) -> Array:
+    bits = unsigned(x)
+    result, count = np.zeros_like(bits), bits.dtype.itemsize * 8
+    for place in range(count):
+        bit = (bits >> bits.dtype.type(place)) & bits.dtype.type(1)
+        result = result | (bit << bits.dtype.type(count - 1 - place))
+    return signed(result)
+
+
+def _leading_zeros(x: Array) -> Array:
+    bits = unsigned(x)
+    for shift in (1, 2, 4, 8, 16, 32):
+        if shift < bits.dtype.itemsize * 8:
+            bits = bits | (bits >> bits.dtype.type(shift))
+    return _count(signed(~bits))
+
+
+def _count(x: Array) -> Array:
+    x = np.asarray(x)
+    return np.bitwise_count(unsigned(x)).astype(x.dtype)
+
+
+_BITS: dict[str, Callable[[Any], Any]] = {
+    "math.absi": np.abs,
+    "math.ctpop": _count,
+    "math.ctlz": _leading_zeros,
+    "math.cttz": lambda x: _count(~x & (x - 1)),
+    "llvm.intr.bitreverse": _reversed_bits,
+}
+
+
+@evaluates(*_BITS)
+def _bits(op: Operation) -> Function:
+    function = _BITS[op.name]
+    return lambda program, x: function(x)
+
+
+@evaluates("tt.mulhiui")
+def _upper_half(op: Operation) -> Function:
+    half = _type(op).bits // 2
+
+    def upper_half(program: Any, a: Array, b: Array) -> Array:
+        a, b = unsigned(a), unsigned(b)
+        kind = a.dtype.type
+        mask, shift = kind((1 << half) - 1), kind(half)
+        low, high = (a & mask, b & mask), (a >> shift, b >> shift)
+        first, second = low[0] * high[1], high[0] * low[1]
+        carry = (low[0] * low[1] >> shift) + (first & mask) + (second & mask)
+        return signed(high[0] * high[1] + (first >> shift) + (second >> shift) + (carry >> shift))
+
+    return upper_half

@@ -1,0 +1,190 @@
+"""Block pointers and tensor descriptors: a tensor in memory, of which blocks are accessed."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from proton.dialect.mlir import Operation, ir
+from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
+from proton.interpreter.formats import Array, Format, format_of, pointers
+from proton.interpreter.memory import (
+    combining,
+    load_elements,
+    store_elements,
+    update_elements,
+)
+from proton.interpreter.plan import Function, evaluates
+from proton.interpreter.shapes import number
+
+
+@dataclass(frozen=True)
+class TensorInMemory:
+    """A block pointer, with offsets, or a tensor descriptor, without. Sizes are in elements."""
+
+    base: Array
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    offsets: tuple[int, ...] = ()
+
+    def elements(
+        self, offsets: tuple[Any, ...], block: tuple[int, ...], checked: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(pointers, mask) of a block; the mask is false outside of the tensor in the dimensions
+        `checked`. An offset may be an index of its own for each place of its dimension."""
+        address, inside = np.zeros(block, np.int64), np.ones(block, bool)
+        for axis, size in enumerate(block):
+            shape = [size if axis == n else 1 for n in range(len(block))]
+            start = np.asarray(offsets[axis], np.int64)
+            index = (start if start.ndim else start + np.arange(size)).reshape(shape)
+            address = address + index * self.strides[axis] * self.itemsize
+            if axis in checked:
+                inside = inside & (index >= 0) & (index < self.sizes[axis])
+        return pointers(self.base["address"] + address, self.base["owner"]), inside
+
+
+def _segments(op: Operation) -> list[int]:
+    """The sizes of the groups of operands."""
+    return list(op.attributes["operandSegmentSizes"])
+
+
+def _groups(segments: list[int], operands: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    ends = np.cumsum([0, *segments])
+    return [operands[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def _ints(values: tuple[Any, ...]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+@evaluates("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
+def _make(op: Operation) -> Function:
+    segments, block = _segments(op), op.results[0].type.target
+    itemsize = format_of(block).itemsize
+
+    def make(program: Any, *operands: Any) -> TensorInMemory:
+        (base,), sizes, strides, *offsets = _groups(segments, operands)
+        where = [_ints(group) for group in (sizes, strides, *offsets)]
+        return TensorInMemory(base, where[0], where[1], itemsize, *where[2:])
+
+    return make
+
+
+@evaluates("tt.advance")
+def _advance(op: Operation) -> Function:
+    def advance(program: Any, pointer: TensorInMemory, *moves: Any) -> TensorInMemory:
+        moved = zip(pointer.offsets, _ints(moves), strict=True)
+        return replace(pointer, offsets=tuple(offset + move for offset, move in moved))
+
+    return advance
+
+
+def _checked(op: Operation) -> tuple[int, ...]:
+    """The dimensions in which a block pointer may reach over the tensor's ends."""
+    attributes = op.attributes
+    return tuple(attributes[BOUNDARY_CHECK]) if BOUNDARY_CHECK in attributes else ()
+
+
+def _outside(form: Format, padding: str) -> Array:
+    """What a block has outside of its tensor."""
+    return form.narrow(np.float32(np.nan)) if padding == "nan" else np.zeros((), form.storage)
+
+
+def load_block(op: Operation, form: Format) -> Function:
+    """A load of a block pointer."""
+    shape, checked = tuple(op.results[0].type.shape), _checked(op)
+    padding = op.attributes[PADDING].value if PADDING in op.attributes else "zero"
+    other = _outside(form, padding)
+
+    def load(program: Any, pointer: TensorInMemory) -> Array:
+        elements, inside = pointer.elements(pointer.offsets, shape, checked)
+        return np.where(inside, load_elements(program, elements, inside, form), other)
+
+    return load
+
+
+def store_block(op: Operation) -> Function:
+    """A store to a block pointer."""
+    checked = _checked(op)
+
+    def store(program: Any, pointer: TensorInMemory, value: Array) -> None:
+        elements, inside = pointer.elements(pointer.offsets, value.shape, checked)
+        store_elements(program, elements, inside, value)
+
+    return store
+
+
+# Tensor descriptors
+
+
+def _described(desc: TensorInMemory, offsets: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    return desc.elements(offsets, shape, tuple(range(len(shape))))
+
+
+@evaluates("tt.descriptor_size", "tt.descriptor_stride")
+def _fact(op: Operation) -> Function:
+    axis, form = number(op, "axis"), format_of(op.results[0].type)
+    if op.name == "tt.descriptor_size":
+        return lambda program, desc: form.storage.type(desc.sizes[axis])
+    return lambda program, desc: form.storage.type(desc.strides[axis])
+
+
+def _loads(op: Operation) -> Callable[..., Array]:
+    """(program, descriptor, offsets) -> a block of the result's shape."""
+    shape, form = tuple(op.results[0].type.shape), format_of(op.results[0].type)
+    other = _outside(form, op.operands[0].type.outside)
+
+    def load(program: Any, desc: TensorInMemory, offsets: tuple[Any, ...]) -> Array:
+        elements, inside = _described(desc, offsets, shape)
+        return np.where(inside, load_elements(program, elements, inside, form), other)
+
+    return load
+
+
+@evaluates("tt.descriptor_load")
+def _load(op: Operation) -> Function:
+    load = _loads(op)
+    return lambda program, desc, *offsets: load(program, desc, offsets)
+
+
+@evaluates("tt.descriptor_gather")
+def _gather(op: Operation) -> Function:
+    load = _loads(op)
+    return lambda program, desc, rows, column: load(program, desc, (rows, column))
+
+
+@evaluates("tt.descriptor_store")
+def _store(op: Operation) -> Function:
+    def store(program: Any, desc: TensorInMemory, value: Array, *offsets: Any) -> None:
+        elements, inside = _described(desc, offsets, value.shape)
+        store_elements(program, elements, inside, value)
+
+    return store
+
+
+@evaluates("tt.descriptor_scatter")
+def _scatter(op: Operation) -> Function:
+    def scatter(program: Any, desc: TensorInMemory, rows: Array, column: Any, value: Array) -> None:
+        elements, inside = _described(desc, (rows, column), value.shape)
+        store_elements(program, elements, inside, value)
+
+    return scatter
+
+
+@evaluates("tt.descriptor_reduce")
+def _reduce(op: Operation) -> Function:
+    form, kind = format_of(op.operands[1].type), op.attributes["kind"].value
+    if kind in ("min", "max") and ir.BoolAttr(op.attributes["is_unsigned"]).value:
+        kind = f"u{kind}"
+    elif kind in ("add", "min", "max") and form.storage.kind != "i":
+        kind = f"f{kind}"
+    combine = combining(kind, form)
+
+    def reduce(program: Any, desc: TensorInMemory, value: Array, *offsets: Any) -> None:
+        elements, inside = _described(desc, offsets, value.shape)
+        update_elements(program, elements, inside, value, combine)
+
+    return reduce

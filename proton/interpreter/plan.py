@@ -1,0 +1,117 @@
+"""IR as a list of numpy calls: what a rule of the front end emitted, ready to be run again.
+
+A `Planner` visits a block once and makes a `Step` of each op: a Python function that reads the
+op's operands from a list of registers and writes its results there. What an op means is in a
+table from its name to a maker, which sees the op (its attributes and types) once and returns the
+function on arrays; the modules beside this one fill the table with `@evaluates`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from proton.base.errors import UnsupportedLanguageConstruct
+from proton.dialect.mlir import Block, Operation, Value
+from proton.dialect.walk import source_span
+
+Registers = list[Any]
+Step = Callable[[Any, Registers], None]  # (the running program, its registers)
+Function = Callable[..., Any]  # takes the running program, and an array for each operand
+
+MAKERS: dict[str, Callable[[Operation], Function]] = {}
+REGION_MAKERS: dict[str, Callable[["Planner", Operation], Step]] = {}
+
+
+def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], Any]:
+    """Registers the maker of ops without regions."""
+
+    def add(maker: Callable[[Operation], Function]) -> Callable[[Operation], Function]:
+        MAKERS.update(dict.fromkeys(names, maker))
+        return maker
+
+    return add
+
+
+def evaluates_regions(*names: str) -> Callable[[Callable[["Planner", Operation], Step]], Any]:
+    """Registers the maker of ops with regions: of a step, as it runs blocks."""
+
+    def add(
+        maker: Callable[["Planner", Operation], Step],
+    ) -> Callable[["Planner", Operation], Step]:
+        REGION_MAKERS.update(dict.fromkeys(names, maker))
+        return maker
+
+    return add
+
+
+class Body:
+    """A block: its steps, and where its arguments and what it passes on lie."""
+
+    def __init__(self, arguments: list[int], steps: list[Step], passed: list[int]) -> None:
+        self.arguments, self.steps, self.passed = arguments, steps, passed
+
+    def run(self, program: Any, registers: Registers, arguments: Any = ()) -> list[Any]:
+        """What the terminator passes on."""
+        for slot, value in zip(self.arguments, arguments, strict=True):
+            registers[slot] = value
+        for step in self.steps:
+            step(program, registers)
+        return [registers[slot] for slot in self.passed]
+
+
+class Planner:
+    """Makes steps of IR; values of the IR get places among the registers."""
+
+    def __init__(self) -> None:
+        self.slots: dict[Value, int] = {}
+
+    def slot(self, value: Value) -> int:
+        """The place of a value."""
+        return self.slots.setdefault(value, len(self.slots))
+
+    def body(self, block: Block) -> Body:
+        """A block with its terminator, if it has one."""
+        arguments = [self.slot(argument) for argument in block.arguments]
+        steps, passed = [], list[int]()
+        for view in block.operations:
+            op = view.operation
+            if op.name in _TERMINATORS:
+                passed = [self.slot(value) for value in op.operands]
+            else:
+                steps.append(self._step(op))
+        return Body(arguments, steps, passed)
+
+    def _step(self, op: Operation) -> Step:
+        if op.name in REGION_MAKERS:
+            return REGION_MAKERS[op.name](self, op)
+        if op.name not in MAKERS:
+            raise UnsupportedLanguageConstruct(
+                f"the interpreter has no {op.name}", source_span(op.location), "compile the kernel"
+            )
+        function = MAKERS[op.name](op)
+        operands = [self.slot(value) for value in op.operands]
+        results = [self.slot(value) for value in op.results]
+        return _call(function, operands, results)
+
+
+_TERMINATORS = (
+    *("func.return", "scf.yield", "scf.condition", "tt.reduce_return", "tt.scan_return"),
+    "tt.map_elementwise_return",
+)
+
+
+def _call(function: Function, operands: list[int], results: list[int]) -> Step:
+    """The step of an op without regions."""
+    if len(results) == 1:
+        (result,) = results
+
+        def one(program: Any, registers: Registers) -> None:
+            registers[result] = function(program, *[registers[slot] for slot in operands])
+
+        return one
+
+    def several(program: Any, registers: Registers) -> None:
+        found = function(program, *[registers[slot] for slot in operands])
+        for slot, value in zip(results, found or (), strict=True):
+            registers[slot] = value
+
+    return several

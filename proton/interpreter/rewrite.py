@@ -1,0 +1,302 @@
+"""A kernel's body as Python that CPython runs, with the places of the source.
+
+Statements stay what they are, so a debugger steps through the author's own lines and sees the
+author's own variables. Each expression that may mean something else in the language than in Python
+becomes a call of the frame (proton/interpreter/frame.py), which asks the front end:
+
+    x = a + tl.load(p)      x = _proton_.value(2, a, _proton_.call(1, ..., p))
+
+The number is that of a `Site`: the piece of source, and for an expression the same with the names
+$0, $1, ... in the place of its operands, which the front end evaluates once these are bound.
+
+Where paths meet (behind an `if`, at the ends of a loop's body) a variable may be a number that the
+compiler has as a tensor of the type of the other path: there `_proton_.joined` makes one of it.
+"""
+
+import ast
+import copy
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton.frontend.loops import assigned_names
+from proton.interpreter.debugging import is_debugging
+from proton.language.function import DeviceFunction
+
+FRAME = "_proton_"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A piece of source that the frame is called for."""
+
+    node: Any
+    template: Any = None  # an expression whose operands are the names $0, $1, ...
+
+
+@dataclass
+class Rewritten:
+    """A function that takes its frame ahead of its own parameters."""
+
+    function: types.FunctionType
+    text: str
+    sites: list[Site]
+    constants: dict[int, Any] = field(default_factory=dict)  # sites that name what never changes
+    plans: dict[Any, Any] = field(
+        default_factory=dict
+    )  # what sites became, by what they were given
+
+
+def rewritten(fn: DeviceFunction) -> Rewritten:
+    """The function as Python; its source has been compiled before, so it is in the language."""
+    original = fn.parse()
+    tree = copy.deepcopy(original)
+    for node, new in zip(ast.walk(original), ast.walk(tree), strict=True):
+        new.original = node  # type: ignore[attr-defined]
+    rewriter = _Rewriter(fn)
+    body = rewriter.block(tree.body)
+    names = [ast.arg(FRAME), *(ast.arg(name) for name in fn.arg_names)]
+    arguments = ast.arguments(
+        posonlyargs=[], args=names, kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    made = ast.FunctionDef(tree.name, arguments, body, [])
+    setattr(made, "type_params", [])  # noqa: B010 - from Python 3.12 on
+    module = ast.Module([ast.copy_location(made, tree)], [])
+    ast.fix_missing_locations(module)
+    (code,) = [
+        constant
+        for constant in compile(module, fn.file, "exec").co_consts
+        if isinstance(constant, types.CodeType)
+    ]
+    function = types.FunctionType(code, fn.__globals__, tree.name)
+    return Rewritten(function, ast.unparse(made), rewriter.sites)
+
+
+def _at(new: Any, node: ast.AST) -> Any:
+    """A node at the place of another; what is in it gets its place at the end."""
+    return ast.copy_location(new, node)
+
+
+def _behind(new: Any, node: Any) -> Any:
+    """A statement that a debugger shows as the last line of `node`."""
+    inner: Any
+    for inner in ast.walk(new):
+        if "lineno" in inner._attributes:
+            inner.lineno = inner.end_lineno = node.end_lineno or node.lineno
+            inner.col_offset = inner.end_col_offset = 0
+    return new
+
+
+def _operand(number: int) -> ast.Name:
+    return ast.Name(f"${number}", ast.Load())
+
+
+def operand_names(count: int) -> list[str]:
+    """The names that stand for operands in templates."""
+    return [f"${number}" for number in range(count)]
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, fn: DeviceFunction) -> None:
+        self.sites: list[Site] = []
+        self.local = set(fn.bound_names) | {
+            (alias.asname or alias.name).partition(".")[0]
+            for node in ast.walk(fn.parse())
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+        self.loop: tuple[int, list[str]] | None = None  # the site and the names of the inner loop
+
+    def _site(self, node: ast.AST, template: Any = None) -> int:
+        self.sites.append(Site(getattr(node, "original", node), template))
+        return len(self.sites) - 1
+
+    def _ask(self, method: str, site: int, *args: Any, keywords: Any = ()) -> Any:
+        """A call of the frame, at the site's place; all of it is in the line where that begins."""
+        function = ast.Attribute(ast.Name(FRAME, ast.Load()), method, ast.Load())
+        node = self.sites[site].node
+        for part in (function, function.value):
+            part.lineno = part.end_lineno = node.lineno
+            part.col_offset = part.end_col_offset = node.col_offset
+        return _at(ast.Call(function, [ast.Constant(site), *args], list(keywords)), node)
+
+    def _value(self, node: Any, template: Any, *operands: Any) -> Any:
+        site = self._site(node, ast.fix_missing_locations(_at(template, node)))
+        return self._ask("value", site, *operands)
+
+    # Expressions
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if not isinstance(node.ctx, ast.Load) or node.id in self.local:
+            return node
+        return self._ask("name", self._site(node), ast.Constant(node.id))
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        template = ast.BinOp(_operand(0), node.op, _operand(1))
+        return self._value(node, template, self.visit(node.left), self.visit(node.right))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return self._value(node, ast.UnaryOp(node.op, _operand(0)), self.visit(node.operand))
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        others: list[Any] = [_operand(1 + number) for number in range(len(node.comparators))]
+        template = ast.Compare(_operand(0), node.ops, others)
+        return self._value(node, template, *map(self.visit, [node.left, *node.comparators]))
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        template = ast.Attribute(_operand(0), node.attr, ast.Load())
+        return self._value(node, template, self.visit(node.value))
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        template = ast.Subscript(_operand(0), _operand(1), ast.Load())
+        return self._value(node, template, self.visit(node.value), self.visit(node.slice))
+
+    def visit_Slice(self, node: ast.Slice) -> Any:
+        parts = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]
+        return self._ask("slice", self._site(node), *map(self.visit, parts))
+
+    def visit_List(self, node: ast.List) -> Any:
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return _at(ast.Tuple(list(map(self.visit, node.elts)), ast.Load()), node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        return self._ask("tuple", self._site(node), self.generic_visit(node))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        positional = [self.visit(argument) for argument in node.args]
+        keywords = [self.visit(keyword) for keyword in node.keywords]
+        function = self.visit(node.func)
+        return self._ask("call", self._site(node), function, *positional, keywords=keywords)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        """Operands are evaluated up to the one that decides: each is kept in a variable."""
+        site = self._site(node)
+        names = [f"_proton_{site}_{number}" for number in range(len(node.values))]
+        result: Any = self._ask("logical", site, *(ast.Name(name, ast.Load()) for name in names))
+        for name, value in zip(reversed(names), reversed(node.values), strict=True):
+            kept = _at(ast.NamedExpr(ast.Name(name, ast.Store()), self.visit(value)), value)
+            test = self._ask("decides", site, kept)
+            result = _at(ast.IfExp(test, _at(ast.Name(name, ast.Load()), value), result), node)
+        return result
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        site = self._site(node)
+        test = self._ask("branch", site, self.visit(node.test), _locals())
+        sides = [self._ask("chosen", site, self.visit(side)) for side in (node.body, node.orelse)]
+        return _at(ast.IfExp(test, *sides), node)
+
+    # Statements
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements, each of which may become several."""
+        found: list[ast.stmt] = []
+        for statement in statements:
+            new = self.visit(statement)
+            found += new if isinstance(new, list) else [new]
+        return found
+
+    def visit_Import(self, node: ast.Import) -> Any:
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        if isinstance(node.value, ast.Constant):
+            return node
+        if is_debugging(node) and isinstance(node.value, ast.Call):
+            arguments = [self.visit(argument) for argument in node.value.args]
+            call = ast.Call(node.value.func, arguments, node.value.keywords)
+            return _at(ast.Expr(_at(call, node.value)), node)
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return _at(ast.Pass(), node)
+        return _at(ast.Assign([node.target], self.visit(node.value)), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        assert isinstance(node.target, ast.Name)
+        template = ast.BinOp(_operand(0), node.op, _operand(1))
+        old = _at(ast.Name(node.target.id, ast.Load()), node.target)
+        value = self._value(node, template, self.visit(old), self.visit(node.value))
+        return _at(ast.Assign([node.target], value), node)
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        message = ast.Constant("") if node.msg is None else self.visit(node.msg)
+        check = self._ask("check", self._site(node), self.visit(node.test), message)
+        return _at(ast.Expr(check), node)
+
+    def visit_With(self, node: ast.With) -> Any:
+        items = []
+        for item in node.items:
+            call = self.visit(item.context_expr)
+            call.func.attr = "scope"
+            items.append(ast.withitem(call))
+        return _at(ast.With(items, self.block(node.body)), node)
+
+    def _joins(self, site: int, names: list[str], place: ast.AST) -> list[ast.stmt]:
+        """`if it is joined: name = joined(name)` of each name, in the line of `place`."""
+        found = []
+        for name in names:
+            text, value = ast.Constant(name), ast.Name(name, ast.Load())
+            join = self._ask("joined", site, text, value)
+            assign = ast.Assign([ast.Name(name, ast.Store())], join)
+            test = self._ask("joins", site, text, _locals())
+            statement = ast.If(test, [assign], [])
+            found.append(_behind(statement, place))
+        return found
+
+    def visit_If(self, node: ast.If) -> Any:
+        site = self._site(node)
+        test = self._ask("branch", site, self.visit(node.test), _locals())
+        names = assigned_names([*node.body, *node.orelse])
+        body = [*self.block(node.body), *self._joins(site, names, node.body[-1])]
+        last = node.orelse[-1] if node.orelse else node.test
+        orelse = [*self.block(node.orelse), *self._joins(site, names, last)]
+        return _at(ast.If(test, body, orelse), node)
+
+    def _loop(self, site: int, node: Any, names: list[str]) -> list[ast.stmt]:
+        """The body of a loop; its numbers are tensors wherever an iteration ends."""
+        outer, self.loop = self.loop, (site, names)
+        body = [*self.block(node.body), *self._joins(site, names, node.body[-1])]
+        self.loop = outer
+        return body
+
+    def visit_Break(self, node: ast.Break) -> Any:
+        return [*self._joins(*self.loop, node), node] if self.loop else node
+
+    def visit_Continue(self, node: ast.Continue) -> Any:
+        return [*self._joins(*self.loop, node), node] if self.loop else node
+
+    def visit_For(self, node: ast.For) -> Any:
+        if not isinstance(node.iter, ast.Call):  # over a tuple: it is unrolled
+            outer, self.loop = self.loop, None
+            new = ast.For(node.target, self.visit(node.iter), self.block(node.body), [])
+            self.loop = outer
+            return _at(new, node)
+        site, call = self._site(node), node.iter
+        variables = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+        names = [name for name in assigned_names(node.body) if name not in variables]
+        positional = [self.visit(argument) for argument in call.args]
+        keywords = [self.visit(keyword) for keyword in call.keywords]
+        arguments = _locals(), self.visit(call.func), *positional
+        enter = _at(ast.Expr(self._ask("enter_for", site, *arguments, keywords=keywords)), node)
+        joins = self._joins(site, names, node.iter)
+        turns = self._ask("turns", site)
+        loop = _at(ast.For(node.target, turns, self._loop(site, node, names), []), node)
+        return [enter, *joins, loop]
+
+    def visit_While(self, node: ast.While) -> Any:
+        site, names = self._site(node), assigned_names(node.body)
+        enter = _at(ast.Expr(self._ask("enter_while", site, _locals())), node)
+        joins = self._joins(site, names, node.test)
+        test = self._ask("goes_on", site, self.visit(node.test))
+        loop = _at(ast.While(test, self._loop(site, node, names), []), node)
+        return [enter, *joins, loop, _at(ast.Expr(self._ask("leave_while", site)), node.test)]
+
+
+def _locals() -> ast.Call:
+    return ast.Call(ast.Name("locals", ast.Load()), [], [])

@@ -1,0 +1,215 @@
+"""Launches of interpreted kernels: the same arguments, checks and records as on the CPU."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult, Metadata
+from proton.base.bounds import Extent
+from proton.base.errors import LaunchError
+from proton.base.knobs import knobs
+from proton.base.symbols import mangled
+from proton.compiler import compile_lock
+from proton.conversion.allocate_profile import AllocateProfile
+from proton.conversion.proton_to_proton_gpu import ProtonToProtonGPU
+from proton.dialect.context import mlir_context
+from proton.dialect.profile import profile_of
+from proton.dialect.walk import kernel_functions
+from proton.frontend import build_module
+from proton.interpreter.debugging import InterpretedGenerator
+from proton.interpreter.descriptors import TensorInMemory
+from proton.interpreter.formats import format_named, pointers
+from proton.interpreter.memory import Memory
+from proton.interpreter.program import Interpreter, Program, run_grid
+from proton.interpreter.recorder import BlockRecorder
+from proton.interpreter.values import Value
+from proton.language import types as ty
+from proton.language.function import DeviceFunction
+from proton.language.signature import Signature
+from proton.runtime import session as sessions
+from proton.runtime.arguments import Argument, signature_of
+from proton.runtime.backend import HOST, KernelFunction
+from proton.runtime.cpu import calibration
+from proton.runtime.cpu.arguments import Memory as ArrayMemory
+from proton.runtime.cpu.arguments import classify
+from proton.runtime.cpu.bounds import extent
+from proton.runtime.cpu.grid import check_grid
+from proton.trace.instrumentation import Instrumentation
+
+
+class _Levels(Compiler[None, CompiledKernel]):
+    """What there is to see of an interpreted kernel: its tile IR, and the Python that runs."""
+
+    levels: ClassVar[dict[str, str]] = {"ttir": "ttir.mlir", "python": "python.py"}
+    binary = frozenset[str]()
+    disassembly = "listing"
+    kernel = CompiledKernel
+
+    def identity(self, options: None) -> dict[str, Any]:
+        return {"interpreter": 1}
+
+    def compile(
+        self, fn: DeviceFunction, signature: Signature, options: None, label: str
+    ) -> CompileResult:
+        raise LaunchError("an interpreted kernel is launched, and has no code")
+
+    def disassemble(self, asm: Asm) -> str:
+        return str(asm["python"])
+
+
+class InterpretedLauncher:
+    """The launches of one kernel by the interpreter."""
+
+    def __init__(self, kernel: KernelFunction) -> None:
+        self.kernel, self.interpreter = kernel, Interpreter()
+        self._kernels: dict[Any, CompiledKernel] = {}
+
+    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+        """Runs a grid. Raises CompilationError for what the compiler refuses, BoundsError for an
+        access outside of an array."""
+        keys, given = [], []
+        for parameter, value in zip(self.kernel.params, values, strict=True):
+            key, found = classify(parameter, value)
+            keys.append(key)
+            given.append(found)
+        self._check_home(values)
+        sizes = check_grid(grid)
+        self.kernel.check_globals()
+        session, debug = sessions.current(), self._is_debug(options)
+        kernel = self._checked(keys, debug, session.on_cpu if session else None)
+        if 0 not in sizes:
+            arguments, memory = self._arguments(keys, values, given)
+            fn: Any = self.kernel
+            program = Program(self.interpreter, fn, sizes, memory, debug)
+            _run(program, arguments, kernel, session)
+        return kernel
+
+    def _check_home(self, values: tuple[Any, ...]) -> None:
+        home = self.kernel.home(values)
+        if home.name != HOST:
+            raise LaunchError(
+                f"{self.kernel.__name__} is interpreted, which is done in the host's memory, and "
+                f"has arrays of {home.name}: pass copies, as of x.cpu()"
+            )
+
+    def _is_debug(self, options: dict[str, Any]) -> bool:
+        debug = options.get("debug") if options else None
+        return self.kernel.is_debug() if debug is None else bool(debug)
+
+    def compile(self, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+        """Checks the kernel for such arguments; a dtype stands for an array of it."""
+        keys = []
+        for parameter, value in zip(self.kernel.params, values, strict=True):
+            key = parameter.stand_in(value)
+            keys.append(classify(parameter, value)[0] if key is None else key)
+        return self._checked(keys, self._is_debug(options), None)
+
+    def _checked(
+        self, keys: list[Any], debug: bool, records: Instrumentation | None
+    ) -> CompiledKernel:
+        """The kernel as the front end sees it, which refuses what it refuses when it compiles."""
+        key = (*keys, debug, records)
+        if key not in self._kernels:
+            with compile_lock:
+                self._kernels[key] = self._check(keys, debug, records)
+        return self._kernels[key]
+
+    def _check(
+        self, keys: list[Any], debug: bool, records: Instrumentation | None
+    ) -> CompiledKernel:
+        fn: Any = self.kernel
+        links = self.kernel.links()
+        signature = signature_of(fn.arg_names, map(Argument.of, keys))
+        with mlir_context():
+            module = build_module(fn, signature, debug=debug, generator=InterpretedGenerator)
+            text, profile = str(module), None
+            if records is not None:
+                ProtonToProtonGPU(records.strategy, records.every).run(module)
+                AllocateProfile(records.strategy, records.capacity).run(module)
+                profile = profile_of(kernel_functions(module)[0])
+        self.kernel.watch_globals(links)
+        python = self.interpreter.rewritten(fn).text
+        files = {"ttir.mlir": text.encode(), "python.py": python.encode()}
+        metadata = {
+            "name": fn.__name__,
+            "symbol": mangled(fn.__name__),
+            "target": "cpu",
+            "signature": str(signature),
+            "profile": None if profile is None else profile.to_plain(),
+        }
+        key = f"interpreted-{fn.source_key()[:16]}-{hash((*keys, debug, records)) & 0xFFFFFFFF:x}"
+        return CompiledKernel(fn.__name__, key, Metadata(metadata), Asm(_Levels(), files, fn.src))
+
+    def _arguments(
+        self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
+    ) -> tuple[dict[str, Any], Memory]:
+        """(what the kernel's function is called with, the arrays that it may access)"""
+        arguments: dict[str, Any] = {}
+        extents: list[Extent] = []
+        read_only = set[str]()
+        for name, key, value, found in zip(self.kernel.arg_names, keys, values, given, strict=True):
+            argument = Argument.of(key)
+            if argument.constant is not None:
+                arguments[name] = ty.unwrap(argument.constant.value)
+                continue
+            assert argument.type is not None
+            type_ = ty.str_to_ty(argument.type)
+            if isinstance(found, ArrayMemory):
+                base = pointers(found.address, len(extents))
+                extents.append(_extent(name, value, found))
+                if not found.writeable:
+                    read_only.add(name)
+                arguments[name] = Value(_pointer(type_, base, found), type_)
+            else:
+                arguments[name] = Value(scalar(found, type_), type_)
+        return arguments, Memory(extents, read_only)
+
+
+def _extent(name: str, value: Any, found: ArrayMemory) -> Extent:
+    """What a kernel may access of an array: of a view all that it is a view of, and with
+    PROTON_CHECK_BOUNDS only its own elements."""
+    if knobs.check_bounds:
+        return extent(name, value, found)
+    return Extent(name, found.address, found.element.itemsize, found.low, found.high)
+
+
+_FORMATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+
+
+def scalar(number: Any, type_: ty.dtype) -> Any:
+    """A number as the interpreter holds it."""
+    if type_.is_floating():
+        return format_named(_FORMATS[type_.name]).narrow(np.float64(number))
+    if type_.is_bool():
+        return np.bool_(number)
+    bits = type_.primitive_bitwidth
+    return np.array(number & ((1 << bits) - 1), f"u{bits // 8}").view(f"i{bits // 8}")[()]
+
+
+def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> Any:
+    """A pointer, or the tensor that a descriptor of the host describes."""
+    if not isinstance(type_, ty.tensor_descriptor_type):
+        return base
+    rank = len(type_.block_type.shape)
+    sizes, strides = found.described[1 : 1 + rank], (*found.described[1 + rank :], 1)
+    return TensorInMemory(base, tuple(sizes), tuple(strides), found.element.itemsize)
+
+
+def _run(program: Program, arguments: dict[str, Any], kernel: CompiledKernel, session: Any) -> None:
+    """Runs a grid, within a session if one records."""
+    if session is None:
+        run_grid(program, arguments)
+        return
+    recording = session.begin_launch(kernel, program.grid)
+    try:
+        if kernel.profile is not None:
+            program.recorder = BlockRecorder(
+                kernel.profile,
+                recording.buffer,
+                recording.chunks,
+                calibration.read_clock(),
+                session.on_cpu.every,
+            )
+        run_grid(program, arguments)
+    finally:
+        session.end_launch(recording)
