@@ -19,6 +19,7 @@ from proton.base.targets import Target
 from proton.compiler import Request
 from proton.language.surroundings import Link
 from proton.runtime.arguments import Parameter
+from proton.runtime.recording import Recorder, SessionState
 
 HOST = "cpu"  # the back end whose arrays lie in the host's memory
 
@@ -126,9 +127,21 @@ class Backend(ABC):
         """Measures on the current device."""
         raise LaunchError(f"{self.name} has no timer: pass do_bench= a function of your own")
 
+    def current_device(self) -> int:
+        """The number of the device that launches run on."""
+        return 0
+
+    def current_stream(self, device: int) -> int:
+        """The stream of a device that launches go to; 0 where there are none."""
+        return 0
+
     @abstractmethod
     def launcher(self, kernel: KernelFunction) -> Launcher:
         """A launcher of a kernel."""
+
+    def recorder(self, session: SessionState) -> Recorder | None:
+        """What records launches in a session that begins; None where nothing is recorded."""
+        return None
 
 
 _registered: dict[str, Backend] = {}

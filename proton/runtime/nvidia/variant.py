@@ -51,13 +51,17 @@ class Variant:
         return found
 
 
-@dataclass
+@dataclass(eq=False)
 class InstrumentedVariant:
     """The instrumented kernel of a variant, and what instrumentation did to it."""
 
     key: Instrumentation
     variant: Variant
     perturbation: dict[str, int]
+
+    def __post_init__(self) -> None:
+        self.launch = self.variant.launch
+        self.has_scopes = self.variant.kernel.profile is not None
 
 
 class _Block:
