@@ -209,9 +209,9 @@ class GPULauncher(Launcher):
             self.kernel.watch_globals()
             function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
             types = [short for d in described for short in _passed(d.argument.type)]
-            if kernel.profile is not None:
-                types += _PROFILE_TYPES[kernel.profile.strategy.moves]
-            launch = variant_launch(kernel, function, device, types)
+            profile = kernel.profile
+            added = [] if profile is None else _PROFILE_TYPES[profile.strategy.moves]
+            launch = variant_launch(kernel, function, device, types, added)
             variant = Variant(kernel, launch, function)
             self._loaded[key] = variant
         return variant
@@ -261,7 +261,7 @@ def _launch_profiled(
         if recording is None:
             plain.launch(*sizes, stream, *passed)
         else:
-            instrumented.launch(*sizes, stream, *passed, *recording.arguments)
+            instrumented.launch(sizes, stream, passed, recording.arguments)
         launched = True
     except Exception:
         launched = False

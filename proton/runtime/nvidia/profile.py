@@ -6,11 +6,11 @@ are captured into a CUDA graph are in graph.py.
 """
 
 from dataclasses import dataclass
+from threading import get_ident
 
 import numpy as np
 
 from proton.base.knobs import knobs
-from proton.runtime.grid import host_thread
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.buffers import STEP_BYTES, Arrived, LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair, calibrate, timer_pair
@@ -141,7 +141,7 @@ class GPURecording(LaunchBuffer):
     instrumented kernel takes behind the arguments of the plain one.
     """
 
-    host_end = 0
+    host_start = host_end = 0
     arguments: tuple[int, ...] = ()
     slab: Slab | None = None
     captured: CapturedLaunch | None = None
@@ -158,9 +158,7 @@ class GPURecording(LaunchBuffer):
         """`number` is what slabs know it by; `size` is in bytes."""
         self.size, self.profile, self.stream = size, kernel.profile, stream
         self.number, self.kernel, self.grid, self.path = number, kernel, grid, path
-        self.thread = host_thread()
-        self.taken = size  # of the session's memory
-        self.host_start = 0
+        self.thread = get_ident()
 
     def launch(self, arrived: Arrived, chunks: list[TakenChunks], start: int = 0) -> Launch:
         """What the run says of it, given its blocks, which it keeps, and its chunks; `start` is

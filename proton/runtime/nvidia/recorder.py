@@ -91,7 +91,7 @@ class GPURecorder(Recorder):
             if not is_placed:
                 state.dropped += 1
                 return None
-            state.memory_left -= recording.taken
+            state.memory_left -= size if recording.captured is None else recording.captured.bytes
             state.running.launches.add(recording)
         recording.host_start = time.perf_counter_ns()
         return recording
@@ -130,8 +130,7 @@ class GPURecorder(Recorder):
         found = capture(self.queue, device, stream, size_and_slab, memory_left)
         if found is None:
             return False
-        recording.captured, recording.taken = found, found.bytes
-        recording.arguments = (found.buffer,)
+        recording.captured, recording.arguments = found, (found.buffer,)
         if kernel.slab_bytes:
             slab = found.buffer + size  # behind the blocks
             room = wire.slab_room(kernel.slab_bytes)

@@ -38,7 +38,7 @@ class Variant:
     """Machine code in a context, ready to be launched."""
 
     kernel: GPUKernel
-    launch: Callable[..., None]  # (grid x, y, z, stream, *all values of parameters)
+    launch: Callable[..., None]  # as `variant_launch` makes it
     function: int  # the driver's handle
     instrumented: dict[Instrumentation, "InstrumentedVariant"] = field(default_factory=dict)
     last_instrumented: "InstrumentedVariant | None" = None  # the last of them that was launched
@@ -77,10 +77,14 @@ class _Block:
 
 
 def variant_launch(
-    kernel: GPUKernel, function: int, device: int, types: list[str | None]
+    kernel: GPUKernel, function: int, device: int, types: list[str | None], added: list[str]
 ) -> Callable[..., None]:
-    """The generated function of a variant. A block of memory belongs to one call at a time; the
-    driver has copied what is in it when it returns."""
+    """The generated function of a variant: of (grid x, y, z, stream, *values of all parameters), or
+    where a kernel that records takes what is `added`, of (grid, stream, values, added values). A
+    block of memory belongs to one call at a time; the driver has copied what is in it when it
+    returns."""
+    values = len(types)
+    types = [*types, *added]
     passed = [(number, short) for number, short in enumerate(types) if short is not None]
     pack = struct.Struct("<" + _CONFIG + "".join(_format(short) for _, short in passed))
     free: list[_Block] = []
@@ -103,13 +107,19 @@ def variant_launch(
         "single": lambda value: ctypes.c_float(value).value,
     }
     threads = WARP_SIZE * int(kernel.metadata["num_warps"])
-    taken = "".join(f", a{number}" for number in range(len(types)))
+    names = [f"a{number}" for number in range(len(types))]
+    taken, unpacked = ", ".join(["x, y, z, stream", *names]), ""
+    if added:
+        taken = "grid, stream, passed, added"
+        unpacked = f"x, y, z = grid; {_tuple(names[:values])} = passed; "
+        unpacked += f"{_tuple(names[values:])} = added"
     packed = "".join(f", a{number}" for number, _ in passed)
     # Where a number is too large for fp32 it is infinite.
     rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
     head = f"block.memory, 0, x, y, z, {threads}, 1, 1, {kernel.shared}, stream, 0, 0"
     source = f"""
-def launch(x, y, z, stream{taken}):
+def launch({taken}):
+    {unpacked}
     try:
         block = pop()
     except IndexError:
@@ -126,6 +136,10 @@ def launch(x, y, z, stream{taken}):
     exec(source, namespace)
     launch: Callable[..., None] = namespace["launch"]
     return launch
+
+
+def _tuple(names: list[str]) -> str:
+    return f"({''.join(f'{name}, ' for name in names)})"
 
 
 def _format(short: str) -> str:
