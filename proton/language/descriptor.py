@@ -1,5 +1,6 @@
 """Tensor descriptors: a tensor in memory, of which a kernel loads and stores blocks."""
 
+from types import ModuleType
 from typing import Any
 
 from proton.language.function import builtin
@@ -10,7 +11,9 @@ class _ByType(type):
     """An object is of the class if the type of the value that it stands for is a descriptor's."""
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(getattr(value, "type", None), tensor_descriptor_type)
+        # A module stands for no value, and may look long for a name that it lacks.
+        is_module = isinstance(value, ModuleType)
+        return not is_module and isinstance(getattr(value, "type", None), tensor_descriptor_type)
 
 
 class tensor_descriptor(metaclass=_ByType):
