@@ -548,6 +548,28 @@ def test_a_launch_that_comes_alone_is_fetched_soon(driver: ProfilingDriver) -> N
             time.sleep(gpu_buffers.FETCH_NS / 1e9)
 
 
+def test_nothing_is_fetched_while_launches_come_in_quick_succession(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But when they have ended, and then all of it."""
+    monkeypatch.setattr(cuda, "current_stream", lambda device: 0)
+    monkeypatch.setattr(gpu_buffers, "PART_BYTES", 3 * BLOCK.bytes)
+    monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)  # every launch is quick
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    with proton.profile("run") as run:
+        for _ in range(20):
+            rounds[1,](x, 5)
+            (device,) = sessions.recorder_of("cuda").devices.values()
+            device.ring.wake(0)
+        time.sleep(0.02)
+        assert "copy" not in [event[0] for event in driver.events]
+        monkeypatch.setattr(gpu_buffers, "ALONE_NS", 0)
+        wait_until(lambda: not device.ring.buffers)
+    assert [event[0] for event in driver.events].count("copy") == 7, "at most three at a time"
+    assert run.totals.launches == 20
+
+
 def test_a_ring_grows_where_nothing_can_be_fetched(driver: ProfilingDriver) -> None:
     """As far as the session's memory goes, or the device's."""
     rounds, _ = kernels()
@@ -959,6 +981,24 @@ def test_slabs_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
     sent = sum(event[2] for event in driver.events if event[0] == "copy")
     blocks = 40 * FLUSH_BLOCK.bytes
     assert sent <= blocks + 40 * (chunks * CHUNK_BYTES + 4 * 16)
+
+
+def test_a_look_at_a_slab_fetches_nothing_else(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)
+    rounds, _ = kernels()
+    x, driver.turns, driver.flush = driver.array("float32"), 1, True
+    with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
+        for _ in range(gpu_buffers.EVENT_EVERY):
+            rounds[1,](x, 5)
+        (device,) = sessions.recorder_of("cuda").devices.values()
+        device.ring.look()
+        wait_until(lambda: device.slabs.expected)
+        copies = {event[2] for event in driver.events if event[0] == "copy"}
+        assert copies == {wire.SLAB_HEAD_BYTES}
+        assert len(device.ring.buffers) == gpu_buffers.EVENT_EVERY
+    assert run.totals.slices == gpu_buffers.EVENT_EVERY * WARPS
 
 
 def test_slabs_are_looked_at_as_often_as_launches_take_of_them(

@@ -38,7 +38,7 @@ PART_BYTES = 16 << 20  # of buffers are fetched at a time, where one has not mor
 FETCH_NS = 20_000_000  # the thread fetches so often at most, unless the ring is full
 EVENT_EVERY = 16  # launches on a stream of the user's own, and behind a launch that comes alone
 ALONE_NS = 1_000_000  # such a launch comes so long after the one before
-LONGEST_PAUSE_S = 0.016  # of the thread, before it sees whether launches still come
+PAUSES_S = (0.001, 0.016)  # of the thread, before it sees whether launches still come: ever longer
 SPARSE_BYTES = 256 << 10  # of larger buffers only what was written is fetched
 # The default stream of a context, by its two names: nobody can destroy it, and it is the same for
 # all threads, so an event may be recorded there at any time.
@@ -290,10 +290,11 @@ class RingBuffer(Generic[Taken]):
     def _run(self) -> None:
         cuda.enter_primary_context(self.device)
         with cuda.capture_aside():  # another thread may be capturing a graph
-            pause = ALONE_NS / 1e9
+            shortest, longest = PAUSES_S
+            pause = shortest
             while not self.is_over:
                 is_called = self.is_awaited.wait(pause if self.is_fetch_due else None)
-                pause = ALONE_NS / 1e9 if is_called else min(2 * pause, LONGEST_PAUSE_S)
+                pause = shortest if is_called else min(2 * pause, longest)
                 self.is_awaited.clear()
                 while self._go_on():
                     pass

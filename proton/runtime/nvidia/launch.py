@@ -46,8 +46,8 @@ NAME = "cuda"  # of the back end
 _UNSUPPORTED = ("launch_cooperative_grid", "launch_pdl", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
 MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
-# What an instrumented kernel takes besides: addresses of the profile buffer and, if full segments
-# move away, of a slab, and the number of the launch.
+# What an instrumented kernel takes besides: addresses of the profile buffer and, if it takes
+# chunks, of a slab, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
 
 

@@ -1,4 +1,4 @@
-"""The slabs that launches take full segments from under strategy flush.
+"""The slabs that launches take chunks from under strategy flush.
 
 A session has a few slabs on each GPU. Launches share one of them: a unit takes a chunk of it by an
 atomic, and the chunk says of which launch, program and unit it is. A slab that is half full, or
