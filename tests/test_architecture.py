@@ -205,6 +205,67 @@ def test_a_ring_of_imports_is_seen() -> None:
     assert not cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
+# Back ends
+
+
+def words_of(text: str) -> set[str]:
+    """The words of an identifier or of a module's name, in lower case."""
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", text)}
+
+
+def named_backends(tree: ast.Module, names: set[str]) -> list[str]:
+    """What a program calls by the name of a back end: modules it imports, identifiers, strings that
+    are nothing but such a name. Docstrings and messages may name one."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=text) | ast.Attribute(attr=text) | ast.arg(arg=text):
+                texts = [text]
+            case ast.FunctionDef(name=text) | ast.ClassDef(name=text):
+                texts = [text]
+            case ast.ImportFrom(module=str(module)):
+                texts = [module, *(alias.name for alias in node.names)]
+            case ast.Import():
+                texts = [alias.name for alias in node.names]
+            case ast.Constant(value=str(text)) if text in names:
+                texts = [text]
+            case _:
+                continue
+        found += [text for text in texts if words_of(text) & names]
+    return found
+
+
+def test_what_sessions_and_launches_share_names_no_back_end() -> None:
+    """A back end is its folders: what is beside them in `runtime` asks the object."""
+    folder = PROTON / "runtime"
+    names = {file.parent.name for file in folder.glob("*/backend.py")} | {"cuda", "cupti"}
+    assert {"cpu", "nvidia"} <= names
+    allowed = {
+        "backend.py": ["cpu"],  # the host's, which is asked first
+        "driver.py": ["cuda"],  # an example in a message
+        "autotuner.py": ["use_cuda_graph"] * 2,  # a parameter of Triton's
+    }
+    found = {
+        file.name: named
+        for file in folder.glob("*.py")
+        if (named := named_backends(ast.parse(file.read_text()), names))
+        and named != allowed.get(file.name)
+    }
+    assert not found
+    session = ast.parse((folder / "session.py").read_text())
+    assert not named_backends(session, {*names, "gpu"})
+
+
+def test_a_back_end_that_is_named_is_seen() -> None:
+    source = (
+        "from proton.runtime.nvidia import graph\n"
+        "class GPUThing: pass\n"
+        "def on_cpu(x): return 'the GPU', x.cuda_error, 'cuda', occupied\n"
+    )
+    found = named_backends(ast.parse(source), {"cpu", "nvidia", "cuda", "gpu"})
+    assert sorted(found) == ["GPUThing", "cuda", "cuda_error", "on_cpu", "proton.runtime.nvidia"]
+
+
 # Passes
 
 

@@ -35,8 +35,9 @@ class Stages:
         return module
 
     def texts(self) -> dict[str, str]:
-        """The text of each level; to be called within the context of the module."""
-        return {stage: module_text(level) for stage, level in self.levels.items()}
+        """The text of each level, all of which went through the rest of the compiler; to be called
+        within the context of the module."""
+        return {stage: module_text(of, is_valid=True) for stage, of in self.levels.items()}
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

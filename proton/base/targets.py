@@ -47,12 +47,10 @@ SM_REGISTERS = 64 * 1024
 REGISTER_UNIT = 8  # registers of a thread are given out in such pieces
 
 
-GPU_BACKENDS = ("cuda",)  # of which programs are made of warps and run on multiprocessors
-
-
 def is_on_gpu(target: str) -> bool:
-    """Whether what is compiled for a target, by its text, runs on a GPU."""
-    return target.partition(":")[0] in GPU_BACKENDS
+    """Whether what is compiled for a target, by its text, runs on a GPU: there programs are made of
+    warps and run on multiprocessors. The text of a GPU's target ends in its architecture."""
+    return ":" in target
 
 
 class Target:

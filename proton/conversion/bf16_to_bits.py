@@ -7,6 +7,7 @@ bf16 has been expanded before (expand-narrow-floats); what is left of that, such
 takes and gives numbers by `arith.bitcast`.
 """
 
+import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ def _touches_bf16(op: Operation) -> bool:
     return any(_is_bf16(value.type) for value in (*op.operands, *op.results, *arguments))
 
 
+@functools.cache  # most values of a kernel have one of a few types
 def _is_bf16(type_: Type) -> bool:
     if isinstance(type_, ir.MemRefType | ir.VectorType):
         type_ = type_.element_type

@@ -34,7 +34,7 @@ class GPURecord(Protocol):
         """Where it goes in the segment."""
 
     def take_chunk(self, number: Any, slot: Any) -> None:
-        """Where the slot is the first one, takes a new segment from the slab."""
+        """Where the slot is the first one, takes a new chunk from the slab."""
 
     def keep(self, slot: Any) -> None:
         """Has it stored in the slot."""
@@ -67,7 +67,7 @@ class Circular(Code):
 
 
 class Flush(Code):
-    """On the CPU a full segment is handed over; on a GPU its first record takes a new one."""
+    """On the CPU a full segment is handed over; on a GPU each first record takes a chunk."""
 
     strategy = Strategy.FLUSH
 

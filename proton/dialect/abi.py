@@ -26,7 +26,7 @@ class Argument(enum.Enum):
     TENSOR_MAP = "tensor_map"  # !ttng.tensormap, by value: one for each that the kernel has
     PROFILE = "profile"  # !llvm.ptr to the program's block of the profile buffer; on a GPU to all
     FLUSH = "flush"  # !llvm.ptr to the host function that takes full segments
-    SLAB = "slab"  # !llvm.ptr<1> to the slab that segments are taken from, on a GPU
+    SLAB = "slab"  # !llvm.ptr<1> to the slab that chunks are taken from, on a GPU
     LAUNCH = "launch"  # i32: the number of the launch in the slab
     THREAD = "thread"  # i32: which host thread runs the program; only in profiled kernels
 

@@ -18,9 +18,11 @@ _ALIASED = (
 )
 
 
-def module_text(module: Any, *, with_locations: bool = False) -> str:
-    """What MLIR prints of a module, with aliases."""
-    return with_aliases(module.operation.get_asm(enable_debug_info=with_locations))
+def module_text(module: Any, *, with_locations: bool = False, is_valid: bool = False) -> str:
+    """What MLIR prints of a module, with aliases. Printing verifies it first, for ops that are not
+    valid have no text of their own; where it is known that it `is_valid`, it does not."""
+    asm = module.operation.get_asm(enable_debug_info=with_locations, assume_verified=is_valid)
+    return with_aliases(asm)
 
 
 def with_aliases(text: str) -> str:
@@ -43,8 +45,9 @@ def with_aliases(text: str) -> str:
 
 def _closing(text: str, start: int) -> int:
     """The place behind the bracket that closes one before `start`."""
-    depth, place = 1, start
+    depth = 1
     while depth:
-        depth += {"<": 1, ">": -1}.get(text[place], 0)
-        place += 1
-    return place
+        end = text.index(">", start) + 1
+        depth += text.count("<", start, end) - 1
+        start = end
+    return start

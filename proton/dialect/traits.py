@@ -6,6 +6,7 @@ names. Some traits are `Assumed`: an op that nobody knows has them, as is safe. 
 to write memory and to be work that takes time until its definition says otherwise.
 """
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -37,6 +38,7 @@ class Trait:
 
     upstream: ClassVar[tuple[str, ...]] = ()
     without: ClassVar[tuple[str, ...]] = ()
+    is_by_name: ClassVar[bool] = True  # else `of` asks an attribute, too
     _ours: ClassVar[set[str]]
     _upstream: ClassVar[Names]
     _without: ClassVar[Names]
@@ -48,6 +50,7 @@ class Trait:
     def attach(cls, name: str) -> None:
         """What the bindings call for each op of ours that lists the trait."""
         cls._ours.add(name)
+        _have.cache_clear()
 
     @classmethod
     def of(cls, op: Operation) -> bool:
@@ -76,7 +79,16 @@ class Assumed(Trait):
 
 def has(op: Operation, *traits: type[Trait]) -> bool:
     """Whether an op has one of the traits."""
-    return any(trait.of(op) for trait in traits)
+    found = _have(op.name, traits)
+    return any(trait.of(op) for trait in traits) if found is None else found
+
+
+@functools.cache  # passes ask of each op
+def _have(name: str, traits: tuple[type[Trait], ...]) -> bool | None:
+    """Whether ops of a name have one of the traits; None where that depends on the op."""
+    if any(trait.of_name(name) for trait in traits):
+        return True
+    return False if all(trait.is_by_name for trait in traits) else None
 
 
 # Effects
@@ -105,6 +117,7 @@ class Speculatable(Trait):
     MLIR so, so MLIR's code motion leaves ops of ours where they are."""
 
     upstream = ("arith.", "math.")
+    is_by_name = False
     # Undefined for some operands.
     without = _ops("arith", "divsi divui remsi remui ceildivsi ceildivui floordivsi")
 

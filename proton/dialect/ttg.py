@@ -6,6 +6,7 @@ keep their meaning; operands and results of an elementwise op have one layout. `
 moves data between layouts, and into shared memory and back (ttg_memory.py).
 """
 
+import functools
 from typing import Any
 
 from proton.dialect.attributes import NUM_WARPS
@@ -129,6 +130,7 @@ def is_mem_desc(type_: Type) -> bool:
     return isinstance(type_, MemDescType | MutableMemDescType)
 
 
+@functools.cache
 def mem_desc(
     shape: tuple[int, ...], element: Type, layout: LinearLayout, is_mutable: bool = False
 ) -> Type:
@@ -139,6 +141,7 @@ def mem_desc(
     return kind.get(sizes, ir.TypeAttr.get(element), encoding)
 
 
+@functools.cache
 def mem_desc_parts(type_: Type) -> tuple[tuple[int, ...], Any, LinearLayout]:
     """(shape, element type, layout) of a tensor in shared memory; the layout is of the last
     dimensions, where several tensors lie one behind the other."""

@@ -12,10 +12,11 @@ from proton.dialect.mlir import Location, Module, Operation, Value, ir
 def all_ops(root: Any) -> list[Operation]:
     """Every operation below `root`, in pre-order, `root` itself left out; safe to mutate from."""
     found: list[Any] = []
+    append, advance = found.append, ir.WalkResult.ADVANCE  # looked up once: most passes walk
 
     def visit(op: Operation) -> Any:
-        found.append(op)
-        return ir.WalkResult.ADVANCE
+        append(op)
+        return advance
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found[1:]

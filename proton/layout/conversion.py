@@ -252,11 +252,11 @@ def _cost(
 
 def _turns(lanes: list[int], access_bytes: int, element_bytes: int) -> int:
     """How often all banks are asked for one access of a warp, whose lanes add these offsets."""
-    chunk = max(BANK_BYTES, access_bytes)
+    width = max(BANK_BYTES, access_bytes)
     phase = lanes[: _served(access_bytes)]
-    chunks = [offset * element_bytes // chunk for offset in phase]
-    banks = [number % (ROW_BYTES // chunk) for number in chunks]
-    conflicts = len(_extend([], chunks)) - len(_extend([], banks))
+    numbers = [offset * element_bytes // width for offset in phase]
+    banks = [number % (ROW_BYTES // width) for number in numbers]
+    conflicts = len(_extend([], numbers)) - len(_extend([], banks))
     return 1 << (log2(WARP_SIZE) - _served(access_bytes) + conflicts)
 
 

@@ -21,6 +21,7 @@ Using F2". Sizes are powers of two throughout.
 """
 
 import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,16 @@ def log2(size: int) -> int:
     if size < 1 or size & (size - 1):
         raise ValueError(f"sizes are powers of two, got {size}")
     return size.bit_length() - 1
+
+
+def _combined(columns: Sequence[int], number: int) -> int:
+    """The columns of the bits that are set in a number, combined."""
+    flat = 0
+    while number:
+        bit = number.bit_length() - 1
+        flat ^= columns[bit]
+        number ^= 1 << bit
+    return flat
 
 
 @dataclass(frozen=True)
@@ -123,17 +134,18 @@ class LinearLayout:
 
     def apply(self, **place: int) -> dict[str, int]:
         """The output coordinates of a place; dimensions left out are 0."""
-        if unknown := sorted(set(place) - set(self.in_names)):
-            raise ValueError(f"no input dimension is named {unknown[0]}; there are {self.in_names}")
-        result = [0] * len(self.outs)
-        for name, bases in self.ins:
-            value = place.get(name, 0)
-            if not 0 <= value < 1 << len(bases):
-                raise ValueError(f"{name} must lie in [0, {1 << len(bases)}), got {value}")
-            for bit, basis in enumerate(bases):
-                if value >> bit & 1:
-                    result = [a ^ b for a, b in zip(result, basis, strict=True)]
-        return dict(zip(self.out_names, result, strict=True))
+        columns, flat = self._columns_of, 0
+        for name, value in place.items():
+            if name not in columns:
+                unknown = min(set(place) - set(columns))
+                raise ValueError(
+                    f"no input dimension is named {unknown}; there are {self.in_names}"
+                )
+            own = columns[name]
+            if not 0 <= value < 1 << len(own):
+                raise ValueError(f"{name} must lie in [0, {1 << len(own)}), got {value}")
+            flat ^= _combined(own, value)
+        return dict(zip(self.out_names, self._unflatten(flat), strict=True))
 
     def table(self, *in_dims: str) -> np.ndarray:
         """All values at once: shape (*sizes of in_dims, number of outputs), int64; input
@@ -151,18 +163,27 @@ class LinearLayout:
     # Matrices: columns are flat output bits of each input bit, as Python ints
 
     def _flatten(self, basis: Basis) -> int:
-        flat, shift = 0, 0
-        for value, (_, size) in zip(basis, self.outs, strict=True):
+        flat = 0
+        for value, (shift, _) in zip(basis, self._fields, strict=True):
             flat |= value << shift
-            shift += log2(size)
         return flat
 
     def _unflatten(self, flat: int) -> Basis:
-        values = []
+        return tuple([flat >> shift & mask for shift, mask in self._fields])
+
+    @functools.cached_property
+    def _fields(self) -> tuple[tuple[int, int], ...]:
+        """Where each output dimension lies in flat bits: (shift, mask)."""
+        found, shift = [], 0
         for _, size in self.outs:
-            values.append(flat & (size - 1))
-            flat >>= log2(size)
-        return tuple(values)
+            found.append((shift, size - 1))
+            shift += log2(size)
+        return tuple(found)
+
+    @functools.cached_property
+    def _columns_of(self) -> dict[str, tuple[int, ...]]:
+        """The columns of each input dimension."""
+        return {name: tuple(map(self._flatten, bases)) for name, bases in self.ins}
 
     @functools.cached_property
     def columns(self) -> tuple[int, ...]:
@@ -233,14 +254,14 @@ class LinearLayout:
         for name, size in self.outs:
             if size > outer.in_size(name):
                 raise ValueError(f"{name} of size {size} does not fit in {outer.in_size(name)}")
-        ins = {
-            name: [
-                tuple(outer.apply(**dict(zip(self.out_names, basis, strict=True))).values())
-                for basis in bases
-            ]
-            for name, bases in self.ins
-        }
-        return LinearLayout.of(ins, dict(outer.outs))
+        columns = [outer._columns_of[name] for name in self.out_names]
+
+        def through(basis: Basis) -> Basis:
+            parts = map(_combined, columns, basis)
+            return outer._unflatten(functools.reduce(operator.xor, parts, 0))
+
+        ins = tuple((name, tuple(map(through, bases))) for name, bases in self.ins)
+        return LinearLayout(ins, outer.outs)
 
     def invert(self) -> "LinearLayout":
         """The map from elements to places; raises ValueError unless there is exactly one."""

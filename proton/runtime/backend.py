@@ -19,6 +19,7 @@ from proton.base.targets import Target
 from proton.compiler import Request
 from proton.language.surroundings import Link
 from proton.runtime.arguments import Parameter
+from proton.runtime.recording import Recorder, SessionState
 
 HOST = "cpu"  # the back end whose arrays lie in the host's memory
 
@@ -126,17 +127,25 @@ class Backend(ABC):
         """Facts of a device, by default the current one: `name` and those that Triton has."""
         return {"name": self.name}
 
-    def current_stream(self) -> int:
-        """The stream that launches go to now; 0 where there are none."""
-        return 0
-
     def timer(self) -> Timer:
         """Measures on the current device."""
         raise LaunchError(f"{self.name} has no timer: pass do_bench= a function of your own")
 
+    def current_device(self) -> int:
+        """The number of the device that launches run on."""
+        return 0
+
+    def current_stream(self, device: int) -> int:
+        """The stream of a device that launches go to; 0 where there are none."""
+        return 0
+
     @abstractmethod
     def launcher(self, kernel: KernelFunction) -> Launcher:
         """A launcher of a kernel."""
+
+    def recorder(self, session: SessionState) -> Recorder | None:
+        """What records launches in a session that begins; None where nothing is recorded."""
+        return None
 
 
 _registered: dict[str, Backend] = {}

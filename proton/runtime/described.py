@@ -35,11 +35,8 @@ def kernel_model(kernel: CompiledKernel, noted: dict[str, Any]) -> Kernel:
 
 def machine_facts() -> dict[str, object]:
     """The machine, for display."""
-    from proton.backends.cpu import llvm
-
     return {
         "machine": platform.machine(),
         "system": platform.system(),
         "python": platform.python_version(),
-        "cpu": llvm.host_cpu(),
     }

@@ -7,9 +7,8 @@ from proton.backends.compiler import CompiledKernel
 from proton.base.targets import GPUTarget, Target
 from proton.base.words import shown
 from proton.compiler import ASTSource, compile_source
-from proton.runtime.backend import HOST, Backend, backend_named, default_backend
+from proton.runtime.backend import Backend, backend_named, default_backend
 from proton.runtime.benchmark import do_bench
-from proton.runtime.nvidia import cuda
 
 
 class ActiveDriver:
@@ -31,13 +30,12 @@ class ActiveDriver:
 
     def get_current_device(self) -> int:
         """Its number."""
-        return 0 if self.backend.name == HOST else cuda.current_device()
+        return self.backend.current_device()
 
     def get_current_stream(self, device: int | None = None) -> int:
         """The stream that launches go to; 0 on the CPU, which has none."""
-        if self.backend.name == HOST:
-            return 0
-        return cuda.current_stream(cuda.current_device() if device is None else device)
+        backend = self.backend
+        return backend.current_stream(backend.current_device() if device is None else device)
 
     def get_device_properties(self, device: int | None = None) -> dict[str, Any]:
         """Facts of a device, by default the current one: `name`, `multiprocessor_count` and, of a

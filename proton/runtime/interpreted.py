@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult, Metadata, Metadata
+from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult, Metadata
 from proton.base.bounds import Extent
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs

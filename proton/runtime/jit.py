@@ -135,7 +135,7 @@ class JITFunction(DeviceFunction, KernelInterface):
             kernel,
             self.launch_metadata,
             grid,
-            home.current_stream(),
+            home.current_stream(home.current_device()),
             dict(zip(self.arg_names, bound, strict=True)),
         )
 

@@ -1,20 +1,27 @@
-"""What a launch on the CPU records into while it runs, and how many launches run."""
+"""What records the launches of a session: a `Recorder` for each back end, and what they share.
 
-import ctypes
+A back end that records gives a session its recorder (`Backend.recorder`), and its launcher finds
+that there. The session knows nothing of what recorders keep until it ends and asks each of them.
+"""
+
 import mmap
 import os
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from proton.trace import wire
-from proton.trace.model import Chunk
+from proton.backends.compiler import CompiledKernel
+from proton.base.knobs import knobs
+from proton.runtime.described import kernel_model
+from proton.runtime.host_scopes import HostRecorder
+from proton.trace.instrumentation import Instrumentation, SessionOptions
+from proton.trace.model import Clock, GPUClock, HostSlice, Kernel, Launch
 
-SLAB_BYTES = 16 << 20
 PATIENCE_S = 10.0  # after which a wait says what it waits for
 POLL_S = 0.2  # seconds between looks
 _PROCESSES = 1 << 16  # places for counts: a process has that of its id, modulo this
@@ -24,51 +31,6 @@ class Launching(Protocol):
     """A launch that has begun."""
 
     thread: int  # which made it
-
-
-@dataclass(eq=False)
-class Recording:
-    """One instrumented launch while it runs. `kept` is False where nobody will read it."""
-
-    kernel: int
-    grid: tuple[int, int, int]
-    capacity: int
-    buffer: np.ndarray
-    path: str
-    thread: int
-    kept: bool = True
-    start: int = 0
-    chunks: list[Chunk] = field(default_factory=list)
-    callback: Any = None
-
-    @property
-    def address(self) -> int:
-        return int(self.buffer.ctypes.data)
-
-    @property
-    def flush_address(self) -> int:
-        if self.callback is None:
-            return 0
-        return ctypes.cast(self.callback, ctypes.c_void_p).value or 0
-
-
-class Slab:
-    """Zeroed, touched memory that is handed out once."""
-
-    def __init__(self) -> None:
-        self.block = np.zeros(0, np.uint8)
-        self.used = 0
-
-    def take(self, size: int) -> np.ndarray:
-        """`size` zero bytes, aligned to a cache line."""
-        if self.used + size > self.block.size:
-            room = max(SLAB_BYTES, size) + wire.BLOCK_ALIGNMENT
-            self.block = np.empty(room, np.uint8)
-            self.block.fill(0)  # touches every page, unlike np.zeros
-            self.used = -self.block.ctypes.data % wire.BLOCK_ALIGNMENT
-        taken = self.block[self.used : self.used + size]
-        self.used += wire.aligned(size, wire.BLOCK_ALIGNMENT)
-        return taken
 
 
 class Running:
@@ -131,3 +93,78 @@ class ForkedCounts:
         """The number of launches; those that follow are not counted."""
         self._over[0] = 1
         return int(self._counts.sum())
+
+
+class SessionState(ABC):
+    """What the recorders of a session share: its options, what is left of its memory, its kernels,
+    and which launches run. All but the options changes under `lock`."""
+
+    def __init__(self, options: SessionOptions, host: HostRecorder) -> None:
+        self.options, self.host = options, host
+        self.instrumentation = options.instrumentation  # what instrumented code depends on
+        self.memory_left: int = knobs.profile_memory
+        self.kernels: list[Kernel] = []
+        self.kernel_numbers: dict[str, int] = {}
+        self.dropped = 0  # launches that ran without records
+        self.lock = threading.Lock()
+        self.running = Running(self.lock)
+        self.forked_counts = ForkedCounts()
+        self.is_forked = False  # this is a copy of the session, in a process that was forked
+        self.is_finished = False
+        self.begun = 0
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Has launches ask for this session no more."""
+
+    def begins(self) -> bool:
+        """Whether a launch that begins now is part of the run. One in a forked process is counted
+        there."""
+        self.begun += 1
+        if self.is_forked:
+            if self.forked_counts.is_over:
+                self.leave()
+            else:
+                self.forked_counts.add()
+            return False
+        return not self.is_finished
+
+    def kernel_number(
+        self,
+        kernel: CompiledKernel,
+        instrumentation: Instrumentation,
+        noted: dict[str, Any] | None = None,
+    ) -> int:
+        """The number of a kernel in the run; `noted` is what else the run says of it."""
+        number = self.kernel_numbers.get(kernel.key)
+        if number is None:
+            number = self.kernel_numbers[kernel.key] = len(self.kernels)
+            self.kernels.append(kernel_model(kernel, instrumentation.noted() | (noted or {})))
+        return number
+
+
+@dataclass
+class Recorded:
+    """What a recorder has for the run when the session ends."""
+
+    launches: list[Launch] = field(default_factory=list)
+    dropped: int = 0  # launches whose records were lost after all
+    clock: Clock | None = None  # the host's
+    gpus: list[GPUClock] = field(default_factory=list)
+    host: list[HostSlice] = field(default_factory=list)
+    machine: dict[str, object] = field(default_factory=dict)  # facts for display
+    measured: dict[int, dict[str, int]] = field(default_factory=dict)  # facts of kernels, by number
+
+
+class Recorder(ABC):
+    """What one back end records in one session. Its launcher and it agree on how a launch begins
+    and ends; launches come from any thread, and may come when the session is over."""
+
+    @abstractmethod
+    def disown(self) -> None:
+        """Makes this the copy of a recorder in a process that was just forked: other threads are
+        gone, and what they held. No launch is recorded there."""
+
+    @abstractmethod
+    def finish(self) -> Recorded:
+        """Everything recorded. The session is over, and its lock free."""

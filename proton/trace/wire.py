@@ -8,19 +8,20 @@ with linear id p (x fastest, then y, then z). All integers are little-endian. On
     segments   from the next multiple of 16 bytes: units x capacity records of
                `RecordSchema.bytes`
 
-A unit is what records: a warp or several of a GPU's program, on the CPU the program. Its segment is
-its ring buffer.
+A *unit* is what records: a warp or several of a GPU's program, on the CPU the program. Its
+*segment* is its ring buffer in the block. A *chunk* is as many of a unit's records that lie
+elsewhere, with a head that says which they are. Of records these words mean nothing else.
 A record is written once, when its slice ends; marks and the edges of events are instants. Record
 number k of a unit (k counts from 0) lies in slot k mod capacity, so after a wrap the segment holds
 the newest `capacity` records.
-Under the flush strategy full segments leave the block while the kernel runs, as chunks of
+Under the flush strategy full segments leave the block while the kernel runs, as chunks:
 (program, unit, first record number, records); what is still in the segment at the end are the
 newest `written mod capacity` records (all `capacity` of them when that is 0 and the last
 segment was not flushed; the runtime says which by the chunks it kept).
 
-On a GPU that strategy takes its segments from a slab that launches share: a head of u32 bytes
-taken so far and u32 bytes there are, both in units of RECORD_ALIGNMENT and without the head, padded
-to 16 bytes, then chunks of
+On a GPU the units take chunks from a slab that launches share: a head of u32 bytes taken so far and
+u32 bytes there are, both divided by RECORD_ALIGNMENT and without the head, padded to 16 bytes, then
+chunks of
 
     program    u32, its linear id
     unit       u32

@@ -35,20 +35,20 @@ def _materialize_in(block: Block) -> None:
     records = [op.name == "proton.record" for op in operations]
     if not any(records):
         return
-    segment, segments = 0, []
+    interval, intervals = 0, []
     for is_record in records:
-        segment += is_record
-        segments.append(segment)
+        interval += is_record
+        intervals.append(interval)
     edges = [op for op, is_record in zip(operations, records, strict=True) if is_record]
     places = {op: position for position, op in enumerate(operations)}  # read before any change
     plans = []
-    for op, made_in in zip(operations, segments, strict=True):
+    for op, made_in in zip(operations, intervals, strict=True):
         for value in op.results:
             if isinstance(value.type, ir.RankedTensorType) and op.name != "tensor.empty":
                 late = [
                     use
                     for use in value.uses
-                    if segments[places[_ancestor_in(block, use.owner.operation)]] > made_in
+                    if intervals[places[_ancestor_in(block, use.owner.operation)]] > made_in
                 ]
                 if late:
                     plans.append((value, late, edges[made_in]))

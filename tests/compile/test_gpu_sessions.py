@@ -225,8 +225,8 @@ class ProfilingDriver(FakeDriver):
             ctypes.memmove(host + row * width, address + row * pitch, width)
 
     def _launch(self, config: int, function: int, parameters: int, extra: int | None) -> int:
-        session = sessions.current()
-        devices = session.gpu.devices.values() if session and session.gpu else ()
+        recorder = sessions.recorder_of("cuda")
+        devices = recorder.devices.values() if recorder else ()
         is_instrumented = self.is_cleared or any(device.ring.held for device in devices)
         self.before_launch()
         self.is_cleared = False
@@ -514,7 +514,7 @@ def test_buffers_are_pieces_of_a_ring_which_are_used_again(
     driver.in_use = 0
     with proton.profile("run") as run:
         # Where CUDA is in use, a session prepares at once.
-        (ring,) = (device.ring for device in sessions.current().gpu.devices.values())
+        (ring,) = (device.ring for device in sessions.recorder_of("cuda").devices.values())
         turns, grids = [], []
         for number in range(500):
             driver.turns = number % 7 + 1
@@ -546,6 +546,28 @@ def test_a_launch_that_comes_alone_is_fetched_soon(driver: ProfilingDriver) -> N
             rounds[1,](x, 5)
             wait_until(lambda n=number: [e[0] for e in driver.events].count("copy") == n + 1)
             time.sleep(gpu_buffers.FETCH_NS / 1e9)
+
+
+def test_nothing_is_fetched_while_launches_come_in_quick_succession(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But when they have ended, and then all of it."""
+    monkeypatch.setattr(cuda, "current_stream", lambda device: 0)
+    monkeypatch.setattr(gpu_buffers, "PART_BYTES", 3 * BLOCK.bytes)
+    monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)  # every launch is quick
+    rounds, _ = kernels()
+    x = driver.array("float32")
+    with proton.profile("run") as run:
+        for _ in range(20):
+            rounds[1,](x, 5)
+            (device,) = sessions.recorder_of("cuda").devices.values()
+            device.ring.wake(0)
+        time.sleep(0.02)
+        assert "copy" not in [event[0] for event in driver.events]
+        monkeypatch.setattr(gpu_buffers, "ALONE_NS", 0)
+        wait_until(lambda: not device.ring.buffers)
+    assert [event[0] for event in driver.events].count("copy") == 7, "at most three at a time"
+    assert run.totals.launches == 20
 
 
 def test_a_ring_grows_where_nothing_can_be_fetched(driver: ProfilingDriver) -> None:
@@ -608,7 +630,7 @@ def test_a_killed_program_is_fetched_whole(driver: ProfilingDriver) -> None:
     place = wire.header_offset("state")
     blocks[1, place] = wire.State.STARTED
     blocks[1, BLOCK.table : BLOCK.table + 8 * WARPS] = 0
-    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP)
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, STEP, threading.Lock())
     assert ring.grow()
     piece = LaunchBuffer(blocks.size, PROFILE, 0)
     for data, capacity in ((blocks.reshape(-1), CAPACITY), (np.zeros_like(blocks).reshape(-1), 1)):
@@ -736,7 +758,7 @@ def test_a_ring_begins_with_what_there_is(
     monkeypatch.setattr(FakeMemory, "grow", limited)
     driver.in_use = 0
     with proton.profile("run"):
-        (device,) = sessions.current().gpu.devices.values()
+        (device,) = sessions.recorder_of("cuda").devices.values()
         assert device.ring.size == {0: 0, 1: 1, 3: 2, 100: 8}[free] * STEP
     assert not driver.allocations
 
@@ -767,7 +789,7 @@ def test_an_error_while_a_ring_is_in_use(
     x = driver.array("float32")
     driver.in_use = 0
     with proton.profile("run") as run:
-        (ring,) = (device.ring for device in sessions.current().gpu.devices.values())
+        (ring,) = (device.ring for device in sessions.recorder_of("cuda").devices.values())
         for number in range(broken_after + 3):
             while ring.buffers and (number == broken_after or number % 8 == 0):
                 ring.wake(0)  # a ring that is half full grows first
@@ -784,7 +806,7 @@ def test_pieces_of_a_ring_never_overlap(
     driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     monkeypatch.setattr(gpu_buffers, "STEP_BYTES", 4096)
-    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, 4096)
+    ring: RingBuffer[LaunchBuffer] = RingBuffer(0, driver, 4096, threading.Lock())
     taken: list[LaunchBuffer] = []
     most = 0
     for _ in range(2000):
@@ -799,15 +821,15 @@ def test_pieces_of_a_ring_never_overlap(
                 )
             taken.append(piece)
         if taken and (not is_placed or rng.random() < 0.3):
-            ring.free(taken.pop(int(rng.integers(len(taken)))))
+            ring._free(taken.pop(int(rng.integers(len(taken)))))
         taken = [p for p in ring.buffers if not p.is_free]
         most = max(most, sum(p.size for p in taken))
     assert most > 3000, "the ring is never nearly full"
     for piece in taken:
-        ring.free(piece)
+        ring._free(piece)
     assert ring.take(LaunchBuffer(4096, PROFILE, 0))
     assert not ring.take(LaunchBuffer(64, PROFILE, 0))
-    assert not RingBuffer(0, driver, 4096).take(LaunchBuffer(4160, PROFILE, 0))
+    assert not RingBuffer(0, driver, 4096, threading.Lock()).take(LaunchBuffer(4160, PROFILE, 0))
 
 
 @pytest.mark.parametrize("replays", [0, 1, 3, 5])
@@ -848,7 +870,7 @@ def test_an_error_of_the_gpu_leaves_what_had_arrived(driver: ProfilingDriver) ->
     with proton.profile("run") as run:
         rounds[2,](x, 5)
         wait_until(lambda: "copy" in [event[0] for event in driver.events])
-        (device,) = sessions.current().gpu.devices.values()
+        (device,) = sessions.recorder_of("cuda").devices.values()
         wait_until(lambda: not device.ring.sent)
         driver.broken = "cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal access)"
         rounds[2,](x, 5)
@@ -950,7 +972,7 @@ def test_slabs_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
         with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
             for _ in range(40):
                 rounds[1,](x, 5)
-                (device,) = sessions.current().gpu.devices.values()
+                (device,) = sessions.recorder_of("cuda").devices.values()
                 device.ring.wake(0)
                 wait_until(lambda ring=device.ring: not ring.buffers)
             assert len(driver.allocations) <= 1 + 4, "the ring and the slabs"
@@ -959,6 +981,24 @@ def test_slabs_are_emptied_while_launches_go_on(driver: ProfilingDriver) -> None
     sent = sum(event[2] for event in driver.events if event[0] == "copy")
     blocks = 40 * FLUSH_BLOCK.bytes
     assert sent <= blocks + 40 * (chunks * CHUNK_BYTES + 4 * 16)
+
+
+def test_a_look_at_a_slab_fetches_nothing_else(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)
+    rounds, _ = kernels()
+    x, driver.turns, driver.flush = driver.array("float32"), 1, True
+    with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
+        for _ in range(gpu_buffers.EVENT_EVERY):
+            rounds[1,](x, 5)
+        (device,) = sessions.recorder_of("cuda").devices.values()
+        device.ring.look()
+        wait_until(lambda: device.slabs.expected)
+        copies = {event[2] for event in driver.events if event[0] == "copy"}
+        assert copies == {wire.SLAB_HEAD_BYTES}
+        assert len(device.ring.buffers) == gpu_buffers.EVENT_EVERY
+    assert run.totals.slices == gpu_buffers.EVENT_EVERY * WARPS
 
 
 def test_slabs_are_looked_at_as_often_as_launches_take_of_them(

@@ -55,6 +55,23 @@ def test_vector_add_runs_where_its_arrays_are(rng: np.random.Generator, size: in
     np.testing.assert_array_equal(out, x + y)
 
 
+def test_its_launches_are_part_of_a_run(rng: np.random.Generator) -> None:
+    """Beside those of the CPU, in their order, with the facts of both."""
+    x, y = rng.standard_normal((2, 64)).astype(np.float32)
+    toys, kernel = on_toy(x, y), add()
+    with proton.profile("two") as run, proton.scope("pass"):
+        kernel[(1,)](*toys, 64, BLOCK=64)
+        kernel[(1,)](x, y, np.zeros_like(x), 64, BLOCK=64)
+        kernel[(1,)](*toys, 64, BLOCK=64)
+    kernel[(1,)](*toys, 64, BLOCK=64)
+    launches = run.raw.launches
+    assert [run.kernels[launch.kernel].target for launch in launches] == ["toy", "cpu", "toy"]
+    assert [launch.path for launch in launches] == ["pass"] * 3
+    assert run.raw.machine["beads"] == 100
+    assert "cpu" in run.raw.machine
+    assert (run.totals.launches, run.totals.dropped_launches) == (3, 0)
+
+
 def test_a_launch_option_of_the_back_end(rng: np.random.Generator) -> None:
     x, y = rng.standard_normal((2, 64)).astype(np.float32)
     toys = on_toy(x, y)

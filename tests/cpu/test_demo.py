@@ -103,7 +103,7 @@ def test_all_options_of_a_session_can_be_given(tmp_path: Path) -> None:
     text = (
         "from proton.runtime import session\n"
         "found = session.current()\n"
-        "print(found.instrumentation, found.compare_run_time)"
+        "print(found.instrumentation, found.options.compare_run_time)"
     )
     done = python(tmp_path, "-m", "proton", *options.split(), script(tmp_path, text))
     assert (done.returncode, done.stderr) == (0, "")

@@ -16,7 +16,7 @@ import proton
 import proton.language as tl
 from proton.backends.cpu import pipeline
 from proton.kernels import CASES
-from proton.transforms.outline_segments import LOOPS, OutlineSegments
+from proton.transforms.outline_loops import LOOPS, OutlineLoops
 from tests.cpu.random_programs import Drawn, programs
 from tests.cpu.test_random_programs import check
 
@@ -75,7 +75,7 @@ def test_work_grows_with_the_number_of_turns(kernel: Any, rng: np.random.Generat
         compiled = kernel[(1,)](x, out, n, TURNS=turns, B=64)
         assert (out == expected(kernel, x, n, turns)).all()
         bodies = functions(compiled)
-        # What is left of a block is at most one segment, and what chooses views.
+        # What is left of a block is at most one stretch, and what chooses views.
         assert max(map(loops, bodies)) < 2 * LOOPS
         assert sum(map(loops, bodies)) >= 2 * turns
         sizes.append([len(compiled.asm[level]) for level in ("ttir", "memref", "llvm", "obj")])
@@ -86,7 +86,7 @@ def test_work_grows_with_the_number_of_turns(kernel: Any, rng: np.random.Generat
 def test_a_kernel_of_ordinary_size_stays_in_one_piece(rng: np.random.Generator) -> None:
     x, out = np.zeros(64, np.float32), np.zeros((4, 64), np.float32)
     compiled = masked_turns[(1,)](x, out, 5, TURNS=4, B=64)
-    assert "segment" not in compiled.asm["llvm"]
+    assert "__loops" not in compiled.asm["llvm"]
 
 
 # Everything in pieces
@@ -95,8 +95,8 @@ def test_a_kernel_of_ordinary_size_stays_in_one_piece(rng: np.random.Generator) 
 @pytest.fixture
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each statement with loops in it is a function of its own."""
-    smallest = functools.partial(OutlineSegments, loops=1)
-    monkeypatch.setattr(pipeline, "OutlineSegments", smallest)
+    smallest = functools.partial(OutlineLoops, loops=1)
+    monkeypatch.setattr(pipeline, "OutlineLoops", smallest)
     monkeypatch.setenv("PROTON_ALWAYS_COMPILE", "1")
 
 

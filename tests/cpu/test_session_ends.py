@@ -103,11 +103,10 @@ def test_an_interrupt_ends_the_wait_and_the_launch_is_counted(
 def test_a_signals_handler_may_end_the_session_within_a_launch() -> None:
     """It runs in the thread that launches, which it cannot wait for."""
     proton.start()
-    current = session.current()
-    assert current is not None
-    recorded = current.begin_launch(kernel_with_records(), (1, 1, 1))
+    recorder = session.recorder_of("cpu")
+    recorded = recorder.begin(kernel_with_records(), (1, 1, 1))
     run = proton.finalize()
-    current.end_launch(recorded)
+    recorder.end(recorded)
     assert counted(run) == (1, 1)
 
 

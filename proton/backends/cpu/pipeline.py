@@ -29,7 +29,7 @@ from proton.transforms.expand_math import ExpandMath
 from proton.transforms.loop_destinations import LoopDestinations
 from proton.transforms.mark_written import MarkWritten
 from proton.transforms.materialize_at_records import MaterializeAtRecords
-from proton.transforms.outline_segments import OutlineSegments
+from proton.transforms.outline_loops import OutlineLoops
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.prefetch_next_turn import PrefetchNextTurn
 from proton.transforms.stack_buffers import StackBuffers
@@ -91,7 +91,7 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         ExpandMath(scales=vector_bits == 512),
         ExpandNarrowFloats(),
         BF16ToBits(),
-        OutlineSegments(),
+        OutlineLoops(),
         # convert-vector-to-scf must come before lower-affine.
         Upstream(
             "canonicalize,cse,convert-vector-to-scf{full-unroll=1},lower-affine,"

@@ -65,17 +65,17 @@ class _Access:
     def is_volatile(site: Site) -> bool:
         return "volatile" in site.op.attributes and bool(site.op.attributes["volatile"].value)
 
-    def to_words(self, chunk: Value) -> list[Value]:
-        """The words of a chunk of registers."""
+    def to_words(self, group: Value) -> list[Value]:
+        """The words of a group of registers."""
         if str(self.element).startswith("!llvm.ptr"):
-            chunk = v.create("llvm.ptrtoint", v.vector(self.count, v.integer(64)), chunk)
+            group = v.create("llvm.ptrtoint", v.vector(self.count, v.integer(64)), group)
         if self.word_bits == 8:
-            byte = v.bitcast(v.extract(chunk, 0), v.integer(8))
+            byte = v.bitcast(v.extract(group, 0), v.integer(8))
             return [v.create("llvm.zext", self.word, byte)]
-        return v.to_elements(v.bitcast(chunk, v.vector(self.words, self.word)))
+        return v.to_elements(v.bitcast(group, v.vector(self.words, self.word)))
 
     def from_words(self, words: list[Value]) -> Value:
-        """The chunk of registers that words are."""
+        """The group of registers that words are."""
         if self.word_bits == 8:
             byte = v.create("llvm.trunc", v.integer(8), words[0])
             return v.bitcast(v.from_elements([byte]), self.vector)
@@ -95,7 +95,7 @@ def pointee_of_type(type_: Type) -> Type:
     return pointee_of(Typed)
 
 
-def _chunk(value: Value, start: int, count: int) -> Value:
+def _group(value: Value, start: int, count: int) -> Value:
     return v.shuffle(value, range(start, start + count))
 
 
@@ -103,16 +103,16 @@ def _chunk(value: Value, start: int, count: int) -> Value:
 def _load(ctx: Lowering, site: Site) -> list[Value]:
     pointers, mask, other = map(_registers, site.optional(3))
     access = _Access(site, site.operand_types[0])
-    chunks = []
+    groups = []
     for start in range(0, v.count_of(pointers), access.count):
         address = ctx.scalars.element(pointers, start)
         if mask is None and access.plain:
-            chunks.append(v.load(address, access.vector, access.alignment))
+            groups.append(v.load(address, access.vector, access.alignment))
             continue
         predicate = None if mask is None else v.extract(mask, start)
-        otherwise = None if other is None else _chunk(other, start, access.count)
-        chunks.append(_assembly_load(access, address, predicate, otherwise, site))
-    return [_like_source(v.concatenate(chunks), site.result_type)]
+        otherwise = None if other is None else _group(other, start, access.count)
+        groups.append(_assembly_load(access, address, predicate, otherwise, site))
+    return [_like_source(v.concatenate(groups), site.result_type)]
 
 
 def _assembly_load(
@@ -144,13 +144,13 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
     owner = ctx.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
     for start in range(0, v.count_of(pointers), access.count):
         address = ctx.scalars.element(pointers, start)
-        chunk = _chunk(stored, start, access.count)
+        group = _group(stored, start, access.count)
         predicate = None if mask is None else v.extract(mask, start)
         predicate = both(predicate, owner)
         if predicate is None and access.plain:
-            v.store(address, chunk, access.alignment)
+            v.store(address, group, access.alignment)
         else:
-            _assembly_store(access, address, chunk, predicate)
+            _assembly_store(access, address, group, predicate)
     return []
 
 
@@ -166,8 +166,8 @@ def both(left: Value | None, right: Value | None) -> Value | None:
     return v.binary("llvm.and", left, right)
 
 
-def _assembly_store(access: _Access, address: Value, chunk: Value, predicate: Value | None) -> None:
-    words, bits = access.to_words(chunk), access.word_bits
+def _assembly_store(access: _Access, address: Value, group: Value, predicate: Value | None) -> None:
+    words, bits = access.to_words(group), access.word_bits
     nvidia.store(address, words, bits=bits, modifiers=access.modifiers, predicate=predicate)
 
 

@@ -120,7 +120,7 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
     down = max(1, shape[0] // (GROUP_ROWS * tiling.groups[0]))
     transposed = bool(left and left.is_transposed), right.is_transposed
     is_zero = is_zeros(site.op.operands[2])
-    chunk = site.number("imprecise")
+    at_most = site.number("imprecise")
     mma.wgmma_fence()
     sums: list[Any] = []
     for number, (row, column) in enumerate(tiling.tiles):
@@ -133,8 +133,8 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
                 side = tuple(words[place : place + _WORDS_A])
             steps.append(mma.Step(side, right.at(column, step * types.k)))
         tile = total[number * size : (number + 1) * size]
-        if 0 < chunk < k:
-            sums += _exact_sums(types, tiling.n, steps, transposed, tile, chunk)
+        if 0 < at_most < k:
+            sums += _exact_sums(types, tiling.n, steps, transposed, tile, at_most)
         else:
             sums += mma.wgmma(types, tiling.n, steps, transposed, tile, is_zero)
     mma.wgmma_commit()
@@ -147,10 +147,10 @@ def _exact_sums(
     steps: list[mma.Step],
     transposed: tuple[bool, bool],
     total: list[Any],
-    chunk: int,
+    at_most: int,
 ) -> list[Any]:
-    """Sums of at most `chunk` products at a time, added up in fp32."""
-    at_once = max(1, chunk // types.k)
+    """Sums of `at_most` products at a time, added up in fp32."""
+    at_once = max(1, at_most // types.k)
     for first in range(0, len(steps), at_once):
         part = mma.wgmma(types, n, steps[first : first + at_once], transposed, total, True)
         mma.wgmma_commit()

@@ -11,7 +11,9 @@ from proton.base.targets import CPUTarget
 from proton.runtime.backend import HOST, Backend, KernelFunction, Launcher, Timer
 from proton.runtime.cpu.arguments import is_array, layout_of, memory_of
 from proton.runtime.cpu.launch import CPULauncher
+from proton.runtime.cpu.recorder import CPURecorder
 from proton.runtime.cpu.timer import CPUTimer, last_level_cache
+from proton.runtime.recording import SessionState
 
 
 class CPUBackend(Backend):
@@ -52,6 +54,9 @@ class CPUBackend(Backend):
 
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return CPULauncher(kernel)
+
+    def recorder(self, session: SessionState) -> CPURecorder:
+        return CPURecorder(session)
 
 
 def processor_name() -> str:

@@ -1,7 +1,7 @@
 """Runs a grid of CPU programs: on the calling thread when it is little work, else on all cores.
 
 Compiled code runs ranges of programs; ctypes releases the interpreter lock during a call, so
-threads run in parallel. The grid is cut into chunks that threads take in turn, so that
+threads run in parallel. The grid is cut into shares that threads take in turn, so that
 programs of unequal length balance.
 """
 
@@ -21,7 +21,7 @@ from proton.base.knobs import knobs
 from proton.base.words import shown
 from proton.runtime.grid import grid_sizes
 
-# A worker runs its first chunk 25 to 40 us after it was handed over (docs/cpu-results.md); below
+# A worker runs its first share 25 to 40 us after it was handed over (docs/cpu-results.md); below
 # this much work a second thread does not pay.
 PARALLEL_NS = 100_000
 CHUNKS_PER_THREAD = 8

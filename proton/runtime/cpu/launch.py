@@ -24,6 +24,7 @@ from proton.runtime.backend import HOST, KernelFunction, Launcher
 from proton.runtime.cpu.arguments import Memory, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
+from proton.runtime.cpu.recorder import CPURecorder
 
 
 @dataclass
@@ -60,8 +61,9 @@ class CPULauncher(Launcher):
             key, found = classifier(value)
             keys.append(key)
             given.append(found)
-        session = sessions.current()
-        suffix = self._is_debug(options), session and session.on_cpu, knobs.check_bounds
+        recorder: CPURecorder | None = sessions.recorder_of(HOST)
+        instrumentation = recorder and recorder.instrumentation
+        suffix = self._is_debug(options), instrumentation, knobs.check_bounds
         variant = self._variants.get((*keys, True, *suffix))
         if variant is None:
             home = self.kernel.home(values)
@@ -76,7 +78,7 @@ class CPULauncher(Launcher):
         if not _disjoint(variant, given):
             variant = self._compiled((*keys, False, *suffix))
         if sizes[0] and sizes[1] and sizes[2]:
-            _launch(variant, values, given, sizes, session)
+            _launch(variant, values, given, sizes, recorder)
         return variant.kernel
 
     def compile(
@@ -205,7 +207,7 @@ def _launch(
     bound: tuple[Any, ...],
     values: list[Any],
     grid: tuple[int, int, int],
-    session: Any,
+    recorder: CPURecorder | None,
 ) -> None:
     """Runs a grid; `bound` is what the caller gave, `values` what it was found to be."""
     bounds = None
@@ -223,10 +225,10 @@ def _launch(
         given = [*[values[position] for position in variant.runtime], *grid]
     programs, function = grid[0] * grid[1] * grid[2], variant.function
     extras = variant.kernel.metadata["extras"]
-    if not extras and session is None:
+    if not extras and recorder is None:
         run_grid(programs, lambda first, last, _: function(*given, first, last), variant.estimate)
     else:
-        _launch_with_extras(variant, given, grid, session, bounds)
+        _launch_with_extras(variant, given, grid, recorder, bounds)
 
 
 def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
@@ -256,7 +258,7 @@ def _launch_with_extras(
     variant: _Variant,
     given: list[Any],
     grid: tuple[int, int, int],
-    session: Any,
+    recorder: CPURecorder | None,
     bounds: BoundsTable | None,
 ) -> None:
     """A launch within a session, or of code with assertions or checks in it."""
@@ -267,8 +269,8 @@ def _launch_with_extras(
     if bounds is not None:
         fixed["bounds"] = bounds.address
     recording = None
-    if session is not None:
-        recording = session.begin_launch(variant.kernel, grid)
+    if recorder is not None:
+        recording = recorder.begin(variant.kernel, grid)
         fixed |= {"profile": recording.address, "flush": recording.flush_address}
 
     def run(first: int, last: int, thread: int) -> None:
@@ -277,8 +279,8 @@ def _launch_with_extras(
     try:
         run_grid(grid[0] * grid[1] * grid[2], run, variant.estimate)
     finally:
-        if recording is not None:
-            session.end_launch(recording)
+        if recorder is not None and recording is not None:
+            recorder.end(recording)
     if bounds is not None:
         bounds.check()
     if status.value:

@@ -10,8 +10,10 @@ from proton.runtime.arguments import is_torch
 from proton.runtime.backend import Backend, KernelFunction, Launcher, Timer
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import is_on_gpu, layout_of
-from proton.runtime.nvidia.launch import LAUNCH_OPTIONS, GPULauncher
+from proton.runtime.nvidia.launch import LAUNCH_OPTIONS, NAME, GPULauncher
+from proton.runtime.nvidia.recorder import GPURecorder
 from proton.runtime.nvidia.timer import GPUTimer
+from proton.runtime.recording import SessionState
 
 # What Triton says of a device, and the driver's names for it.
 _PROPERTIES = {
@@ -28,7 +30,7 @@ _PROPERTIES = {
 class NVIDIABackend(Backend):
     """The GPUs that the CUDA driver knows."""
 
-    name = "cuda"
+    name = NAME
     compiler = NVIDIA
     options = LAUNCH_OPTIONS
 
@@ -54,14 +56,20 @@ class NVIDIABackend(Backend):
         numbers = {name: cuda.attribute(device, kind) for name, kind in _PROPERTIES.items()}
         return {"name": cuda.device_name(device)} | numbers
 
-    def current_stream(self) -> int:
-        return cuda.current_stream(cuda.current_device())
+    def current_device(self) -> int:
+        return cuda.current_device()
+
+    def current_stream(self, device: int) -> int:
+        return cuda.current_stream(device)
 
     def timer(self) -> Timer:
         return GPUTimer()
 
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return GPULauncher(kernel)
+
+    def recorder(self, session: SessionState) -> GPURecorder:
+        return GPURecorder(session)
 
 
 BACKEND = NVIDIABackend()

@@ -8,9 +8,10 @@ not even that.
 A thread fetches the buffers of kernels that have ended, by a stream of the ring's own, clears them
 for the next launches, and keeps what it got. Python runs one thread at a time, and each time that
 this one runs costs the one that launches some microseconds. So while launches come in quick
-succession it lets the ring grow, and fetches only when the ring may not grow any more and half of
-it is taken; else it fetches now and then. A launch that finds no room runs without records: nobody
-ever waits.
+succession it puts off what it has to fetch and lets the ring grow, and fetches only when the ring
+may not grow any more and half of it is taken; else it fetches now and then, a part at a time, and
+stops where launches come again. A launch that finds no room runs without records: nobody ever
+waits.
 
 Of a large buffer the heads of its blocks are fetched first, and then what they say was written
 (`Sparse`).
@@ -18,6 +19,7 @@ Of a large buffer the heads of its blocks are fetched first, and then what they 
 
 import ctypes
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -32,9 +34,11 @@ from proton.trace.profile import KernelProfile
 
 STEP_BYTES = 128 << 20  # by which a ring grows
 STAGING_BYTES = 16 << 20  # of pinned memory on the host, through which buffers are fetched
+PART_BYTES = 16 << 20  # of buffers are fetched at a time, where one has not more
 FETCH_NS = 20_000_000  # the thread fetches so often at most, unless the ring is full
 EVENT_EVERY = 16  # launches on a stream of the user's own, and behind a launch that comes alone
 ALONE_NS = 1_000_000  # such a launch comes so long after the one before
+PAUSES_S = (0.001, 0.016)  # of the thread, before it sees whether launches still come: ever longer
 SPARSE_BYTES = 256 << 10  # of larger buffers only what was written is fetched
 # The default stream of a context, by its two names: nobody can destroy it, and it is the same for
 # all threads, so an event may be recorded there at any time.
@@ -54,17 +58,18 @@ class LaunchBuffer:
     out.
 
     `start` is where they lie, `event` what is queued behind the kernel, if anything is, and
-    `arrived` what the launch left there.
+    `arrived` what the launch left there. It is made anew for each launch, so what a launch begins
+    with is a default of the class.
     """
 
-    __slots__ = ("arrived", "event", "is_free", "profile", "size", "start", "stream")
+    start = 0
+    event = 0
+    is_free = False
+    arrived: Arrived | None = None
 
     def __init__(self, size: int, profile: KernelProfile, stream: int) -> None:
         """`size` bytes, a multiple of the alignment of blocks."""
         self.size, self.profile, self.stream = size, profile, stream
-        self.start = self.event = 0
-        self.is_free = False
-        self.arrived: Arrived | None = None
 
     @property
     def is_sparse(self) -> bool:
@@ -135,78 +140,134 @@ def _runs(buffers: list[Taken]) -> list[list[Taken]]:
     return found
 
 
+def _fits(first: int, size: int, end: int, room: int) -> bool:
+    """A head that met the oldest buffer would look like an empty ring's."""
+    return first + size < end or first + size == end == room
+
+
 class RingBuffer(Generic[Taken]):
-    """The buffers of one device, and the thread that fetches them."""
+    """The buffers of one device, and the thread that fetches them. Who launches holds `lock`; the
+    thread takes it where the two meet, and never while it waits for the driver."""
 
     def __init__(
         self,
         device: int,
         queue: "cuda.Queue",
         most: int,
-        on_arrival: Callable[[list[Taken]], None] = lambda buffers: None,
+        lock: threading.Lock,
+        on_end: Callable[[list[Taken]], None] = lambda buffers: None,
     ) -> None:
-        """`most` bytes are what it grows to; `on_arrival` is told of buffers that were fetched."""
-        self.device, self.queue, self.on_arrival = device, queue, on_arrival
+        """`most` bytes are what it grows to; `on_end` is told of buffers whose kernels ended."""
+        self.device, self.queue, self.lock, self.on_end = device, queue, lock, on_end
         self.memory: cuda.Memory | None = None  # until the first buffer is taken
         self.most, self.size = most, 0
+        self.address = 0  # of the first buffer
+        self.growing = threading.Lock()
         self.host = 0  # the staging memory
         self.stream = 0
         self.held = 0  # buffers that were taken and not sent yet
-        self.head = 0
+        self.head = self.used = 0  # where the next one lies; bytes of `buffers`
         self.buffers: deque[Taken] = deque()  # in use, oldest first
-        self.sent: deque[Taken] = deque()  # to be fetched, oldest first
+        self.sent: deque[Taken] = deque()  # whose kernels are queued, oldest first
+        self.ended: deque[Taken] = deque()  # whose kernels have ended: to be fetched
         self.sent_ns = self.fetched_ns = 0  # when a launch came last, and when the thread was woken
         self.spared_bytes = 0  # of large buffers, which are kept without what was not written
         self.events: list[int] = []  # to be used again
-        self.unmarked: dict[int, tuple[int, int]] = {}  # by stream: launches since an event, when
-        self.lock = threading.Lock()
-        self.is_due = threading.Event()
-        self.is_over = False
+        self.unmarked: dict[int, list[int]] = {}  # by stream: launches since an event, when
+        self.is_awaited = threading.Event()  # the thread has something new to do
+        self.is_look_due = self.is_fetch_due = False  # what that is
+        self.is_over = self.is_closed = False
         self.thread: threading.Thread | None = None
 
-    # On the thread that launches
-
-    @property
-    def address(self) -> int:
-        """Of the first buffer."""
-        assert self.memory is not None
-        return self.memory.address
+    # On the thread that launches, under the lock
 
     def take(self, buffer: Taken) -> bool:
         """Gives a buffer a place, which is all zeros; False where there is no room, and no memory
         for more."""
-        while not self._place(buffer):
-            if not self.grow(buffer.size):
-                return False
+        size, first, room, buffers = buffer.size, self.head, self.size, self.buffers
+        oldest = buffers[0].start if buffers else -1
+        # The room ends at the oldest buffer, or at the end, and then goes on at the beginning.
+        end = oldest if oldest >= first else room
+        if first + size >= end and not _fits(first, size, end, room):
+            is_round = oldest >= first or not _fits(0, size, oldest if oldest >= 0 else room, room)
+            if is_round:
+                return self.grow(size, room) and self.take(buffer)
+            first = 0
+        buffer.start = first
+        self.head = first + size
+        self.held += 1
+        self.used += size
+        buffers.append(buffer)
         return True
 
-    def _place(self, buffer: Taken) -> bool:
-        size, buffers = buffer.size, self.buffers
-        with self.lock:
-            first, oldest = self.head, buffers[0].start if buffers else -1
-            # The room ends at the oldest buffer, or at the end, and then goes on at the beginning.
-            end = oldest if oldest >= first else self.size
-            if first + size >= end and not self._fits(first, size, end):
-                if oldest >= first:
-                    return False
-                first, end = 0, oldest if oldest >= 0 else self.size
-                if not self._fits(first, size, end):
-                    return False
-            buffer.start = first
-            self.head = first + size
-            self.held += 1
-            buffers.append(buffer)
-        return True
+    def send(self, buffer: Taken, now: int) -> None:
+        """The kernel of a buffer is queued, at `now` (ns)."""
+        self.held -= 1
+        stream = buffer.stream
+        if stream not in LASTING_STREAMS:
+            mark = self.unmarked.get(stream)
+            if mark is None:
+                mark = self.unmarked[stream] = [0, 0]
+            mark[0] += 1
+            if mark[0] >= EVENT_EVERY or now - mark[1] > ALONE_NS:
+                buffer.event, mark[0] = self._event(stream), 0
+            mark[1] = now
+        self.sent.append(buffer)
+        is_alone, self.sent_ns = now - self.sent_ns > ALONE_NS, now
+        if 2 * self.used > self.size or (is_alone and now - self.fetched_ns > FETCH_NS):
+            self.wake(now)
 
-    def _fits(self, first: int, size: int, end: int) -> bool:
-        """A head that met the oldest buffer would look like an empty ring's."""
-        return first + size < end or first + size == end == self.size
+    def wake(self, now: int) -> None:
+        """Has the thread fetch what it can."""
+        self.fetched_ns, self.is_fetch_due = now, True
+        self._call()
 
-    def grow(self, size: int = 0) -> bool:
+    def look(self) -> None:
+        """Has the thread see which kernels have ended."""
+        self.is_look_due = True
+        self._call()
+
+    def _call(self) -> None:
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._run, daemon=True)
+            self.thread.start()
+        if not self.is_awaited.is_set():
+            self.is_awaited.set()
+
+    def give_back(self, buffer: Taken) -> None:
+        """A buffer that nothing was queued for."""
+        self.held -= 1
+        self._free(buffer)
+        if self.is_closed:
+            self._release()
+
+    def abandon(self) -> None:
+        """A buffer will not be sent. What is queued may touch it all the same, so nobody gets it
+        any more; where the ring is closed, its memory goes with the last of such buffers."""
+        self.held -= 1
+        if self.is_closed:
+            self._release()
+
+    def _event(self, stream: int) -> int:
+        event = self.events.pop() if self.events else self.queue.new_event()
+        self.queue.record(event, stream)
+        return event
+
+    def _free(self, buffer: Taken) -> None:
+        """Gives a buffer back: at once if it is the oldest, else with the older ones."""
+        buffer.is_free = True
+        while self.buffers and self.buffers[0].is_free:
+            self.used -= self.buffers.popleft().size
+
+    # On any thread, with the lock or without
+
+    def grow(self, size: int = 0, room: int | None = None) -> bool:
         """Makes the ring larger by `size`, and by a step at least; False where it has all that it
-        may have, or the device has no more."""
+        may have, or the device has no more. Nothing is to do where it has grown beyond `room`."""
         size = wire.aligned(max(size, 1), STEP_BYTES)
-        with self.lock, cuda.capture_aside():  # another thread may be capturing a graph
+        with self.growing, cuda.capture_aside():  # another thread may be capturing a graph
+            if room is not None and self.size > room:
+                return True
             if self.size + size > self.most:
                 return False
             try:
@@ -214,6 +275,7 @@ class RingBuffer(Generic[Taken]):
                     self.stream = cuda.new_stream()
                     self.host = cuda.allocate_host(STAGING_BYTES)
                     self.memory = cuda.Memory(self.device, self.most)
+                    self.address = self.memory.address
                 memory: cuda.Memory = self.memory
                 memory.grow(size)
             except cuda.CUDAError:
@@ -223,85 +285,63 @@ class RingBuffer(Generic[Taken]):
             self.size += size
         return True
 
-    def send(self, buffer: Taken, now: int) -> None:
-        """The kernel of a buffer is queued, at `now` (ns)."""
-        stream = buffer.stream
-        with self.lock:
-            self.held -= 1
-            if stream not in LASTING_STREAMS:
-                count, last = self.unmarked.get(stream, (0, 0))
-                if count + 1 >= EVENT_EVERY or now - last > ALONE_NS:
-                    buffer.event, count = self._event(stream), -1
-                self.unmarked[stream] = count + 1, now
-            self.sent.append(buffer)
-            oldest = self.buffers[0].start
-            used = self.head - oldest if self.head > oldest else self.size + self.head - oldest
-        is_alone, self.sent_ns = now - self.sent_ns > ALONE_NS, now
-        if 2 * used > self.size or (is_alone and now - self.fetched_ns > FETCH_NS):
-            self.wake(now)
-
-    def wake(self, now: int) -> None:
-        """Has the thread fetch what it can."""
-        self.fetched_ns = now
-        if self.thread is None:
-            self.thread = threading.Thread(target=self._run, daemon=True)
-            self.thread.start()
-        self.is_due.set()
-
-    def give_back(self, buffer: Taken) -> None:
-        """A buffer that nothing was queued for."""
-        with self.lock:
-            self.held -= 1
-        self.free(buffer)
-        if self.is_over:
-            self.release()
-
-    def abandon(self) -> None:
-        """A buffer will not be sent. What is queued may touch it all the same, so nobody gets it
-        any more; where the ring is over, its memory goes with the last of such buffers."""
-        with self.lock:
-            self.held -= 1
-        if self.is_over:
-            self.release()
-
-    def _event(self, stream: int) -> int:
-        event = self.events.pop() if self.events else self.queue.new_event()
-        self.queue.record(event, stream)
-        return event
-
     # On the thread that fetches
 
     def _run(self) -> None:
         cuda.enter_primary_context(self.device)
         with cuda.capture_aside():  # another thread may be capturing a graph
+            shortest, longest = PAUSES_S
+            pause = shortest
             while not self.is_over:
-                self.is_due.wait()
-                self.is_due.clear()
-                while self._fetch_some():
+                is_called = self.is_awaited.wait(pause if self.is_fetch_due else None)
+                pause = shortest if is_called else min(2 * pause, longest)
+                self.is_awaited.clear()
+                while self._go_on():
                     pass
 
-    def _fetch_some(self) -> bool:
-        """Fetches buffers of kernels that have ended, and waits for one if none has. A ring that is
-        half full grows, if it can, and that is all. Gives whether to go on at once: where the ring
-        was half full and could not grow, and something was fetched."""
-        with self.lock:
-            buffers = list(self.sent)
-            half_full = 2 * sum(buffer.size for buffer in self.buffers) > self.size
-        if not buffers or self.is_over:
+    def _go_on(self) -> bool:
+        """Sees which kernels have ended, and waits for one if none has; fetches a part of their
+        buffers, if that is due. A ring that is half full grows, if it can, and that is all. Gives
+        whether to go on at once."""
+        is_half_full = 2 * self.used > self.size
+        if self.is_over or not (self.sent or self.ended) or (is_half_full and self.grow()):
+            self.is_fetch_due = False
             return False
-        if half_full and self.grow():
+        fetches = is_half_full or (self.is_fetch_due and not self._is_busy())
+        if not fetches and not self.is_look_due:
             return False
+        self.is_look_due = False
         try:
-            ended = self._ended(buffers)
-            if ended:
-                self._fetch(ended)
+            self._find_ended()
+            if fetches and self.ended:
+                self._fetch_part()
+                return True
         except cuda.CUDAError:
-            return False
-        return half_full and bool(ended)
+            fetches = True
+        if fetches:
+            self.is_fetch_due = False
+        return False
+
+    def _is_busy(self) -> bool:
+        """Whether launches come in quick succession."""
+        return time.perf_counter_ns() - self.sent_ns <= ALONE_NS
+
+    def _find_ended(self) -> None:
+        """Moves buffers whose kernels are known to have ended from `sent` to `ended`. If some are
+        known to end, and none has, it waits for the first."""
+        with self.lock:
+            sent = list(self.sent)
+        ended = self._ended(sent)
+        if not ended:
+            return
+        gone = set(map(id, ended))
+        with self.lock:
+            self.sent = deque(buffer for buffer in self.sent if id(buffer) not in gone)
+            self.events += [buffer.event for buffer in ended if buffer.event]
+        self.ended += ended
+        self.on_end(ended)
 
     def _ended(self, buffers: list[Taken]) -> list[Taken]:
-        """Those of the buffers, which were sent, whose kernels are known to have ended. If some are
-        known to end, and none has, it waits for the first."""
         streams: dict[int, list[Taken]] = {}
         for buffer in buffers:
             streams.setdefault(buffer.stream, []).append(buffer)
@@ -315,28 +355,32 @@ class RingBuffer(Generic[Taken]):
             elif marked := [number for number, buffer in enumerate(own) if buffer.event]:
                 known.append((own[marked[-1]].event, own[: marked[-1] + 1]))
         done = [of for event, of in known if self.queue.is_done(event)]
-        if known and not done:
+        if known and not done and not self.ended:
             self.queue.wait(known[0][0])
             done = [known[0][1]]
         with self.lock:
             self.events += made
         return [buffer for of in done for buffer in of]
 
-    def _fetch(self, buffers: list[Taken]) -> None:
-        """Fetches buffers whose kernels have ended, and gives them back."""
-        for run in _runs(buffers):
+    def _fetch_part(self) -> None:
+        """Fetches some buffers whose kernels have ended, and gives them back."""
+        part: list[Taken] = []
+        size = 0
+        for buffer in self.ended:
+            size += buffer.size
+            if part and size > PART_BYTES:
+                break
+            part.append(buffer)
+        for run in _runs(part):
             if run[0].is_sparse:
                 self._fetch_written(run)
             else:
                 self._fetch_all(run)
         self.queue.synchronize(self.stream)  # until all is clear
         with self.lock:
-            gone = {id(buffer) for buffer in buffers}
-            self.sent = deque(buffer for buffer in self.sent if id(buffer) not in gone)
-            self.events += [buffer.event for buffer in buffers if buffer.event]
-        self.on_arrival(buffers)
-        for buffer in buffers:
-            self.free(buffer)
+            for buffer in part:
+                self.ended.popleft()
+                self._free(buffer)
 
     def _fetch_all(self, run: list[Taken]) -> None:
         data = np.empty(sum(buffer.size for buffer in run), np.uint8)
@@ -387,26 +431,30 @@ class RingBuffer(Generic[Taken]):
             self.queue.synchronize(self.stream)
             some[:] = cuda.host_bytes(self.host, some.size).reshape(some.shape)
 
-    def free(self, buffer: Taken) -> None:
-        """Gives a buffer back: at once if it is the oldest, else with the older ones."""
-        with self.lock:
-            buffer.is_free = True
-            while self.buffers and self.buffers[0].is_free:
-                self.buffers.popleft()
-
     # At the end
 
     def finish(self, is_broken: bool = False) -> None:
         """Fetches the rest, when the device has done everything; nothing if it is broken."""
         self.is_over = True
-        self.is_due.set()
+        self.is_awaited.set()
         if self.thread is not None:
             self.thread.join()
-        if not is_broken and self.sent:
-            self._fetch(list(self.sent))
+        if not is_broken:
+            sent = list(self.sent)
+            self.sent.clear()
+            self.events += [buffer.event for buffer in sent if buffer.event]
+            self.on_end(sent)
+            self.ended += sent
+            while self.ended:
+                self._fetch_part()
 
     def release(self) -> None:
         """Gives the memory back, unless a launch that outlives the session still has a buffer."""
+        with self.lock:
+            self.is_closed = True
+            self._release()
+
+    def _release(self) -> None:
         if self.held or self.memory is None:
             return
         for event in self.events:

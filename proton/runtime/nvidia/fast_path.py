@@ -103,8 +103,9 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
             $instrumented = $variant.find_instrumented($session.instrumentation)
             if $instrumented is None:
                 return $slow_path($grid, {bound}, $rest, $unknown)
-        $place = $device, $stream($device), ($x, $y, $z)
-        return $profiled($variant, $instrumented, $session, *$place, ({listed}))
+        return $profiled(
+            $variant, $instrumented, $session, $device, $stream($device), ($x, $y, $z), ({listed})
+        )
     try:
         $variant.launch($x, $y, $z, $stream($device), {values})
     except $StructError:  # a size that is no integer: the check says so

@@ -38,17 +38,27 @@ from proton.runtime.hooks import around_launches
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
 from proton.runtime.nvidia.fast_path import OPTIONS, checked_grid, generated, known_options
+from proton.runtime.nvidia.recorder import GPURecorder
 from proton.runtime.nvidia.variant import InstrumentedVariant, Variant, variant_launch
 from proton.trace.instrumentation import Instrumentation
 
+NAME = "cuda"  # of the back end
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "ptx_options", "sched4reg")
 LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
 MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
-_thread = threading.local()  # `has_context`: a launch of this thread was profiled before
-# What an instrumented kernel takes besides: addresses of the profile buffer and, if full segments
-# move away, of a slab, and the number of the launch.
+# What an instrumented kernel takes besides: addresses of the profile buffer and, if it takes
+# chunks, of a slab, and the number of the launch.
 _PROFILE_TYPES = {False: ["u64"], True: ["u64", "u64", "u32"]}
+
+
+class _Thread(threading.local):
+    """What is known of the calling thread."""
+
+    has_context = False  # a launch of it was profiled before
+
+
+_thread = _Thread()
 
 
 class GPULauncher(Launcher):
@@ -252,38 +262,35 @@ def _launch_profiled(
     passed: Sequence[Any],
 ) -> GPUKernel:
     """A launch within a session: of the instrumented kernel, if it has scopes."""
-    if not hasattr(_thread, "has_context"):
+    if not _thread.has_context:
         cuda.enter_primary_context(device)
         _thread.has_context = True
-    kernel, recording = instrumented.variant.kernel, None
-    has_scopes, start = kernel.profile is not None, 0
-    if has_scopes:
-        recording = session.begin_gpu_launch(
-            kernel, sizes, device, stream, instrumented.perturbation
-        )
-    else:
+    recorder: GPURecorder = session.recorders[NAME]  # type: ignore[assignment]
+    if not instrumented.has_scopes:
         start = time.perf_counter_ns()
+        plain.launch(*sizes, stream, *passed)
+        recorder.keep_plain(instrumented, plain.kernel, sizes, device, start)
+        return plain.kernel
+    recording = recorder.begin(instrumented, sizes, device, stream)
     timing = None
-    if session.compare_run_time:
-        timing = session.begin_timing(kernel, recording, device, stream)
+    if recorder.compares_run_times:
+        timing = recorder.begin_timing(instrumented, recording is not None, device, stream)
     launched = None  # it is not known, if this is interrupted
     try:
         if recording is None:
             plain.launch(*sizes, stream, *passed)
         else:
-            instrumented.variant.launch(*sizes, stream, *passed, *recording.arguments)
+            instrumented.launch(sizes, stream, passed, recording.arguments)
         launched = True
     except Exception:
         launched = False
         raise
     finally:
         if timing is not None:
-            session.end_timing(timing, stream, launched is True)
+            recorder.end_timing(timing, stream, launched is True)
         if recording is not None:
-            session.end_gpu_launch(recording, launched)
-    if not has_scopes:
-        session.plain_gpu_launch(plain.kernel, sizes, device, start, instrumented.perturbation)
-    return plain.kernel if recording is None else kernel
+            recorder.end(recording, launched)
+    return plain.kernel if recording is None else instrumented.variant.kernel
 
 
 def _perturbation(profiled: Variant, plain: Variant) -> dict[str, int]:

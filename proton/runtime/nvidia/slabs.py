@@ -1,4 +1,4 @@
-"""The slabs that launches take full segments from under strategy flush.
+"""The slabs that launches take chunks from under strategy flush.
 
 A session has a few slabs on each GPU. Launches share one of them: a unit takes a chunk of it by an
 atomic, and the chunk says of which launch, program and unit it is. A slab that is half full, or
@@ -79,10 +79,12 @@ class Slab:
 
 @dataclass
 class Slabs:
-    """The slabs of one device."""
+    """The slabs of one device. Who launches holds `lock`; the thread that keeps what arrives takes
+    it where the two meet."""
 
     queue: "cuda.Queue"
     stream: int  # of its own: it waits for no launch
+    lock: threading.Lock = field(default_factory=threading.Lock)
     expected: dict[int, float] = field(default_factory=dict)  # bytes of a launch, by kernel
     current: Slab | None = None
     free: list[Slab] = field(default_factory=list)
@@ -93,27 +95,39 @@ class Slabs:
     dropped: set[int] = field(default_factory=set)  # launches that the session had no memory for
     host: int = 0  # pinned memory, as large as a slab
     host_size: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    # Under the lock
 
     def take(self, size: int, kernel: int) -> Slab | None:
         """The slab that a launch of a kernel (its number) writes to, of `size` bytes or more; None
         where there is no memory for one. `done` ends that."""
-        with self.lock:
-            slab = self.current
-            if slab is None or slab.is_due or slab.is_retired or slab.size < size:
-                if slab is not None and slab.is_due:
-                    slab.is_retired = True
-                self._renew(size)
-                slab = self.current
-                if slab is None:
-                    return None
-            slab.users += 1
-            slab.launches += 1
-            slab.kernels[kernel] = slab.kernels.get(kernel, 0) + 1
-            expected = self.expected.get(kernel)
-            slab.expected += slab.size / (2 * FIRST_LAUNCHES) if expected is None else expected
-            slab.is_due = 2 * slab.expected >= slab.size
-            return slab
+        slab = self.current
+        if slab is None or slab.is_due or slab.is_retired or slab.size < size:
+            slab = self._next(size)
+            if slab is None:
+                return None
+        slab.users += 1
+        slab.launches += 1
+        kernels = slab.kernels
+        kernels[kernel] = kernels.get(kernel, 0) + 1
+        expected = self.expected.get(kernel)
+        slab.expected += slab.size / (2 * FIRST_LAUNCHES) if expected is None else expected
+        slab.is_due = 2 * slab.expected >= slab.size
+        return slab
+
+    def _next(self, size: int) -> Slab | None:
+        """The slab to take from now on: where there is no other one, the same."""
+        slab = self.current
+        if slab is not None and slab.is_due:
+            slab.is_retired = True
+        if self.free or self.count < MOST_SLABS or slab is None or slab.size < size:
+            self._renew(size)
+        return self.current
+
+    @staticmethod
+    def done(slab: Slab) -> None:
+        """A launch has ended, or will never be."""
+        slab.users -= 1
 
     def _expected(self, kernel: int, slab: Slab) -> float:
         """Bytes that a launch of a kernel takes."""
@@ -154,11 +168,6 @@ class Slabs:
     @staticmethod
     def _room_of(slab: Slab) -> int:
         return slab.address + wire.slab_room_offset()
-
-    def done(self, slab: Slab) -> None:
-        """A launch has ended, or will never be."""
-        with self.lock:
-            slab.users -= 1
 
     # On the thread that keeps what arrives
 
@@ -217,7 +226,8 @@ class Slabs:
             self._empty(slab, memory_left)
 
     def release(self) -> None:
-        """Gives the memory back, but for slabs that launches that outlive the session may use."""
+        """Gives the memory back, but for slabs that launches that outlive the session may use.
+        Under the lock."""
         slabs = [*self.free, *self.retired, *([self.current] if self.current is not None else [])]
         for slab in slabs:
             if not slab.users:

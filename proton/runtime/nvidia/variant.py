@@ -45,7 +45,7 @@ class Variant:
     """Machine code in a context, ready to be launched."""
 
     kernel: GPUKernel
-    launch: Callable[..., None]  # (grid x, y, z, stream, *all values of parameters)
+    launch: Callable[..., None]  # as `variant_launch` makes it
     function: int  # the driver's handle
     instrumented: dict[Instrumentation, "InstrumentedVariant"] = field(default_factory=dict)
     last_instrumented: "InstrumentedVariant | None" = None  # the last of them that was launched
@@ -58,13 +58,17 @@ class Variant:
         return found
 
 
-@dataclass
+@dataclass(eq=False)
 class InstrumentedVariant:
     """The instrumented kernel of a variant, and what instrumentation did to it."""
 
     key: Instrumentation
     variant: Variant
     perturbation: dict[str, int]
+
+    def __post_init__(self) -> None:
+        self.launch = self.variant.launch
+        self.has_scopes = self.variant.kernel.profile is not None
 
 
 class _Block:
@@ -84,9 +88,11 @@ class _Block:
 def variant_launch(
     kernel: GPUKernel, function: int, device: int, types: list[str | None], added: list[str]
 ) -> Callable[..., None]:
-    """The generated function of a variant. `types` are of what the values of the parameters become,
-    `added` of what passes have added; a kernel takes its tensor maps between the two. A block of
-    memory belongs to one call at a time; the driver has copied what is in it when it returns."""
+    """The generated function of a variant: of (grid x, y, z, stream, *values of all parameters), or
+    where a kernel that records takes what is `added`, of (grid, stream, values, added values).
+    `types` are of what the values of the parameters become; a kernel takes its tensor maps behind
+    these. A block of memory belongs to one call at a time; the driver has copied what is in it when
+    it returns."""
     passed = [(n, short) for n, short in enumerate([*types, *added]) if short is not None]
     plans = kernel.metadata["tensor_maps"]
     sizes = [8] * len(passed) + [TENSOR_MAP_BYTES] * len(plans)
@@ -114,7 +120,7 @@ def variant_launch(
         "single": lambda value: ctypes.c_float(value).value,
         **{f"map{n}": map_maker(plan, kernel.name, device) for n, plan in enumerate(plans)},
     }
-    exec(_source(kernel, function, len(types) + len(added), passed), namespace)
+    exec(_source(kernel, function, len(types), len(added), passed), namespace)
     launch: Callable[..., None] = namespace["launch"]
     return launch
 
@@ -129,10 +135,17 @@ def _dependent() -> int:
     return ctypes.addressof(memory)
 
 
-def _source(kernel: GPUKernel, function: int, count: int, passed: list[tuple[int, str]]) -> str:
+def _source(
+    kernel: GPUKernel, function: int, values: int, added: int, passed: list[tuple[int, str]]
+) -> str:
     """The code of a launch with so many values, of which the kernel is passed some."""
     threads = WARP_SIZE * int(kernel.metadata["num_warps"])
-    taken = "".join(f", a{number}" for number in range(count))
+    names = [f"a{number}" for number in range(values + added)]
+    taken, unpacked = ", ".join(["x, y, z, stream", *names]), ""
+    if added:
+        taken = "grid, stream, passed, added"
+        unpacked = f"x, y, z = grid; {_tuple(names[:values])} = passed; "
+        unpacked += f"{_tuple(names[values:])} = added"
     packed = "".join(f", a{number}" for number, _ in passed)
     # Where a number is too large for fp32 it is infinite.
     rounded = "".join(f", single(a{n})" if s == "fp32" else f", a{n}" for n, s in passed)
@@ -144,7 +157,8 @@ def _source(kernel: GPUKernel, function: int, count: int, passed: list[tuple[int
         of = ", ".join(f"a{passed[argument][0]}" for argument in arguments_of(plan))
         maps += f", map{number}({of})"
     return f"""
-def launch(x, y, z, stream{taken}):
+def launch({taken}):
+    {unpacked}
     try:
         block = pop()
     except IndexError:
@@ -158,6 +172,10 @@ def launch(x, y, z, stream{taken}):
         again(block, status)
     push(block)
 """
+
+
+def _tuple(names: list[str]) -> str:
+    return f"({''.join(f'{name}, ' for name in names)})"
 
 
 def _format(short: str) -> str:

@@ -1,14 +1,14 @@
-// RUN: proton-opt %s --pipeline='outline-segments{loops=1}' | filecheck %s
+// RUN: proton-opt %s --pipeline='outline-loops{loops=1}' | filecheck %s
 // Each loop goes to a function of its own: buffers and scalars are passed, constants and views
 // made anew; a view that a branch chose is passed as its address and stride.
 
 // CHECK-LABEL: func.func @kernel(
 // CHECK: %[[BUFFER:.*]] = memref.alloca() : memref<8xf32>
-// CHECK: %[[SUM:.*]] = call @[[FIRST:kernel__segment[0-9]+]](%arg1, %[[BUFFER]]) : (f32, memref<8xf32>) -> f32
+// CHECK: %[[SUM:.*]] = call @[[FIRST:kernel__loops[0-9]+]](%arg1, %[[BUFFER]]) : (f32, memref<8xf32>) -> f32
 // CHECK: %[[VIEW:.*]] = scf.if %arg2 -> (memref<8xf32, strided<[?], offset: ?>>)
 // CHECK: memref.extract_strided_metadata %[[VIEW]]
-// CHECK: call @[[SECOND:kernel__segment[0-9]+]](%{{.*}}, %{{.*}}, %[[SUM]]) : (!llvm.ptr, index, f32) -> ()
-// CHECK: call @[[THIRD:kernel__segment[0-9]+]](
+// CHECK: call @[[SECOND:kernel__loops[0-9]+]](%{{.*}}, %{{.*}}, %[[SUM]]) : (!llvm.ptr, index, f32) -> ()
+// CHECK: call @[[THIRD:kernel__loops[0-9]+]](
 // CHECK: return
 
 // CHECK: func.func private @[[FIRST]](%arg0: f32, %arg1: memref<8xf32>) -> f32

@@ -3,12 +3,12 @@
 `tl.static_range` makes straight-line code of any length. Each of its statements is a loop or
 more, and passes of MLIR and LLVM take time quadratic, or worse, in the loops of a function: a
 thousand masked stores took 80 s. So a block with more than LOOPS of them becomes a sequence of
-calls, each of a segment of its ops:
+calls, each of a stretch of its ops:
 
-    kernel(...):  ...; segment_0(live-ins); r = segment_1(live-ins); ...
+    kernel(...):  ...; loops_0(live-ins); r = loops_1(live-ins); ...
 
 What costs nothing (arithmetic on scalars, views) is not passed but computed anew where it is
-used. A view that a branch chose cannot be returned: it stays with its users in one segment, or
+used. A view that a branch chose cannot be returned: it stays with its users in one stretch, or
 where these are far apart out of any, and is passed in parts.
 """
 
@@ -24,16 +24,16 @@ from proton.dialect.traits import Loop, Recomputed, has
 from proton.dialect.walk import all_ops, defining_op, kernel_functions, producer_of
 from proton.passes import Pass, register
 
-LOOPS = 64  # of a segment, at least; the loop vectoriser is quadratic in them
+LOOPS = 64  # of a stretch, at least; the loop vectoriser is quadratic in them
 _ALLOCATES = frozenset({"memref.alloca", "llvm.alloca"})
 
 
 @register
 @dataclass(frozen=True)
-class OutlineSegments(Pass):
-    """Makes functions of segments of blocks with more than `loops` loops."""
+class OutlineLoops(Pass):
+    """Makes functions of stretches of blocks with more than `loops` loops."""
 
-    name: ClassVar[str] = "outline-segments"
+    name: ClassVar[str] = "outline-loops"
 
     loops: int = LOOPS
 
@@ -76,10 +76,10 @@ class _Cutter:
         self.last_uses = [0] * len(self.ops)
         for place in reversed(range(len(self.ops))):
             self.last_uses[place] = self._last_use(self.ops[place])
-        segments = self._segments()
+        stretches = self._stretches()
         for op in self.ops:
             del op.attributes[PLACE]
-        for first, behind in segments:
+        for first, behind in stretches:
             self._outline(first, behind)
 
     def _last_use(self, op: Operation) -> int:
@@ -94,26 +94,26 @@ class _Cutter:
                 last = max(last, place, self.last_uses[place] if has(user, Recomputed) else -1)
         return last
 
-    def _segments(self) -> list[tuple[int, int]]:
+    def _stretches(self) -> list[tuple[int, int]]:
         """[first, behind) of each; buffers, which live as long as the block, come before."""
         allocas = [p for p, op in enumerate(self.ops) if op.name in _ALLOCATES]
         first = allocas[-1] + 1 if allocas else 0
         sums = list(itertools.accumulate(map(_count_loops, self.ops)))
-        segments, loops, bound = [], 0, -1
+        stretches, loops, bound = [], 0, -1
         for place in range(first, len(self.ops) - 1):  # without the terminator
             op, last = self.ops[place], self.last_uses[place]
             loops += _count_loops(op)
             if not has(op, Recomputed) and not all(_is_passed(r.type) for r in op.results):
                 if sums[last] - sums[place] > self.loops and bound <= place:
                     if loops > _count_loops(op):
-                        segments.append((first, place))
+                        stretches.append((first, place))
                     first, loops = place + 1, 0
                     continue
                 bound = max(bound, last)
             if loops >= self.loops and bound <= place:
-                segments.append((first, place + 1))
+                stretches.append((first, place + 1))
                 first, loops = place + 1, 0
-        return segments
+        return stretches
 
     def _outline(self, first: int, behind: int) -> None:
         """Moves what cannot be cloned to a function, and calls that in its place."""
@@ -124,8 +124,8 @@ class _Cutter:
             if self.last_uses[place] >= behind
             for result in self.ops[place].results
         ]
-        segment = _Segment([self.ops[place] for place in places])
-        inputs = segment.live_ins()
+        stretch = _Stretch([self.ops[place] for place in places])
+        inputs = stretch.live_ins()
         with ir.InsertionPoint(self.module.body), self.function.location:
             outlined = func.FuncOp(self._name(), ([], []), visibility="private")
             block = outlined.add_entry_block()
@@ -142,7 +142,7 @@ class _Cutter:
             symbol = ir.FlatSymbolRefAttr.get(outlined.name.value)
             call = func.CallOp([value.type for value in results], symbol, passed).operation
         _describe(outlined, self.function, passed, results)
-        segment.move_to(block, given)
+        stretch.move_to(block, given)
         with ir.InsertionPoint(block), self.function.location:
             func.ReturnOp(results)
         for old, new in zip(results, call.results, strict=True):
@@ -156,11 +156,11 @@ class _Cutter:
 
     def _name(self) -> str:
         kernel = self.function.attributes["sym_name"].value
-        return f"{kernel}__segment{len(self.module.body.operations)}"
+        return f"{kernel}__loops{len(self.module.body.operations)}"
 
 
 def _describe(outlined: Any, kernel: Any, inputs: list[Value], results: list[Any]) -> None:
-    """The type and attributes of a segment: it is not to be inlined, and as much is known of the
+    """The type and attributes of a stretch: it is not to be inlined, and as much is known of the
     user's pointers as in the kernel."""
     types = [value.type for value in inputs], [value.type for value in results]
     outlined.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
@@ -183,7 +183,7 @@ def _is_inside(op: Operation, ancestor: Any) -> bool:
     return False
 
 
-class _Segment:
+class _Stretch:
     """Ops on their way to a function of their own."""
 
     def __init__(self, ops: list[Any]) -> None:

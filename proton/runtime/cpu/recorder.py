@@ -1,0 +1,167 @@
+"""What the CPU records in a session.
+
+Each instrumented launch gets a part of a slab whose pages have been touched already, so that page
+faults do not show as work, and all records stay there until the end.
+"""
+
+import ctypes
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from proton.backends.cpu import llvm
+from proton.backends.cpu.target import CPUKernel
+from proton.runtime.cpu.calibration import Calibration, calibrate, clock_pair
+from proton.runtime.grid import host_thread
+from proton.runtime.recording import Recorded, Recorder, SessionState
+from proton.trace import wire
+from proton.trace.model import Chunk, Clock, Launch
+
+SLAB_BYTES = 16 << 20
+_FLUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+
+
+@dataclass(eq=False)
+class Recording:
+    """One instrumented launch while it runs. `kept` is False where nobody will read it."""
+
+    kernel: int
+    grid: tuple[int, int, int]
+    capacity: int
+    buffer: np.ndarray
+    path: str
+    thread: int
+    kept: bool = True
+    start: int = 0
+    chunks: list[Chunk] = field(default_factory=list)
+    callback: Any = None
+
+    @property
+    def address(self) -> int:
+        return int(self.buffer.ctypes.data)
+
+    @property
+    def flush_address(self) -> int:
+        if self.callback is None:
+            return 0
+        return ctypes.cast(self.callback, ctypes.c_void_p).value or 0
+
+    def launch(self, end: int) -> Launch:
+        """What the run says of it."""
+        return Launch(
+            kernel=self.kernel,
+            grid=self.grid,
+            capacity=self.capacity,
+            host_start=self.start,
+            host_end=end,
+            buffer=self.buffer,
+            chunks=self.chunks,
+            path=self.path,
+            thread=self.thread,
+        )
+
+
+class Slab:
+    """Zeroed, touched memory that is handed out once."""
+
+    def __init__(self) -> None:
+        self.block = np.zeros(0, np.uint8)
+        self.used = 0
+
+    def take(self, size: int) -> np.ndarray:
+        """`size` zero bytes, aligned to a cache line."""
+        if self.used + size > self.block.size:
+            room = max(SLAB_BYTES, size) + wire.BLOCK_ALIGNMENT
+            self.block = np.empty(room, np.uint8)
+            self.block.fill(0)  # touches every page, unlike np.zeros
+            self.used = -self.block.ctypes.data % wire.BLOCK_ALIGNMENT
+        taken = self.block[self.used : self.used + size]
+        self.used += wire.aligned(size, wire.BLOCK_ALIGNMENT)
+        return taken
+
+
+class CPURecorder(Recorder):
+    """The launches of one session on the CPU."""
+
+    def __init__(self, state: SessionState) -> None:
+        self.state = state
+        self.instrumentation = state.instrumentation.on_cpu()
+        self.calibration: Calibration = calibrate()
+        self.slab = Slab()
+        self.slab.take(1)
+        self.launches: list[Launch] = []
+        self.pairs = [clock_pair()]
+
+    def begin(self, kernel: CPUKernel, grid: tuple[int, int, int]) -> Recording:
+        """The buffer for a launch of a kernel; an empty one where that has no scopes."""
+        profile, state = kernel.profile, self.state
+        block_bytes = 0 if profile is None else profile.block.bytes
+        size = grid[0] * grid[1] * grid[2] * block_bytes
+        with state.lock:
+            number = state.kernel_number(kernel, self.instrumentation)
+            kept = state.begins() and size <= state.memory_left
+            if kept:
+                state.memory_left -= size
+                buffer = self.slab.take(size)
+            else:
+                buffer = np.zeros(size, np.uint8)  # the code writes somewhere; nobody reads it
+            capacity = 0 if profile is None else profile.capacity
+            path, thread = state.host.path(), host_thread()
+            recording = Recording(number, grid, capacity, buffer, path, thread, kept)
+            state.running.begin(recording)
+        if profile is not None and profile.strategy.moves:
+            recording.callback = self._flush_callback(recording, block_bytes)
+        recording.start = time.perf_counter_ns()
+        return recording
+
+    def end(self, recording: Recording) -> None:
+        """Keeps the launch's records."""
+        end, state = time.perf_counter_ns(), self.state
+        recording.callback = None
+        with state.lock:
+            state.running.end(recording)
+            if state.is_finished or state.is_forked:
+                return  # the session does not wait for it: it was counted
+            if recording.kept:
+                self.launches.append(recording.launch(end))
+            else:
+                state.dropped += 1
+
+    def _flush_callback(self, recording: Recording, block_bytes: int) -> Callable[..., None]:
+        base, state = recording.address, self.state
+
+        def keep(block: int, first: int, data: int, size: int) -> None:
+            with state.lock:
+                if size > state.memory_left:
+                    return  # the decoder counts the missing records as lost
+                state.memory_left -= size
+            copy = np.frombuffer(ctypes.string_at(data, size), np.uint8)
+            program = (block - base) // block_bytes
+            recording.chunks.append(Chunk(program=program, unit=0, first=first, data=copy))
+
+        return _FLUSH(keep)
+
+    def disown(self) -> None:
+        self.slab = Slab()
+
+    def finish(self) -> Recorded:
+        self.pairs.append(clock_pair())
+        clock = Clock(
+            ticks=np.array([pair.ticks for pair in self.pairs], np.uint64),
+            host_ns=np.array([pair.host_ns for pair in self.pairs], np.int64),
+            error_ns=max(pair.error_ns for pair in self.pairs),
+            slice_cost_ns=self.calibration.slice_cost_ns,
+            edge_cost_ns=self.calibration.edge_cost_ns,
+        )
+        launches = [_compact(launch) for launch in self.launches]
+        return Recorded(launches, clock=clock, machine={"cpu": llvm.host_cpu()})
+
+
+def _compact(launch: Launch) -> Launch:
+    """A launch with records of its own: a small one must not keep a whole slab alive."""
+    if launch.buffer.size < SLAB_BYTES // 4:
+        launch.buffer = launch.buffer.copy()
+    return launch
