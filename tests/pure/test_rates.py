@@ -193,7 +193,8 @@ def test_the_command_prints_sorts_and_exports_them(tmp_path: Path) -> None:
     path = str(loading().save(tmp_path / "run.proton"))
 
     def call(*options: str) -> Any:
-        return CliRunner().invoke(app, ["stats", path, "--by", "scope", *options])
+        words = ["stats", path, "--by", "scope", *options]
+        return CliRunner(env={"COLUMNS": "200"}).invoke(app, words)
 
     shown = call("--peak", "gbytes/s=800", "--sort", "%peak")
     assert shown.exit_code == 0, shown.output

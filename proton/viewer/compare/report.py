@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from proton.base.text import printable
+from proton.base.units import duration
 from proton.viewer.compare.check import Finding, Report, Status, percent
 from proton.viewer.compare.diff import Change
 from proton.viewer.compare.matching import arguments
@@ -21,7 +22,7 @@ CHANGE_COLUMNS = ("scope", "stat", "before", "after", "change", "interval", "n",
 CHANGE_NUMBERS = ("before", "after", "change", "interval", "n")
 FINDING_COLUMNS = ("status", "what", "change", "interval", "why")
 FINDING_NUMBERS = ("change", "interval")
-UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+DIGITS = 4  # of times
 
 
 def change_rows(changes: Iterable[Change]) -> list[list[str]]:
@@ -76,13 +77,7 @@ def typical(values: np.ndarray, stat: str) -> str:
     value = float(np.median(values))
     if stat == "count":
         return f"{value:g}"
-    return duration(value)
-
-
-def duration(ns: float) -> str:
-    """Nanoseconds in a unit that suits them."""
-    unit, size = next(((u, s) for u, s in UNITS if abs(ns) >= s), UNITS[-1])
-    return f"{ns / size:.4g} {unit}"
+    return duration(value, DIGITS)
 
 
 def interval(ratio: Estimate | None) -> str:
@@ -106,14 +101,18 @@ def _value(finding: Finding) -> str:
     if finding.estimate is None:
         return ""
     value = finding.estimate.value
-    return percent(value) if _is_ratio(finding) else duration(value)
+    return percent(value) if _is_ratio(finding) else duration(value, DIGITS)
 
 
 def _span(finding: Finding) -> str:
     found = finding.estimate
     if found is None or _is_ratio(finding):
         return interval(found)
-    return "" if math.isinf(found.high) else f"{duration(found.low)} to {duration(found.high)}"
+    return (
+        ""
+        if math.isinf(found.high)
+        else " to ".join(duration(end, DIGITS) for end in (found.low, found.high))
+    )
 
 
 def headline(report: Report) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proton.base.units import duration
 from proton.trace.records import NONE
 from proton.viewer.pictures.cells import cells
-from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, duration, shade, time_axis
+from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, shade, time_axis
 from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.text import Line, axis, beginning, fitted
 from proton.viewer.pictures.text import shade as character

@@ -19,11 +19,11 @@ from functools import cached_property
 
 import numpy as np
 
+from proton.base.units import duration
 from proton.trace.model import HostSlice
 from proton.trace.nesting import lanes, nest
 from proton.trace.records import NONE
 from proton.trace.wire import Kind as RecordKind
-from proton.viewer.pictures.picture import duration
 from proton.viewer.pictures.selection import EVERYTHING, Selection, matching
 from proton.viewer.tables import Tables
 from proton.viewer.tables.first_view import first_view

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.base.text import printable
+from proton.base.units import duration
 from proton.viewer.pictures.cells import cells, most
 from proton.viewer.pictures.picture import (
     FAINT,
@@ -24,7 +25,6 @@ from proton.viewer.pictures.picture import (
     Box,
     Picture,
     colour,
-    duration,
     fitting,
     time_axis,
 )

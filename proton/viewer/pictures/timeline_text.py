@@ -13,8 +13,8 @@ import numpy as np
 from rich.cells import cell_len
 
 from proton.base.text import printable
+from proton.base.units import duration
 from proton.viewer.pictures.cells import cells, most
-from proton.viewer.pictures.picture import duration
 from proton.viewer.pictures.text import Line, axis, beginning, fitted, letters
 from proton.viewer.pictures.timeline import Kind, Timeline
 from proton.viewer.pictures.timeline_picture import fill
