@@ -14,7 +14,7 @@ import numpy as np
 from proton.base.text import printable
 from proton.base.units import duration
 from proton.viewer.compare.check import Finding, Report, Status, percent
-from proton.viewer.compare.diff import Change
+from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Change
 from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.statistics import Estimate
 
@@ -23,6 +23,7 @@ CHANGE_NUMBERS = ("before", "after", "change", "interval", "n")
 FINDING_COLUMNS = ("status", "what", "change", "interval", "why")
 FINDING_NUMBERS = ("change", "interval")
 DIGITS = 4  # of times
+ONE = {PROCESSES: "process", LAUNCHES: "launch"}
 
 
 def change_rows(changes: Iterable[Change]) -> list[list[str]]:
@@ -90,7 +91,8 @@ def interval(ratio: Estimate | None) -> str:
 def _count(change: Change) -> str:
     if change.ratio is None:
         return str(max(change.before.size, change.after.size))
-    return f"{change.ratio.processes} {change.unit}"
+    count = change.ratio.processes
+    return f"1 {ONE[change.unit]}" if count == 1 else f"{count} {change.unit}"
 
 
 def _is_ratio(finding: Finding) -> bool:

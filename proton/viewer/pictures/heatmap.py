@@ -80,7 +80,7 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     size = values.shape[1]
     each = max(-(-size // max(rows, 1)), 1)  # values a row
     count = -(-size // each)
-    span = timeline.span
+    span = timeline.view
     cut = cells(start, end, span, columns)
     cell = (place.ravel()[cut.index] // each) * columns + cut.column
     spent = np.bincount(cell, cut.ns, minlength=count * columns)[: count * columns]
@@ -90,6 +90,8 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     labels = [_label(by, values[:, k * each : (k + 1) * each], several) for k in range(count)]
     value = spent.reshape(count, columns) / width / np.maximum(members, 1)
     title = f"{tables.name}: units in scopes at once, by {by.value}"
+    if span != timeline.span:
+        title += "; of the first launches (--start 0: all)"
     return Heat(title=title, labels=labels, span=span, value=value)
 
 
