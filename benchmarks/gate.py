@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,41 +63,42 @@ class Pair:
 KINDS = ("same", "slower")
 
 
-def one_pair(out: Path, rules: Budgets) -> dict[str, Pair]:
-    """Measures until both checks can tell, or there are no more rounds."""
+def one_pair(out: Path, rules: Budgets) -> tuple[dict[str, Pair], dict[str, Side]]:
+    """Measures until both checks can tell, or there are no more rounds; gives the sides as well."""
     programs = {
         "baseline": program(STEPS),
         "same": program(STEPS),
         "slower": program(SLOWER),
     }
+    sides: dict[str, Side] = {}
     ends: dict[str, Pair] = {}
     begun, looks = 0, sizes(LEAST, MOST)
     for rounds in looks:
         gather(programs, out, range(begun, rounds))
         begun = rounds
+        for name in programs:
+            sides[name] = Side.load([out / name], known=sides.get(name))
         for kind in [kind for kind in KINDS if kind not in ends]:
-            candidate, baseline = Side.load([out / kind]), Side.load([out / "baseline"])
-            status = check(candidate, baseline, rules, looks=len(looks)).status
+            status = check(sides[kind], sides["baseline"], rules, looks=len(looks)).status
             if status is not Status.INCONCLUSIVE or rounds == MOST:
                 ends[kind] = Pair(status=status, rounds=rounds)
                 del programs[kind]
         if len(ends) == len(KINDS):
             break
-    return ends
+    return ends, sides
 
 
-def measured(out: Path) -> dict[str, object]:
+def measured(sides: Mapping[str, Side]) -> dict[str, object]:
     """What each process of a pair measured: ns by side, scope and statistic."""
-    found: dict[str, object] = {}
-    for name in ("baseline", *KINDS):
-        side = Side.load([out / name])
-        found[name] = {
+    return {
+        name: {
             f"{group.scope} {stat}": side.values(group, stat).tolist()
             for group in side.groups
             if group.scope in (*SCOPES, BESIDE)
             for stat in STATS
         }
-    return found
+        for name, side in sides.items()
+    }
 
 
 def measure(file: Path, *, pairs: int, minutes: float, plain: bool) -> None:
@@ -110,14 +111,14 @@ def measure(file: Path, *, pairs: int, minutes: float, plain: bool) -> None:
         if time.monotonic() - began > 60 * minutes:
             break
         with tempfile.TemporaryDirectory() as folder:
-            ends = one_pair(Path(folder), rules)
-            line = {
-                "pair": number,
-                "unix": round(time.time()),
-                "load": os.getloadavg()[0],
-                **{kind: [pair.status.word, pair.rounds] for kind, pair in ends.items()},
-                "measured": measured(Path(folder)),
-            }
+            ends, sides = one_pair(Path(folder), rules)
+        line = {
+            "pair": number,
+            "unix": round(time.time()),
+            "load": os.getloadavg()[0],
+            **{kind: [pair.status.word, pair.rounds] for kind, pair in ends.items()},
+            "measured": measured(sides),
+        }
         with open(file, "a") as out:
             out.write(json.dumps(line) + "\n")
 

@@ -43,7 +43,7 @@ def raw_of(*launches: Launch, host: tuple[HostSlice, ...] = ()) -> RawRun:
     return run([kernel(), PLAIN], list(launches), list(host))
 
 
-def test_the_view_goes_on_while_launches_fill_a_tenth_of_it() -> None:
+def test_the_view_goes_on_as_far_as_launches_fill_a_tenth_of_it() -> None:
     near = [launched(at, at + 40 * US) for at in (800 * MS, 800 * MS + 300 * US)]
     far = launched(1000 * MS, 1000 * MS + 40 * US)
     build = compiled("add", 0, 790 * MS)
@@ -52,6 +52,7 @@ def test_the_view_goes_on_while_launches_fill_a_tenth_of_it() -> None:
         (near[:1], 40 * US),
         (near, 340 * US),
         ([*near, far], 340 * US),
+        ([*near, far, launched(1100 * MS, 1200 * MS)], 400 * MS),  # long enough for all
         ([without_records, near[0]], 40 * US),
     ):
         view = first_view(Run(raw_of(*launches, host=(build,))))

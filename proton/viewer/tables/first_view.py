@@ -1,8 +1,8 @@
 """What a timeline shows first: the first launches, large enough to see.
 
 A compilation takes a thousand times as long as a launch, so a picture of a whole run often shows
-nothing else. The view begins at the first launch that left records, and goes on while launches fill
-a tenth of it:
+nothing else. The view begins at the first launch that left records, and goes on as far as launches
+fill a tenth of it:
 
     run    [  compile  ][a] [a] [a]    [  compile  ][b] [b]
     view                [a] [a] [a]
@@ -36,14 +36,14 @@ def first_view(tables: Tables) -> Interval | None:
 def _filled(intervals: Iterable[Interval]) -> Interval:
     """From the first interval as far as they fill enough."""
     first, *rest = sorted(intervals)
-    start, end = first
-    busy = end - start
-    for begin, stop in rest:
-        busy += max(0, stop - max(begin, end))
-        if max(end, stop) - start > FILLED * busy:
-            break
-        end = max(end, stop)
-    return start, end
+    start, filled = first
+    last, busy = filled, filled - start
+    for begin, end in rest:
+        busy += max(0, end - max(begin, last))
+        last = max(last, end)
+        if last - start <= FILLED * busy:
+            filled = last
+    return start, filled
 
 
 def _with_margin(start: int, end: int) -> Interval:
