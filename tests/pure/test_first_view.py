@@ -90,7 +90,7 @@ def test_pictures_show_it_and_say_so_unless_something_was_asked_for() -> None:
     timeline = Timeline(whole)
     assert timeline.view == (799 * MS + 900 * US, 802 * MS)
     assert timeline.span == (0, 802 * MS)
-    assert "here 2.1 ms of the first launches" in timeline.heading
+    assert "here 2.1 ms with launches" in timeline.heading
     lines = "\n".join("".join(text for text, _ in line) for line in draw_text(timeline, 80, 0))
     assert "[add " in lines
     assert "[compile" not in lines

@@ -27,7 +27,7 @@ from proton.base.units import duration
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_NAME = 12  # columns of a folded name; less is not readable
+LEAST_NAME, MOST_LINES = 20, 2  # columns and lines of a folded name: others are not readable
 GAP = 2  # columns between two of a table
 INDENT = "  "
 WHOLE_FROM = 1000.0  # from which tenths say nothing
@@ -94,7 +94,9 @@ class _Table:
             return None
         lines: list[Line] = []
         for number, row in enumerate(table):
-            cells = [chop_cells(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+            cells = [folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+            if max(map(len, cells), default=0) > MOST_LINES:
+                return None
             for part in range(max(map(len, cells), default=0)):
                 parts = [cell[part] if part < len(cell) else "" for cell in cells]
                 lines.append(((" " * GAP).join(self._aligned(parts, widths)), number == 0))
@@ -177,7 +179,20 @@ class _Table:
             else:
                 lines += [piece]
         ended = [f"{line}," for line in lines[:-1]] + lines[-1:]
-        return [(part, True) for line in ended for part in chop_cells(line, self.width)]
+        return [(part, True) for line in ended for part in folded(line, self.width)]
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The text in lines of so many columns, cut at spaces where there are some."""
+    lines = []
+    while cell_len(text) > width:
+        line = chop_cells(text, width)[0]
+        space = line.rfind(" ")
+        if space > 0 and text[len(line)] != " " and line[:space].strip():
+            line = line[:space]
+        lines.append(line)
+        text = text[len(line) :].removeprefix(" ")
+    return [*lines, text]
 
 
 def _cell(value: Any) -> str:

@@ -91,7 +91,7 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     value = spent.reshape(count, columns) / width / np.maximum(members, 1)
     title = f"{tables.name}: units in scopes at once, by {by.value}"
     if span != timeline.span:
-        title += "; of the first launches (--start 0: all)"
+        title += "; while launches run (--start 0: all)"
     return Heat(title=title, labels=labels, span=span, value=value)
 
 

@@ -158,7 +158,7 @@ class Timeline:
         (start, end), (first, last) = self.span, self.view
         text = f"{name}: {len(self)} slices in {duration(end - start)}"
         if (first, last) != (start, end):
-            text += f"; here {duration(last - first)} of the first launches (--start 0: all)"
+            text += f"; here {duration(last - first)} with launches (--start 0: all)"
         return text + (f"; {lost} records lost" if lost else "")
 
     def label(self, row: int) -> str:
