@@ -13,7 +13,7 @@ kernel add, scope load               blocks: the numbers with their names
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.text import Text
 
 from proton.base.text import printable
-from proton.base.units import duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,23 +31,7 @@ GAP = 2  # columns between two of a table
 INDENT = "  "
 WHOLE_FROM = 1000.0  # from which tenths say nothing
 MISSING = ("nan", "<NA>", "None", "NaT")
-PERCENT = "share"  # a column of percents
 Line = tuple[str, bool]  # and whether it is bold
-
-
-def with_units(frame: pd.DataFrame, times: Collection[str]) -> pd.DataFrame:
-    """The table with these columns of ns, and the share, as texts with units."""
-    shown = frame.copy(deep=False)
-    for name in times:
-        if name in shown:
-            shown[name] = [_with_unit(ns) for ns in frame[name]]
-    if PERCENT in shown:
-        shown[PERCENT] = ["" if part != part else f"{part:.1f} %" for part in frame[PERCENT]]
-    return shown
-
-
-def _with_unit(ns: float) -> str:
-    return "" if ns != ns else duration(float(ns))
 
 
 def print_frame(console: Console, frame: pd.DataFrame, numbers: Sequence[str]) -> None:

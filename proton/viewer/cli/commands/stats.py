@@ -10,12 +10,12 @@ from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.base.words import did_you_mean
 from proton.viewer.cli.app import File, Shape, app, print_frame, warn
-from proton.viewer.cli.table import with_units
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
 from proton.viewer.tables.stats import COLUMNS, GROUPS, TIMES, Filter, check_groups
 from proton.viewer.tables.tree import tree as as_tree
+from proton.viewer.tables.units import with_units
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ import typer
 
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Shape, app, print_frame
-from proton.viewer.cli.table import with_units
 from proton.viewer.run import Run
 from proton.viewer.tables.stats import COLUMNS, TIMES
+from proton.viewer.tables.units import with_units
 
 if TYPE_CHECKING:
     import pandas as pd
