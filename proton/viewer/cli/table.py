@@ -1,13 +1,13 @@
 """Tables of any width that lose no column and no part of a name:
 
-kernel   scope    count      p50     wide: a line a row; long names are folded
-add      load        12   1.2 us
+kernel  scope  count     p50         wide: a line a row; long names are folded
+add     load      12  1.2 us
 
-kernel add, scope load               stacked: names on a line, below it the numbers
-  count    p50
+  count    p50                       stacked: the numbers of a row are below its names
+kernel add, scope load
      12  1.2us
 
-kernel add, scope load               blocks: the numbers with their names
+kernel add, scope load               blocks: numbers have their names, too
   count 12  p50 1.2 us
 """
 
