@@ -92,7 +92,6 @@ class _Writer:
         clocks = self.tables.launches["clock"].tolist()
         more = _rows(frame, "launch", "thread", "device", "dur_ns")
         for name, start, _, payload, launch, thread, device, duration in more:
-            place = self._host_thread(thread)
             timed = launch != NONE and clocks[launch] == "gpu"
             if timed:
                 gpu = gpu_name(self.raw, device)
@@ -100,6 +99,8 @@ class _Writer:
             elif device != NONE and launch == NONE:
                 gpu, stream = gpu_name(self.raw, device), stream_name(thread)
                 place = self._thread((gpu, stream), gpu, stream)
+            else:
+                place = self._host_thread(thread)
             args = dict(payload or {})
             if launch != NONE:
                 entry = self.raw.launches[launch]
