@@ -64,6 +64,9 @@ def test_the_view_goes_on_as_far_as_launches_fill_a_tenth_of_it() -> None:
     seen = HostSlice(name="gemm", path="", thread=7, kind="kernel", device=0,
                      start=ORIGIN_NS + 20 * MS, end=ORIGIN_NS + 40 * MS)  # fmt: skip
     assert first_view(Run(raw_of(host=(build, seen)))) == (19 * MS, 41 * MS)
+    later = replace(seen, start=seen.start + 800 * MS, end=seen.end + 800 * MS)
+    both = raw_of(near[0], host=(build, seen, later))  # 800.00 to 800.04, and 820 to 840
+    assert first_view(Run(both)) == (798 * MS, 842 * MS)
 
 
 def test_perfetto_knows_the_view_and_drops_nothing(tmp_path: Path) -> None:

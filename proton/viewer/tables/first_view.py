@@ -20,16 +20,17 @@ Interval = tuple[int, int]
 def first_view(tables: Tables) -> Interval | None:
     """From when to when, in ns since the run's origin; None for a run without launches.
 
-    Where no launch left records all of them count, and where there is none what a GPU did.
+    Where no launch left records all of them count. So does what a GPU did from then on, as CUPTI
+    saw it, and where there is no launch all of that.
     """
     launches = tables.launches
     recorded = launches[launches["strategy"] != "none"]
     shown = recorded if len(recorded) else launches
     starts, durations = shown["start_ns"].tolist(), shown["dur_ns"].tolist()
     found = [(start, start + length) for start, length in zip(starts, durations, strict=True)]
-    if not found:
-        origin = tables.raw.origin_ns
-        found = [(s.start - origin, s.end - origin) for s in tables.raw.host if s.device >= 0]
+    origin, first = tables.raw.origin_ns, min(starts, default=None)
+    seen = [(s.start - origin, s.end - origin) for s in tables.raw.host if s.device >= 0]
+    found += [times for times in seen if first is None or times[0] >= first]
     return _with_margin(*_filled(found)) if found else None
 
 
