@@ -1,7 +1,14 @@
-"""The kernels that benchmarks/gate.py measures."""
+"""What one process of benchmarks/gate.py measures: `gate_kernels.py STEPS RUN`."""
+
+import sys
+
+import numpy as np
 
 import proton
 import proton.language as tl
+
+STEPS = 100
+LAUNCHES, ELEMENTS, BLOCK = 50, 32 * 1024, 1024
 
 
 @proton.jit
@@ -29,3 +36,19 @@ def reference(x_ptr, out_ptr, steps, BLOCK: tl.constexpr):
         for _i in range(steps):
             x = x * 0.999 + 0.5
     tl.store(out_ptr + offs, x)
+
+
+def main(steps: int, out: str) -> None:
+    """A kernel with two scopes of work, and another one beside, in turns."""
+    x = np.random.default_rng(0).random(ELEMENTS, np.float32)
+    y = np.empty_like(x)
+    grid = (ELEMENTS // BLOCK,)
+    with proton.profile("gate", placement="program") as run:
+        for _ in range(LAUNCHES):
+            work[grid](x, y, steps, STEPS, BLOCK=BLOCK)
+            reference[grid](x, y, STEPS, BLOCK=BLOCK)
+    run.save(out)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

@@ -6,21 +6,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from proton.base.units import duration
 from proton.viewer import Run, stats
 from proton.viewer.cli.terminal import markup, print_warnings
 from proton.viewer.tables.labels import kernel_labels, variant_numbers
 
-UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
 COLUMNS = ("count", "total", "mean", "p99", "max", "corrected")  # the median is in `stats`
 KEYS = ["kernel", "variant", "scope"]
-
-
-def duration(ns: float) -> str:
-    """Nanoseconds in a unit that suits them."""
-    for unit, size in UNITS:
-        if ns >= size:
-            return f"{ns / size:.3g} {unit}" if ns < 999.5 * size else f"{ns / size:.0f} {unit}"
-    return f"{ns:.3g} ns"
 
 
 def scopes(run: Run) -> pd.DataFrame:

@@ -298,7 +298,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Seque
 
     from rich.console import Console
 
-    from proton.viewer.cli.terminal import print_table
+    from proton.viewer.cli.table import print_table
 
     out = StringIO()
     print_table(Console(file=out, width=WIDTH, highlight=False), columns, rows, numbers)

@@ -78,7 +78,7 @@ class Browser:
         return answer
 
     def shoot(self, address: str, out: Path, width: int, height: int, done: str = "true") -> None:
-        """A PNG of a page, once the expression `done` holds there."""
+        """A PNG of a page, once the expression `done`, or what it promises, holds there."""
         page = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -95,5 +95,8 @@ class Browser:
         self.call("Target.closeTarget", targetId=page)
 
     def _holds(self, session: str, expression: str) -> bool:
-        found = self.call("Runtime.evaluate", session, expression=expression, returnByValue=True)
+        found = self.call(
+            "Runtime.evaluate", session, expression=expression, returnByValue=True,
+            awaitPromise=True,
+        )  # fmt: skip
         return bool(found["result"].get("value"))

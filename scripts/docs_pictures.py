@@ -1,11 +1,12 @@
 """Makes every picture and every output in the docs anew: `make docs-pictures`.
 
-    python scripts/docs_pictures.py [--browser chromium] [--work DIR]
+    python scripts/docs_pictures.py [--browser chromium] [--work DIR] [--gpu-run FILE]
 
 Runs the demo, and both versions of the tutorial in fresh processes, on this machine's CPU.
 Pictures go to docs/pictures; what a command prints goes between a page's markers
 `<!-- output: NAME -->` and `<!-- end -->`. Without a browser those of Perfetto and of the HTML
-page stay as they are.
+page stay as they are. With a run that was recorded on a GPU (by `python kernels/softmax.py
+--device cuda --profile FILE.proton`, say) there are pictures of a GPU, too.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from pathlib import Path
 from browser import Browser
 
 from proton.viewer import Run
-from proton.viewer.cli.commands.open import address_of, serve, ui_folder
+from proton.viewer.cli.commands.open import address_of, expanding, serve, ui_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -28,6 +29,9 @@ PICTURES = DOCS / "pictures"
 VIEWER = (sys.executable, "-m", "proton.viewer")
 ROUNDS = 10  # fresh processes a side
 SIZE = (1400, 520)  # px
+PERFETTO_IS_IDLE = """
+    document.querySelectorAll('.pf-track__title, .pf-track-title').length > 2
+    && window.waitForPerfettoIdle(500).then(() => true)"""
 
 
 def run(*words: str | Path, folder: Path) -> str:
@@ -102,23 +106,36 @@ def tutorial(folder: Path) -> None:
     fill(DOCS / "tutorial.md", outputs)
 
 
+def gpu(run: Path, folder: Path, program: str) -> None:
+    """An SM's part of the longest launch, and Perfetto as `proton-viewer open` opens it."""
+    launches = Run.load(run).launches
+    longest = str(launches["dur_ns"].idxmax())
+    options = ("--launch", longest, "--sm", "0")
+    viewer("timeline", run, *options, "-o", PICTURES / "gpu-timeline.svg", folder=folder)
+    viewer("heatmap", run, "--launch", longest, "-o", PICTURES / "gpu-heatmap.svg", folder=folder)
+    if shutil.which(program):
+        perfetto(Run.load(run), folder, program, "perfetto-gpu.png", expanding(Run.load(run)))
+
+
 def pages(folder: Path, program: str) -> None:
     """What a browser shows: the demo in Perfetto, and its HTML page."""
     run = Run.load(folder / "demo.proton")
-    run.save(folder / "run.pftrace")
     calls = run.launches[run.launches["kernel"] == "matmul_kernel"]
     begin = run.raw.origin_ns + int(calls["start_ns"].min())
     end = run.raw.origin_ns + int((calls["start_ns"] + calls["dur_ns"]).max())
+    perfetto(run, folder, program, "perfetto.png", f"&visStart={begin}&visEnd={end}")
+    with Browser(program) as browser:
+        browser.shoot((folder / "demo.html").as_uri(), PICTURES / "page.png", *SIZE)
+
+
+def perfetto(run: Run, folder: Path, program: str, name: str, view: str) -> None:
+    """A picture of Perfetto with a run; `view` is added to its address."""
+    run.save(folder / "run.pftrace")
     server = serve(folder / "run.pftrace", ui_folder())
-    width, height = SIZE
     try:
         with Browser(program) as browser:
-            view = f"&hideSidebar=true&visStart={begin}&visEnd={end}"
-            address = address_of(server) + view
-            loaded = "document.querySelectorAll('.pf-track__title, .pf-track-title').length > 2"
-            browser.shoot(address, PICTURES / "perfetto.png", width, height, loaded)
-            page = (folder / "demo.html").as_uri()
-            browser.shoot(page, PICTURES / "page.png", width, height)
+            address = f"{address_of(server)}&hideSidebar=true{view}"
+            browser.shoot(address, PICTURES / name, *SIZE, PERFETTO_IS_IDLE)
     finally:
         server.shutdown()
         server.server_close()
@@ -128,12 +145,15 @@ def main(arguments: Sequence[str]) -> None:
     """Makes them all."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--browser", default="chromium", help="a Chromium; %(default)s")
+    parser.add_argument("--gpu-run", type=Path, metavar="FILE", help="a .proton file of a GPU")
     parser.add_argument("--work", type=Path, help="keep the runs in this folder")
     options = parser.parse_args(arguments)
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.work or temporary).resolve()
         folder.mkdir(exist_ok=True)
+        if options.gpu_run:
+            gpu(options.gpu_run.resolve(), folder, options.browser)
         demo(folder)
         tutorial(folder)
         if shutil.which(options.browser):

@@ -79,13 +79,21 @@ def numbers(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: row[name] for name in names if row[name] >= 0}
 
 
+def host_name(run: Run, ident: int) -> str:
+    """A host thread by its place in the order of what threads did first, or by a small ident."""
+    did = [(launch.host_start, launch.thread) for launch in run.raw.launches]
+    did += [(s.start, s.thread) for s in run.raw.host if s.device < 0]
+    order = list(dict.fromkeys(thread for _, thread in sorted(did)))
+    return f"host thread {ident if ident < 1 << 32 else order.index(ident)}"
+
+
 def expected(run: Run) -> Iterator[tuple[Any, ...]]:
     """What the trace must hold, out of the run's tables."""
     where, origin, clocks = places(run), run.raw.origin_ns, run.launches["clock"]
     for table, instant in ((run.frame, False), (run.marks, True)):
         for row in table.to_dict("records"):
             args, category = dict(row["payload"] or {}), row.get("kind")
-            track: tuple[str, ...] = (f"host thread {row['thread']}",)
+            track: tuple[str, ...] = ()
             if row["program"] >= 0:
                 track = where[row["launch"], row["program"]] + unit_of(run, row, row["unit"])
                 timed = () if instant else ("cycles",)
@@ -97,6 +105,8 @@ def expected(run: Run) -> Iterator[tuple[Any, ...]]:
                 track = gpu_name(run.raw, row["device"]), f"stream {row['thread']}"
             elif row["launch"] >= 0 and clocks[row["launch"]] == "gpu":
                 track = (gpu_name(run.raw, row["device"]),)
+            else:
+                track = (host_name(run, row["thread"]),)
             duration = 0 if instant else row["dur_ns"]
             items = () if category == "launch" else tuple(args.items())
             yield track, row["start_ns"] + origin, duration, row["name"], category, items
@@ -244,7 +254,7 @@ def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     assert summary["args"]["records_lost"] == whole.totals.lost
     calls = [(row["path"], row["ts"], row["dur"]) for row in slices if row["category"] == "call"]
     assert sorted(calls) == sorted(
-        ((f"host thread {x.thread}",), x.host_start, x.host_end - x.host_start)
+        ((host_name(whole, x.thread),), x.host_start, x.host_end - x.host_start)
         for x, clock in zip(whole.raw.launches, whole.launches["clock"], strict=True)
         if clock == "gpu"
     )

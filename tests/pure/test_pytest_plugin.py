@@ -86,7 +86,7 @@ def test_a_baseline_is_measured_and_held_to(session, pytester) -> None:
     done.assert_outcomes(passed=1, failed=2)
     done.stdout.fnmatch_lines(["regression: 1 pass, 1 regression; 5 processes against 5 *"])
     done.stdout.fnmatch_lines(["*add/load*+10.0 %*slower"])  # the diff
-    done.stdout.fnmatch_lines(["-* proton -*", " test *", "*test_add?a/b?*regression*+10.0 %*"])
+    done.stdout.fnmatch_lines(["-* proton -*", "test *", "*test_add?a/b?*regression*+10.0 %*"])
     done = session("--proton-baseline", "base", times=(700, 1500))
     done.assert_outcomes(passed=1, failed=2)
     done.stdout.fnmatch_lines(["inconclusive: *6 processes*", "More processes would tell*"])

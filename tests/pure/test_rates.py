@@ -178,22 +178,33 @@ def test_a_launch_of_a_gpu_whose_call_alone_was_timed_has_no_rate() -> None:
     assert "gbytes/s" not in table
 
 
-def test_a_known_gpu_has_its_peak() -> None:
+@pytest.mark.parametrize(
+    ("name", "gbytes"),
+    [
+        ("NVIDIA H200", 4800),
+        ("rank1.proton: NVIDIA H100 PCIe", 2000),  # of a merged run
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),  # a part of one
+        ("NVIDIA X1", None),
+    ],
+)
+def test_a_known_gpu_has_its_peak(name: str, gbytes: float | None) -> None:
     raw = with_work(gpu_run(7))
-    raw.gpus = [replace(gpu, name="NVIDIA H200") for gpu in raw.gpus]
+    raw.gpus = [replace(gpu, name=name) for gpu in raw.gpus]
     table = Run(raw).stats("scope", rates=True)
+    if gbytes is None:
+        assert "%peak" not in table
+        return
     some = table[table["gbytes/s"] > 0]
     assert len(some)
-    assert some["%peak"].to_numpy() == pytest.approx(some["gbytes/s"].to_numpy() / 48)
-    raw.gpus = [replace(gpu, name="NVIDIA X1") for gpu in raw.gpus]
-    assert "%peak" not in Run(raw).stats("scope", rates=True)
+    assert some["%peak"].to_numpy() == pytest.approx(100 * some["gbytes/s"].to_numpy() / gbytes)
 
 
 def test_the_command_prints_sorts_and_exports_them(tmp_path: Path) -> None:
     path = str(loading().save(tmp_path / "run.proton"))
 
     def call(*options: str) -> Any:
-        return CliRunner().invoke(app, ["stats", path, "--by", "scope", *options])
+        words = ["stats", path, "--by", "scope", *options]
+        return CliRunner(env={"COLUMNS": "200"}).invoke(app, words)
 
     shown = call("--peak", "gbytes/s=800", "--sort", "%peak")
     assert shown.exit_code == 0, shown.output

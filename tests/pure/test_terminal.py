@@ -6,19 +6,22 @@ import io
 import json
 import os
 import pty
+import random
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from synthetic import Record, Written, kernel, pack_launch, random_run, run, scopes, ticks
 
 from proton.base.text import printable
+from proton.base.units import duration
 from proton.trace.model import HostSlice, RawRun, Scope
 from proton.viewer import Run, TraceFormatError, cli
 from proton.viewer.tables.cells import as_cells, cell
-from proton.viewer.tables.stats import COLUMNS
+from proton.viewer.tables.stats import COLUMNS, TIMES
 
 VIEWER = [sys.executable, "-m", "proton.viewer.cli"]
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\b\0\r\n\t\u202egnp.exe\u2066\u200b\u2028[red]"
@@ -123,21 +126,37 @@ def test_no_column_is_lost_at_any_width(tmp_path: Path, width: int) -> None:
         return
     one_line = squeezed(shown)
     for row in table.to_dict("records"):
-        title = squeezed(f"kernel{row['kernel']},scope{row['scope']}")
-        assert f"{title}count{row['count']}total{row['total']}self{row['self']}" in one_line
+        shown_as = {name: squeezed(duration(row[name])) for name in TIMES}
+        shown_as |= {"share": f"{row['share']:.1f}%", "count": str(row["count"])}
+        names = squeezed(f"kernel{row['kernel']},scope{row['scope']}")
+        rest = one_line[one_line.index(names) + len(names) :]
+        for name in COLUMNS:  # some beside the names, the rest below
+            _, found, rest = rest.partition(shown_as[name])
+            assert found
     for command in ("summary", "list"):
         shown = on_terminal(width, command, path)
         for name in ("end", *(owner.name for owner in raw.kernels)):
             assert name in shown or name in squeezed(shown)
 
 
-def test_a_pipe_has_whole_lines(tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [None, 60, 200])
+def test_a_pipe_has_80_columns_or_as_many_as_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int | None
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if width:
+        monkeypatch.setenv("COLUMNS", str(width))
     raw = random_run(21)
-    scope: Scope = dataclasses.replace(raw.kernels[0].scopes[0], path="x" * 3000)
+    path = "".join(random.choices("abc本", k=300))
+    scope: Scope = dataclasses.replace(raw.kernels[0].scopes[0], path=path)
     raw.kernels[0] = dataclasses.replace(raw.kernels[0], scopes=(scope, *raw.kernels[0].scopes[1:]))
-    path = Run(raw).save(tmp_path / "run.proton")
-    for command in ("stats", "summary", "list"):
-        assert "x" * 3000 in in_pipes(command, path).stdout
+    file = Run(raw).save(tmp_path / "run.proton")
+    for command in ("stats", "summary", "list", "launches"):
+        shown = in_pipes(command, file).stdout
+        lines = [line for line in shown.splitlines() if "warning" not in line]
+        assert max(map(cell_len, lines)) <= (width or 80)
+        if width != 200 and command == "stats":  # else other columns are beside what is folded
+            assert path in squeezed(shown)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import commands, terminal
 from proton.viewer.cli.app import APP_OPTIONS, app
+from proton.viewer.compare.samples import SUFFIX
 from proton.viewer.tables.metrics import is_hatchet
 
 BAD = 2  # what typer itself exits with for bad usage, too
@@ -38,13 +39,21 @@ def _with_command(words: list[str]) -> list[str]:
     if words[0].startswith("-"):
         return ["metrics", *words]
     file = Path(words[0])
-    if file.is_file():
-        return ["metrics" if is_hatchet(file) else "summary", *words]
-    return words
+    if file.is_file() and is_hatchet(file):
+        return ["metrics", *words]
+    looks_like_one = file.suffix == SUFFIX or len(file.parts) > 1
+    return ["summary", *words] if file.exists() or looks_like_one else words
 
 
 def _name(callback: Callable[..., object] | None) -> str:
     return callback.__name__ if callback else ""
+
+
+def _said(error: Exception) -> str:
+    """What is wrong; of the system's errors without their number."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def main() -> None:
@@ -57,5 +66,5 @@ def main() -> None:
         finally:
             terminal.close_streams()
     except (ProtonError, OSError) as error:
-        print(f"proton-viewer: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+        print(f"proton-viewer: {printable(' '.join(_said(error).split()))}", file=sys.stderr)
         sys.exit(BAD)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proton.base.text import printable
+from proton.viewer.cli import table as text
 from proton.viewer.cli import terminal
 from proton.viewer.run import Run
 from proton.viewer.tables.cells import as_cells
@@ -64,9 +65,9 @@ def print_frame(table: "pd.DataFrame", shape: Shape, numbers: Sequence[str]) -> 
     """Prints a table; on a terminal the columns `numbers` are never folded."""
     match shape:
         case Shape.TABLE:
-            terminal.print_frame(terminal.stdout(), table, numbers)
+            text.print_frame(terminal.stdout(), table, numbers)
         case Shape.JSON:
-            text = table.to_json(orient="records", double_precision=15)
-            print(text.replace("\x7f", "\\u007f"))  # the one control character that it leaves
+            found = table.to_json(orient="records", double_precision=15)
+            print(found.replace("\x7f", "\\u007f"))  # the one control character that it leaves
         case Shape.CSV:
             print(as_cells(table).to_csv(index=False), end="")

@@ -10,6 +10,7 @@ from proton.base.knobs import knobs
 from proton.base.text import printable
 from proton.trace.files import replacing
 from proton.viewer.cli import terminal
+from proton.viewer.cli.table import print_table
 from proton.viewer.compare import Report, Side
 from proton.viewer.compare.picture import svg
 from proton.viewer.compare.report import (
@@ -38,7 +39,7 @@ def say(report: Report, *, json: bool, junit_to: Path | None, picture: Path | No
         terminal.print_title(console, headline(report))
         rows = finding_rows(report)
         if rows:
-            terminal.print_table(console, FINDING_COLUMNS, rows, FINDING_NUMBERS)
+            print_table(console, FINDING_COLUMNS, rows, FINDING_NUMBERS)
         if knobs.github_actions:
             for line in github_commands(report):
                 print(printable(line))

@@ -1,8 +1,4 @@
-"""Tables and lines on a terminal of any width, and the standard streams as they may be.
-
-A table never loses a column: where it is too wide, names are folded, and where that is not enough
-each row becomes a block of lines.
-"""
+"""Lines on a terminal of any width, and the standard streams as they may be."""
 
 import contextlib
 import errno
@@ -11,10 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
 
-from rich import box
-from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -22,15 +15,7 @@ from rich.text import Text
 
 from proton.base.text import printable
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 PICTURE_WIDTH, LEAST_PICTURE = 80, 40  # columns of a picture
-PIPE_WIDTH = 100_000  # a pipe has no width that a table must be cut to
-LEAST_NAME = 12  # columns of a folded name; less is not readable
-GAP = 2  # columns between two of a table
-MANY_ROWS = 200  # beyond which a table is lines of text
-WHOLE_FROM = 1000.0  # ns from which tenths say nothing
 
 
 class _Closed(io.TextIOBase):
@@ -61,8 +46,8 @@ def close_streams() -> None:
 
 
 def stdout() -> Console:
-    """Standard output."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    """Standard output, as wide as the terminal, COLUMNS or else 80 columns."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else picture_width())
 
 
 def picture_width() -> int:
@@ -94,71 +79,6 @@ def print_facts(console: Console, facts: dict[str, str]) -> None:
     console.print(table)
 
 
-def print_frame(console: Console, frame: "pd.DataFrame", numbers: Sequence[str]) -> None:
-    """A table; the columns `numbers` are never folded."""
-    print_table(console, list(frame.columns), frame.itertuples(index=False), numbers)
-
-
-def print_table(
-    console: Console,
-    columns: Sequence[str],
-    values: Iterable[Iterable[object]],
-    numbers: Sequence[str] = (),
-) -> None:
-    """Rows of values below the names of their columns."""
-    rows = [[_cell(value) for value in row] for row in values]
-    names = [name for name in columns if name not in numbers]
-    if len(rows) > MANY_ROWS:
-        _print_plain(console, columns, rows, numbers)
-        return
-    table, needed = Table(box=box.SIMPLE_HEAD, pad_edge=False), 0
-    for position, name in enumerate(columns):
-        is_number = name in numbers
-        width = max(map(cell_len, (name, *(row[position] for row in rows))))
-        width = width if is_number else min(width, LEAST_NAME)
-        needed += width + GAP
-        justify: Literal["left", "right"] = "right" if is_number else "left"
-        table.add_column(name, justify=justify, no_wrap=is_number, overflow="fold", min_width=width)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    if needed <= console.width:
-        console.print(table)
-        return
-    for row in rows:
-        _print_block(console, dict(zip(columns, row, strict=True)), names)
-
-
-def _print_plain(
-    console: Console, columns: Sequence[str], rows: list[list[str]], numbers: Sequence[str]
-) -> None:
-    """The table as lines of any length, for rich takes a millisecond a row."""
-    table = [list(columns), *rows]
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = []
-        for name, value, width in zip(columns, row, widths, strict=True):
-            gap = " " * (width - cell_len(value))
-            cells.append(gap + value if name in numbers else value + gap)
-        console.file.write((" " * GAP).join(cells).rstrip() + "\n")
-
-
-def _print_block(console: Console, row: dict[str, str], names: Sequence[str]) -> None:
-    """A row as lines: what it is of, then its numbers."""
-    title = ", ".join(f"{name} {row[name]}" for name in names if row[name])
-    print_title(console, title)
-    line = ""
-    for name, value in row.items():
-        if name in names:
-            continue
-        piece = f"  {name} {value}"
-        if line and len(line) + len(piece) > console.width:
-            console.print(escape(line), overflow="fold")
-            line = ""
-        line += piece
-    if line:
-        console.print(escape(line), overflow="fold")
-
-
 def print_title(console: Console, title: str) -> None:
     """A line above others."""
     console.print(markup(title), style="bold", overflow="fold")
@@ -168,10 +88,3 @@ def print_warnings(console: Console, lines: Iterable[str]) -> None:
     """A line a warning."""
     for line in lines:
         console.print(f"warning: {markup(line)}", style="yellow", soft_wrap=True)
-
-
-def _cell(value: Any) -> str:
-    """Numbers without a meaningless tail."""
-    if isinstance(value, float):
-        return f"{value:.0f}" if abs(value) >= WHOLE_FROM else f"{value:.1f}"
-    return printable(str(value))

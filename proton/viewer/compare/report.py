@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from proton.base.text import printable
+from proton.base.units import duration
 from proton.viewer.compare.check import Finding, Report, Status, percent
-from proton.viewer.compare.diff import Change
+from proton.viewer.compare.diff import LAUNCHES, PROCESSES, Change
 from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.statistics import Estimate
 
@@ -21,7 +22,8 @@ CHANGE_COLUMNS = ("scope", "stat", "before", "after", "change", "interval", "n",
 CHANGE_NUMBERS = ("before", "after", "change", "interval", "n")
 FINDING_COLUMNS = ("status", "what", "change", "interval", "why")
 FINDING_NUMBERS = ("change", "interval")
-UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+DIGITS = 4  # of times
+ONE = {PROCESSES: "process", LAUNCHES: "launch"}
 
 
 def change_rows(changes: Iterable[Change]) -> list[list[str]]:
@@ -76,13 +78,7 @@ def typical(values: np.ndarray, stat: str) -> str:
     value = float(np.median(values))
     if stat == "count":
         return f"{value:g}"
-    return duration(value)
-
-
-def duration(ns: float) -> str:
-    """Nanoseconds in a unit that suits them."""
-    unit, size = next(((u, s) for u, s in UNITS if abs(ns) >= s), UNITS[-1])
-    return f"{ns / size:.4g} {unit}"
+    return duration(value, DIGITS)
 
 
 def interval(ratio: Estimate | None) -> str:
@@ -95,7 +91,8 @@ def interval(ratio: Estimate | None) -> str:
 def _count(change: Change) -> str:
     if change.ratio is None:
         return str(max(change.before.size, change.after.size))
-    return f"{change.ratio.processes} {change.unit}"
+    count = change.ratio.processes
+    return f"1 {ONE[change.unit]}" if count == 1 else f"{count} {change.unit}"
 
 
 def _is_ratio(finding: Finding) -> bool:
@@ -106,14 +103,18 @@ def _value(finding: Finding) -> str:
     if finding.estimate is None:
         return ""
     value = finding.estimate.value
-    return percent(value) if _is_ratio(finding) else duration(value)
+    return percent(value) if _is_ratio(finding) else duration(value, DIGITS)
 
 
 def _span(finding: Finding) -> str:
     found = finding.estimate
     if found is None or _is_ratio(finding):
         return interval(found)
-    return "" if math.isinf(found.high) else f"{duration(found.low)} to {duration(found.high)}"
+    return (
+        ""
+        if math.isinf(found.high)
+        else " to ".join(duration(end, DIGITS) for end in (found.low, found.high))
+    )
 
 
 def headline(report: Report) -> str:

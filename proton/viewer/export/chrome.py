@@ -12,7 +12,7 @@ its start ("b") and its end ("e") are where they were recorded.
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -26,10 +26,10 @@ from proton.viewer.formats import Format
 from proton.viewer.tables import Tables
 from proton.viewer.tables.labels import (
     gpu_name,
+    host_thread_names,
     launch_facts,
     program_name,
     stream_name,
-    thread_name,
 )
 from proton.viewer.tables.places import Place, Places
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 BLOCK_LINES = 4096
 HOST, LAUNCHES = "host", "launches"
+NO_ARGS: Mapping[str, int] = {}
 Thread = tuple[int, int]  # pid and tid
 
 
@@ -67,6 +68,7 @@ class _Writer:
     def __init__(self, tables: Tables) -> None:
         self.tables, self.raw, self.records = tables, tables.raw, tables.records
         self.places = Places(tables.raw, tables.records, tables.residency)
+        self._host_threads = host_thread_names(tables.raw)
         self.names: list[str] = []
         self._numbers = count(1)  # of processes and threads alike: 0 is nobody's in a trace
         self._pids: dict[str, int] = {}
@@ -90,7 +92,6 @@ class _Writer:
         clocks = self.tables.launches["clock"].tolist()
         more = _rows(frame, "launch", "thread", "device", "dur_ns")
         for name, start, _, payload, launch, thread, device, duration in more:
-            place = self._host_thread(thread)
             timed = launch != NONE and clocks[launch] == "gpu"
             if timed:
                 gpu = gpu_name(self.raw, device)
@@ -98,6 +99,8 @@ class _Writer:
             elif device != NONE and launch == NONE:
                 gpu, stream = gpu_name(self.raw, device), stream_name(thread)
                 place = self._thread((gpu, stream), gpu, stream)
+            else:
+                place = self._host_thread(thread)
             args = dict(payload or {})
             if launch != NONE:
                 entry = self.raw.launches[launch]
@@ -178,8 +181,8 @@ class _Writer:
         return self._quoted.setdefault(name, json.dumps(name))
 
     def _host_thread(self, thread: int) -> Thread:
-        name = f"host {thread_name(thread)}"
-        return self._thread((HOST, name), HOST, name)
+        name = self._host_threads[thread]
+        return self._thread((HOST, name), HOST, name, {"ident": thread})
 
     def _place(self, place: Place, lane: int = 0) -> Thread:
         """The thread of a place: below its SM's process, or the host's."""
@@ -188,14 +191,16 @@ class _Writer:
             return self._thread((place, lane), HOST, names[0])
         return self._thread((place, lane), " ".join(names[:2]), " ".join(names[2:]))
 
-    def _thread(self, key: tuple[object, ...], process: str, name: str) -> Thread:
+    def _thread(
+        self, key: tuple[object, ...], process: str, name: str, more: Mapping[str, int] = NO_ARGS
+    ) -> Thread:
         """The pid and tid of what has this key, both named on first use."""
         if key not in self._threads:
             if process not in self._pids:
                 self._pids[process] = next(self._numbers)
                 self.names.append(_name("process_name", self._pids[process], 0, process))
             pid, tid = self._pids[process], next(self._numbers)
-            self.names.append(_name("thread_name", pid, tid, name))
+            self.names.append(_name("thread_name", pid, tid, name, more))
             self._threads[key] = pid, tid
         return self._threads[key]
 
@@ -222,8 +227,8 @@ def _args(iteration: int, payload: dict[str, Any] | None) -> str:
     return f',"args":{json.dumps(legal, allow_nan=False)}' if legal else ""
 
 
-def _name(kind: str, pid: int, tid: int, name: str) -> str:
-    event = {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}}
+def _name(kind: str, pid: int, tid: int, name: str, more: Mapping[str, int] = NO_ARGS) -> str:
+    event = {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name, **more}}
     return json.dumps(event)
 
 

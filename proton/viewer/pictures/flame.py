@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from proton.base.units import duration
 from proton.trace.scope_path import ScopePath
-from proton.viewer.pictures.picture import FONT, LAUNCH, Box, Picture, colour, duration
+from proton.viewer.pictures.picture import FONT, LAUNCH, Box, Picture, colour
 from proton.viewer.pictures.text import Line, bar, beginning, fitted
 from proton.viewer.tables import Tables
 from proton.viewer.tables.stats import Filter

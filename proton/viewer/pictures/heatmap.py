@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proton.base.units import duration
 from proton.trace.records import NONE
 from proton.viewer.pictures.cells import cells
-from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, duration, shade, time_axis
+from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, shade, time_axis
 from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.text import Line, axis, beginning, fitted
 from proton.viewer.pictures.text import shade as character
@@ -79,7 +80,7 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     size = values.shape[1]
     each = max(-(-size // max(rows, 1)), 1)  # values a row
     count = -(-size // each)
-    span = timeline.span
+    span = timeline.view
     cut = cells(start, end, span, columns)
     cell = (place.ravel()[cut.index] // each) * columns + cut.column
     spent = np.bincount(cell, cut.ns, minlength=count * columns)[: count * columns]
@@ -89,6 +90,8 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     labels = [_label(by, values[:, k * each : (k + 1) * each], several) for k in range(count)]
     value = spent.reshape(count, columns) / width / np.maximum(members, 1)
     title = f"{tables.name}: units in scopes at once, by {by.value}"
+    if span != timeline.span:
+        title += "; while launches run (--start 0: all)"
     return Heat(title=title, labels=labels, span=span, value=value)
 
 

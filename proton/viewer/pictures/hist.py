@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, colour, duration
+from proton.base.units import duration
+from proton.viewer.pictures.picture import FAINT, FONT, Box, Picture, colour
 from proton.viewer.pictures.selection import Selection
 from proton.viewer.pictures.text import Line, bar, beginning
 from proton.viewer.pictures.timeline import Kind, Timeline

@@ -48,6 +48,7 @@ def _data(timeline: Timeline) -> dict[str, Any]:
     return {
         "name": printable(tables.name),
         "span": [0, span[1] - span[0]],
+        "view": [at - span[0] for at in timeline.view],
         "origin": span[0],
         "warnings": [printable(line) for line in tables.loss_warnings()],
         "tracks": [[printable(name) for name in path] for path in timeline.tracks],

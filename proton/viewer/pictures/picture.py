@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proton.base.text import printable
+from proton.base.units import duration
 
 FONT = 11  # pixels
 LETTER = 0.62  # of the font's size: the width of a letter, about, that no common font exceeds
@@ -82,16 +83,6 @@ def shade(part: float) -> str:
     low = min(int(at), len(stops) - 2)
     mixed = (a + (at - low) * (b - a) for a, b in zip(stops[low], stops[low + 1], strict=True))
     return "#" + "".join(f"{round(value):02x}" for value in mixed)
-
-
-def duration(ns: float) -> str:
-    """A time with its unit: `950 ns`, `1.25 us`, `3.4 ms`."""
-    if abs(ns) < 1000:
-        return f"{ns:.0f} ns" if ns == int(ns) else f"{ns:.1f} ns"
-    for unit, size in (("us", 1e3), ("ms", 1e6), ("s", 1e9)):
-        if abs(ns) < 999.5 * size or unit == "s":
-            break
-    return f"{ns / size:.3g} {unit}"
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:

@@ -40,6 +40,11 @@ class Selection:
         """Whether there is a condition that nothing of the host's own meets."""
         return bool(self.kernel or self.launches or self.inside_programs)
 
+    @property
+    def is_of_a_part(self) -> bool:
+        """Whether there is any condition."""
+        return self.of_kernels or self.start_ns is not None or self.end_ns is not None
+
 
 EVERYTHING = Selection()
 

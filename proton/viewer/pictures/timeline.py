@@ -19,19 +19,21 @@ from functools import cached_property
 
 import numpy as np
 
+from proton.base.units import duration
 from proton.trace.model import HostSlice
 from proton.trace.nesting import lanes, nest
 from proton.trace.records import NONE
 from proton.trace.wire import Kind as RecordKind
 from proton.viewer.pictures.selection import EVERYTHING, Selection, matching
 from proton.viewer.tables import Tables
+from proton.viewer.tables.first_view import first_view
 from proton.viewer.tables.labels import (
     EVENTS,
     gpu_name,
+    host_thread_names,
     kernel_labels,
     program_name,
     stream_name,
-    thread_name,
 )
 from proton.viewer.tables.places import Place, Places
 from proton.viewer.tables.rows import launch_times
@@ -92,7 +94,7 @@ class Timeline:
     """The chosen slices of a run, in order of track, level and start.
 
     `tracks` are paths of names; `level` is a column beside those of `slices`; `span` are the times
-    from which to which a picture goes.
+    from which to which the slices go, or as asked for, and `view` those that are drawn at first.
     """
 
     def __init__(self, tables: Tables, where: Selection = EVERYTHING) -> None:
@@ -137,6 +139,28 @@ class Timeline:
             end = int(self.slices.end.max(initial=start)) if len(self) else start
         return start, max(end, start + 1)
 
+    @cached_property
+    def view(self) -> tuple[int, int]:
+        """From when to when a picture of the span shows at first; all that was asked for, if
+        anything was."""
+        start, end = self.span
+        found = None if self.where.is_of_a_part else first_view(self.tables)
+        if found is None or min(end, found[1]) <= max(start, found[0]):
+            return start, end
+        return max(start, found[0]), min(end, found[1])
+
+    @property
+    def heading(self) -> str:
+        """A line on what a picture shows, and what is missing."""
+        name, lost = self.tables.name, self.tables.totals.lost
+        if not len(self):
+            return f"{name}: no slices"
+        (start, end), (first, last) = self.span, self.view
+        text = f"{name}: {len(self)} slices in {duration(end - start)}"
+        if (first, last) != (start, end):
+            text += f"; here {duration(last - first)} with launches (--start 0: all)"
+        return text + (f"; {lost} records lost" if lost else "")
+
     def label(self, row: int) -> str:
         """What a slice is called; a program with its coordinates."""
         if self.slices.kind[row] != Kind.PROGRAM:
@@ -155,6 +179,7 @@ class _Builder:
     def __init__(self, tables: Tables) -> None:
         self.tables, self.raw, self.records = tables, tables.raw, tables.records
         self.places = Places(tables.raw, tables.records, tables.residency)
+        self.host_threads = host_thread_names(tables.raw)
         self.paths: list[tuple[str, ...]] = []
         self.ranks: list[tuple[float, ...]] = []
         self._tracks: dict[tuple[str, ...], int] = {}
@@ -194,7 +219,8 @@ class _Builder:
         return self._track(group, [*place.path[:-1], (f"{name} {EVENTS}", rank + AFTER)])
 
     def _host_track(self, thread: int) -> int:
-        return self._track(HOST, [(f"host {thread_name(thread)}", thread)])
+        order = list(self.host_threads).index(thread)
+        return self._track(HOST, [(self.host_threads[thread], order)])
 
     def _track_of(self, slice_: HostSlice) -> int:
         """The track of a slice of the host, or of a GPU's stream."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proton.base.text import printable
+from proton.base.units import duration
 from proton.viewer.pictures.cells import cells, most
 from proton.viewer.pictures.picture import (
     FAINT,
@@ -24,7 +25,6 @@ from proton.viewer.pictures.picture import (
     Box,
     Picture,
     colour,
-    duration,
     fitting,
     time_axis,
 )
@@ -61,9 +61,9 @@ def draw(timeline: Timeline, width: int = WIDTH, tracks: int = MOST_TRACKS) -> P
     legend = _legend(timeline, width)
     picture = Picture(width, bottom + FOOT + (FONT + FOOT) * (bool(left_out) + len(legend)))
     _write_head(picture, timeline)
-    time_axis(picture, timeline.span, left=LEFT, top=HEAD - FONT - 8, bottom=bottom)
+    time_axis(picture, timeline.view, left=LEFT, top=HEAD - FONT - 8, bottom=bottom)
     _write_tracks(picture, timeline, tops)
-    _Drawing(picture, timeline, tops, (width - LEFT) / (timeline.span[1] - timeline.span[0])).draw()
+    _Drawing(picture, timeline, tops, (width - LEFT) / (timeline.view[1] - timeline.view[0])).draw()
     if left_out:
         picture.write(4, bottom + FONT, f"and {left_out} more tracks", fill=FAINT)
     y = bottom + FOOT + (FONT + FOOT) * bool(left_out)
@@ -95,13 +95,7 @@ def _legend(timeline: Timeline, width: int) -> list[list[tuple[float, str, str]]
 
 
 def _write_head(picture: Picture, timeline: Timeline) -> None:
-    length = duration(timeline.span[1] - timeline.span[0])
-    text = f"{timeline.tables.name}: {len(timeline)} slices in {length}"
-    if not len(timeline):
-        text = f"{timeline.tables.name}: no slices"
-    lost = timeline.tables.totals.lost
-    text += f"; {lost} records lost" if lost else ""
-    picture.write(4, 16, text, width=picture.width - 8, size=13)
+    picture.write(4, 16, timeline.heading, width=picture.width - 8, size=13)
 
 
 def _write_tracks(picture: Picture, timeline: Timeline, tops: np.ndarray) -> None:
@@ -135,9 +129,9 @@ class _Drawing:
 
     def draw(self) -> None:
         """All of them: first what is around others."""
-        slices, span = self.timeline.slices, self.timeline.span
+        slices, view = self.timeline.slices, self.timeline.view
         there = (slices.track < self.tops.size) & (self.timeline.level < MOST_LEVELS)
-        there &= (slices.end >= span[0]) & (slices.start <= span[1])
+        there &= (slices.end >= view[0]) & (slices.start <= view[1])
         instant = slices.kind == Kind.MARK
         wide = ((slices.end - slices.start) * self.scale >= 1) | instant
         self._narrow(np.flatnonzero(there & ~wide))
@@ -150,15 +144,15 @@ class _Drawing:
 
     def _wide(self, row: int, named: bool) -> None:
         timeline, slices = self.timeline, self.timeline.slices
-        span = timeline.span
-        start, end = (int(np.clip(x[row], *span)) for x in (slices.start, slices.end))
-        x, y = LEFT + (start - span[0]) * self.scale, self._top(row)
+        view = timeline.view
+        start, end = (int(np.clip(x[row], *view)) for x in (slices.start, slices.end))
+        x, y = LEFT + (start - view[0]) * self.scale, self._top(row)
         width = max((end - start) * self.scale, 1.5 if slices.kind[row] == Kind.MARK else 0.0)
         kind, name = int(slices.kind[row]), int(slices.name[row])
         label = timeline.label(row)
         length = duration(int(slices.end[row] - slices.start[row]))
         gap = 0.6 if width > NARROW else 0  # neighbours are told apart
-        title = f"{label}\n{length} at {duration(start - span[0])}"
+        title = f"{label}\n{length} at {duration(start - view[0])}"
         if timeline.names[name].source and kind != Kind.PROGRAM:
             title += f"\n{timeline.names[name].source}"
         self.picture.boxes.append(Box(x, y, width - gap, ROW - 1.5, fill(kind, name), title))
@@ -171,7 +165,7 @@ class _Drawing:
             return
         timeline, slices = self.timeline, self.timeline.slices
         pixels = self.picture.width - LEFT
-        cut = cells(slices.start[rows], slices.end[rows], timeline.span, pixels)
+        cut = cells(slices.start[rows], slices.end[rows], timeline.view, pixels)
         of = rows[cut.index]
         style = slices.kind[of] * len(timeline.names) + slices.name[of]
         cell, found = most(timeline.row[of] * pixels + cut.column, style, cut.ns)

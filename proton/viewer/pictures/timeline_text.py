@@ -7,13 +7,14 @@ took most of it, and the legend says which letter is what.
 from __future__ import annotations
 
 import itertools
+import textwrap
 
 import numpy as np
 from rich.cells import cell_len
 
 from proton.base.text import printable
+from proton.base.units import duration
 from proton.viewer.pictures.cells import cells, most
-from proton.viewer.pictures.picture import duration
 from proton.viewer.pictures.text import Line, axis, beginning, fitted, letters
 from proton.viewer.pictures.timeline import Kind, Timeline
 from proton.viewer.pictures.timeline_picture import fill
@@ -26,18 +27,18 @@ WORDS = {"-": "host scope", "~": "compilation", "#": "launch", "=": "program", "
 
 def draw_text(timeline: Timeline, width: int, rows: int) -> list[Line]:
     """The lines; of as many rows from above, 0 for all."""
-    name, lost = timeline.tables.name, timeline.tables.totals.lost
+    heading = textwrap.wrap(printable(timeline.heading), width)
+    head: list[Line] = [[(beginning(line, width), "")] for line in heading]
     if not len(timeline):
-        return [[(beginning(f"{name}: no slices", width), "")]]
-    span = timeline.span
-    length = duration(span[1] - span[0])
-    head = f"{name}: {len(timeline)} slices in {length}" + (f", {lost} lost" if lost else "")
+        return head
+    view = timeline.view
+    length = duration(view[1] - view[0])
     labels = _labels(timeline)
     room = min(max(map(cell_len, labels)), MOST_LABEL, max(LEAST_LABEL, width // 4))
     columns = width - room - 1
     shown = len(labels) if not rows else min(rows, len(labels))
     marks = _marks(timeline)
-    lines = [[(beginning(head, width), "")], [(" " * (room + 1) + axis(span, columns, length), "")]]
+    lines = [*head, [(" " * (room + 1) + axis(view, columns, length), "")]]
     drawn = _rows(timeline, shown, columns, marks)
     for label, line in zip(labels, drawn, strict=False):
         lines.append([(fitted(label, room) + " ", ""), *line])
@@ -81,7 +82,7 @@ def _rows(
     """The lines without their labels."""
     slices, count = timeline.slices, len(timeline.names)
     some = np.flatnonzero(timeline.row < shown)
-    cut = cells(slices.start[some], slices.end[some], timeline.span, columns)
+    cut = cells(slices.start[some], slices.end[some], timeline.view, columns)
     of = some[cut.index]
     # Of each column the slice that has most of it: runs of one slice have room for its name.
     cell, index = most(timeline.row[of] * columns + cut.column, of, cut.ns)

@@ -1,5 +1,6 @@
 """What programs and the places they ran on are called, in every output."""
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -8,6 +9,7 @@ from proton.trace.model import Kernel, Launch, RawRun
 
 SIGNATURE = "signature"  # in Kernel.options: the types and constants that it was compiled for
 EVENTS = "events"  # of a unit
+LEAST_ADDRESS = 1 << 32  # of a thread; less is a number that somebody gave
 
 
 def variant_numbers(kernels: Sequence[Kernel]) -> list[int]:
@@ -46,6 +48,17 @@ def warps_name(first: int, count: int) -> str:
 def thread_name(thread: int) -> str:
     """What ran a program of the host."""
     return f"thread {thread}"
+
+
+def host_thread_names(raw: RawRun) -> dict[int, str]:
+    """What host threads are called, by their idents: `host thread 0` for the one that did something
+    first, and so on. An ident is an address; those of merged runs are small numbers, and stay."""
+    moments = [(launch.host_start, launch.thread) for launch in raw.launches]
+    moments += [(slice_.start, slice_.thread) for slice_ in raw.host if slice_.device < 0]
+    idents = dict.fromkeys(ident for _, ident in sorted(moments))
+    free = (number for number in itertools.count() if number not in idents)
+    numbers = {ident: ident if ident < LEAST_ADDRESS else next(free) for ident in idents}
+    return {ident: f"host {thread_name(number)}" for ident, number in numbers.items()}
 
 
 def stream_name(stream: int) -> str:

@@ -38,14 +38,25 @@ PART = "%peak"
 COLUMNS = (*(column for column, _ in RATES.values()), PART)
 Peaks = Mapping[str, float]  # by column of a rate
 
-# From NVIDIA's data sheets, without sparsity; 16 and 8 bits by tensor cores, 32 and 64 without.
-_HOPPER = {"tflop8/s": 1979.0, "tflop16/s": 989.0, "tflop32/s": 67.0, "tflop64/s": 34.0}
-_AMPERE = {"tflop16/s": 312.0, "tflop32/s": 19.5, "tflop64/s": 9.7}
-_KNOWN: dict[str, Peaks] = {  # by how the name of a GPU begins
+# From NVIDIA's data sheets of each, as docs/viewer.md quotes them: without sparsity; 16 and 8 bits
+# by tensor cores, 32 and 64 without. Of what a sheet does not say nothing is known.
+_HOPPER = {"tflop8/s": 1979.0, "tflop16/s": 989.5, "tflop32/s": 67.0, "tflop64/s": 34.0}
+_AMPERE = {"tflop8/s": 624.0, "tflop16/s": 312.0, "tflop32/s": 19.5, "tflop64/s": 9.7}
+_KNOWN: dict[str, Peaks] = {  # by the name of the whole GPU: one of MIG has a longer one
     "NVIDIA H200": {"gbytes/s": 4800.0, **_HOPPER},
+    "NVIDIA H200 NVL": {"gbytes/s": 4800.0, "tflop8/s": 1670.5, "tflop16/s": 835.5},
     "NVIDIA H100 80GB HBM3": {"gbytes/s": 3350.0, **_HOPPER},
+    "NVIDIA H100 PCIe": {
+        "gbytes/s": 2000.0,
+        "tflop8/s": 1513.0,
+        "tflop16/s": 756.5,
+        "tflop32/s": 51.0,
+        "tflop64/s": 26.0,
+    },
     "NVIDIA A100-SXM4-80GB": {"gbytes/s": 2039.0, **_AMPERE},
+    "NVIDIA A100 80GB PCIe": {"gbytes/s": 1935.0, **_AMPERE},
     "NVIDIA A100-SXM4-40GB": {"gbytes/s": 1555.0, **_AMPERE},
+    "NVIDIA A100-PCIE-40GB": {"gbytes/s": 1555.0, **_AMPERE},
 }
 
 
@@ -67,7 +78,8 @@ def peaks_of(raw: RawRun, given: Peaks) -> dict[int, Peaks]:
     """What each device of a run can do at most, as far as that is known; `given` counts first."""
     found = {-1: given}
     for gpu in raw.gpus:
-        known = next((peaks for name, peaks in _KNOWN.items() if gpu.name.startswith(name)), {})
+        model = gpu.name.rpartition(": ")[2]  # in a merged run the name of the file is before it
+        known = _KNOWN.get(model, {})
         found[gpu.device] = {**known, **given}
     return found
 

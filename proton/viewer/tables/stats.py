@@ -39,6 +39,7 @@ GROUPS = (
 )
 PERCENTILES = {"p1": 0.01, "p50": 0.5, "p90": 0.9, "p99": 0.99}
 COLUMNS = ("count", "total", "self", "share", "mean", "std", "min", *PERCENTILES, "max")
+TIMES = tuple(name for name in COLUMNS if name not in ("count", "share"))  # in ns, or in cycles
 
 
 @dataclass(frozen=True, kw_only=True)

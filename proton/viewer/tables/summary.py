@@ -12,7 +12,9 @@ from proton.base.text import printable
 from proton.trace.wire import Kind, State
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.rows import LAUNCH
+from proton.viewer.tables.stats import TIMES
 from proton.viewer.tables.tables import Tables
+from proton.viewer.tables.units import with_units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,11 +76,11 @@ def _activities(run: Tables) -> dict[str, str]:
 
 def _html(table: pd.DataFrame) -> str:
     """The first rows, with names that are harmless."""
-    shown = table.head(ROWS)
+    shown = with_units(table.head(ROWS), TIMES)
     for name in ("kernel", "scope"):
         if name in shown:
             shown = shown.assign(**{name: shown[name].map(printable).astype(str)})
-    return str(shown.to_html(index=False, float_format=lambda value: f"{value:.1f}", border=0))
+    return str(shown.to_html(index=False, border=0))
 
 
 def _gpu_facts(run: Tables) -> dict[str, str]:

@@ -41,6 +41,7 @@ def tree(scopes: pd.DataFrame, kernels: pd.DataFrame) -> pd.DataFrame:
     rows: list[int] = []
     _walk(root, 0, names, rows)
     found = both.reindex(rows).drop(columns=[key for key in KEYS if key in both])
+    found["count"] = found["count"].astype("Int64")  # missing where a path has no slices of its own
     found.insert(0, "scope", names)
     return found.reset_index(drop=True)
 

@@ -11,6 +11,7 @@ from proton.base.text import printable
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import app
 from proton.viewer.cli.gate import warn, write
+from proton.viewer.cli.table import print_table
 from proton.viewer.compare.diff import ERROR, LAUNCHES
 from proton.viewer.compare.diff import diff as compare
 from proton.viewer.compare.picture import svg
@@ -81,7 +82,7 @@ def diff(
     match format:
         case Shape.TABLE:
             console = terminal.stdout()
-            terminal.print_table(console, CHANGE_COLUMNS, rows, CHANGE_NUMBERS)
+            print_table(console, CHANGE_COLUMNS, rows, CHANGE_NUMBERS)
             if by_launches:
                 console.print(OF_LAUNCHES)
         case Shape.MARKDOWN:

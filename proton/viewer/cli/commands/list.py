@@ -9,6 +9,7 @@ import typer
 from proton.trace.model import Kernel
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.cli.table import print_table
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, kernel_labels
 
@@ -41,7 +42,7 @@ def list_(
         if label != kernel.name:
             about.append(str(kernel.options.get(SIGNATURE, "")))
         terminal.print_title(console, f"{label}: {', '.join(filter(None, about))}")
-        terminal.print_table(console, COLUMNS, _scope_rows(kernel))
+        print_table(console, COLUMNS, _scope_rows(kernel))
     warn(run)
 
 

@@ -11,6 +11,7 @@ from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import app, warn
+from proton.viewer.cli.table import print_table
 from proton.viewer.run import Run
 from proton.viewer.tables.metrics import (
     Node,
@@ -145,4 +146,4 @@ def _name(name: str, format: str) -> str:
 
 def _print(rows: list[tuple[str, list[float]]], metrics: list[str]) -> None:
     values = ([*(f"{value:.3f}" for value in numbers), name] for name, numbers in rows)
-    terminal.print_table(terminal.stdout(), [*metrics, "scope"], values, metrics)
+    print_table(terminal.stdout(), [*metrics, "scope"], values, metrics)

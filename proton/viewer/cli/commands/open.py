@@ -1,6 +1,7 @@
 """`proton-viewer open`."""
 
 import importlib.util
+import json
 import tempfile
 import threading
 import webbrowser
@@ -8,6 +9,7 @@ from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -15,10 +17,12 @@ from proton.base.errors import ProtonError
 from proton.base.packages import need
 from proton.viewer.cli.app import File, app, warn
 from proton.viewer.run import Run
+from proton.viewer.tables.labels import sm_name
 
 UI = "https://ui.perfetto.dev"
 PORT = 9001  # the one local port that Perfetto's page may fetch from
 TRACE = "run.pftrace"
+EXPAND = "dev.perfetto.ExpandTracksByRegex"  # a command of the UI
 
 
 @app.command("open")
@@ -48,7 +52,7 @@ def open_(
         warn(run)
         server = serve(Path(folder) / TRACE, ui_folder() if offline else None)
         try:
-            address = address_of(server)
+            address = address_of(server) + expanding(run)
             print(address, flush=True)
             if browser and not webbrowser.open(address):
                 print("no browser was found: open the address above", flush=True)
@@ -125,6 +129,18 @@ def address_of(server: Server) -> str:
     here = f"http://127.0.0.1:{server.server_address[1]}"
     page = f"{here}/index.html" if server.ui else f"{UI}/"
     return f"{page}#!/?url={here}/{TRACE}"
+
+
+def expanding(run: Run) -> str:
+    """What is added to the address, so that the page opens each GPU and the first SM of it that ran
+    a program; nothing where no GPU ran one. A trace itself cannot say that a group is open."""
+    programs = run.programs
+    first = programs[programs["device"] >= 0].groupby("device")["sm"].first()
+    if first.empty:
+        return ""
+    places = "|".join(f"{sm_name(sm)}$" for sm in sorted(set(first)))
+    command = {"id": EXPAND, "args": [f"^(GPU |{places}|slot )"]}
+    return f"&startupCommands={quote(json.dumps([command]), safe='')}"
 
 
 def ui_folder() -> Path:

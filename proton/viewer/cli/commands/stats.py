@@ -13,8 +13,9 @@ from proton.viewer.cli.app import File, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
-from proton.viewer.tables.stats import COLUMNS, GROUPS, Filter, check_groups
+from proton.viewer.tables.stats import COLUMNS, GROUPS, TIMES, Filter, check_groups
 from proton.viewer.tables.tree import tree as as_tree
+from proton.viewer.tables.units import with_units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,7 +137,7 @@ def stats(
         raise typer.BadParameter(_without(sort), param_hint="'--sort'")
     if not tree:
         table = table.sort_values(sort, ascending=False, kind="stable")
-    shown = _readable(table) if format is Shape.TABLE else table
+    shown = _readable(table, metric) if format is Shape.TABLE else table
     print_frame(shown.head(limit) if limit else shown, format, SORTED)
     warn(run)
 
@@ -166,11 +167,12 @@ def _without(sort: str) -> str:
     return f"no slice that is shown has {name} in its payload"
 
 
-def _readable(table: "pd.DataFrame") -> "pd.DataFrame":
-    """Rates by three digits; nothing where there is none."""
+def _readable(table: "pd.DataFrame", metric: Metric) -> "pd.DataFrame":
+    """Times and shares with units, rates by three digits; nothing where there is none."""
     texts = {
         name: [f"{value:.3g}" if value == value else "" for value in table[name]]
         for name in RATE_COLUMNS
         if name in table
     }
-    return table.assign(**texts)
+    times = () if metric is Metric.CYCLES else TIMES
+    return with_units(table.assign(**texts), times)

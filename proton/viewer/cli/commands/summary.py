@@ -8,7 +8,8 @@ import typer
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import File, Shape, app, print_frame
 from proton.viewer.run import Run
-from proton.viewer.tables.stats import COLUMNS
+from proton.viewer.tables.stats import COLUMNS, TIMES
+from proton.viewer.tables.units import with_units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,14 +43,12 @@ def summary(
         return
     console = terminal.stdout()
     terminal.print_facts(console, found.facts)
-    if len(found.kernels):
-        terminal.print_title(console, "launches, times in ns")
-        shown = found.kernels[[name for name in SHOWN if name in found.kernels]]
-        terminal.print_frame(console, shown.head(SCOPES), COLUMNS)
-    if len(found.scopes):
-        terminal.print_title(console, "scopes, times in ns")
-        shown = found.scopes[[name for name in SHOWN if name in found.scopes]]
-        terminal.print_frame(console, shown.head(SCOPES), COLUMNS)
+    for title, table in (("launches", found.kernels), ("scopes", found.scopes)):
+        if len(table):
+            shown = table[[name for name in SHOWN if name in table]].head(SCOPES)
+            console.print()
+            terminal.print_title(console, title)
+            print_frame(with_units(shown, TIMES), Shape.TABLE, COLUMNS)
     more = len(found.scopes) - SCOPES
     if more > 0:
         console.print(f"and {more} more scopes: see proton-viewer stats")

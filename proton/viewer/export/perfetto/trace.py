@@ -1,6 +1,10 @@
 """The run as a Perfetto trace: packets of stream.py, tracks as tracks.py has them, and on those
 what batches.py makes of the tables.
 
+The UI opens with all of a trace in view, less what lies before the data sources of its recorder had
+started and after they were disabled. So the trace says that they were on during the first launches;
+the message that is meant for the first view, `UiState`, nobody reads.
+
 Times are the run's `perf_counter_ns`, so ts = origin_ns + start_ns; the
 run's instant says what the wall clock was then.
 """
@@ -15,6 +19,7 @@ from proton.viewer.export.perfetto.counters import counters
 from proton.viewer.export.perfetto.stream import Packer, Stream
 from proton.viewer.export.perfetto.tracks import SEQUENCE, TrackTree, packet_bytes
 from proton.viewer.tables import Tables
+from proton.viewer.tables.first_view import first_view
 
 
 def write(tables: Tables, file: BinaryIO, *, deflate: bool, with_counters: bool) -> None:
@@ -25,6 +30,7 @@ def write(tables: Tables, file: BinaryIO, *, deflate: bool, with_counters: bool)
     run, category = interned.names.id(tables.name), interned.categories.id("run")
     packer = Packer(file, deflate)
     packer.write(_head(tables, interned))
+    packer.write(_first_view(tables))
     packer.write(tree.descriptors())
     stream = Stream(packer, tree, tables.raw.origin_ns)
     for batch in batches:
@@ -55,6 +61,17 @@ def _head(tables: Tables, interned: Interned) -> bytes:
     for (name, line), iid in interned.sources.ids.items():
         data.source_locations.add(iid=iid, file_name=name, line_number=line)
     return packet_bytes(packet)
+
+
+def _first_view(tables: Tables) -> bytes:
+    """The packets that tell the UI what to show first."""
+    view = first_view(tables)
+    if view is None:
+        return b""
+    start, end = (pb.TracePacket(timestamp=max(0, tables.raw.origin_ns + ns)) for ns in view)
+    start.service_event.all_data_sources_started = True
+    end.service_event.tracing_disabled = True
+    return packet_bytes(start) + packet_bytes(end)
 
 
 def _summary(tables: Tables, tree: TrackTree, last: int, name: int, category: int) -> bytes:

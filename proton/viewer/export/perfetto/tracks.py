@@ -12,7 +12,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from proton.trace.model import HostSlice
 from proton.viewer.export.perfetto.protobuf import tag, varint_bytes
 from proton.viewer.tables import Tables
-from proton.viewer.tables.labels import EVENTS, gpu_name, stream_name, thread_name
+from proton.viewer.tables.labels import EVENTS, gpu_name, host_thread_names, stream_name
 from proton.viewer.tables.places import Place, Places
 
 SEQUENCE = 1  # the one packet sequence that everything is on
@@ -42,6 +42,7 @@ class TrackTree:
         self._first: dict[tuple[str, int, int], int] = {}
         self._inner: dict[tuple[int, str], int] = {}
         self._raw = tables.raw
+        self._host_threads = host_thread_names(tables.raw)
         self.process = self._process(tables.name)
         self.places = Places(tables.raw, tables.records, tables.residency)
         uuids = np.array([0, *map(self._place, self.places.all)], np.int64)
@@ -56,7 +57,8 @@ class TrackTree:
 
     def host_track(self, thread: int) -> int:
         """The track of a host thread."""
-        return self._shared(f"host {thread_name(thread)}", self.process, HOST)
+        name = self._host_threads[thread]
+        return self._shared(name, self.process, HOST, about=f"thread ident {thread}")
 
     def launch_track(self, device: int) -> int:
         """The track of a GPU's launches."""
@@ -123,7 +125,9 @@ class TrackTree:
         self._pending.append(packet_bytes(packet))
         return self._count
 
-    def _add(self, name: str, parent: int, rank: int, is_counter: bool = False) -> int:
+    def _add(
+        self, name: str, parent: int, rank: int, is_counter: bool = False, about: str = ""
+    ) -> int:
         """A new track; siblings are drawn in order of rank."""
         self._count += 1
         descriptor = self._packet.track_descriptor
@@ -134,15 +138,18 @@ class TrackTree:
         descriptor.uuid = self._count
         descriptor.parent_uuid = parent
         descriptor.name = name
+        descriptor.description = about
         descriptor.sibling_order_rank = min(rank, MAX_RANK)
         descriptor.child_ordering = pb.TrackDescriptor.EXPLICIT
         self._pending.append(packet_bytes(self._packet))
         self._main[self._count] = name, parent, rank
         return self._count
 
-    def _shared(self, name: str, parent: int, rank: int, is_counter: bool = False) -> int:
+    def _shared(
+        self, name: str, parent: int, rank: int, is_counter: bool = False, about: str = ""
+    ) -> int:
         """The track of this name below the parent, new where there is none."""
         key = parent, name
         if key not in self._inner:
-            self._inner[key] = self._add(name, parent, rank, is_counter)
+            self._inner[key] = self._add(name, parent, rank, is_counter, about)
         return self._inner[key]
