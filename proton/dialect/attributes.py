@@ -32,9 +32,15 @@ UNROLL_FACTOR = "tt.loop_unroll_factor"  # i32
 NUM_STAGES = "tt.num_stages"  # i32: the depth of its software pipeline
 DISABLE_LICM = "tt.disable_licm"  # unit
 
+# On an `scf.for` that was unrolled
+UNROLLED = "tt.unrolled"  # i32: iterations of the source in one of its own
+
 # On an op
 TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a register tile
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
 SHARED_OFFSET = "ttg.offset"  # i32: where its shared memory begins
+AHEAD = "proton.ahead"  # i32: its work is of so many iterations later (asynchronous.py)
+ITERATION = "proton.iteration"  # i32: its work is of this iteration of the loop behind it
+ORIGIN = "proton.origin"  # on a record that a pass placed: what it is of (records.py)
 STORES = "proton.stores"  # unit where a record may be pending: it is stored there
 PLACE = "proton.place"  # i64 on ops while their block is cut: where they are in it

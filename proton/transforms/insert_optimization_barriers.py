@@ -17,6 +17,7 @@ indices and masks are made of stays as it was, and with it all that is known of 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.asynchronous import Issues
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Value, ir
@@ -58,8 +59,8 @@ class _Data:
 
     def _find(self, value: Value) -> bool:
         element, op = element_of(value), defining_op(value)
-        if op is not None and op.name == "arith.constant":
-            return False
+        if op is not None and (op.name == "arith.constant" or Issues.of(op) is not None):
+            return False  # what was issued is no data until something has waited for it
         if isinstance(element, ir.FloatType):
             return True
         if not isinstance(element, ir.IntegerType) or element.width == 1:

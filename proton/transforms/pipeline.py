@@ -14,7 +14,9 @@ copies are masked off. A product of warp groups that nothing but the next iterat
 in flight, too: it is waited for when the next one has been issued.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from proton.analysis.alias import Roots
@@ -31,6 +33,7 @@ from proton.analysis.pipelining import (
 )
 from proton.analysis.scratch import desc_bytes
 from proton.base.targets import GPUTarget
+from proton.dialect.asynchronous import set_ahead, set_iteration
 from proton.dialect.attributes import NUM_STAGES
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Operation, Value, arith, ir
@@ -48,7 +51,7 @@ from proton.dialect.ttg_memory import (
     MemDescTransOp,
 )
 from proton.dialect.ttng import WarpGroupDotWaitOp
-from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
+from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, producer_of
 from proton.passes import Pass, register
 
 _SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cmpi's predicates
@@ -135,8 +138,11 @@ class _Pipeline:
 
     # Copies
 
-    def _copies(self, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Value:
-        """Begins the copies of an iteration whose values are in `mapping`; their group's token."""
+    def _copies(
+        self, mapping: dict[Any, Any], index: Any, is_inside: Any, note: Callable[[Any], None]
+    ) -> Value:
+        """Begins the copies of an iteration whose values are in `mapping`; their group's token.
+        `note` writes on an op which iteration that is."""
         for op in self.slice.ops:
             clone = op.operation.clone()
             for number, operand in enumerate(op.operands):
@@ -145,7 +151,10 @@ class _Pipeline:
                 mapping[result] = value
         copies = [self._copy(load, mapping, index, is_inside) for load in self.loads]
         with self.loads[-1].op.location:
-            return AsyncCommitGroupOp(copies, _token()).group
+            group: Value = AsyncCommitGroupOp(copies, _token()).group
+        for token in (*copies, group):
+            note(producer_of(token))
+        return group
 
     def _copy(self, load: Load, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Any:
         with load.op.location:
@@ -176,7 +185,8 @@ class _Pipeline:
                 is_inside = arith.AndIOp(runs, more).result
             mapping = {view.induction_var: variable}
             mapping |= {arguments[n]: v for n, v in zip(self.slice.carried, state, strict=True)}
-            tokens.append(self._copies(mapping, _i32(number), is_inside))
+            note = partial(set_iteration, number=number)
+            tokens.append(self._copies(mapping, _i32(number), is_inside, note))
             state = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
             variable = arith.AddIOp(variable, step).result
             passed = step if passed is None else arith.AddIOp(passed, step).result
@@ -197,7 +207,8 @@ class _Pipeline:
             mapping |= {
                 original[n]: value for n, value in zip(self.slice.carried, ahead, strict=True)
             }
-            begun = self._copies(mapping, write, is_inside)
+            note = partial(set_ahead, iterations=self.distance)
+            begun = self._copies(mapping, write, is_inside, note)
         for load in self.loads:
             with before(load.consumer):
                 self._use(load, read)

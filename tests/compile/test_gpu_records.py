@@ -23,6 +23,7 @@ from proton.runtime.nvidia.backend import BACKEND
 from proton.runtime.nvidia.launch import GPULauncher
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
+from tests.compile.ptx_order import work
 from tests.cpu.harness import kernels_of
 
 HOPPER = GPUTarget("cuda", 90)
@@ -530,20 +531,6 @@ def test_every_choice_is_part_of_the_key() -> None:
     assert len(keys) == len(choices)
 
 
-WORK = re.compile(
-    r"\b(wgmma\.mma_async|wgmma\.(?:fence|commit_group|wait_group)|mma\.sync|ldmatrix|"
-    r"cp\.async\.(?:c[ag]|commit_group|wait_group)|fence\.proxy|bar\.sync|"
-    r"(?:ld|st)\.global[.\w]*)"
-)
-
-
-def work(kernel: GPUKernel) -> list[str]:
-    """The accesses, copies, products and barriers of a kernel in the order of PTX, those of records
-    left out."""
-    lines = [line for line in kernel.asm["ptx"].splitlines() if "// proton" not in line]
-    return [name for line in lines for name in WORK.findall(line)]
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("blocks", [(128, 128, 64, 8), (32, 64, 32, 2)], ids=["wgmma", "mma"])
 def test_records_leave_a_pipeline_as_it_is(blocks: tuple[int, int, int, int], mode: str) -> None:
@@ -558,9 +545,8 @@ def test_records_leave_a_pipeline_as_it_is(blocks: tuple[int, int, int, int], mo
         )  # fmt: skip
 
     plain, recorded = kernel(None), kernel(MODES[mode])
-    assert work(plain).count("cp.async.commit_group") == 3
-    expected = work(plain)
-    found = work(recorded)
+    expected, found = work(plain.asm["ptx"]), work(recorded.asm["ptx"])
+    assert expected.count("cp.async.commit_group") == 3
     barriers = found.count("bar.sync") - expected.count("bar.sync")
     assert barriers <= 1, "one, ahead of what is written at the end"
     assert [w for w in found if w != "bar.sync"] == [w for w in expected if w != "bar.sync"]

@@ -56,6 +56,7 @@ def summary(run: Tables) -> Summary:
         "slices": str(t.slices),
         "marks": str(t.marks),
         **({"events": str(t.events)} if t.events else {}),
+        **({"flights": str(t.flights)} if t.flights else {}),
         **_activities(run),
         "records": f"{t.written} written, {t.kept} kept",
         **_gpu_facts(run),

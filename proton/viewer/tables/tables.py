@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
-from proton.viewer.tables import rows
+from proton.viewer.tables import flights, rows
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
@@ -32,6 +32,7 @@ class Totals:
     slices: int
     marks: int
     events: int
+    flights: int
     written: int
     kept: int
     lost: int
@@ -76,6 +77,12 @@ class Tables:
         return rows.events(self.raw, self.records)
 
     @cached_property
+    def flights(self) -> pd.DataFrame:
+        """One row a piece of asynchronous work, from its issue to the wait that retired it; see the
+        option `auto`."""
+        return flights.flights(self.raw, self.records)
+
+    @cached_property
     def losses(self) -> pd.DataFrame:
         """One row a launch, program and unit that lost records; `totals.lost` is their sum."""
         return rows.losses(self.raw, self.records)
@@ -113,6 +120,7 @@ class Tables:
             slices=records.count(Kind.SLICE),
             marks=records.count(Kind.MARK),
             events=records.events.start.size,
+            flights=records.flights.size,
             written=int(launches["written"].sum()),
             kept=int(launches["kept"].sum()),
             lost=int(launches["lost"].sum()),
