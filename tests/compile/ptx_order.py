@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 MARK = "// proton"  # on every instruction that records
 WORK = re.compile(
-    r"\b(wgmma\.mma_async|wgmma\.(?:fence|commit_group|wait_group)|mma\.sync|ldmatrix|stmatrix|"
+    r"\b((?:cp\.async|wgmma)\.wait_group[.\w]*\s+\d+|wgmma\.mma_async|wgmma\.(?:fence|commit_group)|mma\.sync|ldmatrix|stmatrix|"
     r"cp\.async\.[.\w]*|cp\.reduce[.\w]*|mbarrier\.[.\w]*|fence\.proxy|"
     r"bar\.(?:sync|arrive)|barrier[.\w]*|(?:ld|st|atom|red)\.(?:volatile\.)?global[.\w]*)"
 )

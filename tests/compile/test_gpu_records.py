@@ -41,14 +41,18 @@ MODES = {
 
 
 def compiled(
-    kernel: JITFunction, *args: Any, instrumentation: Instrumentation | None = None, **options: Any
+    kernel: JITFunction,
+    *args: Any,
+    instrumentation: Instrumentation | None = None,
+    target: GPUTarget = HOPPER,
+    **options: Any,
 ) -> GPUKernel:
-    """A kernel for an H200; a dtype stands for an aligned array, a numpy array for one of its
-    dtype."""
+    """A kernel for a GPU, an H200; a dtype stands for an aligned array, a numpy array for one of
+    its dtype."""
     stand_ins = [getattr(tl, a.dtype.name) if isinstance(a, np.ndarray) else a for a in args]
     bound = kernel._bound(tuple(stand_ins), options)
     described = [stand_in(p, value) for p, value in zip(kernel.params, bound, strict=True)]
-    return launcher(kernel).compile_described(HOPPER, described, options, instrumentation)
+    return launcher(kernel).compile_described(target, described, options, instrumentation)
 
 
 def launcher(kernel: JITFunction) -> GPULauncher:

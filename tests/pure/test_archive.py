@@ -99,7 +99,7 @@ def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
     document["schema"] = schema
     if schema < 5:
         document["host"] = [entry[:6] for entry in document["host"]]
-    for scope in (scope for kernel in document["kernels"] for scope in kernel["scopes"]):
+    for scope in (scope for entry in document["kernels"] for scope in entry["scopes"]):
         del scope["work"], scope["queue"], scope["pendings"]
     contents["run.json"] = json.dumps(document).encode()
     assert plain(Run.load(repacked(tmp_path / "old.proton", contents)).raw) == plain(raw)

@@ -43,7 +43,10 @@ def test_who_takes_options_takes_all_of_them() -> None:
         ({"clock_bits": 48}, r"clock_bits must be one of \(32, 64\), got 48"),
         ({"granularity": "lane"}, "granularity must be one of warp, .*, cta, got 'lane'"),
         ({"sample_warps": (1, "2")}, r"sample_warps must be numbers of warps from 0 to 31, got"),
-        ({"auto": ("loads", "dot")}, "auto takes words of loads, .*, stages, got 'dot'; did you mean"),
+        (
+            {"auto": ("loads", "dot")},
+            "auto takes words of loads, .*, got 'dot'; did you mean",
+        ),
         ({"auto": 3}, "auto takes words of loads, .* got 3"),
         ({"buffer": "shared", "strategy": "flush"}, "'flush' has no buffer in shared memory"),
     ],
