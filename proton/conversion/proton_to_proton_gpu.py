@@ -208,9 +208,9 @@ class _Instrumenter:
         when: Value | None,
     ) -> None:
         if kind is Kind.SLICE:
-            self.seen.add(op.attributes["scope"].value)
-            if "members" in op.attributes:
-                self.seen |= {member.value for member in op.attributes["members"]}
+            members = [member.value for member in op.attributes.get("members", ())]
+            for path in (op.attributes["scope"].value, *members):
+                self.seen |= {path, *ScopePath(path).around}
         scope_id = self.table.add(op, kind)
         own = iteration_of(op)
         payload = [value for _, _, value in payload_of(op)]

@@ -14,6 +14,7 @@ BOUNDS = "proton.bounds"  # each access that is checked
 SHARED_BYTES = "ttg.shared"  # i32: shared memory, its callees' included
 SCOPES = "proton.scopes"  # all scope paths, in source order
 SCOPE_LINES = "proton.scope_lines"  # [file, line] of each, where it is opened
+AUTO_SCOPES = "proton.auto_scopes"  # of scopes that the compiler made, what work they are of
 PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records
 SCOPE_TABLE = "proton.table"  # the ScopeTable, once records have numbers (profile.py)
 KERNEL_PROFILE = "proton.profile"  # the KernelProfile, once they have places (profile.py)
@@ -36,6 +37,7 @@ DISABLE_LICM = "tt.disable_licm"  # unit
 UNROLLED = "tt.unrolled"  # i32: iterations of the source in one of its own
 
 # On an op
+SOURCE_LOOP = "proton.source_loop"  # unit on a loop that is one of the source (label_work.py)
 TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a register tile
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
 SHARED_OFFSET = "ttg.offset"  # i32: where its shared memory begins

@@ -27,17 +27,23 @@ from typing import Any, ClassVar
 
 from proton.dialect import traits
 from proton.dialect.asynchronous import Turn, following_loop
-from proton.dialect.attributes import SCOPE_LINES, SCOPES
+from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.mlir import Block, Location, Module, Operation, Value, arith, ir
-from proton.dialect.proton import SCOPE_PREFIX, RecordOp
-from proton.dialect.records import ITERATION_FIELD, conditional, is_start, iteration_of, scope_of
+from proton.dialect.proton import RecordOp
+from proton.dialect.records import (
+    ITERATION_FIELD,
+    Origin,
+    conditional,
+    is_start,
+    iteration_of,
+    scope_of,
+)
+from proton.dialect.scopes import Paths, scope_paths
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath, fused
-
-Paths = frozenset[ScopePath]
 
 
 @register
@@ -59,9 +65,17 @@ class PlaceRecords(Pass):
                 continue
             placeholders = ops_named(function, "proton.record")
             placer = _Placer(order, _locations(function), placeholders, WORK[self.work])
+            placer.origins = _origins(function)
             placer.place_block(function.regions[0].blocks[0], "")
             for op in placeholders:
                 op.erase()
+
+
+def _origins(function: Operation) -> dict[str, Origin]:
+    """What the scopes are of that the compiler made."""
+    words = function.attributes.get(AUTO_SCOPES, ())
+    entries = [words[number] for number in range(len(words))]
+    return {entry.name: Origin(work=entry.attr.value) for entry in entries}
 
 
 def _locations(function: Operation) -> list[Location]:
@@ -70,19 +84,6 @@ def _locations(function: Operation) -> list[Location]:
         return []
     pairs = (list(pair) for pair in function.attributes[SCOPE_LINES])
     return [ir.Location.file(file.value, line.value, 0) for file, line in pairs]
-
-
-def scope_paths(location: Location) -> Paths:
-    """The scope paths in a location."""
-    if isinstance(location, ir.NameLoc):
-        if location.name_str.startswith(SCOPE_PREFIX):
-            return frozenset({ScopePath(location.name_str[len(SCOPE_PREFIX) :])})
-        return scope_paths(location.child_loc)
-    if isinstance(location, ir.FusedLoc):
-        return frozenset().union(*(scope_paths(inner) for inner in location.locations))
-    if isinstance(location, ir.CallSiteLoc):
-        return scope_paths(location.callee) or scope_paths(location.caller)
-    return frozenset()
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,7 @@ class _Placer:
             for record in self.placeholders
             if scope_of(record) in self.conditional or iteration_of(record) is not None
         }
+        self.origins: dict[str, Origin] = {}  # of scopes that the compiler made
         self.decided: set[Any] = set()  # placeholders whose conditions some run has
 
     def place_block(self, block: Block, context: str) -> None:
@@ -309,6 +311,9 @@ class _Placer:
             start.operation.attributes["members"] = ir.ArrayAttr.get(
                 [string_attr(member) for member in members]
             )
+            origins = {self.origins.get(member) for member in members}
+            if len(origins) == 1 and (origin := origins.pop()) is not None:
+                origin.write(start.operation)
         with ir.InsertionPoint.after(last), last.location:
             # The condition stands here because a run may begin before all its scopes are entered.
             is_other = turn is not None and turn.is_other

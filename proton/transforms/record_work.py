@@ -16,7 +16,6 @@ waits for it have the name of the work behind their own: `issue copy matmul.py:5
 Records nest as those of `with` do. What lies inside of a scope of the user's has that in its path.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,12 +23,13 @@ from typing import Any, ClassVar
 from proton.base.errors import SourceSpan
 from proton.dialect import traits
 from proton.dialect.asynchronous import Issues, Queue, Retires, Turn
-from proton.dialect.attributes import AHEAD, SHARED_OFFSET
+from proton.dialect.attributes import AHEAD, SHARED_OFFSET, SOURCE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.mlir import Block, Location, Module, Operation, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import ITERATION_FIELD, Origin, is_start, scope_of
 from proton.dialect.regions import WhileLoop, block_of
+from proton.dialect.scopes import place_of
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, before, defining_op, functions, source_span
 from proton.passes import Pass, register
@@ -37,23 +37,23 @@ from proton.trace.scope_path import ScopePath
 
 SEPARATOR = "+"  # between the words in the pass's text
 NOUNS = {"loads": "load", "dots": "dot", "copies": "copy"}
-MOST_LINES = 3  # that a name lists
 
 
 @register
 @dataclass(frozen=True)
 class RecordWork(Pass):
     """Brackets what the words name, which `+` separates. Barriers are found where `membar` has put
-    them."""
+    them. `marked`: of loops those that `label-work` has marked."""
 
     name: ClassVar[str] = "record-work"
 
     work: str = ""
+    marked: bool = False
 
     def run(self, module: Module) -> None:
         words = self.work.split(SEPARATOR)
         for function in functions(module):
-            pieces = _Finder(function, words).found
+            pieces = _Finder(function, words, self.marked).found
             # The longest first: what is placed later stands closer to the work.
             for piece in sorted(pieces, key=lambda piece: -piece.size):
                 _place(piece)
@@ -76,8 +76,8 @@ class _Piece:
 class _Finder:
     """Finds the pieces of work of a function."""
 
-    def __init__(self, function: Operation, words: Sequence[str]) -> None:
-        self.words, self.found = words, list[_Piece]()
+    def __init__(self, function: Operation, words: Sequence[str], marked: bool) -> None:
+        self.words, self.found, self.marked = words, list[_Piece](), marked
         self.issues: dict[tuple[str, SourceSpan], str] = {}  # names of what was issued
         self._block(function.regions[0].blocks[0])
 
@@ -100,15 +100,15 @@ class _Finder:
         elif has(op, traits.Loop) and "loops" in self.words:
             self._loop(op)
         elif has(op, traits.Loads) and "loads" in self.words and not _is_scalar(op):
-            self._add([op], f"load {_place_of([op])}", Origin(work="loads"))
+            self._add([op], f"load {place_of([op])}", Origin(work="loads"))
         elif has(op, traits.Multiplies) and "dots" in self.words and Issues.of(op) is None:
-            self._add([op], f"dot {_place_of([op])}", Origin(work="dots"))
+            self._add([op], f"dot {place_of([op])}", Origin(work="dots"))
         elif "barriers" in self.words and _waits_for_warps(op):
             name = "barrier" if has(op, traits.Barrier) else op.name.partition(".")[2]
-            self._add([op], f"{name} {_place_of([op])}", Origin("wait", "barriers"))
+            self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
 
     def _issue(self, run: list[Operation], queue: Queue) -> None:
-        name = f"{NOUNS[queue.work]} {_place_of(run)}"
+        name = f"{NOUNS[queue.work]} {place_of(run)}"
         self.issues[queue.name, source_span(run[-1].location)] = name
         if self._is_asked(queue):
             self._add(run, f"issue {name}", Origin("issue", queue.work, queue.name))
@@ -123,7 +123,7 @@ class _Finder:
         """What a wait is for: what was issued at its place, or all that was issued."""
         here = source_span(op.location)
         names = {name for (of, _), name in self.issues.items() if of == queue.name}
-        only = next(iter(names)) if len(names) == 1 else f"{NOUNS[queue.work]} {_place_of([op])}"
+        only = next(iter(names)) if len(names) == 1 else f"{NOUNS[queue.work]} {place_of([op])}"
         return self.issues.get((queue.name, here), only)
 
     def _is_asked(self, queue: Queue) -> bool:
@@ -131,7 +131,9 @@ class _Finder:
         return queue.work in self.words or (queue.work == "copies" and "loads" in self.words)
 
     def _loop(self, loop: Operation) -> None:
-        place, origin = _place_of([loop]), Origin(work="loops")
+        if self.marked and SOURCE_LOOP not in loop.attributes:
+            return
+        place, origin = place_of([loop]), Origin(work="loops")
         self._add([loop], f"loop {place}", origin)
         body = WhileLoop(loop).after if loop.name == "scf.while" else block_of(loop, 0)
         assert body is not None
@@ -144,7 +146,7 @@ class _Finder:
         for number, loop in enumerate(ops):
             if loop.name != "scf.for" or not any(AHEAD in op.attributes for op in _body(loop)):
                 continue
-            place, origin = _place_of([loop]), Origin(work="stages")
+            place, origin = place_of([loop]), Origin(work="stages")
             begun = [op for op in ops[:number] if (turn := Turn.of(op)) and turn.is_before]
             previous = [n for n, op in enumerate(ops[:number]) if op.name == "scf.for"]
             begun = [op for op in begun if op not in ops[: max(previous, default=-1) + 1]]
@@ -201,18 +203,6 @@ def _waits_for_warps(op: Operation) -> bool:
         return True
     has_scratch = SHARED_OFFSET in op.attributes and op.name != "func.call"
     return has_scratch and not has(op, traits.AllocatesShared)
-
-
-def _place_of(ops: Sequence[Operation]) -> str:
-    """`file.py:55,56`: the lines of ops, where they are known."""
-    spans = [span for op in ops if (span := source_span(op.location)).file]
-    if not spans:
-        return "?"
-    file = os.path.basename(spans[0].file).replace("/", "_").replace(" + ", "_")
-    lines = sorted({span.line for span in spans if span.file == spans[0].file})
-    if len(lines) > MOST_LINES:
-        return f"{file}:{lines[0]}-{lines[-1]}"
-    return f"{file}:{','.join(map(str, lines))}"
 
 
 # Placing

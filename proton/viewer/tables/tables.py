@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
-from proton.viewer.tables import flights, rows
+from proton.viewer.tables import flights, placed, rows
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
@@ -81,6 +81,12 @@ class Tables:
         """One row a piece of asynchronous work, from its issue to the wait that retired it; see the
         option `auto`."""
         return flights.flights(self.raw, self.records)
+
+    @cached_property
+    def placed(self) -> pd.DataFrame:
+        """One row a scope that the compiler placed (option `auto`): where, how many records, and
+        what they cost."""
+        return placed.placed(self.raw, self.records)
 
     @cached_property
     def losses(self) -> pd.DataFrame:
