@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
-from proton.viewer.tables import flights, placed, rows
+from proton.viewer.tables import critical, flights, placed, rows, waiting
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
@@ -108,6 +108,26 @@ class Tables:
         """One row a program that began: where and when, and in which of the places that programs
         had there at once (`slot`)."""
         return rows.programs(self.raw, self.records, self.residency)
+
+    @cached_property
+    def stalls(self) -> pd.DataFrame:
+        """One row a wait of a kernel that the compiler recorded (option `auto`), by its sum."""
+        return waiting.stalls(self.raw, self.records)
+
+    @cached_property
+    def imbalance(self) -> pd.DataFrame:
+        """One row a wait and unit: how much longer it waits there than the others do."""
+        return waiting.imbalance(self.raw, self.records)
+
+    @cached_property
+    def overlap(self) -> pd.DataFrame:
+        """One row a kernel with asynchronous copies: how much of their time products hide."""
+        return waiting.overlap(self.raw, self.records)
+
+    def critical_path(self, launch: int | None = None, program: int | None = None) -> pd.DataFrame:
+        """The chain of work, flights and barriers that a program's time is made of, a row a step:
+        of a program of a launch, or of the program that took longest."""
+        return critical.critical_path(self.records, critical.found(self.records, launch, program))
 
     @cached_property
     def emptied(self) -> pd.DataFrame:
