@@ -4,9 +4,11 @@
 
 Kernel times are of Nsight Compute (`ncu --clock-control none`), which runs this file again, once
 for Proton and once for each mode of Triton's; medians of 10 launches, of 5 for Triton's Proton. The
-loop kernel has 132 programs of 4 warps that go round 2000 times with one scope in the body; its
-cost of a slice is in cycles of 1.98 GHz. Host times are of launches in a row; stream times are of a
-profiled launch and a small kernel behind it, again and again.
+loop kernel has 132 programs of 4 warps that go round 2000 times with one scope in the body;
+`loop_add` does one multiply-add of 1024 numbers in it, and `loop_max` has three scopes: a load, a
+maximum over the block, and exp. The cost of a slice is in cycles of 1.98 GHz. Host times are of
+launches in a row; stream times are of a profiled launch and a small kernel behind it, again and
+again.
 
 Fidelity is of kernels of one warp on every SM that begin at a tick of the global timer and wait
 until it has gone on by so much; what it says then is the true duration.
@@ -43,6 +45,9 @@ from proton.kernels.softmax import softmax_kernel
 from proton.runtime.nvidia.buffers import RingBuffer
 
 PROGRAMS, TURNS, REPEATS = 132, 2000, 10
+MAX_TURNS = 500  # of the loop of three scopes
+# Slices of a launch of each loop kernel.
+SLICES = {"loop": TURNS, "loop_add": TURNS, "loop_max": 3 * MAX_TURNS}
 GHZ = 1.98
 STRATEGIES = ("circular", "flush")
 WAITS = (1, 10, 100, 1000)  # us
@@ -72,6 +77,35 @@ def triton_loop(x_ptr, n):
 
 
 @triton.jit
+def triton_loop_add(x_ptr, n):
+    place = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    x = tl.load(x_ptr + place)
+    y = x
+    for _ in range(n):
+        pl.enter_scope("body")
+        x = x * 0.5 + y
+        pl.exit_scope("body")
+    tl.store(x_ptr + place, x)
+
+
+@triton.jit
+def triton_loop_max(x_ptr, out_ptr, n):
+    lane = tl.arange(0, 1024)
+    total = tl.zeros((1024,), tl.float32)
+    for i in range(n):
+        pl.enter_scope("load")
+        x = tl.load(x_ptr + i * 1024 + lane)
+        pl.exit_scope("load")
+        pl.enter_scope("max")
+        largest = tl.max(x, 0)
+        pl.exit_scope("max")
+        pl.enter_scope("exp")
+        total += tl.exp(x - largest)
+        pl.exit_scope("exp")
+    tl.store(out_ptr + tl.program_id(0) * 1024 + lane, total)
+
+
+@triton.jit
 def triton_spin(out_ptr, ns):
     first = tl.extra.cuda.globaltimer()
     begin = first
@@ -96,6 +130,33 @@ def proton_loop(x_ptr, n):
             for _ in tl.static_range(8):
                 x = x * 0.5 + y
     tl.store(x_ptr + place, x)
+
+
+@proton.jit
+def proton_loop_add(x_ptr, n):
+    """Body (a): 1024 numbers, one multiply-add per turn."""
+    place = tl.program_id(0) * 1024 + tl.arange(0, 1024)
+    x = tl.load(x_ptr + place)
+    y = x
+    for _ in range(n):
+        with proton.scope("body"):
+            x = x * 0.5 + y
+    tl.store(x_ptr + place, x)
+
+
+@proton.jit
+def proton_loop_max(x_ptr, out_ptr, n):
+    """Body (b): a load, a maximum over the block, and exp, a scope each."""
+    lane = tl.arange(0, 1024)
+    total = tl.zeros((1024,), tl.float32)
+    for i in range(n):
+        with proton.scope("load"):
+            x = tl.load(x_ptr + i * 1024 + lane)
+        with proton.scope("max"):
+            largest = tl.max(x, 0)
+        with proton.scope("exp"):
+            total += tl.exp(x - largest)
+    tl.store(out_ptr + tl.program_id(0) * 1024 + lane, total)
 
 
 @proton.jit
@@ -146,8 +207,13 @@ def launches() -> dict[str, Launch]:
     half_out = torch.empty_like(half)
     weight, bias = (torch.rand(COLUMNS, device="cuda").half() for _ in range(2))
     mean, rstd = (torch.empty(ROWS, device="cuda") for _ in range(2))
+    wide = torch.rand(PROGRAMS * 1024, device="cuda")
+    read = torch.rand(MAX_TURNS * 1024, device="cuda")
+    sums = torch.empty(PROGRAMS * 1024, device="cuda")
     return {
         "proton_loop": lambda: proton_loop[(PROGRAMS,)](x, TURNS, num_warps=4),
+        "proton_loop_add": lambda: proton_loop_add[(PROGRAMS,)](wide, TURNS, num_warps=4),
+        "proton_loop_max": lambda: proton_loop_max[(PROGRAMS,)](read, sums, MAX_TURNS, num_warps=4),
         "softmax_kernel": lambda: softmax_kernel[(ROWS,)](
             rows, out, COLUMNS, COLUMNS, ROWS, COLUMNS, 1, BLOCK=COLUMNS, num_warps=16
         ),
@@ -214,11 +280,16 @@ def inner_triton(mode_name: str) -> NoReturn:
 
     with tempfile.TemporaryDirectory() as folder:
         module = triton_kernels(folder)
-        x = torch.rand(PROGRAMS * 128, device="cuda")
+        x = torch.rand(PROGRAMS * 1024, device="cuda")
+        read = torch.rand(MAX_TURNS * 1024, device="cuda")
+        sums = torch.empty(PROGRAMS * 1024, device="cuda")
         if mode_name != "off":
             chosen = mode.Default(**THEIRS[mode_name])
             profiler.start(f"{folder}/trace", data="trace", backend="instrumentation", mode=chosen)
-        times(THEIR_REPEATS, lambda: module.triton_loop[(PROGRAMS,)](x, TURNS, num_warps=4))
+        grid, add, max_ = (PROGRAMS,), module.triton_loop_add, module.triton_loop_max
+        times(THEIR_REPEATS, lambda: module.triton_loop[grid](x, TURNS, num_warps=4))
+        times(THEIR_REPEATS, lambda: add[grid](x, TURNS, num_warps=4))
+        times(THEIR_REPEATS, lambda: max_[grid](read, sums, MAX_TURNS, num_warps=4))
     sys.stdout.flush()
     os._exit(0)
 
@@ -282,10 +353,13 @@ def medians() -> dict[str, dict[str, float]]:
         }
         for kernel, values in under_ncu("--inner", "ours").items()
     }
-    theirs = {mode: under_ncu("--inner", mode).get("triton_loop") for mode in THEIRS}
-    found["triton_loop"] = {
-        mode: statistics.median(values) for mode, values in theirs.items() if values
-    }
+    theirs = {mode: under_ncu("--inner", mode) for mode in THEIRS}
+    for kernel in (f"triton_{name}" for name in SLICES):
+        found[kernel] = {
+            mode: statistics.median(times_[kernel])
+            for mode, times_ in theirs.items()
+            if kernel in times_
+        }
     return found
 
 
@@ -296,7 +370,8 @@ def overhead_table() -> tuple[Table, list[dict[str, Any]]]:
     for kernel, modes in medians().items():
         for mode, us in modes.items():
             extra = us - modes["off"]
-            cycles = extra * 1e3 * GHZ / TURNS if "loop" in kernel else float("nan")
+            slices = SLICES.get(kernel.partition("_")[2], 0)
+            cycles = extra * 1e3 * GHZ / slices if slices else float("nan")
             row = {"kernel": kernel, "mode": mode, "us": us, "percent": 100 * extra / modes["off"]}
             rows.append(row | {"cycles": cycles})
             table.add_row(kernel, mode, f"{us:.2f}", f"{row['percent']:.2f}", f"{cycles:.1f}")

@@ -85,6 +85,11 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def _words(text: str) -> tuple[str, ...]:
+    """`loads,dots` as words."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def _choices(texts: Sequence[str]) -> Any:
     return enum.Enum("Choice", [(text, text) for text in texts])
 
@@ -96,6 +101,8 @@ def _parameter(of: "Field[Any]") -> inspect.Parameter:
     if option.choices and kind is str:
         kind = _choices(option.choices)
         default = kind(default)
+    elif option.choices and kind not in (int, bool):
+        kind, default, known = str, "", {"parser": _words, "metavar": "WORD,WORD,..."}
     elif kind not in (int, bool):
         kind, default, known = str, "", {"parser": _numbers, "metavar": "N,N,..."}
     name = "--" + of.name.replace("_", "-")

@@ -135,6 +135,17 @@ def expected_events(run: Run) -> Iterator[tuple[Any, ...]]:
         yield track, start, row["dur_ns"], row["name"], "event", ()
 
 
+def expected_flights(run: Run) -> Iterator[tuple[Any, ...]]:
+    """The slices of asynchronous work that the trace must hold."""
+    where = places(run)
+    for row in run.flights.to_dict("records"):
+        track = where[row["launch"], row["program"]] + unit_of(run, row, row["start_unit"])
+        track = (*track[:-1], f"{track[-1]} {row['queue']}")
+        start = row["start_ns"] + run.raw.origin_ns
+        args = numbers(row, "iteration") | {"wait_ns": row["wait_ns"]}
+        yield track, start, row["dur_ns"], row["name"], "flight", tuple(args.items())
+
+
 def found(slices: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     """What the trace holds, in the same shape."""
     for row in slices:
@@ -196,6 +207,18 @@ def check_edges(whole: Run, trace: Path, slices: list[dict[str, Any]]) -> None:
     assert all(row["target"] == "edge" for row in flows)
 
 
+def check_flights(whole: Run, trace: Path) -> None:
+    """A flow from each issue to each wait that retires it."""
+    if not len(whole.flights):
+        return
+    with TraceProcessor(trace) as processor:
+        flows = [row for row in processor.query(FLOWS) if row["source"] is None]
+    table, origin = whole.flights, whole.raw.origin_ns
+    waits = table["start_ns"] + table["dur_ns"] - table["wait_ns"]
+    wanted = zip(table["start_ns"] + origin, waits + origin, strict=True)
+    assert sorted((row["source_ts"], row["target_ts"]) for row in flows) == sorted(wanted)
+
+
 def check_counters(whole: Run, trace: Path) -> None:
     """A counter has each payload value from where its slice or mark begins, one track a place."""
     wanted = []
@@ -207,10 +230,25 @@ def check_counters(whole: Run, trace: Path) -> None:
                 place = where[row["launch"], row["program"]] + unit_of(whole, row, row["unit"])
                 start = row["start_ns"] + whole.raw.origin_ns
                 wanted.append((place[-1], name, start, float(value)))
+    wanted += expected_depths(whole)
     with TraceProcessor(trace) as processor:
         rows = processor.query(COUNTERS)
     found_ = [(row["unit"], row["name"], row["ts"], row["value"]) for row in rows]
     assert sorted(map(repr, found_)) == sorted(map(repr, wanted))
+
+
+def expected_depths(whole: Run) -> list[tuple[str, str, int, float]]:
+    """How many flights of each queue of a unit are under way, wherever that changes."""
+    where, found_ = places(whole), []
+    keys = ["launch", "program", "start_unit", "queue"]
+    for (launch, program, unit, queue), group in whole.flights.groupby(keys, observed=True):
+        row = group.iloc[0]
+        place = where[launch, program] + unit_of(whole, row, unit)
+        begun, ended = group["start_ns"], group["start_ns"] + group["dur_ns"]
+        for now in sorted({*begun, *ended}):
+            depth = float(((begun <= now) & (ended > now)).sum())
+            found_.append((place[-1], f"{queue} under way", now + whole.raw.origin_ns, depth))
+    return found_
 
 
 def check_flows(whole: Run, trace: Path) -> None:
@@ -226,7 +264,7 @@ def check_flows(whole: Run, trace: Path) -> None:
         first = group["start_ns"].min() + origin
         wanted.append(("launch", "program", whole.raw.launches[launch].host_start, first))
     with TraceProcessor(trace) as processor:
-        flows = [row for row in processor.query(FLOWS) if row["source"] != "edge"]
+        flows = [row for row in processor.query(FLOWS) if row["source"] not in ("edge", None)]
     # a flow leads from the earlier one; random programs may begin before their launch
     found_ = [
         {(row["source"], row["source_ts"]), (row["target"], row["target_ts"])} for row in flows
@@ -241,8 +279,10 @@ def assert_trace_equals_tables(whole: Run, trace: Path) -> None:
     slices, complaints = read_back(whole.save(trace, counters=True))
     assert complaints == []
     wanted = [*expected(whole), *expected_programs(whole), *expected_events(whole)]
+    wanted += expected_flights(whole)
     assert sorted(found(slices), key=order) == sorted(wanted, key=order)
     check_edges(whole, trace, slices)
+    check_flights(whole, trace)
     check_counters(whole, trace)
     check_flows(whole, trace)
     check_nesting(slices)

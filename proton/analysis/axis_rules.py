@@ -360,6 +360,7 @@ RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
     "tt.trans": _trans,
     "tt.reshape": _reshape,
     "ttg.convert_layout": _same,
+    "proton_gpu.optimization_barrier": _same,
     "tt.bitcast": _same,
     "arith.extsi": _same,
     "arith.extui": _zero_extend,

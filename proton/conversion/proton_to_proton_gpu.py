@@ -9,7 +9,7 @@ table goes onto the kernel (proton/dialect/profile.py).
 
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 from proton.base.errors import CompilationError
@@ -20,7 +20,7 @@ from proton.dialect.emit import constant, iteration_number
 from proton.dialect.mlir import Block, Module, Operation, Value, arith, ir
 from proton.dialect.profile import set_table
 from proton.dialect.proton import RECORDS
-from proton.dialect.records import iteration_of, payload_of
+from proton.dialect.records import Origin, iteration_of, payload_of
 from proton.dialect.regions import end_of
 from proton.dialect.traits import NoInstruction, TileIndex, has
 from proton.dialect.walk import before, functions, kernel_functions, ops_named, source_span
@@ -51,7 +51,8 @@ class ProtonToProtonGPU(Pass):
     """Rewrites `proton.record`, `proton.mark` and `proton.event` for a strategy.
 
     Of records and marks in a loop that counts only iterations 0, `every`, 2 * `every`, ... are
-    kept; of events all are, whose starts and ends may be in different loops.
+    kept; of events all are, whose starts and ends may be in different loops, and so are the ends of
+    asynchronous work.
     """
 
     name: ClassVar[str] = "convert-proton-to-proton-gpu"
@@ -121,8 +122,8 @@ class _Table:
                 "drop some, or use several scopes",
             )
         is_fused = len(op.attributes.get("members", ())) > 1
-        what = "mark" if is_mark else "slice"
-        scope = Scope(name=path.name, path=path, kind=what, fused=is_fused, payload=payload)
+        of = asdict(Origin.of(op)) | ({"kind": "mark"} if is_mark else {})
+        scope = Scope(name=path.name, path=path, fused=is_fused, payload=payload, **of)
         return self._id(scope, op)
 
     def add_event(self, op: Operation) -> int:
@@ -207,16 +208,16 @@ class _Instrumenter:
         when: Value | None,
     ) -> None:
         if kind is Kind.SLICE:
-            self.seen.add(op.attributes["scope"].value)
-            if "members" in op.attributes:
-                self.seen |= {member.value for member in op.attributes["members"]}
+            members = [member.value for member in op.attributes.get("members", ())]
+            for path in (op.attributes["scope"].value, *members):
+                self.seen |= {path, *ScopePath(path).around}
         scope_id = self.table.add(op, kind)
         own = iteration_of(op)
         payload = [value for _, _, value in payload_of(op)]
         if own is not None:
             iteration = functools.partial(_truncated, own)
         number = functools.cache(iteration or _no_iteration)
-        if iteration is not None and self.every > 1:
+        if iteration is not None and self.every > 1 and not Origin.of(op).is_flight_edge:
             sampled = _is_multiple(number(), self.every)
             when = sampled if when is None else arith.AndIOp(when, sampled).result
         self._keep(_Edge(start, end, number, payload, scope_id, kind, when))

@@ -31,13 +31,19 @@ class GPURecord(Protocol):
         """The number of this record; one more is counted."""
 
     def slot(self, number: Any) -> Any:
-        """Where it goes in the segment."""
+        """Which slot of the segment it goes to."""
 
     def take_chunk(self, number: Any, slot: Any) -> None:
         """Where the slot is the first one, takes a new chunk from the slab."""
 
-    def keep(self, slot: Any) -> None:
-        """Has it stored in the slot."""
+    def place(self, slot: Any) -> Any:
+        """Where that slot is in a segment from the slab."""
+
+    def next_place(self, number: Any) -> Any:
+        """Where the record goes in a ring buffer, behind the one before."""
+
+    def keep(self, place: Any) -> None:
+        """Has it stored there."""
 
 
 class Code:
@@ -63,7 +69,7 @@ class Circular(Code):
         record.store(record.count())
 
     def on_gpu(self, record: GPURecord) -> None:
-        record.keep(record.slot(record.count()))
+        record.keep(record.next_place(record.count()))
 
 
 class Flush(Code):
@@ -79,7 +85,7 @@ class Flush(Code):
         number = record.count()
         slot = record.slot(number)
         record.take_chunk(number, slot)
-        record.keep(slot)
+        record.keep(record.place(slot))
 
 
 class Counting(Code):

@@ -3,7 +3,10 @@
 At the end of a turn everything waits for the last store and for the compare. LLVM unrolls a short
 loop whose count it does not know as often as its size allows, and records make it longer, so it
 would be unrolled less than without them (docs/decisions.md, 36). So this pass asks for more turns,
-by the size of the work alone. Loops of tensor cores are long, and stay.
+by the size of the work alone. Loops of tensor cores are long, and stay, and so do those in which
+threads meet: LLVM unrolls none of them by itself, and a barrier is work that must stay the same. It
+would take their first turn out of such a loop, since before that nothing is pending; saying that
+enough turns have been taken out already keeps it from that.
 """
 
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from proton.passes import Pass, register
 
 SIZE = 150  # instructions of an unrolled loop: twice of what LLVM allows for NVPTX
 MOST = 8  # turns
+ALL_PEELED = 7  # turns that LLVM takes out of a loop at most
 
 
 @register
@@ -47,9 +51,16 @@ def _annotate(blocks: list[Block]) -> None:
             continue
         ops = [view.operation for block in blocks[first : end + 1] for view in block.operations]
         turns = _turns(sum(map(_is_work, ops)))
-        if any(map(_records, ops)) and turns > 1 and not any(map(_multiplies_matrices, ops)):
-            text = f"#llvm.loop_annotation<unroll = <count = {turns} : i32>>"
-            terminators[end].attributes["loop_annotation"] = ir.Attribute.parse(text)
+        if not any(map(_records, ops)):
+            continue
+        if any(map(_is_convergent, ops)):
+            _annotate_loop(terminators[end], f"peeled = <count = {ALL_PEELED} : i32>")
+        elif turns > 1 and not any(map(_multiplies_matrices, ops)):
+            _annotate_loop(terminators[end], f"unroll = <count = {turns} : i32>")
+
+
+def _annotate_loop(branch: Operation, what: str) -> None:
+    branch.attributes["loop_annotation"] = ir.Attribute.parse(f"#llvm.loop_annotation<{what}>")
 
 
 def _turns(size: int) -> int:
@@ -72,6 +83,10 @@ def _assembly(op: Operation) -> str:
 
 def _records(op: Operation) -> bool:
     return "// proton" in _assembly(op)
+
+
+def _is_convergent(op: Operation) -> bool:
+    return op.name.startswith(("nvvm.barrier", "nvvm.shfl"))
 
 
 def _multiplies_matrices(op: Operation) -> bool:

@@ -14,6 +14,7 @@ BOUNDS = "proton.bounds"  # each access that is checked
 SHARED_BYTES = "ttg.shared"  # i32: shared memory, its callees' included
 SCOPES = "proton.scopes"  # all scope paths, in source order
 SCOPE_LINES = "proton.scope_lines"  # [file, line] of each, where it is opened
+AUTO_SCOPES = "proton.auto_scopes"  # of scopes that the compiler made, what work they are of
 PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records
 SCOPE_TABLE = "proton.table"  # the ScopeTable, once records have numbers (profile.py)
 TENSOR_MAPS = "ttng.tensor_maps"  # what the host makes: the last arguments of a kernel
@@ -35,9 +36,17 @@ NUM_STAGES = "tt.num_stages"  # i32: the depth of its software pipeline
 FLATTEN = "tt.flatten"  # unit: the next iteration's loads begin while this one ends
 DISABLE_LICM = "tt.disable_licm"  # unit
 
+# On an `scf.for` that was unrolled
+UNROLLED = "tt.unrolled"  # i32: iterations of the source in one of its own
+
 # On an op
+SOURCE_LOOP = "proton.source_loop"  # unit on a loop that is one of the source (label_work.py)
 TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a register tile
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
 SHARED_OFFSET = "ttg.offset"  # i32: where its shared memory begins
+AHEAD = "proton.ahead"  # i32: its work is of so many iterations later (asynchronous.py)
+ITERATION = "proton.iteration"  # i32: its work is of this iteration of the loop behind it
+ORIGIN = "proton.origin"  # on a record that a pass placed: what it is of (records.py)
 STORES = "proton.stores"  # unit where a record may be pending: it is stored there
+CARRIED = "proton.carried"  # unit on a reading that is pending when a turn of a loop ends
 PLACE = "proton.place"  # i64 on ops while their block is cut: where they are in it

@@ -8,7 +8,7 @@ from typing import Any
 
 from proton.dialect.diagnostics import reject
 from proton.dialect.mlir import Operation, ext, ir
-from proton.dialect.traits import Records
+from proton.dialect.traits import KeepsSign, PassesPointers, Records
 from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_SCOPE_ID
 
@@ -41,7 +41,9 @@ class FinalizeOp(ProtonGPU.Operation, name="finalize", traits=[Records]):
     segment: Operand[SegmentType]
 
 
-class OptimizationBarrierOp(ProtonGPU.Operation, name="optimization_barrier", traits=[Records]):
+class OptimizationBarrierOp(
+    ProtonGPU.Operation, name="optimization_barrier", traits=[Records, KeepsSign, PassesPointers]
+):
     """`proton_gpu.optimization_barrier %value`: the same value, computed before the clock is read
     on one side of it and used after it on the other. No instruction comes of it."""
 

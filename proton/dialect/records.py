@@ -1,12 +1,46 @@
 """What a `proton.record` or `proton.mark` says, and which scopes have conditions."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from proton.dialect.mlir import Operation, Value
+from proton.dialect.attributes import ORIGIN
+from proton.dialect.builtin import i32_attr, string_attr
+from proton.dialect.mlir import Operation, Value, ir
 from proton.trace.scope_path import ScopePath
 
 ITERATION_FIELD = "#iteration"  # a payload value that is no user's (number_iterations.py)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a record is of that the compiler placed: the fields of a `Scope` (trace/model.py)."""
+
+    kind: str = "slice"
+    work: str = ""
+    queue: str = ""
+    pendings: int = 0
+
+    @classmethod
+    def of(cls, record: Operation) -> "Origin":
+        """What a record says; of one that the user wrote it is a plain slice."""
+        if ORIGIN not in record.attributes:
+            return cls()
+        attribute = record.attributes[ORIGIN]
+        kind, work, queue, pendings = (
+            attribute[name].value for name in ("kind", "work", "queue", "pendings")
+        )
+        return cls(kind, work, queue, pendings)
+
+    def write(self, record: Operation) -> None:
+        """Writes it on a record."""
+        texts = {name: string_attr(getattr(self, name)) for name in ("kind", "work", "queue")}
+        record.attributes[ORIGIN] = ir.DictAttr.get(texts | {"pendings": i32_attr(self.pendings)})
+
+    @property
+    def is_flight_edge(self) -> bool:
+        """Whether it is an end of asynchronous work: all are needed to pair them."""
+        return bool(self.queue)
 
 
 def scope_of(record: Operation) -> ScopePath:

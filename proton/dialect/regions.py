@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proton.dialect.attributes import UNROLL_FACTOR
+from proton.dialect.attributes import UNROLL_FACTOR, UNROLLED
 from proton.dialect.mlir import Block, Location, Operation, Type, Value, ir
 from proton.dialect.traits import Loop, has
 from proton.dialect.walk import before
@@ -96,6 +96,12 @@ class ForLoop:
         """How often the loop asks to have its body; 1 where it does not."""
         attribute = self.op.attributes.get(UNROLL_FACTOR)
         return attribute.value if isinstance(attribute, ir.IntegerAttr) else 1
+
+    @property
+    def unrolled(self) -> int:
+        """How many iterations of the source one of its own is."""
+        attribute = self.op.attributes.get(UNROLLED)
+        return 1 if attribute is None else int(attribute.value)
 
     @property
     def iter_args(self) -> list[Value]:
@@ -291,6 +297,16 @@ def is_inside(op: Operation, loop: Operation) -> bool:
             return True
         op = op.parent
     return False
+
+
+def innermost_loop(op: Operation) -> Operation | None:
+    """The loop around an op, if it is one that counts."""
+    parent = op.parent
+    while parent is not None and parent.operation.name not in ("func.func", "scf.while"):
+        if parent.operation.name == "scf.for":
+            return parent.operation
+        parent = parent.operation.parent
+    return None
 
 
 def is_invariant(value: Value, loop: Operation) -> bool:

@@ -361,6 +361,16 @@ class TileWork(Assumed):
     without = ("scf.", "func.return", "ub.", "builtin.unrealized_conversion_cast")
 
 
+class Loads(Trait):
+    """Reads a block of global memory, which is there when it has ended."""
+
+
+class Multiplies(Trait):
+    """A product of tiles."""
+
+    upstream = ("linalg.matmul",)
+
+
 class View(Trait):
     """Names memory that is there: another view of a buffer."""
 

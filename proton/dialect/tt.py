@@ -30,6 +30,7 @@ from proton.dialect.traits import (
     Elementwise,
     KeepsSign,
     MakesData,
+    Multiplies,
     NonNegative,
     Orders,
     PassesPointers,
@@ -288,7 +289,7 @@ class SplitOp(TT.Operation, name="split", traits=[Pure, Speculatable, PassesPoin
         )
 
 
-class DotOp(TT.Operation, name="dot", traits=[Pure]):
+class DotOp(TT.Operation, name="dot", traits=[Pure, Multiplies]):
     """`tt.dot %a, %b, %acc {inputPrecision, maxNumImpreciseAcc}`: (M, K) x (K, N) + (M, N),
     with or without one more dimension ahead, in which each product stands for itself.
 

@@ -5,7 +5,7 @@ from typing import Any
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import Operation, Value, ext, ir
-from proton.dialect.traits import Accesses, LayoutAnchor, MakesData, Orders, Reads, Writes
+from proton.dialect.traits import Accesses, LayoutAnchor, Loads, MakesData, Orders, Reads, Writes
 from proton.dialect.tt import TT, is_block_pointer, is_pointer_like, pointee_of
 
 Operand, Result = ext.Operand, ext.Result
@@ -53,7 +53,7 @@ def _verify_ordering(op: Operation) -> bool:
     )
 
 
-class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
+class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, Loads, LayoutAnchor, MakesData]):
     """`tt.load %ptr, %mask?, %other?`: values in memory; `other` where the mask is false.
 
     Of a pointer to a block, `{boundaryCheck, padding}`: the dimensions in which the block may

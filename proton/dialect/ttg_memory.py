@@ -10,6 +10,7 @@ for that. `ttg-to-llvm` lowers what `convert-triton-to-tritongpu` makes today: `
 from collections.abc import Sequence
 from typing import Any
 
+from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import (
@@ -21,6 +22,7 @@ from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
     MovesData,
+    Multiplies,
     PassesMemory,
     PassesTokens,
     Pure,
@@ -81,7 +83,7 @@ class LocalAllocOp(
 class DotOp(
     TTG.Operation,
     name="dot",
-    traits=[Pure, LayoutAnchor, MakesData, SharedEffects(reads=(0, 1))],
+    traits=[Pure, LayoutAnchor, MakesData, Multiplies, SharedEffects(reads=(0, 1))],
 ):
     """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
 
@@ -187,7 +189,13 @@ def _transposed(type_: Any) -> Any:
 class AsyncCopyOp(
     TTG.Operation,
     name="async_copy_global_to_local",
-    traits=[Writes, Accesses, Asynchronous, SharedEffects(writes=(1,), lands_later=True)],
+    traits=[
+        Writes,
+        Accesses,
+        Asynchronous,
+        Issues(COPIES, closes=False),
+        SharedEffects(writes=(1,), lands_later=True),
+    ],
 ):
     """`ttg.async_copy_global_to_local %pointers, %desc, %mask?`: begins a copy; gives its token.
     Where the mask is false there are zeros."""
@@ -211,7 +219,9 @@ class AsyncCopyOp(
         )
 
 
-class AsyncCommitGroupOp(TTG.Operation, name="async_commit_group", traits=[Writes, PassesTokens]):
+class AsyncCommitGroupOp(
+    TTG.Operation, name="async_commit_group", traits=[Writes, PassesTokens, Issues(COPIES)]
+):
     """`ttg.async_commit_group %token0, ...`: the copies begun since the last one, whose tokens
     these are, become a group, which ends as one."""
 
@@ -219,7 +229,9 @@ class AsyncCommitGroupOp(TTG.Operation, name="async_commit_group", traits=[Write
     group: Result[AsyncTokenType]
 
 
-class AsyncWaitOp(TTG.Operation, name="async_wait", traits=[Writes, SharedEffects(waits=True)]):
+class AsyncWaitOp(
+    TTG.Operation, name="async_wait", traits=[Writes, Retires(COPIES), SharedEffects(waits=True)]
+):
     """`ttg.async_wait %token {pendings}`: what the token's copies write is there, for who waits. At
     most `pendings` groups, all committed after the token's, may still be under way."""
 

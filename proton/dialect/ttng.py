@@ -7,11 +7,13 @@ which goes on by itself, and `ttng.warp_group_dot_wait` gives its result when it
 
 from typing import Any
 
+from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.diagnostics import reject, shape_of
 from proton.dialect.mlir import ext, ir
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
+    Multiplies,
     Pure,
     SharedEffects,
     Writes,
@@ -38,7 +40,9 @@ def _verify_product(op: Any) -> bool:
     return op.acc.type == op.result.type or reject(op, "the result has acc's type")
 
 
-class MmaSyncOp(TTNG.Operation, name="mma_sync", traits=[Pure, LayoutAnchor, MakesData]):
+class MmaSyncOp(
+    TTNG.Operation, name="mma_sync", traits=[Pure, LayoutAnchor, MakesData, Multiplies]
+):
     """`ttng.mma_sync %a, %b, %acc`: the product of tensors in the layouts of `mma`'s operands."""
 
     a: Operand[Any]
@@ -60,6 +64,8 @@ class WarpGroupDotOp(
         Writes,
         LayoutAnchor,
         MakesData,
+        Multiplies,
+        Issues(DOTS),
         SharedEffects(reads=(0, 1), reads_later="products"),
     ],
 ):
@@ -84,7 +90,7 @@ class WarpGroupDotOp(
 class WarpGroupDotWaitOp(
     TTNG.Operation,
     name="warp_group_dot_wait",
-    traits=[Writes, LayoutAnchor, MakesData, SharedEffects(ends_reads="products")],
+    traits=[Writes, LayoutAnchor, MakesData, Retires(DOTS), SharedEffects(ends_reads="products")],
 ):
     """`ttng.warp_group_dot_wait %acc {pendings}`: waits until at most so many products are under
     way; the result of one that has ended."""

@@ -22,9 +22,10 @@ from proton.trace.check import require
 from proton.trace.errors import TraceFormatError
 from proton.trace.model import Chunk, Clock, Launch, RawRun
 
-SCHEMA = 5
-# 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes
-READABLE = (2, 3, 4, SCHEMA)
+SCHEMA = 6
+# 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes,
+# 4 no device of a host slice, 5 no work of a scope
+READABLE = (2, 3, 4, 5, SCHEMA)
 RUN = "run.json"
 LAUNCH_FIELDS = (
     "kernel",

@@ -21,6 +21,7 @@ from proton.trace.schema import Fields, Json, integer, scalar, scalar_to_json, t
 
 HOST_KINDS = ("host", "compile")
 GPU_KINDS = ("kernel", "memcpy", "memset")  # of what has a device
+FIRST_WITH_WORK = 6  # the schema in which scopes say what work they are of
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
 
 
@@ -65,7 +66,7 @@ def run_from_json(
         dropped_launches=fields.integer("dropped_launches"),
         machine=fields.object("machine"),
         kernels=[
-            _kernel_from_json(value, f"{where}, kernel {number}")
+            _kernel_from_json(value, f"{where}, kernel {number}", version)
             for number, value in enumerate(fields.items("kernels"))
         ],
         host=[
@@ -124,7 +125,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
     }
 
 
-def _kernel_from_json(value: Json, where: str) -> Kernel:
+def _kernel_from_json(value: Json, where: str, schema: int) -> Kernel:
     fields = Fields(value, where)
     strategy = fields.text("strategy")
     known = ["none", *(entry.value for entry in Strategy)]
@@ -135,7 +136,7 @@ def _kernel_from_json(value: Json, where: str) -> Kernel:
         target=fields.text("target"),
         strategy=None if strategy == "none" else Strategy(strategy),
         scopes=tuple(
-            _scope_from_json(scope, f"{where}, scope {number}")
+            _scope_from_json(scope, f"{where}, scope {number}", schema)
             for number, scope in enumerate(fields.items("scopes"))
         ),
         emptied=texts(fields.items("emptied"), f"{where}, emptied"),
@@ -149,8 +150,9 @@ def _kernel_from_json(value: Json, where: str) -> Kernel:
     return kernel
 
 
-def _scope_from_json(value: Json, where: str) -> Scope:
+def _scope_from_json(value: Json, where: str, schema: int) -> Scope:
     fields = Fields(value, where)
+    is_new = schema >= FIRST_WITH_WORK
     payload = []
     for pair in fields.items("payload"):
         good = isinstance(pair, list) and len(pair) == 2
@@ -164,6 +166,9 @@ def _scope_from_json(value: Json, where: str) -> Scope:
         payload=tuple(payload),
         file=fields.text("file"),
         line=fields.integer("line"),
+        work=fields.text("work") if is_new else "",
+        queue=fields.text("queue") if is_new else "",
+        pendings=fields.integer("pendings") if is_new else 0,
     )
     fields.done()
     return scope

@@ -3,7 +3,7 @@
 import numpy as np
 
 from proton.trace.errors import TraceFormatError
-from proton.trace.model import Kernel, Launch
+from proton.trace.model import ONE, Kernel, Launch
 from proton.trace.wire import (
     CLOCK_BITS,
     KIND_SHIFT,
@@ -19,7 +19,14 @@ from proton.trace.wire import (
 
 MAX_GRID = (1 << 31) - 1  # CUDA's largest grid dimension
 MAX_DEVICE = (1 << 31) - 1
-KINDS = {"slice": Kind.SLICE, "mark": Kind.MARK, "event": Kind.EVENT_START}  # or its EVENT_END
+# What the records of a scope are; those of an event are EVENT_START or EVENT_END.
+KINDS = {
+    "slice": Kind.SLICE,
+    "mark": Kind.MARK,
+    "event": Kind.EVENT_START,
+    "issue": Kind.SLICE,
+    "wait": Kind.SLICE,
+}
 PAYLOAD_KINDS = ("int", "float")
 
 
@@ -42,6 +49,9 @@ def check_kernel(kernel: Kernel, where: str) -> None:
     for number, scope in enumerate(kernel.scopes):
         here = f"{where}, scope {number}"
         require(scope.kind in KINDS, here, f"kind must be one of {tuple(KINDS)}", scope.kind)
+        rule = "a queue is of an issue or a wait"
+        require(not scope.queue or scope.kind in ("issue", "wait"), here, rule, scope.kind)
+        require(scope.pendings >= ONE, here, f"pendings must be at least {ONE}", scope.pendings)
         fields = len(scope.payload)
         require(fields <= slots, here, f"payload must fit in {slots} slots", f"{fields} fields")
         for field in scope.payload:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from proton.base.errors import ProfileError
 from proton.base.targets import MAX_WARPS
+from proton.base.words import did_you_mean
 from proton.trace.strategy import Strategy
 from proton.trace.wire import CLOCK_BITS, MAX_CAPACITY
 
@@ -27,6 +28,8 @@ GRANULARITIES = {
 }
 STRATEGIES = tuple(strategy.value for strategy in Strategy)
 PLACEMENTS = ("schedule", "program")
+# What the compiler finds and records by itself; docs/auto.md has what each of them is.
+AUTO = ("loads", "dots", "copies", "barriers", "loops", "stages")
 BUFFERS = ("auto", "shared", "global")
 MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
 
@@ -91,6 +94,16 @@ def _check_warps(name: str, value: Any) -> tuple[int, ...]:
     return tuple(sorted(set(found)))
 
 
+def _check_auto(name: str, value: Any) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    words = [given] if not isinstance(given, Sequence) else [w for w in given if w != ""]
+    for word in words:
+        if word not in AUTO:
+            hint = did_you_mean(word, AUTO)
+            raise ProfileError(f"{name} takes words of {', '.join(AUTO)}, got {word!r}{hint}")
+    return tuple(word for word in AUTO if word in words)
+
+
 def _check_nothing(name: str, value: Any) -> Any:
     return value
 
@@ -117,6 +130,18 @@ class Instrumentation:
         "schedule: when the work of a scope ran. program: records stay where they are written, "
         "which keeps the work of scopes apart at a price.",
         PLACEMENTS,
+    )
+    auto: Sequence[str] = field(
+        default=(),
+        metadata={
+            "option": Option(
+                "What the compiler records by itself, besides the scopes that are written: words "
+                "of " + ", ".join(AUTO) + ". Asynchronous copies and products have an issue, a "
+                "wait, and a flight from one to the other (`run.flights`).",
+                _check_auto,
+                AUTO,
+            )
+        },
     )
     every: int = _option(
         1,
@@ -179,6 +204,8 @@ class Instrumentation:
     def noted(self) -> dict[str, object]:
         """What a run says of it with each kernel."""
         found: dict[str, object] = {"placement": self.placement, "every": self.every}
+        if self.auto:
+            found["auto"] = list(self.auto)
         if self.sample_warps:
             found["sample_warps"] = list(self.sample_warps)
         if self.sample_programs > 1:

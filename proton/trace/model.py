@@ -15,6 +15,7 @@ from proton.trace.wire import Block, RecordSchema
 # ran when the session ended.
 FORKED, UNFINISHED = "launches in forked processes", "launches that ran on"
 ACTIVITIES = "activities that are missing"  # why nothing but own launches is there
+ONE = -1  # `pendings` of a wait that retires one piece of work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +32,22 @@ class Scope:
 
     `path` is a `ScopePath`'s text. A fused scope carries the names of the scopes whose work one
     pass of the code does, in order.
+
+    One that the compiler placed says what `work` it is of, a word of the option `auto`. Of
+    asynchronous work there are an "issue" and a "wait" with the name of their queue; a wait leaves
+    the newest `pendings` pieces of work under way, or ONE: all but the oldest.
     """
 
     name: str
     path: str
-    kind: str = "slice"  # "slice", "mark" or "event"
+    kind: str = "slice"  # "slice", "mark", "event", "issue" or "wait"
     fused: bool = False
     payload: tuple[PayloadField, ...] = ()
     file: str = ""
     line: int = 0
+    work: str = ""
+    queue: str = ""
+    pendings: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,9 @@ def scope_to_plain(scope: Scope) -> Plain:
         "payload": [[field.name, field.kind] for field in scope.payload],
         "file": scope.file,
         "line": scope.line,
+        "work": scope.work,
+        "queue": scope.queue,
+        "pendings": scope.pendings,
     }
 
 

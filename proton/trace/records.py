@@ -10,6 +10,7 @@ from proton.trace.check import check_kernel, require
 from proton.trace.clock import MAX_NS, ClockLine, check_clock, fit
 from proton.trace.decode import Decoded, decode
 from proton.trace.events import Pairs, pair
+from proton.trace.flights import Flights, pair_flights
 from proton.trace.gpu_clock import GPUTimes, check_gpus, gpu_times
 from proton.trace.model import RawRun, Scope
 from proton.trace.nesting import Nesting, nest
@@ -107,6 +108,17 @@ class Records:
             kind=self.kind,
             scope=self.scope,
             ticks=self.start_ticks,
+            track=self.track,
+            program=self.tracks.row,
+            lossy=self.tracks.lost > 0,
+        )
+
+    @cached_property
+    def flights(self) -> Flights:
+        """Asynchronous work from its issue to the wait that retires it."""
+        return pair_flights(
+            scopes=self.scopes,
+            scope=self.scope,
             track=self.track,
             program=self.tracks.row,
             lossy=self.tracks.lost > 0,

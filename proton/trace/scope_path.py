@@ -45,6 +45,12 @@ class ScopePath(str):
         """The path inside the outermost scope."""
         return ScopePath(self.partition(SEPARATOR)[2])
 
+    @property
+    def around(self) -> tuple["ScopePath", ...]:
+        """The paths of the scopes around it, outermost first."""
+        parts = self.parts
+        return tuple(ScopePath.of(parts[:count]) for count in range(1, len(parts)))
+
     def inside(self, outer: str) -> "ScopePath":
         """This path, in the scope `outer`."""
         return ScopePath.of((outer, self))

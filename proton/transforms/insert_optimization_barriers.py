@@ -10,6 +10,8 @@ others, pass through `proton_gpu.optimization_barrier`, which nothing sees throu
                                              %q = proton_gpu.optimization_barrier %p
     %b = arith.addf %a, ...                  %b = arith.addf %q, ...
 
+A product that a sum is made of (`ttg.fused`) is computed with the sum, and comes along with it.
+
 Only data gets barriers: floating point, and integers that were loaded or computed from such. What
 indices and masks are made of stays as it was, and with it all that is known of alignment.
 """
@@ -17,12 +19,14 @@ indices and masks are made of stays as it was, and with it all that is known of 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.asynchronous import Issues
+from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
-from proton.dialect.mlir import Block, Module, Value, ir
+from proton.dialect.mlir import Block, Module, Operation, Value, ir
 from proton.dialect.regions import is_invariant
 from proton.dialect.traits import MakesData, Records, has
-from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
+from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, producer_of
 from proton.passes import Pass, register
 
 
@@ -34,6 +38,9 @@ class InsertOptimizationBarriers(Pass):
     name: ClassVar[str] = "insert-optimization-barriers"
 
     def run(self, module: Module) -> None:
+        for reduction in ops_named(module, "tt.reduce"):
+            if FUSED in reduction.attributes:
+                _bring_product(reduction)
         for function in functions(module):
             data, blocks = _Data(), list[Any]()
             for read in ops_named(function, "proton_gpu.read_counter"):
@@ -42,6 +49,16 @@ class InsertOptimizationBarriers(Pass):
             # Outer ones first: the results of their barriers are what inner ones take.
             for block in sorted(blocks, key=_depth):
                 _insert_in(block, data)
+
+
+def _bring_product(reduction: Operation) -> None:
+    """A product that its sum is made of is computed with the sum: it stands right before it."""
+    product = producer_of(reduction.operands[0])
+    with before(reduction), product.location:
+        copy = product.clone()
+    reduction.operands[0] = copy.operation.results[0]
+    if not list(product.results[0].uses):
+        product.erase()
 
 
 class _Data:
@@ -58,8 +75,8 @@ class _Data:
 
     def _find(self, value: Value) -> bool:
         element, op = element_of(value), defining_op(value)
-        if op is not None and op.name == "arith.constant":
-            return False
+        if op is not None and (op.name == "arith.constant" or Issues.of(op) is not None):
+            return False  # what was issued is no data until something has waited for it
         if isinstance(element, ir.FloatType):
             return True
         if not isinstance(element, ir.IntegerType) or element.width == 1:

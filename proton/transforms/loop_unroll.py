@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proton.dialect.attributes import NUM_STAGES, UNROLL_FACTOR
+from proton.dialect.attributes import NUM_STAGES, UNROLL_FACTOR, UNROLLED
 from proton.dialect.builtin import i32_attr
 from proton.dialect.emit import constant
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
@@ -22,7 +22,7 @@ class LoopUnroll(Pass):
         scf.for %i = %lower to %upper step %s { body(%i) } {tt.loop_unroll_factor = 2}
     becomes, with %split the last whole group's end (no second loop where that is known to be
     %upper),
-        scf.for %i = %lower to %split step (2 * %s) { body(%i); body(%i + %s) }
+        scf.for %i = %lower to %split step (2 * %s) { body(%i); body(%i + %s) } {tt.unrolled = 2}
         scf.for %i = %split to %upper step %s { body(%i) } {tt.num_stages = 1}
     which are too few iterations for a software pipeline.
     """
@@ -108,6 +108,7 @@ def _grouped(loop: Operation, factor: int, split: Value, group: Value) -> Operat
     lower, _, step = old.bounds
     locations = [argument.location for argument in old.body.arguments]
     new = ForLoop.create((lower, split, group), old.init_args, loop.attributes, locations)
+    new.op.attributes[UNROLLED] = i32_attr(factor)
     index, *carried = new.body.arguments
     with ir.InsertionPoint(new.body):
         end = yield_values(carried)

@@ -20,7 +20,7 @@ from proton.dialect.emit import iteration_number
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.proton import MarkOp, RecordOp
 from proton.dialect.records import ITERATION_FIELD, is_start
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, innermost_loop
 from proton.dialect.walk import before, ops_named
 from proton.passes import Pass, register
 
@@ -35,22 +35,12 @@ class NumberIterations(Pass):
 
     def run(self, module: Module) -> None:
         for op in ops_named(module, "proton.record", "proton.mark"):
-            loop = _innermost_loop(op)
+            loop = innermost_loop(op)
             is_end = op.name == "proton.record" and not is_start(op)
             if loop is not None and not is_end and ForLoop(loop).unroll_factor > 1:
                 with before(op):
                     _numbered(op, iteration_number(loop, 64))
                 op.erase()
-
-
-def _innermost_loop(op: Operation) -> Operation | None:
-    """The loop around an op, if it is one that counts."""
-    parent = op.parent
-    while parent is not None and parent.operation.name not in ("func.func", "scf.while"):
-        if parent.operation.name == "scf.for":
-            return parent.operation
-        parent = parent.operation.parent
-    return None
 
 
 def _numbered(op: Operation, number: Value) -> None:

@@ -16,9 +16,12 @@ A product of warp groups that nothing but the next iteration asks for stays in f
 waited for when the next one has been issued.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from proton.analysis.pipelining import Load, Slice, consumer_of, flying, slice_of
+from proton.dialect.asynchronous import set_ahead, set_iteration
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
@@ -34,7 +37,7 @@ from proton.dialect.ttg_memory import (
 )
 from proton.dialect.ttng import WarpGroupDotWaitOp
 from proton.dialect.ttng_memory import InvalBarrierOp, WaitBarrierOp, one_barrier
-from proton.dialect.walk import all_ops, before, defining_op
+from proton.dialect.walk import all_ops, before, defining_op, producer_of
 from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
 
 _SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cmpi's predicates
@@ -105,7 +108,8 @@ class PipelinedLoop:
                 is_inside = arith.AndIOp(runs, more).result
             mapping = {view.induction_var: variable}
             mapping |= {arguments[n]: v for n, v in zip(self.slice.carried, state, strict=True)}
-            tokens += self.copies(mapping, i32(number), is_inside)
+            note = partial(set_iteration, number=number)
+            tokens += self.copies(mapping, i32(number), is_inside, note)
             state = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
             variable = arith.AddIOp(variable, step).result
             passed = step if passed is None else arith.AddIOp(passed, step).result
@@ -118,15 +122,18 @@ class PipelinedLoop:
         is_inside, variable = self._ahead(view)
         mapping = {view.induction_var: variable}
         mapping |= {original[n]: v for n, v in zip(self.slice.carried, state[:count], strict=True)}
-        begun = self.copies(mapping, write, is_inside)
+        note = partial(set_ahead, iterations=self.distance)
+        begun = self.copies(mapping, write, is_inside, note)
         ahead = [mapping.get(yielded[n], yielded[n]) for n in self.slice.carried]
         return [*ahead, *state[count + 1 :], *begun]
 
     # Copies
 
-    def copies(self, mapping: dict[Any, Any], index: Any, is_inside: Any) -> list[Value]:
+    def copies(
+        self, mapping: dict[Any, Any], index: Any, is_inside: Any, note: Callable[[Any], None]
+    ) -> list[Value]:
         """Begins the copies of an iteration whose values are in `mapping`; the token of the group
-        of those that have one."""
+        of those that have one. `note` writes on an op of theirs which iteration that is."""
         clone(self.slice.ops, mapping)
         if self.arrivals:
             with self.arrivals[0].op.location:
@@ -139,7 +146,10 @@ class PipelinedLoop:
             return []
         copies = [self._copy(load, mapping, index, is_inside) for load in self.copied]
         with self.copied[-1].op.location:
-            return [AsyncCommitGroupOp(copies, _token()).group]
+            group: Value = AsyncCommitGroupOp(copies, _token()).group
+        for token in (*copies, group):
+            note(producer_of(token))
+        return [group]
 
     def _copy(self, load: Load, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Any:
         with load.op.location:

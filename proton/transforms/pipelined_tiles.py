@@ -55,7 +55,7 @@ class PipelinedTiles(PipelinedLoop):
         outer, inner = ForLoop(self.tiles.loop), ForLoop(self.loop)
         mapping = {inner.induction_var: k, outer.induction_var: tile}
         mapping |= dict(zip(self.tiles.live, known, strict=True))
-        self.copies(mapping, write, runs)
+        self.copies(mapping, write, runs, lambda op: None)
         lower, upper, step = inner.bounds
         _, last, distance = outer.bounds
 

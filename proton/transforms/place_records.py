@@ -13,6 +13,10 @@ a slice shows when the work ran:
 
 Work that was fused across scopes is one slice with all their names in the order of the source.
 
+Work that a pass begins for another iteration than the one that runs (`Turn`) is a slice of its own,
+with the number of that iteration. Payload and conditions are of the iteration that runs, so it has
+none.
+
 A scope with a condition (`when`) begins a slice of its own each time it is entered. The slice is
 kept where the condition holds, and one that several scopes share where that of any does.
 """
@@ -22,17 +26,24 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect import traits
-from proton.dialect.attributes import SCOPE_LINES, SCOPES
+from proton.dialect.asynchronous import Turn, following_loop
+from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.mlir import Block, Location, Module, Operation, Value, arith, ir
-from proton.dialect.proton import SCOPE_PREFIX, RecordOp
-from proton.dialect.records import ITERATION_FIELD, conditional, is_start, iteration_of, scope_of
+from proton.dialect.proton import RecordOp
+from proton.dialect.records import (
+    ITERATION_FIELD,
+    Origin,
+    conditional,
+    is_start,
+    iteration_of,
+    scope_of,
+)
+from proton.dialect.scopes import Paths, scope_paths
 from proton.dialect.traits import has
-from proton.dialect.walk import all_ops, defining_op, functions, ops_named
+from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named
 from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath, fused
-
-Paths = frozenset[ScopePath]
 
 
 @register
@@ -54,9 +65,17 @@ class PlaceRecords(Pass):
                 continue
             placeholders = ops_named(function, "proton.record")
             placer = _Placer(order, _locations(function), placeholders, WORK[self.work])
+            placer.origins = _origins(function)
             placer.place_block(function.regions[0].blocks[0], "")
             for op in placeholders:
                 op.erase()
+
+
+def _origins(function: Operation) -> dict[str, Origin]:
+    """What the scopes are of that the compiler made."""
+    words = function.attributes.get(AUTO_SCOPES, ())
+    entries = [words[number] for number in range(len(words))]
+    return {entry.name: Origin(work=entry.attr.value) for entry in entries}
 
 
 def _locations(function: Operation) -> list[Location]:
@@ -67,39 +86,35 @@ def _locations(function: Operation) -> list[Location]:
     return [ir.Location.file(file.value, line.value, 0) for file, line in pairs]
 
 
-def scope_paths(location: Location) -> Paths:
-    """The scope paths in a location."""
-    if isinstance(location, ir.NameLoc):
-        if location.name_str.startswith(SCOPE_PREFIX):
-            return frozenset({ScopePath(location.name_str[len(SCOPE_PREFIX) :])})
-        return scope_paths(location.child_loc)
-    if isinstance(location, ir.FusedLoc):
-        return frozenset().union(*(scope_paths(inner) for inner in location.locations))
-    if isinstance(location, ir.CallSiteLoc):
-        return scope_paths(location.callee) or scope_paths(location.caller)
-    return frozenset()
-
-
 @dataclass(frozen=True)
 class _Item:
     """An op of a block that takes time: its scope paths, relative to the enclosing run.
 
     `glue` is an op that takes next to no time, or takes it only for blocks that a mask cuts: it
     joins a neighbouring run of its scopes. A view that finds none is a run of its own. `entered`
-    are the scopes with conditions that were entered since the item before.
+    are the scopes with conditions that were entered since the item before. `turn` is the iteration
+    that its work is of, None where that is any; of its scopes the `around` outermost are around the
+    loop, and know no iterations.
     """
 
     op: Operation
     paths: Paths
     glue: bool
     entered: Paths
+    turn: Turn | None = None
+    around: int = 0
 
     def relative(self) -> "_Item":
         """The item inside the run of its (one) first component."""
         rest, entered = (
             frozenset(path.rest for path in paths) - {""} for paths in (self.paths, self.entered)
         )
-        return _Item(self.op, rest, self.glue, entered)
+        return _Item(self.op, rest, self.glue, entered, self.turn, max(0, self.around - 1))
+
+    @property
+    def own_turn(self) -> Turn | None:
+        """The turn as far as its outermost scope knows of iterations."""
+        return None if self.around else self.turn
 
 
 def _first_components(paths: Paths) -> frozenset[str]:
@@ -162,6 +177,10 @@ def _is_for_records(op: Operation) -> bool:
 class BufferWork:
     """What takes time where the work is loops over buffers."""
 
+    @staticmethod
+    def turn(op: Operation) -> Turn | None:
+        return None
+
     does_work = staticmethod(_does_work)
     is_glue = staticmethod(_is_glue)
     paths = staticmethod(work_paths)
@@ -170,6 +189,12 @@ class BufferWork:
 class TileWork:
     """What takes time where the work is ops on tiles: those, but for the arithmetic of indices,
     and floating point of scalars."""
+
+    @staticmethod
+    def turn(op: Operation) -> Turn | None:
+        """Of address arithmetic and the like none: it goes with its neighbours."""
+        is_any = has(op, traits.Pure, traits.AllocatesShared) or len(op.regions)
+        return Turn.of(op) or (None if is_any else Turn(0))
 
     @staticmethod
     def does_work(op: Operation) -> bool:
@@ -216,6 +241,7 @@ class _Placer:
             for record in self.placeholders
             if scope_of(record) in self.conditional or iteration_of(record) is not None
         }
+        self.origins: dict[str, Origin] = {}  # of scopes that the compiler made
         self.decided: set[Any] = set()  # placeholders whose conditions some run has
 
     def place_block(self, block: Block, context: str) -> None:
@@ -230,8 +256,10 @@ class _Placer:
                 continue
             glue = self.work.is_glue(op)
             paths = self.work.paths(op)
-            begun = _below(frozenset(entered), context)
-            items.append(_Item(op, _below(paths, context), glue, begun))
+            begun, turn = _below(frozenset(entered), context), self.work.turn(op)
+            below = _below(paths, context)
+            around = self._around(op, below, context) if turn and turn.is_before else 0
+            items.append(_Item(op, below, glue, begun, turn, around))
             entered.clear()
             if op.name.startswith("scf.") and not glue:
                 nested.append((op, next(iter(paths)) if len(paths) == 1 else context))
@@ -240,6 +268,17 @@ class _Placer:
                 for inner in region.blocks:
                     self.place_block(inner, inner_context)
         self._place_runs(items, context)
+
+    def _around(self, op: Operation, paths: Paths, context: str) -> int:
+        """How many of the outermost scopes of an op are around the loop that it runs ahead of."""
+        loop = following_loop(op)
+        around = frozenset[ScopePath]() if loop is None else self.work.paths(loop)
+        inside = [
+            len(path.parts)
+            for path in _below(around, context)
+            if all(own.below(path) != own or own == path for own in paths)
+        ]
+        return max(inside, default=0)
 
     def _place_runs(self, items: list[_Item], prefix: str) -> None:
         for components, run in _runs(items):
@@ -260,7 +299,11 @@ class _Placer:
     def _bracket(self, run: list[_Item], path: ScopePath, members: list[ScopePath]) -> None:
         """Records right before a run's first op and right after its last."""
         first, last = run[0].op, run[-1].op
-        payload, names, kinds = self._payload(first, members)
+        turn = _turn_of(run)
+        if turn is not None and turn.is_other:
+            payload, names, kinds = self._number(first, members, turn)
+        else:
+            payload, names, kinds = self._payload(first, members)
         scope, empty = string_attr(path), ir.ArrayAttr.get([])
         # The location is that of the scope, also where its first op is of a function it calls.
         with ir.InsertionPoint(first), self.locations.get(members[0], first.location):
@@ -268,10 +311,26 @@ class _Placer:
             start.operation.attributes["members"] = ir.ArrayAttr.get(
                 [string_attr(member) for member in members]
             )
+            origins = {self.origins.get(member) for member in members}
+            if len(origins) == 1 and (origin := origins.pop()) is not None:
+                origin.write(start.operation)
         with ir.InsertionPoint.after(last), last.location:
             # The condition stands here because a run may begin before all its scopes are entered.
-            when = self._condition(last, members)
+            is_other = turn is not None and turn.is_other
+            when = None if is_other else self._condition(last, members)
             RecordOp([], scope, string_attr("end"), empty, empty, when=when)
+
+    def _number(
+        self, op: Operation, members: list[ScopePath], turn: Turn
+    ) -> tuple[list[Any], Any, Any]:
+        """The iteration of a run that begins at `op`, as payload."""
+        placeholders = [p for member in members for p in self._placeholders_before(op, member)]
+        known = iteration_of(placeholders[-1]) if placeholders else None
+        with before(op):
+            number = turn.number(op, known)
+        if number is None:
+            return [], ir.ArrayAttr.get([]), ir.ArrayAttr.get([])
+        return [number], strings_attr([ITERATION_FIELD]), strings_attr(["int"])
 
     def _payload(self, op: Operation, members: list[ScopePath]) -> tuple[list[Any], Any, Any]:
         """The payload that the members' placeholders hold, where those come before `op`."""
@@ -343,7 +402,8 @@ def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
                 pending.append(item)
             continue
         begun = item.entered.union(*(glue.entered for glue in pending))
-        if current is not None and components == current[0] and not begun & components:
+        follows = current is not None and _is_same_turn(current[1], item)
+        if current is not None and components == current[0] and follows and not begun & components:
             current[1].extend([*pending, item])
             pending = []
             continue
@@ -354,6 +414,17 @@ def _runs(items: list[_Item]) -> list[tuple[frozenset[str], list[_Item]]]:
             runs.append(current)
         pending = []
     return runs + _own_runs(pending)
+
+
+def _turn_of(run: list[_Item]) -> Turn | None:
+    """The iteration that the work of a run is of."""
+    return next((item.own_turn for item in run if item.own_turn is not None), None)
+
+
+def _is_same_turn(run: list[_Item], item: _Item) -> bool:
+    """Whether an item can be of the iteration of a run."""
+    turn = _turn_of(run)
+    return turn is None or item.own_turn is None or item.own_turn == turn
 
 
 def _trailing(glue: list[_Item], components: frozenset[str]) -> list[_Item]:

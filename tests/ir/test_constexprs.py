@@ -158,7 +158,7 @@ def test_hints_are_attributes_of_the_loop() -> None:
     """As the front end makes them and, but for the unrolled loop, as a back end gets them."""
     outer = "{tt.disable_licm, tt.disallow_acc_multi_buffer, tt.flatten, tt.num_stages = 3 : i32}"
     inner = "{tt.loop_unroll_factor = 4 : i32, tt.num_stages = 0 : i32, tt.warp_specialize}"
-    unrolled = "{tt.num_stages = 0 : i32, tt.warp_specialize}"
+    unrolled = "{tt.num_stages = 0 : i32, tt.unrolled = 4 : i32, tt.warp_specialize}"
     rest = "{tt.num_stages = 1 : i32, tt.warp_specialize}"
     with mlir_context():
         module = build(loop_hints)

@@ -43,12 +43,23 @@ def test_who_takes_options_takes_all_of_them() -> None:
         ({"clock_bits": 48}, r"clock_bits must be one of \(32, 64\), got 48"),
         ({"granularity": "lane"}, "granularity must be one of warp, .*, cta, got 'lane'"),
         ({"sample_warps": (1, "2")}, r"sample_warps must be numbers of warps from 0 to 31, got"),
+        (
+            {"auto": ("loads", "dot")},
+            "auto takes words of loads, .*, got 'dot'; did you mean",
+        ),
+        ({"auto": 3}, "auto takes words of loads, .* got 3"),
         ({"buffer": "shared", "strategy": "flush"}, "'flush' has no buffer in shared memory"),
     ],
 )
 def test_a_value_that_breaks_a_rule(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ProfileError, match=message):
         Instrumentation(**options)
+
+
+def test_words_are_kept_in_one_order() -> None:
+    """Kernels are found in the cache by them."""
+    for given in (("loops", "loads"), ["loads", "loops", "loops"], "loops,loads"):
+        assert Instrumentation(auto=given) == Instrumentation(auto=("loads", "loops"))
 
 
 def test_code_for_the_cpu_depends_on_nothing_of_a_gpu() -> None:

@@ -44,6 +44,8 @@ COMMANDS = (
     ("occupancy", RUN),
     ("occupancy", RUN, "--format", "json"),
     ("occupancy", RUN, "-o", f"{OUT}.svg"),
+    ("analyze", RUN),
+    ("analyze", RUN, "--launch", "0", "--program", "0", "--format", "json"),
     ("merge", RUN, RUN, "-o", f"{OUT}.proton"),
     ("export", RUN, f"{OUT}.csv"),
     ("export", RUN, f"{OUT}.json"),

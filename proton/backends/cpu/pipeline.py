@@ -26,12 +26,14 @@ from proton.passes import Pass, Upstream
 from proton.trace.instrumentation import Instrumentation
 from proton.transforms.drop_no_wrap_flags import DropNoWrapFlags
 from proton.transforms.expand_math import ExpandMath
+from proton.transforms.label_work import SEPARATOR, LabelWork
 from proton.transforms.loop_destinations import LoopDestinations
 from proton.transforms.mark_written import MarkWritten
 from proton.transforms.materialize_at_records import MaterializeAtRecords
 from proton.transforms.outline_loops import OutlineLoops
 from proton.transforms.place_records import PlaceRecords
 from proton.transforms.prefetch_next_turn import PrefetchNextTurn
+from proton.transforms.record_work import RecordWork
 from proton.transforms.stack_buffers import StackBuffers
 
 
@@ -41,7 +43,10 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
     With `check_bounds` no access is structured: each element is checked by itself.
     """
     in_order = instrumentation is not None and instrumentation.placement == "program"
+    words = SEPARATOR.join(instrumentation.auto) if instrumentation is not None else ""
     return [
+        # First, while loads and products are ops.
+        *([LabelWork(work=words)] if words else []),
         MarkWritten(),
         # Early, so that nothing below knows of 8-bit floats, not even a pointer.
         ExpandFloat8(),
@@ -68,6 +73,8 @@ def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> li
     if instrumentation is not None:
         if instrumentation.placement == "schedule":
             passes.append(PlaceRecords())
+        if "loops" in instrumentation.auto:
+            passes.append(RecordWork(work="loops", marked=True))
         passes += [
             ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every),
             AllocateProfile(capacity=instrumentation.capacity, strategy=instrumentation.strategy),

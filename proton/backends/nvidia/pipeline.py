@@ -29,6 +29,7 @@ from proton.transforms.membar import Membar
 from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
 from proton.transforms.pipeline import PipelineLoops
 from proton.transforms.place_records import PlaceRecords
+from proton.transforms.record_work import SEPARATOR, RecordWork
 from proton.transforms.remove_layout_conversions import RemoveLayoutConversions
 from proton.transforms.reorder_instructions import ReorderInstructions
 from proton.transforms.sink_dot_waits import SinkDotWaits
@@ -61,13 +62,23 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         return passes
     if instrumentation.placement == "schedule":
         passes.append(PlaceRecords(work="tiles"))
+    if _records_barriers(options):
+        # Where they are is known behind these, which records make no difference to.
+        passes += [AllocateSharedMemory(), Membar()]
+    if instrumentation.auto:
+        passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
     return [*passes, instrument, InsertOptimizationBarriers()]
 
 
+def _records_barriers(options: GPUOptions) -> bool:
+    return options.instrumentation is not None and "barriers" in options.instrumentation.auto
+
+
 def llir_passes(options: GPUOptions) -> list[Pass]:
     """Shared memory, the places of records, and barriers, then everything to the llvm dialect."""
-    passes: list[Pass] = [AllocateTensorMaps(), AllocateSharedMemory()]
+    is_ready = _records_barriers(options)
+    passes: list[Pass] = [AllocateTensorMaps(), *([] if is_ready else [AllocateSharedMemory()])]
     instrumentation = options.instrumentation
     if instrumentation is not None:
         unit_warps = instrumentation.unit_warps(options.num_warps)
@@ -86,7 +97,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
         )
     return [
         *passes,
-        Membar(),
+        *([] if is_ready else [Membar()]),
         TTGToLLVM(arch=options.target.arch),
         Upstream(
             "convert-vector-to-llvm,convert-scf-to-cf,convert-arith-to-llvm,convert-math-to-llvm,"

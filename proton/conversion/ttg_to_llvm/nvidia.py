@@ -79,6 +79,15 @@ def clock(bits: int, note: str) -> Value:
     return special_register("clock" if bits == 32 else "clock64", bits, note)
 
 
+def clock_of_lane(bits: int, note: str, predicate: Value) -> Value:
+    """The cycles of the SM so far where a predicate of lanes holds, else 0. What not all lanes have
+    alike the assembler does not read into a uniform register, which takes ten cycles more."""
+    name = "clock" if bits == 32 else "clock64"
+    text, constraints = f"@$1 mov.u{bits} $0, %{name};", f"={_LETTERS[bits]},b,0"
+    type_ = v.integer(bits)
+    return assembly(text, constraints, type_, predicate, v.constant(0, type_), note=note)
+
+
 def timer(note: str) -> Value:
     """The ns of the GPU so far, which all SMs share."""
     return special_register("globaltimer", 64, note)
@@ -291,9 +300,10 @@ def store(
     space: str = "global",
     modifiers: str = "",
     predicate: Value | None = None,
+    offset: int = 0,
     note: str = "",
 ) -> None:
-    """Stores words by one access, if the predicate holds."""
+    """Stores words by one access, `offset` bytes behind the address, if the predicate holds."""
     count, width = len(words), words[0].type.width
     operands, guard = [address, *words], ""
     constraints = _ADDRESSES[space] + f",{_LETTERS[width]}" * count
@@ -302,7 +312,8 @@ def store(
         operands.append(predicate)
         constraints += ",b"
     kind = f"st.{space}{modifiers}{_suffix(count, bits or width)}"
-    text = f"{guard}{kind} [$0], {_listed(1, count)};"
+    place = f"$0+{offset}" if offset else "$0"
+    text = f"{guard}{kind} [{place}], {_listed(1, count)};"
     assembly(text, constraints, None, *operands, note=note)
 
 

@@ -5,10 +5,15 @@ next reading of the clock: until then it is *pending*, in registers. A store kee
 that it reads for some time, and a clock that is read into one of them waits for it; stored later,
 the record costs a loop of one scope 5 cycles per turn where it costs 36 stored at once, and 3 where
 the ring is in shared memory (docs/decisions.md, 30 and 36). No arithmetic is done on a clock value,
-for that would wait, too, and the offset of a record is computed where it is made, so that its store
-does not wait for that. Stores are predicated, so nothing branches. The number of records so far,
-the pending one among them, lives in a register. Ring buffers in shared memory are copied to where
-they belong at the end. The header and the table are those of proton/trace/wire.py.
+for that would wait, too. Stores and readings are predicated, so nothing branches.
+
+The number of records so far, the pending one among them, lives in a register. Its place in a ring
+buffer in shared memory follows from that number; in global memory, where addresses have 64 bits,
+the place of the next record, the *cursor*, is a variable that moves on by one record and around. It
+is counted from the first unit's segment, so that it is another one in each unit: the assembler
+keeps what all lanes share in uniform registers, whose arithmetic takes longer. Ring buffers in
+shared memory are copied to where they belong at the end. The header and the table are those of
+proton/trace/wire.py.
 """
 
 from dataclasses import dataclass
@@ -21,7 +26,7 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
-from proton.dialect.attributes import STORES
+from proton.dialect.attributes import CARRIED, STORES
 from proton.dialect.mlir import Block, Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
@@ -41,6 +46,7 @@ class _Unit:
     profile: KernelProfile
     block: Value  # address of the program's block
     segment: Value  # address of this unit's ring buffer in the block
+    segments: Value  # address of the first unit's
     ring: Any  # of this unit's ring buffer in shared memory; None where it has none
     chunk: Value  # where the address of the present chunk is, under strategy flush
     slab: Any  # where the address of the slab is, under strategy flush; else None
@@ -49,6 +55,8 @@ class _Unit:
     number: Value  # of this unit, i64
     table: Value  # address of this unit's number of records
     count: Value  # where that number is meanwhile
+    cursor: Any  # where the place of the next record is; None where its number says that
+    first: Any  # the place of this unit's first record, i32; None without a cursor
     pending: "_Pending"
     lane: Value  # in the unit
     is_sampled: Any  # whether the unit records; None: each does
@@ -63,10 +71,10 @@ class _Unit:
 class _Pending:
     """The record that is not stored yet: variables, which LLVM makes registers of.
 
-    Before there is any, it is a record of nothing, for the slot of the first.
+    Before there is any, it is a record of nothing, in the place before the first.
     """
 
-    offset: Any  # in the ring buffer or chunk
+    offset: Any  # where its place is; in a chunk, bytes behind that
     values: dict[str, Any]  # by field of the record
     types: dict[str, Any]
 
@@ -78,6 +86,10 @@ def _unit(ctx: Lowering) -> _Unit:
 
 def _wide(value: Value) -> Value:
     return v.create("llvm.zext", v.integer(64), value)
+
+
+def _of_lane(thread: Value, type_: Type) -> Value:
+    return _wide(thread) if type_.width == 64 else thread
 
 
 def _byte(base: Value, offset: Any) -> Value:
@@ -107,9 +119,18 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     unit = _attached(ctx, profile, buffer, state)
     pending = unit.pending
     nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
+    if profile.schema.clock_bits == 64:
+        # Not the same in all lanes, or else the assembler keeps some of it in uniform registers.
+        nothing = {name: _of_lane(ctx.thread, type_) for name, type_ in pending.types.items()}
     nothing["tag"] = v.i32(NO_SCOPE)
     firsts = [v.i32(0), v.i32(0), *nothing.values(), unit.segment]
     variables = [unit.count, pending.offset, *pending.values.values(), unit.chunk]
+    if unit.cursor is not None:
+        # The record of nothing has the last place, behind which comes the first.
+        end = profile.block.segment_bytes
+        firsts[1] = v.add(unit.first, v.i32(end - profile.schema.bytes))
+        firsts.append(unit.first)
+        variables.append(unit.cursor)
     if unit.slab is not None:
         firsts += [argument(ctx.function, kind) for kind in (Argument.SLAB, Argument.LAUNCH)]
         variables += [unit.slab, unit.launch]
@@ -142,11 +163,17 @@ def _record_types(schema: wire.RecordSchema) -> dict[str, Type]:
 
 
 def _variable_types(profile: KernelProfile) -> list[Type]:
-    """Of the number of records, the pending record's offset and values, the chunk's address; under
-    strategy flush of the slab's address and the number of the launch."""
+    """Of the number of records, the pending record's place and values, the chunk's address; of the
+    cursor, where there is one, and under strategy flush of the slab's address and the number of
+    the launch."""
     slab = [v.pointer(v.GLOBAL), v.integer(32)] if profile.strategy.moves else []
     record = _record_types(profile.schema).values()
-    return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *slab]
+    cursor = [v.integer(32)] if _has_cursor(profile) else []
+    return [v.integer(32), v.integer(32), *record, v.pointer(v.GLOBAL), *cursor, *slab]
+
+
+def _has_cursor(profile: KernelProfile) -> bool:
+    return profile.strategy.is_ring and profile.ring is None
 
 
 def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value) -> _Unit:
@@ -165,6 +192,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     if profile.ring is not None:
         offset = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
         ring = _byte(_byte(ctx.program_shared(), v.i32(profile.ring)), offset)
+    segments = _byte(block, layout.segments)
     is_sampled = _is_sampled(profile, unit_number, program)
     is_writer = v.compare("eq", lane, v.i32(0))
     if is_sampled is not None:
@@ -182,6 +210,9 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
         for number_ in range(len(types))
     ]
     slab, launch = variables[-2:] if profile.strategy.moves else (None, None)
+    cursor = first = None
+    if _has_cursor(profile):
+        cursor, first = variables.pop(), v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
     count, offset, *values, chunk = variables if slab is None else variables[:-2]
     record = _record_types(profile.schema)
     pending = _Pending(offset, dict(zip(record, values, strict=True)), record)
@@ -189,7 +220,8 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     unit = ctx.mapped["profile"] = _Unit(
         profile=profile,
         block=block,
-        segment=_byte(_byte(block, layout.segments), place),
+        segment=_byte(segments, place),
+        segments=segments,
         ring=ring,
         chunk=chunk,
         slab=slab,
@@ -198,6 +230,8 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
         number=number,
         table=_byte(_byte(block, layout.table), entry),
         count=count,
+        cursor=cursor,
+        first=first,
         pending=pending,
         lane=lane,
         is_sampled=is_sampled,
@@ -292,7 +326,11 @@ def _copy_ring(unit: _Unit, number: Value) -> None:
 @lowers("proton_gpu.read_counter")
 def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     unit = _unit(ctx)
-    now = nvidia.clock(unit.schema.clock_bits, COMMENT)
+    bits = unit.schema.clock_bits
+    if CARRIED in site.op.attributes:
+        now = nvidia.clock_of_lane(bits, COMMENT, unit.is_writer)
+    else:
+        now = nvidia.clock(bits, COMMENT)
     if STORES in site.op.attributes:
         _store_pending(unit)
     return [now]
@@ -315,9 +353,21 @@ def _mark_stores(ctx: Lowering, block: Block, pending: bool) -> bool:
         elif op.name.startswith("scf.") and len(op.regions):
             is_loop = has(op, Loop)
             before = pending or (is_loop and bool(ops_named(op, *recording)))
-            ends = [_mark_stores(ctx, b, before) for region in op.regions for b in region.blocks]
+            blocks = [block for region in op.regions for block in region.blocks]
+            ends = [_mark_stores(ctx, inner, before) for inner in blocks]
+            for inner in blocks if is_loop else ():
+                _mark_carried(inner)
             pending = any(ends) or (pending and (is_loop or len(ends) < 2))
     return pending
+
+
+def _mark_carried(block: Block) -> None:
+    """Marks the readings that the last record of a loop's block has, if it has several: a loop of
+    one is unrolled where that is possible, so few of its turns carry a record to the next."""
+    records = [view.operation for view in block.operations if view.operation.name in RECORDS]
+    for reading in list(records[-1].operands)[1:3] if len(records) > 1 else ():
+        if isinstance(reading, ir.OpResult):
+            reading.owner.operation.attributes[CARRIED] = ir.UnitAttr.get()
 
 
 @lowers(*RECORDS)
@@ -356,17 +406,26 @@ class _Record:
             begins = v.binary("llvm.and", begins, self.when)
         v.when(begins, lambda: _take_chunk(self.unit, number))
 
-    def keep(self, slot: Value) -> None:
-        """Keeps the record for a slot until it is stored. Where its condition does not hold, the
+    def place(self, slot: Value) -> Value:
+        """Where a slot lies in the chunk, bytes."""
+        return v.binary("llvm.mul", slot, v.i32(self.unit.schema.bytes))
+
+    def next_place(self, number: Value) -> Value:
+        """Where the record goes in the ring buffer."""
+        if self.unit.cursor is None:
+            return self.place(self.slot(number))
+        return v.load(self.unit.cursor, v.integer(32), 4)
+
+    def keep(self, place: Value) -> None:
+        """Keeps the record for its place until it is stored. Where its condition does not hold, the
         one before stays pending, and is stored once more."""
         pending, site = self.unit.pending, self.site
         tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
         operands = site.operands if self.when is None else site.operands[:-1]
         _, start, end, iteration, *payload = operands
-        offset = v.binary("llvm.mul", slot, v.i32(self.unit.schema.bytes))
         values = {"start": start, "end": end, "tag": v.i32(_signed(tag)), "iteration": iteration}
         values |= {wire.payload_field(slot): value for slot, value in enumerate(payload)}
-        self._set(pending.offset, offset)
+        self._set(pending.offset, place)
         for name, variable in pending.values.items():
             if name in values:
                 self._set(variable, values[name])
@@ -375,6 +434,17 @@ class _Record:
         if self.when is not None:
             value = v.select(self.when, value, v.load(variable, value.type, 4))
         v.store(variable, value, 4)
+
+
+def _moved_on(unit: _Unit, cursor: Value) -> Value:
+    """The place behind a record, around at the end of the ring buffer."""
+    size, ring = unit.schema.bytes, unit.profile.block.segment_bytes
+    following = v.add(cursor, v.i32(size))
+    if ring & (ring - 1):
+        is_last = v.compare("eq", cursor, v.add(unit.first, v.i32(ring - size)))
+        return v.select(is_last, unit.first, following)
+    # Rings lie one after the other, so the low bits are the place in this one.
+    return v.binary("llvm.or", unit.first, v.binary("llvm.and", following, v.i32(ring - 1)))
 
 
 def _take_chunk(unit: _Unit, record: Value) -> None:
@@ -408,15 +478,18 @@ def _store_pending(unit: _Unit) -> None:
     elif unit.slab is not None:
         place = _byte(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), _wide(offset))
     else:
-        place = _byte(unit.segment, _wide(offset))
+        place = _byte(unit.segments, _wide(offset))
+    if unit.cursor is not None:
+        v.store(unit.cursor, _moved_on(unit, offset), 4)
     values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
     space = "shared" if unit.ring is not None else "global"
     for start, names in unit.schema.stores:
         nvidia.store(
-            _byte(place, start) if start else place,
+            place,
             [values[name] for name in names],
             space=space,
             predicate=unit.is_writer,
+            offset=start,
             note=COMMENT,
         )
 

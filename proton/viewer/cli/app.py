@@ -61,13 +61,18 @@ def warn(run: Run) -> None:
         print(f"proton-viewer: warning: {printable(line)}", file=sys.stderr)
 
 
+def as_json(table: "pd.DataFrame") -> str:
+    """A table as a list of rows."""
+    text: str = table.to_json(orient="records", double_precision=15)
+    return text.replace("\x7f", "\\u007f")  # the one control character that it leaves
+
+
 def print_frame(table: "pd.DataFrame", shape: Shape, numbers: Sequence[str]) -> None:
     """Prints a table; on a terminal the columns `numbers` are never folded."""
     match shape:
         case Shape.TABLE:
             text.print_frame(terminal.stdout(), table, numbers)
         case Shape.JSON:
-            found = table.to_json(orient="records", double_precision=15)
-            print(found.replace("\x7f", "\\u007f"))  # the one control character that it leaves
+            print(as_json(table))
         case Shape.CSV:
             print(as_cells(table).to_csv(index=False), end="")

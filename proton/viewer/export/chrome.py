@@ -85,7 +85,9 @@ class _Writer:
         yield from self._programs()
         yield from self._slices(frame[frame["program"] != NONE], slices)
         yield from self._marks(self.tables.marks, marks)
-        yield from self._asynchronous(self.tables.events)
+        found, flights = self.records.events, self.records.flights
+        yield from self._asynchronous("event", self.tables.events, found.start, found.end)
+        yield from self._asynchronous("flight", self.tables.flights, flights.issue, flights.wait)
 
     def _host(self, frame: "pd.DataFrame") -> Iterator[str]:
         """Host scopes and launches."""
@@ -145,14 +147,17 @@ class _Writer:
             head = f'{{"ph":"i","s":"t","name":{self._quote(name)},"pid":{pid},"tid":{tid}'
             yield f'{head},"ts":{microseconds(start)}{_args(iteration, payload)}}}'
 
-    def _asynchronous(self, events: "pd.DataFrame") -> Iterator[str]:
-        """The starts and ends of events."""
-        found, track, place = self.records.events, self.records.track, self.places.of_unit
-        starts, ends = (place[track[edge]].tolist() for edge in (found.start, found.end))
+    def _asynchronous(
+        self, kind: str, events: "pd.DataFrame", starts_: np.ndarray, ends_: np.ndarray
+    ) -> Iterator[str]:
+        """The starts and ends of events, or of asynchronous work, with the rows of their
+        records."""
+        track, place = self.records.track, self.places.of_unit
+        starts, ends = (place[track[edge]].tolist() for edge in (starts_, ends_))
         columns = (events[name].tolist() for name in ("name", "start_ns", "dur_ns"))
         rows = enumerate(zip(*columns, starts, ends, strict=True))
         for number, (name, start, duration, first, last) in rows:
-            head = f'"cat":"event","id":{number},"name":{self._quote(name)}'
+            head = f'"cat":"{kind}","id":{number},"name":{self._quote(name)}'
             for phase, unit, now in (("b", first, start), ("e", last, start + duration)):
                 pid, tid = self._place(self.places.all[unit])
                 at = f'"pid":{pid},"tid":{tid},"ts":{microseconds(now)}'

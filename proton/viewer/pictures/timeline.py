@@ -196,7 +196,7 @@ class _Builder:
     def slices(self) -> Slices:
         """All. Of two that cover the same time the later one lies around the other."""
         return Slices.join(
-            [self._records(), self._programs(), self._events(), *self._launches(), self._host()]
+            [self._records(), self._programs(), *self._events(), *self._launches(), self._host()]
         )
 
     def _track(self, group: int, path: Sequence[tuple[str, float]]) -> int:
@@ -211,12 +211,12 @@ class _Builder:
     def _place(self, place: Place) -> int:
         return self._track(THREADS if len(place.path) == 1 else GPUS, place.path)
 
-    def _events_of(self, number: int) -> int:
-        """The track of the events of a place."""
+    def _track_beside(self, number: int, what: str) -> int:
+        """The track of what a place has beside its own."""
         place = self.places.all[number]
         name, rank = place.path[-1]
         group = THREADS if len(place.path) == 1 else GPUS
-        return self._track(group, [*place.path[:-1], (f"{name} {EVENTS}", rank + AFTER)])
+        return self._track(group, [*place.path[:-1], (f"{name} {what}", rank + AFTER)])
 
     def _host_track(self, thread: int) -> int:
         order = list(self.host_threads).index(thread)
@@ -262,23 +262,32 @@ class _Builder:
             record=np.full(launch.size, NONE),
         )
 
-    def _events(self) -> Slices:
-        """Events, on a track beside that of the unit that started them."""
-        found, records = self.records.events, self.records
-        place, inverse = np.unique(
-            self.places.of_unit[records.track[found.start]], return_inverse=True
-        )
-        tracks = np.array([self._events_of(number) for number in place.tolist()], np.int64)
-        on = records.track[found.start]
+    def _events(self) -> list[Slices]:
+        """Events and asynchronous work, on tracks beside that of the unit that started them."""
+        events, flights, records = self.records.events, self.records.flights, self.records
+        ended = records.start_ns[events.end]
+        found = [self._beside(events.start, ended, EVENTS)]
+        queue = np.array([scope.queue for scope in records.scopes], object)
+        for name in sorted({scope.queue for scope in records.scopes if scope.queue}):
+            rows = np.flatnonzero(queue[records.scope[flights.issue]] == name)
+            ended = records.end_ns[flights.wait[rows]]
+            found.append(self._beside(flights.issue[rows], ended, name))
+        return found
+
+    def _beside(self, rows: np.ndarray, end: np.ndarray, what: str) -> Slices:
+        """What these records started, on a track of its own beside that of their unit."""
+        records, on = self.records, self.records.track[rows]
+        place, inverse = np.unique(self.places.of_unit[on], return_inverse=True)
+        tracks = np.array([self._track_beside(number, what) for number in place.tolist()], np.int64)
         return Slices(
             track=_taken(tracks, inverse.ravel()),
             kind=np.full(on.size, Kind.EVENT),
-            name=records.scope[found.start].astype(np.int64),
-            start=records.start_ns[found.start],
-            end=records.start_ns[found.end],
+            name=records.scope[rows].astype(np.int64),
+            start=records.start_ns[rows],
+            end=end,
             launch=records.tracks.launch[on],
             program=records.tracks.program[on],
-            record=found.start,
+            record=rows,
         )
 
     def _launches(self) -> list[Slices]:

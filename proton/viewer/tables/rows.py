@@ -267,6 +267,18 @@ def payload_columns(
     return found
 
 
+def text_column(strings: Sequence[str], code: np.ndarray) -> pd.Categorical:
+    """A column of strings: which string each row has."""
+    return _categorical([_Text(strings, code)])
+
+
+def kernel_columns(raw: RawRun, launch: np.ndarray) -> dict[str, Any]:
+    """The kernel of these launches, and its number among those of its name."""
+    names = [kernel.name for kernel in raw.kernels]
+    kernel = text_column(names, _launch_kernels(raw)[launch])
+    return {"kernel": kernel, "variant": _variants(raw, launch)}
+
+
 class PayloadColumn:
     """Values of one name, of which some may be integers and others floats."""
 

@@ -11,6 +11,7 @@ from proton.base import markup
 from proton.base.text import printable
 from proton.trace.wire import Kind, State
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
+from proton.viewer.tables.placed import cost_line
 from proton.viewer.tables.rows import LAUNCH
 from proton.viewer.tables.stats import TIMES
 from proton.viewer.tables.tables import Tables
@@ -58,6 +59,8 @@ def summary(run: Tables) -> Summary:
         "slices": str(t.slices),
         "marks": str(t.marks),
         **({"events": str(t.events)} if t.events else {}),
+        **({"flights": str(t.flights)} if t.flights else {}),
+        **_placed(run),
         **_activities(run),
         "records": f"{t.written} written, {t.kept} kept",
         **_gpu_facts(run),
@@ -66,6 +69,12 @@ def summary(run: Tables) -> Summary:
     }
     kernels = run.stats(("kernel",), "dur_ns", LAUNCH)
     return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
+
+
+def _placed(run: Tables) -> dict[str, str]:
+    """What the compiler recorded by itself."""
+    is_any = any(scope.work for kernel in run.kernels for scope in kernel.scopes)
+    return {"placed by the compiler": cost_line(run.placed)} if is_any else {}
 
 
 def _activities(run: Tables) -> dict[str, str]:

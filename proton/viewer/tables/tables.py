@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
-from proton.viewer.tables import rows
+from proton.viewer.tables import critical, flights, placed, rows, waiting
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
@@ -32,6 +32,7 @@ class Totals:
     slices: int
     marks: int
     events: int
+    flights: int
     written: int
     kept: int
     lost: int
@@ -76,6 +77,18 @@ class Tables:
         return rows.events(self.raw, self.records)
 
     @cached_property
+    def flights(self) -> pd.DataFrame:
+        """One row a piece of asynchronous work, from its issue to the wait that retired it; see the
+        option `auto`."""
+        return flights.flights(self.raw, self.records)
+
+    @cached_property
+    def placed(self) -> pd.DataFrame:
+        """One row a scope that the compiler placed (option `auto`): where, how many records, and
+        what they cost."""
+        return placed.placed(self.raw, self.records)
+
+    @cached_property
     def losses(self) -> pd.DataFrame:
         """One row a launch, program and unit that lost records; `totals.lost` is their sum."""
         return rows.losses(self.raw, self.records)
@@ -97,6 +110,26 @@ class Tables:
         return rows.programs(self.raw, self.records, self.residency)
 
     @cached_property
+    def stalls(self) -> pd.DataFrame:
+        """One row a wait of a kernel that the compiler recorded (option `auto`), by its sum."""
+        return waiting.stalls(self.raw, self.records)
+
+    @cached_property
+    def imbalance(self) -> pd.DataFrame:
+        """One row a wait and unit: how much longer it waits there than the others do."""
+        return waiting.imbalance(self.raw, self.records)
+
+    @cached_property
+    def overlap(self) -> pd.DataFrame:
+        """One row a kernel with asynchronous copies: how much of their time products hide."""
+        return waiting.overlap(self.raw, self.records)
+
+    def critical_path(self, launch: int | None = None, program: int | None = None) -> pd.DataFrame:
+        """The chain of work, flights and barriers that a program's time is made of, a row a step:
+        of a program of a launch, or of the program that took longest."""
+        return critical.critical_path(self.records, critical.found(self.records, launch, program))
+
+    @cached_property
     def emptied(self) -> pd.DataFrame:
         """One row a scope in which optimisation left no work: kernel, variant, scope."""
         return rows.emptied(self.raw)
@@ -113,6 +146,7 @@ class Tables:
             slices=records.count(Kind.SLICE),
             marks=records.count(Kind.MARK),
             events=records.events.start.size,
+            flights=records.flights.size,
             written=int(launches["written"].sum()),
             kept=int(launches["kept"].sum()),
             lost=int(launches["lost"].sum()),

@@ -12,8 +12,8 @@ from proton.viewer.run import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLES = {"slices": "frame", "marks": "marks", "events": "events", "launches": "launches",
-          "programs": "programs", "losses": "losses"}  # fmt: skip
+TABLES = {"slices": "frame", "marks": "marks", "events": "events", "flights": "flights",
+          "launches": "launches", "programs": "programs", "losses": "losses"}  # fmt: skip
 LIST = "select table_name, column_name, data_type from information_schema.columns order by all"
 
 
@@ -28,7 +28,7 @@ def sql(
     """Ask the tables of a run in SQL, with DuckDB (pip install 'proton-tile\\[sql]').
 
     Tables: slices (run.frame; payload values are columns such as "payload.k"), marks, events,
-    launches, programs, losses. Times are in ns.
+    flights, launches, programs, losses. Times are in ns.
 
     [bold]Examples[/bold]
 

@@ -5,7 +5,8 @@ above those of its warps. A launch is a slice with all that is known of its kern
 the host's call (category "call"), with a flow from one to the other; on the CPU with a flow to the
 first program of it on each thread. An event is a slice on the track of the events of the unit that
 started it, and an instant at each edge on the tracks of the units, with a flow from one to the
-other.
+other. Asynchronous work is a slice on the track of its queue beside the unit that issued it, and a
+flow from its issue to the wait that retired it.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from proton.trace.wire import Kind, State
 from proton.viewer.export.perfetto.stream import FLOAT, INT, TEXT, Batch, Note
 from proton.viewer.export.perfetto.tracks import TrackTree
 from proton.viewer.tables import Tables
+from proton.viewer.tables.flights import flight_names
 from proton.viewer.tables.labels import launch_facts, program_name
 
 NO_FLOWS = np.zeros((0, 0), np.int64)
@@ -68,7 +70,7 @@ class _Row(NamedTuple):
 
 class Batches:
     """The intervals of a run. Flows are numbered from 1: those of launches of GPUs by the launch,
-    then those to the first programs, then those of events."""
+    then those to the first programs, then those of events, then those of asynchronous work."""
 
     def __init__(self, tables: Tables, tree: TrackTree, interned: Interned) -> None:
         self.raw, self.records, self.tables = tables.raw, tables.records, tables
@@ -77,7 +79,7 @@ class Batches:
 
     def all(self) -> list[Batch]:
         """Everything, in the order in which it is written."""
-        return [self._host(), self._losses(), self._slices(), self._events()]
+        return [self._host(), self._losses(), self._slices(), self._events(), *self._flights()]
 
     def _host(self) -> Batch:
         """What `_host_rows` gives, by track."""
@@ -168,6 +170,50 @@ class Batches:
             notes=lambda rows: [],
         )
 
+    def _flights(self) -> list[Batch]:
+        """Asynchronous work, a batch for each queue."""
+        records, found = self.records, self.records.flights
+        names = self.interned.names.of(flight_names(records))
+        queue = np.array([scope.queue for scope in records.scopes], object)
+        batches = []
+        for name in sorted({scope.queue for scope in records.scopes if scope.queue}):
+            rows = np.flatnonzero(queue[records.scope[found.issue]] == name)
+            issue, wait = found.issue[rows], found.wait[rows]
+            track = self.tree.flight_tracks(records.track[issue], name)
+            order = np.argsort(track, kind="stable")
+            issue, wait = issue[order], wait[order]
+            batches.append(
+                _batch(
+                    track=track[order],
+                    start=records.start_ns[issue],
+                    end=records.end_ns[wait],
+                    name=names[records.scope[issue]],
+                    category=np.full(order.size, self.interned.categories.id("flight")),
+                    instant=np.zeros(order.size, bool),
+                    flows=NO_FLOWS,
+                    notes=self._flight_notes(issue, wait),
+                )
+            )
+        return batches
+
+    def _flight_notes(
+        self, issue: np.ndarray, wait: np.ndarray
+    ) -> Callable[[np.ndarray], list[Note]]:
+        """The iteration of asynchronous work, and how long was waited for it."""
+        records, notes = self.records, self.interned.notes
+        iteration, waited = notes.id("iteration"), notes.id("wait_ns")
+
+        def notes_of(rows: np.ndarray) -> list[Note]:
+            kind, number = np.full(rows.size, INT), records.iteration[issue[rows]]
+            time = records.end_ns[wait[rows]] - records.start_ns[wait[rows]]
+            known = np.where(number != NONE, iteration, 0)
+            return [
+                Note(known, kind, number.view(np.uint64)),
+                Note(np.full(rows.size, waited), kind, time.view(np.uint64)),
+            ]
+
+        return notes_of
+
     def _slices(self) -> Batch:
         """Slices and marks of all programs, edges of events, and then the programs themselves."""
         records, tree = self.records, self.tree
@@ -185,7 +231,7 @@ class Batches:
             name=np.append(names[of], self._program_names()[wraps.program]),
             category=np.append(categories[of], nothing + program),
             instant=np.append(kinds != Kind.SLICE, nothing > 0),
-            flows=self._flows(wraps)[:, None],
+            flows=self._flows(wraps),
             source=np.append(sources[of], nothing),
             notes=self._slice_notes(wraps),
             nesting=_on_places(records.nesting, records.track, wraps, residency.start_ns),
@@ -224,7 +270,7 @@ class Batches:
         return cpu[order[is_first]]
 
     def _flows(self, wraps: "_Wraps") -> np.ndarray:
-        """The flow of each record and program; 0 for none."""
+        """The flows of each record and program, a column each; 0 for none."""
         records, found = self.records, self.records.events
         first = 1 + len(self.raw.launches)
         programs = np.zeros(self.tree.places.residency.row.size, np.int64)
@@ -236,7 +282,22 @@ class Batches:
         long = records.start_ns[found.end] > records.start_ns[found.start]
         numbers = first + self.first_programs.size + np.arange(long.sum())
         flow[found.start[long]] = flow[found.end[long]] = numbers
-        return flow
+        return self._with_flights(flow, first + self.first_programs.size + numbers.size)
+
+    def _with_flights(self, flow: np.ndarray, first: int) -> np.ndarray:
+        """The flows with those of asynchronous work, whose numbers begin at `first`: a wait may
+        retire several pieces, and a piece may have several waits."""
+        records, found = self.records, self.records.flights
+        long = records.start_ns[found.wait] > records.start_ns[found.issue]
+        issue, wait = found.issue[long], found.wait[long]
+        numbers = first + np.arange(issue.size)
+        columns = [(edge, _ranks(edge)) for edge in (issue, wait)]
+        width = 1 + max((int(rank.max(initial=0)) for _, rank in columns), default=0)
+        flows = np.zeros((flow.size, width), np.int64)
+        flows[:, 0] = flow
+        for edge, rank in columns:
+            flows[edge, rank] = numbers
+        return flows
 
     def _slice_notes(self, wraps: "_Wraps") -> Callable[[np.ndarray], list[Note]]:
         """Launch, program, cycles and error of each record and program; of a record its iteration
@@ -321,6 +382,15 @@ class Batches:
         if isinstance(value, float):
             return FLOAT, np.float64(value).view(np.uint64)
         return INT, np.int64(value).view(np.uint64)
+
+
+def _ranks(rows: np.ndarray) -> np.ndarray:
+    """How many equal ones come before each of some numbers."""
+    order = np.argsort(rows, kind="stable")
+    ordered = rows[order]
+    ranks = np.empty(rows.size, np.int64)
+    ranks[order] = np.arange(rows.size) - np.searchsorted(ordered, ordered)
+    return ranks
 
 
 class _Wraps:

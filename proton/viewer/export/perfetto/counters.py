@@ -1,7 +1,9 @@
-"""Payload values as counters of a Perfetto trace: below the track of each unit one for each value.
+"""Counters of a Perfetto trace: below the track of each unit one for each payload value, and one
+for each queue of asynchronous work.
 
 A counter has its slice's or mark's value from where that begins. Values are annotations of their
-slices, too; as counters they can be seen over time.
+slices, too; as counters they can be seen over time. That of a queue says how many pieces of work
+are under way.
 """
 
 from dataclasses import dataclass
@@ -13,6 +15,8 @@ from proton.trace.model import Scope
 from proton.trace.records import Records
 from proton.viewer.export.perfetto.protobuf import Rows, fixed64, join, literal, tag, varint
 from proton.viewer.export.perfetto.tracks import TrackTree
+from proton.viewer.tables.flights import depths
+from proton.viewer.tables.labels import UNDER_WAY
 
 MARK_VALUE = "value"  # the field of a mark's one value
 
@@ -50,7 +54,7 @@ def counter_name(scope: Scope, field: str) -> str:
 
 
 def counters(records: Records, tree: TrackTree) -> Counters:
-    """The payload values of all records."""
+    """The payload values of all records, and the depths of queues."""
     track, time, is_float, bits = ([np.zeros(0, np.int64)] for _ in range(4))
     for number, scope in enumerate(records.scopes):
         if not scope.payload:
@@ -62,6 +66,11 @@ def counters(records: Records, tree: TrackTree) -> Counters:
             time.append(records.start_ns[rows])
             is_float.append(np.full(rows.size, field.kind == "float"))
             bits.append(records.payload[rows, slot].view(np.int64))
+    for queue, (units, when, depth) in depths(records).items():
+        track.append(tree.counter_tracks(units, f"{queue} {UNDER_WAY}"))
+        time.append(when)
+        is_float.append(np.zeros(units.size, np.int64))
+        bits.append(depth)
     columns = [np.concatenate(parts) for parts in (track, time, is_float, bits)]
     order = np.lexsort((columns[1], columns[0]))
     tracks, times, floats, values = (column[order] for column in columns)

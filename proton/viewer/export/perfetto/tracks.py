@@ -73,7 +73,11 @@ class TrackTree:
 
     def event_tracks(self, tracks: np.ndarray) -> np.ndarray:
         """The tracks of the events that these units started, each beside its unit's."""
-        return self._of_units(tracks, self._event_track)
+        return self._of_units(tracks, lambda unit: self._beside(unit, EVENTS))
+
+    def flight_tracks(self, tracks: np.ndarray, queue: str) -> np.ndarray:
+        """The tracks of what these units issued to a queue, each beside its unit's."""
+        return self._of_units(tracks, lambda unit: self._beside(unit, queue))
 
     def counter_tracks(self, tracks: np.ndarray, name: str) -> np.ndarray:
         """The counters of this name of these units: one for each place, below its track, of those
@@ -89,9 +93,9 @@ class TrackTree:
         units, number = np.unique(self.unit_tracks[tracks], return_inverse=True)
         return np.array([track_of(unit) for unit in units.tolist()], np.int64)[number]
 
-    def _event_track(self, unit: int) -> int:
+    def _beside(self, unit: int, what: str) -> int:
         name, parent, rank = self._main[unit]
-        return self._shared(f"{name} {EVENTS}", parent, rank + 1)
+        return self._shared(f"{name} {what}", parent, rank + 1)
 
     def lane_tracks(self, track: np.ndarray, lane: np.ndarray) -> np.ndarray:
         """For each track and lane a track; lane 0 is the track itself, the others are siblings

@@ -346,11 +346,11 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %26 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %27 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
     %28 = "ttg.memdesc_index"(%21, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %29 = "ttg.async_copy_global_to_local"(%10, %28, %27) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %29 = "ttg.async_copy_global_to_local"(%10, %28, %27) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %30 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
     %31 = "ttg.memdesc_index"(%22, %c0_i32_1) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %32 = "ttg.async_copy_global_to_local"(%16, %31, %30) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %33 = "ttg.async_commit_group"(%29, %32) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %32 = "ttg.async_copy_global_to_local"(%16, %31, %30) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %33 = "ttg.async_commit_group"(%29, %32) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %34 = arith.addi %c0_i32, %c1_i32 : i32
     %35 = arith.cmpi ugt, %24, %c1_i32 : i32
     %36 = arith.andi %23, %35 : i1
@@ -359,11 +359,11 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %38 = "tt.addptr"(%26, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %39 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
     %40 = "ttg.memdesc_index"(%21, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %41 = "ttg.async_copy_global_to_local"(%25, %40, %39) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %41 = "ttg.async_copy_global_to_local"(%25, %40, %39) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %42 = "tt.splat"(%36) : (i1) -> tensor<64x64xi1, #linear1>
     %43 = "ttg.memdesc_index"(%22, %c1_i32_2) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %44 = "ttg.async_copy_global_to_local"(%26, %43, %42) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %45 = "ttg.async_commit_group"(%41, %44) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %44 = "ttg.async_copy_global_to_local"(%26, %43, %42) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %45 = "ttg.async_commit_group"(%41, %44) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %46 = arith.addi %34, %c1_i32 : i32
     %47 = arith.addi %c1_i32, %c1_i32 : i32
     %c2_i32 = arith.constant 2 : i32
@@ -385,11 +385,11 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %69 = "tt.addptr"(%arg12, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %70 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
       %71 = "ttg.memdesc_index"(%21, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %72 = "ttg.async_copy_global_to_local"(%arg11, %71, %70) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %72 = "ttg.async_copy_global_to_local"(%arg11, %71, %70) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
       %73 = "tt.splat"(%66) : (i1) -> tensor<64x64xi1, #linear1>
       %74 = "ttg.memdesc_index"(%22, %arg15) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %75 = "ttg.async_copy_global_to_local"(%arg12, %74, %73) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %76 = "ttg.async_commit_group"(%72, %75) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %75 = "ttg.async_copy_global_to_local"(%arg12, %74, %73) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %76 = "ttg.async_commit_group"(%72, %75) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
       %c1_i32_5 = arith.constant 1 : i32
       %77 = arith.addi %arg15, %c1_i32_5 : i32
       %c3_i32 = arith.constant 3 : i32
@@ -467,20 +467,20 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %25 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %26 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
     %27 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %28 = "ttg.async_copy_global_to_local"(%10, %27, %26) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %28 = "ttg.async_copy_global_to_local"(%10, %27, %26) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %29 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %30 = "ttg.async_copy_global_to_local"(%16, %29, %26) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %31 = "ttg.async_commit_group"(%28, %30) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %30 = "ttg.async_copy_global_to_local"(%16, %29, %26) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %31 = "ttg.async_commit_group"(%28, %30) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %32 = arith.cmpi ugt, %18, %c1_i32 : i32
     %33 = arith.andi %23, %32 : i1
     %34 = "tt.addptr"(%24, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %35 = "tt.addptr"(%25, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %36 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
     %37 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %38 = "ttg.async_copy_global_to_local"(%24, %37, %36) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %38 = "ttg.async_copy_global_to_local"(%24, %37, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %39 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %42:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %34, %arg10 = %35, %arg11 = %31, %arg12 = %41, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
       "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
       %52 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
@@ -493,10 +493,10 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %59 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %60 = "tt.splat"(%57) : (i1) -> tensor<64x64xi1, #linear1>
       %61 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %62 = "ttg.async_copy_global_to_local"(%arg9, %61, %60) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %62 = "ttg.async_copy_global_to_local"(%arg9, %61, %60) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
       %63 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %64 = "ttg.async_copy_global_to_local"(%arg10, %63, %60) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %65 = "ttg.async_commit_group"(%62, %64) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %64 = "ttg.async_copy_global_to_local"(%arg10, %63, %60) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %65 = "ttg.async_commit_group"(%62, %64) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
       %66 = arith.addi %arg13, %c1_i32 : i32
       %67 = arith.cmpi eq, %66, %c3_i32 : i32
       %68 = arith.select %67, %c0_i32, %66 : i32
@@ -568,20 +568,20 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %25 = "tt.addptr"(%16, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %26 = "tt.splat"(%23) : (i1) -> tensor<64x64xi1, #linear1>
     %27 = "ttg.memdesc_index"(%21, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %28 = "ttg.async_copy_global_to_local"(%10, %27, %26) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %28 = "ttg.async_copy_global_to_local"(%10, %27, %26) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %29 = "ttg.memdesc_index"(%22, %c0_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %30 = "ttg.async_copy_global_to_local"(%16, %29, %26) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %31 = "ttg.async_commit_group"(%28, %30) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %30 = "ttg.async_copy_global_to_local"(%16, %29, %26) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 0 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %31 = "ttg.async_commit_group"(%28, %30) {operandSegmentSizes = array<i32: 2>, proton.iteration = 0 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %32 = arith.cmpi ugt, %18, %c1_i32 : i32
     %33 = arith.andi %23, %32 : i1
     %34 = "tt.addptr"(%24, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %35 = "tt.addptr"(%25, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
     %36 = "tt.splat"(%33) : (i1) -> tensor<64x64xi1, #linear1>
     %37 = "ttg.memdesc_index"(%21, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %38 = "ttg.async_copy_global_to_local"(%24, %37, %36) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %38 = "ttg.async_copy_global_to_local"(%24, %37, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %39 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-    %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-    %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+    %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+    %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
     %42:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %34, %arg10 = %35, %arg11 = %31, %arg12 = %41, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
       "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
       %52 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
@@ -595,10 +595,10 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %59 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %60 = "tt.splat"(%57) : (i1) -> tensor<64x64xi1, #linear1>
       %61 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %62 = "ttg.async_copy_global_to_local"(%arg9, %61, %60) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %62 = "ttg.async_copy_global_to_local"(%arg9, %61, %60) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
       %63 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %64 = "ttg.async_copy_global_to_local"(%arg10, %63, %60) {operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %65 = "ttg.async_commit_group"(%62, %64) {operandSegmentSizes = array<i32: 2>} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %64 = "ttg.async_copy_global_to_local"(%arg10, %63, %60) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %65 = "ttg.async_commit_group"(%62, %64) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
       %66 = arith.addi %arg13, %c1_i32 : i32
       %67 = arith.cmpi eq, %66, %c3_i32 : i32
       %68 = arith.select %67, %c0_i32, %66 : i32

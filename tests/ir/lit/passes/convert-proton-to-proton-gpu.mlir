@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: func.func @one_scope(
 // CHECK-SAME: %[[P:.*]]: !llvm.ptr, %[[X:.*]]: f32, %[[N:.*]]: i64)
-// CHECK-SAME: proton.table = {optimized_out = [], scopes = [{file = "k.py", fused = false, kind = "slice", line = 7 : i64, name = "inner", path = "outer/inner", payload = {{\[\[}}"n", "int"{{\]\]}}}]}
+// CHECK-SAME: proton.table = {optimized_out = [], scopes = [{file = "k.py", fused = false, kind = "slice", line = 7 : i64, name = "inner", path = "outer/inner", payload = {{\[\[}}"n", "int"{{\]\]}}, pendings = 0 : i64, queue = "", work = ""}]}
 // CHECK-NEXT: %[[S:.*]] = "proton_gpu.init"() : () -> !proton_gpu.segment
 // CHECK-NEXT: %[[T0:.*]] = "proton_gpu.read_counter"() : () -> i64
 // CHECK-NEXT: llvm.store %[[X]], %[[P]]
@@ -228,7 +228,7 @@ func.func @conditions(%p: !llvm.ptr, %x: f32, %c: i1, %d: i1, %n: i64) attribute
 // The edges of an event are instants of kinds 2 and 3, and of one scope wherever they are.
 
 // CHECK-LABEL: func.func @events(
-// CHECK-SAME: fused = false, kind = "event", {{.*}} name = "tile", path = "tile", payload = []}, {{.*}}name = "other"
+// CHECK-SAME: fused = false, kind = "event", {{.*}} name = "tile", path = "tile", payload = [], {{.*}}name = "other"
 // CHECK: scf.for
 // CHECK: %[[T:.*]] = "proton_gpu.read_counter"()
 // CIRCULAR: circular_record"(%{{.*}}, %[[T]], %[[T]], %{{.*}}) {kind = 2 : i32, {{.*}}scope_id = 0

@@ -1,0 +1,137 @@
+"""Asynchronous work, said once: which ops begin it, and which wait until it is there.
+
+An op says so where it is defined, among its traits. Work is issued to a *queue*, of which there is
+one for each kind of hardware that works by itself, and a queue ends its work in the order in which
+that was issued:
+
+    ttg.async_copy_global_to_local     Issues(COPIES, closes=False)
+    ttg.async_commit_group             Issues(COPIES)
+    ttg.async_wait {pendings}          Retires(COPIES)
+    ttng.warp_group_dot                Issues(DOTS)
+    ttng.warp_group_dot_wait           Retires(DOTS)
+
+What is issued up to an op that closes is one piece of work. A wait retires all pieces but the
+newest `pendings`; one without that attribute retires the oldest that nothing has waited for, as a
+wait for an mbarrier does.
+
+A pass that begins work for another iteration than the one that is running says so on the op:
+`AHEAD` iterations after that of the loop around it, or, ahead of the loop, for `ITERATION` of it.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.dialect.attributes import AHEAD, ITERATION
+from proton.dialect.builtin import i32_attr, integer
+from proton.dialect.emit import constant, iteration_number
+from proton.dialect.mlir import Operation, Value, arith
+from proton.dialect.regions import ForLoop, innermost_loop
+from proton.trace.model import ONE
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue of asynchronous work; `work` is the kind of work, a word of the option `auto`."""
+
+    name: str
+    work: str
+
+
+COPIES = Queue("copies", "copies")
+DOTS = Queue("dots", "dots")
+
+
+@dataclass(frozen=True)
+class Issues:
+    """Begins work of a queue, which goes on by itself. A piece of work ends with an op that
+    `closes`."""
+
+    queue: Queue
+    closes: bool = True
+    _known: ClassVar[dict[str, "Issues"]] = {}
+
+    def attach(self, name: str) -> None:
+        """What the bindings call for each op of ours that lists it."""
+        self._known[name] = self
+
+    @classmethod
+    def of(cls, op: Operation) -> "Issues | None":
+        """What an op begins; None for most."""
+        return cls._known.get(op.name)
+
+
+@dataclass(frozen=True)
+class Retires:
+    """Waits for work of a queue."""
+
+    queue: Queue
+    _known: ClassVar[dict[str, "Retires"]] = {}
+
+    def attach(self, name: str) -> None:
+        """What the bindings call for each op of ours that lists it."""
+        self._known[name] = self
+
+    @classmethod
+    def of(cls, op: Operation) -> "Retires | None":
+        """What an op waits for; None for most."""
+        return cls._known.get(op.name)
+
+    @staticmethod
+    def pendings(op: Operation) -> int:
+        """How many of the newest pieces a wait leaves under way; ONE for all but the oldest."""
+        return int(op.attributes["pendings"].value) if "pendings" in op.attributes else ONE
+
+
+# The iteration that work belongs to
+
+
+def set_ahead(op: Operation, iterations: int) -> None:
+    """The work of an op in a loop belongs to a later iteration."""
+    op.attributes[AHEAD] = i32_attr(iterations)
+
+
+def set_iteration(op: Operation, number: int) -> None:
+    """The work of an op ahead of a loop belongs to this iteration of it."""
+    op.attributes[ITERATION] = i32_attr(number)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Which iteration of a loop work belongs to: of the one that runs, or of one that comes `ahead`
+    iterations later; where the loop is still to come, `ahead` counts from its first (`is_before`).
+    """
+
+    ahead: int
+    is_before: bool = False
+
+    @classmethod
+    def of(cls, op: Operation) -> "Turn | None":
+        """The turn of an op; None for one that says nothing."""
+        for name, is_before in ((AHEAD, False), (ITERATION, True)):
+            if name in op.attributes:
+                return cls(int(op.attributes[name].value), is_before)
+        return None
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it is not the iteration that runs."""
+        return self.is_before or self.ahead != 0
+
+    def number(self, op: Operation, known: Value | None = None) -> Value | None:
+        """Emits the number of the turn's iteration, an i64, for an op; None outside of loops that
+        count. `known` is the number of the iteration that runs, if something else counts it."""
+        loop = following_loop(op) if self.is_before else innermost_loop(op)
+        if loop is None:
+            return None
+        ahead = self.ahead * ForLoop(loop).unrolled
+        if self.is_before:
+            return constant(ahead, integer(64))
+        number = iteration_number(loop, 64) if known is None else known
+        return arith.AddIOp(number, constant(ahead, integer(64))).result if ahead else number
+
+
+def following_loop(op: Operation) -> Operation | None:
+    """The first loop that counts behind an op in its block."""
+    ops = [view.operation for view in op.block.operations]
+    behind = ops[ops.index(op) + 1 :]
+    return next((other for other in behind if other.name == "scf.for"), None)

@@ -1,0 +1,289 @@
+"""Records that the compiler places by itself: around what the option `auto` names.
+
+The pass runs when the schedule is final, behind `place-records`, and puts a record around each op,
+or run of ops, of the kinds of work that are asked for:
+
+    loads      a load of a block
+    dots       a product; one that goes on by itself has an issue and a wait
+    copies     asynchronous copies: an issue, and a wait
+    barriers   a barrier, and an op that meets the other warps inside, such as a reduction
+    loops      a loop, and each of its turns
+    stages     of a software pipeline: prologue, steady state, epilogue
+
+Names say what it is and where it stands in the source, as in `load softmax.py:31`. An issue and the
+waits for it have the name of the work behind their own: `issue copy matmul.py:55,56`.
+
+Records nest as those of `with` do. What lies inside of a scope of the user's has that in its path.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proton.base.errors import SourceSpan
+from proton.dialect import traits
+from proton.dialect.asynchronous import Issues, Queue, Retires, Turn
+from proton.dialect.attributes import AHEAD, SHARED_OFFSET, SOURCE_LOOP
+from proton.dialect.builtin import string_attr, strings_attr
+from proton.dialect.mlir import Block, Location, Module, Operation, ir
+from proton.dialect.proton import RecordOp
+from proton.dialect.records import ITERATION_FIELD, Origin, is_start, scope_of
+from proton.dialect.regions import WhileLoop, block_of
+from proton.dialect.scopes import place_of
+from proton.dialect.traits import has
+from proton.dialect.walk import all_ops, before, defining_op, functions, source_span
+from proton.passes import Pass, register
+from proton.trace.scope_path import ScopePath
+
+SEPARATOR = "+"  # between the words in the pass's text
+NOUNS = {"loads": "load", "dots": "dot", "copies": "copy"}
+
+
+@register
+@dataclass(frozen=True)
+class RecordWork(Pass):
+    """Brackets what the words name, which `+` separates. Barriers are found where `membar` has put
+    them. `marked`: of loops those that `label-work` has marked."""
+
+    name: ClassVar[str] = "record-work"
+
+    work: str = ""
+    marked: bool = False
+
+    def run(self, module: Module) -> None:
+        words = self.work.split(SEPARATOR)
+        for function in functions(module):
+            pieces = _Finder(function, words, self.marked).found
+            # The longest first: what is placed later stands closer to the work.
+            for piece in sorted(pieces, key=lambda piece: -piece.size):
+                _place(piece)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Ops of a block, from `first` to `last`, that are one piece of work. `is_body` means all of
+    their block, whatever stands there."""
+
+    first: Operation
+    last: Operation
+    name: str
+    origin: Origin
+    location: Location
+    size: int  # ops, those inside of the ops too
+    is_body: bool = False
+
+
+class _Finder:
+    """Finds the pieces of work of a function."""
+
+    def __init__(self, function: Operation, words: Sequence[str], marked: bool) -> None:
+        self.words, self.found, self.marked = words, list[_Piece](), marked
+        self.issues: dict[tuple[str, SourceSpan], str] = {}  # names of what was issued
+        self._block(function.regions[0].blocks[0])
+
+    def _block(self, block: Block) -> None:
+        ops = [view.operation for view in block.operations]
+        for run, queue in _issued(ops):
+            self._issue(run, queue)
+        for op in ops:
+            self._op(op)
+            for region in op.regions if op.name.startswith(("scf.", "ttg.")) else ():
+                for inner in region.blocks:
+                    self._block(inner)
+        if "stages" in self.words:
+            self._stages(ops)
+
+    def _op(self, op: Operation) -> None:
+        """What one op is."""
+        if (wait := Retires.of(op)) is not None:
+            self._wait(op, wait.queue)
+        elif has(op, traits.Loop) and "loops" in self.words:
+            self._loop(op)
+        elif has(op, traits.Loads) and "loads" in self.words and not _is_scalar(op):
+            self._add([op], f"load {place_of([op])}", Origin(work="loads"))
+        elif has(op, traits.Multiplies) and "dots" in self.words and Issues.of(op) is None:
+            self._add([op], f"dot {place_of([op])}", Origin(work="dots"))
+        elif "barriers" in self.words and _waits_for_warps(op):
+            name = "barrier" if has(op, traits.Barrier) else op.name.partition(".")[2]
+            self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
+
+    def _issue(self, run: list[Operation], queue: Queue) -> None:
+        name = f"{NOUNS[queue.work]} {place_of(run)}"
+        self.issues[queue.name, source_span(run[-1].location)] = name
+        if self._is_asked(queue):
+            self._add(run, f"issue {name}", Origin("issue", queue.work, queue.name))
+
+    def _wait(self, op: Operation, queue: Queue) -> None:
+        if self._is_asked(queue):
+            name = self._retired(op, queue)
+            origin = Origin("wait", queue.work, queue.name, Retires.pendings(op))
+            self._add([op], f"wait {name}", origin)
+
+    def _retired(self, op: Operation, queue: Queue) -> str:
+        """What a wait is for: what was issued at its place, or all that was issued."""
+        here = source_span(op.location)
+        names = {name for (of, _), name in self.issues.items() if of == queue.name}
+        only = next(iter(names)) if len(names) == 1 else f"{NOUNS[queue.work]} {place_of([op])}"
+        return self.issues.get((queue.name, here), only)
+
+    def _is_asked(self, queue: Queue) -> bool:
+        """Loads that became asynchronous copies are loads as well."""
+        return queue.work in self.words or (queue.work == "copies" and "loads" in self.words)
+
+    def _loop(self, loop: Operation) -> None:
+        if self.marked and SOURCE_LOOP not in loop.attributes:
+            return
+        place, origin = place_of([loop]), Origin(work="loops")
+        self._add([loop], f"loop {place}", origin)
+        body = WhileLoop(loop).after if loop.name == "scf.while" else block_of(loop, 0)
+        assert body is not None
+        ops = [view.operation for view in body.operations]
+        if len(ops) > 1:
+            self._add(ops[:-1], f"turn {place}", origin, is_body=True)
+
+    def _stages(self, ops: list[Operation]) -> None:
+        """The parts of the software pipelines of a block."""
+        for number, loop in enumerate(ops):
+            if loop.name != "scf.for" or not any(AHEAD in op.attributes for op in _body(loop)):
+                continue
+            place, origin = place_of([loop]), Origin(work="stages")
+            begun = [op for op in ops[:number] if (turn := Turn.of(op)) and turn.is_before]
+            previous = [n for n, op in enumerate(ops[:number]) if op.name == "scf.for"]
+            begun = [op for op in begun if op not in ops[: max(previous, default=-1) + 1]]
+            if begun:
+                whole = ops[ops.index(begun[0]) : ops.index(begun[-1]) + 1]
+                self._add(whole, f"prologue {place}", origin)
+            self._add([loop], f"steady {place}", origin)
+            drained = list(_drained(loop, ops[number + 1 :]))
+            if drained:
+                self._add(drained, f"epilogue {place}", origin)
+
+    def _add(
+        self, run: Sequence[Operation], name: str, origin: Origin, is_body: bool = False
+    ) -> None:
+        size = sum(1 + len(all_ops(op)) for op in run) + is_body
+        location = run[-1].parent.location if is_body else run[0].location
+        piece = _Piece(run[0], run[-1], name, origin, location, size, is_body)
+        self.found.append(piece)
+
+
+def _issued(ops: list[Operation]) -> Iterator[tuple[list[Operation], Queue]]:
+    """The ops that issue one piece of work each, from its first to the one that closes it."""
+    begun: dict[Queue, list[Operation]] = {}
+    for op in ops:
+        if (issue := Issues.of(op)) is not None:
+            run = begun.setdefault(issue.queue, [])
+            run.append(op)
+            if issue.closes:
+                yield begun.pop(issue.queue), issue.queue
+
+
+def _drained(loop: Operation, behind: list[Operation]) -> Iterator[Operation]:
+    """The waits right behind a loop for what it left under way."""
+    for op in behind:
+        if Retires.of(op) is not None:
+            if defining_op(op.operands[0]) == loop:
+                yield op
+        elif has(op, traits.TileWork) and not has(op, traits.Pure, traits.Records):
+            return
+
+
+def _body(loop: Operation) -> list[Operation]:
+    return [view.operation for view in loop.regions[0].blocks[0].operations]
+
+
+def _is_scalar(op: Operation) -> bool:
+    return not isinstance(op.results[0].type, ir.RankedTensorType)
+
+
+def _waits_for_warps(op: Operation) -> bool:
+    """Whether the program's warps meet at an op, or inside of it: it has memory to exchange data
+    by, and none of its own."""
+    if has(op, traits.Barrier):
+        return True
+    has_scratch = SHARED_OFFSET in op.attributes and op.name != "func.call"
+    return has_scratch and not has(op, traits.AllocatesShared)
+
+
+# Placing
+
+
+def _place(piece: _Piece) -> None:
+    """Records around a piece of work, and around the records that it would tear apart."""
+    block = piece.first.block
+    ops = [view.operation for view in block.operations]
+    first, last = ops.index(piece.first), ops.index(piece.last)
+    if piece.is_body:
+        first, last = 0, len(ops) - 2
+    else:
+        first, last = _balanced(ops, first, last)
+    path = ScopePath.of((_context(ops[first]), piece.name))
+    scope, nothing = string_attr(path), ir.ArrayAttr.get([])
+    turn = Turn.of(piece.first) if piece.origin.queue else None
+    end = ops[last + 1]
+    with before(ops[first]), piece.location:
+        number = turn.number(piece.first) if turn is not None else None
+        payload = [] if number is None else [number]
+        names, kinds = ([ITERATION_FIELD], ["int"]) if payload else ([], [])
+        listed = strings_attr(names), strings_attr(kinds)
+        start = RecordOp(payload, scope, string_attr("start"), *listed)
+    piece.origin.write(start.operation)
+    with before(end), piece.location:
+        RecordOp([], scope, string_attr("end"), nothing, nothing)
+
+
+def _edge(op: Operation) -> int:
+    """1 at a start, -1 at an end, 0 for what is no record of a scope."""
+    if op.name != "proton.record":
+        return 0
+    return 1 if is_start(op) else -1
+
+
+def _balanced(ops: list[Operation], first: int, last: int) -> tuple[int, int]:
+    """The least range of ops around this one that has both edges of each scope, or none."""
+    while True:
+        depth = lowest = 0
+        for op in ops[first : last + 1]:
+            depth += _edge(op)
+            lowest = min(lowest, depth)
+        if lowest < 0:
+            first = _previous(ops, first, lowest)
+        elif depth > 0:
+            last = _next(ops, last, depth)
+        else:
+            return first, last
+
+
+def _previous(ops: list[Operation], place: int, lowest: int) -> int:
+    """Where so many scopes begin that are open at a place."""
+    while lowest < 0:
+        place -= 1
+        lowest += _edge(ops[place])
+    return place
+
+
+def _next(ops: list[Operation], place: int, depth: int) -> int:
+    """Where so many scopes end that are open behind a place."""
+    while depth > 0:
+        place += 1
+        depth += _edge(ops[place])
+    return place
+
+
+def _context(op: Operation) -> str:
+    """The path of the innermost scope that is open at an op: in its block, or in one around it."""
+    place: Any = op
+    while place is not None and place.name != "func.func":
+        opened: list[str] = []
+        for view in place.block.operations:
+            other = view.operation
+            if other == place:
+                break
+            if _edge(other) > 0:
+                opened.append(scope_of(other))
+            elif _edge(other) < 0:
+                opened.pop()
+        if opened:
+            return opened[-1]
+        place = place.parent.operation if place.parent is not None else None
+    return ""

@@ -1,0 +1,50 @@
+"""`proton-viewer analyze`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from proton.viewer.cli import terminal
+from proton.viewer.cli.app import File, Shape, app, as_json, print_frame, warn
+from proton.viewer.run import Run
+from proton.viewer.tables.critical import shares
+from proton.viewer.tables.occupancy import occupancy
+
+PARTS = ("waits", "overlap", "imbalance", "critical path", "tail")
+
+
+@app.command()
+def analyze(
+    file: File,
+    launch: Annotated[int | None, typer.Option(help="Whose critical path; the longest's.")] = None,
+    program: Annotated[int | None, typer.Option(help="Likewise, the program.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="So many rows of each table; 0 for all.")] = 10,
+    format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+) -> None:
+    """Say what kernels wait for: waits by cause, how much of the copies products hide, who waits
+    more than others, the critical path of a program, and the tails of launches.
+
+    It needs what the compiler records with auto="copies,dots,barriers"; scopes of the source make
+    the critical path finer.
+
+    [bold]Examples[/bold]
+
+        proton-viewer analyze matmul.proton
+
+        proton-viewer analyze matmul.proton --launch 3 --program 17
+    """
+    run = Run.load(file)
+    path = shares(run.critical_path(launch, program))
+    tails = occupancy(run).sort_values("dur_ns", ascending=False, kind="stable")
+    tables = dict(zip(PARTS, (run.stalls, run.overlap, run.imbalance, path, tails), strict=True))
+    shown = {title: table.head(limit) if limit else table for title, table in tables.items()}
+    if format is Shape.JSON:
+        texts = [f"{json.dumps(title)}: {as_json(table)}" for title, table in shown.items()]
+        print("{" + ",\n".join(texts) + "}")
+    else:
+        for title, table in shown.items():
+            terminal.stdout().print(title, style="bold", markup=False, highlight=False)
+            numbers = [name for name in table if table[name].dtype.kind in "iuf"]
+            print_frame(table, format, numbers)
+    warn(run)

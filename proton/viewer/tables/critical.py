@@ -1,0 +1,203 @@
+"""The critical path of a program: the chain of work and waits that its time is made of.
+
+It is followed backwards from the program's last slice. A unit's time is its own work until, further
+back, a wait that was long: there the path goes to what was waited for. For asynchronous work that
+is its flight, and before that whoever issued it; at a barrier it is the unit that came last.
+
+    unit 0   [ load ][ issue ]                  [ load ] ...
+    unit 1                    \\..flight..[wait][ compute ]      path: load, issue, flight, compute
+
+A wait that was short (`LEAST_NS`, and what recording it costs) did not hold anybody up, and the
+path stays with the unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from proton.trace.flights import WAIT
+from proton.trace.records import Records
+from proton.trace.wire import Kind
+from proton.viewer.tables.flights import flight_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST_NS = 20  # a wait that is shorter finds what it waits for: some ten cycles to see that
+OUTSIDE = ""  # the name of a unit's time in no slice
+COLUMNS = ("unit", "warp", "kind", "scope", "start_ns", "dur_ns")
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A part of the path, on a unit (a row of tracks)."""
+
+    track: int
+    kind: str  # "work", "flight" or "barrier"
+    scope: str
+    start: int
+    end: int
+
+
+def critical_path(records: Records, program: int) -> pd.DataFrame:
+    """The path of a program (a row of `records.programs`), from its beginning: one row a step."""
+    import pandas as pd
+
+    steps = _Walk(records, program).steps()
+    tracks = records.tracks
+    return pd.DataFrame(
+        {
+            "unit": [int(tracks.unit[step.track]) for step in steps],
+            "warp": [int(tracks.warp[step.track]) for step in steps],
+            "kind": [step.kind for step in steps],
+            "scope": [step.scope for step in steps],
+            "start_ns": np.array([step.start for step in steps], np.int64),
+            "dur_ns": np.array([step.end - step.start for step in steps], np.int64),
+        },
+        columns=list(COLUMNS),
+    )
+
+
+def shares(path: pd.DataFrame) -> pd.DataFrame:
+    """How much of a path each scope has, flights and barriers apart: ns, and percent of it."""
+    table = path.groupby(["kind", "scope"])["dur_ns"].agg(["count", "sum"]).reset_index()
+    table = table.rename(columns={"sum": "sum_ns"})
+    table["share"] = 100 * table["sum_ns"] / max(int(table["sum_ns"].sum()), 1)
+    return table.sort_values("sum_ns", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def found(records: Records, launch: int | None, program: int | None) -> int:
+    """The program, as a row of `records.programs`: of those that are meant the one that took
+    longest; -1 where none has slices."""
+    tracks = records.tracks
+    some = tracks.kept > 0
+    if launch is not None:
+        some &= tracks.launch == launch
+    if program is not None:
+        some &= tracks.program == program
+    rows = np.flatnonzero(some)
+    if not rows.size:
+        return -1
+    time = records.ended_ns(rows) - records.began_ns(rows)
+    return int(tracks.row[rows[np.argmax(time)]])
+
+
+class _Walk:
+    """One program's slices, and the way back through them."""
+
+    def __init__(self, records: Records, program: int) -> None:
+        self.records = records
+        own = np.isin(records.track, np.flatnonzero(records.tracks.row == program))
+        self.rows = np.flatnonzero(own & (records.kind == Kind.SLICE))
+        self.start, self.end = records.start_ns, records.end_ns
+        self.kinds = [scope.kind for scope in records.scopes]
+        self.of_track = {
+            int(track): self.rows[records.track[self.rows] == track]
+            for track in np.unique(records.track[self.rows])
+        }
+        self.leaves = {track: self._leaves(rows) for track, rows in self.of_track.items()}
+        self.waits = {track: self._long_waits(rows) for track, rows in self.of_track.items()}
+        flights = records.flights
+        self.issued = dict(zip(flights.wait.tolist(), flights.issue.tolist(), strict=True))
+        self.names = flight_names(records)
+
+    def _long_waits(self, rows: np.ndarray) -> np.ndarray:
+        """The waits that held a unit up, by their ends."""
+        is_wait = np.array([kind == WAIT for kind in self.kinds], bool)
+        cost = self.records.edge_cost_ns[self.records.track[rows]]
+        long = self.end[rows] - self.start[rows] >= LEAST_NS + cost
+        found = rows[is_wait[self.records.scope[rows]] & long]
+        return found[np.argsort(self.end[found], kind="stable")]
+
+    def _leaves(self, rows: np.ndarray) -> list[tuple[int, int, int]]:
+        """The times of a unit's innermost slices: (start, end, scope), in order."""
+        rows = rows[self.end[rows] > self.start[rows]]
+        edges = [(int(self.start[r]), 1, -int(self.end[r]), int(r)) for r in rows]
+        edges += [(int(self.end[r]), 0, -int(self.start[r]), int(r)) for r in rows]
+        found: list[tuple[int, int, int]] = []
+        opened: list[int] = []
+        last = 0
+        for time, is_start, _, row in sorted(edges):
+            if opened and time > last:
+                found.append((last, time, int(self.records.scope[opened[-1]])))
+            if is_start:
+                opened.append(row)
+            elif row in opened:
+                opened.remove(row)
+            last = time
+        return found
+
+    def steps(self) -> list[_Step]:
+        """The path, from its beginning."""
+        if not self.rows.size:
+            return []
+        row = int(self.rows[np.argmax(self.end[self.rows])])
+        track, now = int(self.records.track[row]), int(self.end[row])
+        begin = int(self.start[self.rows].min())
+        found: list[_Step] = []
+        passed = set[int]()
+        while now > begin:
+            wait = self._wait_before(track, now)
+            wait = None if wait in passed else wait
+            until = begin if wait is None else int(self.end[wait])
+            found += self._work(track, until, now)
+            now = until
+            if wait is None:
+                break
+            passed.add(wait)
+            step, track = self._across(wait)
+            found += step
+            now = step[-1].start
+        return [step for step in reversed(found) if step.end > step.start]
+
+    def _wait_before(self, track: int, now: int) -> int | None:
+        waits = self.waits.get(track, self.rows[:0])
+        place = int(np.searchsorted(self.end[waits], now, side="right"))
+        return int(waits[place - 1]) if place else None
+
+    def _work(self, track: int, first: int, last: int) -> list[_Step]:
+        """A unit's own time, backwards."""
+        steps, now = [], last
+        for start, end, scope in reversed(self.leaves[track]):
+            if start >= last:
+                continue
+            if end <= first:
+                break
+            start, end = max(start, first), min(end, last)
+            if end < now:
+                steps.append(_Step(track, "work", OUTSIDE, end, now))
+            steps.append(_Step(track, "work", self.records.scopes[scope].path, start, end))
+            now = start
+        if now > first:
+            steps.append(_Step(track, "work", OUTSIDE, first, now))
+        return steps
+
+    def _across(self, wait: int) -> tuple[list[_Step], int]:
+        """What was waited for, and the unit that the path goes on with, where that ends."""
+        records = self.records
+        track, end = int(records.track[wait]), int(self.end[wait])
+        issue = self.issued.get(wait)
+        if issue is not None:
+            source, since = int(records.track[issue]), int(self.end[issue])
+            name = self.names[records.scope[issue]]
+            return [_Step(track, "flight", name, min(since, end), end)], source
+        last = self._last_to_come(wait)
+        path = records.scopes[records.scope[wait]].path
+        since = max(int(self.start[last]), int(self.start[wait]))
+        return [_Step(track, "barrier", path, since, end)], int(records.track[last])
+
+    def _last_to_come(self, wait: int) -> int:
+        """Of a barrier's slices in all units, each its own turn of it, the one that begins last;
+        turns are counted from the newest."""
+        scope, own = self.records.scope, self.of_track[int(self.records.track[wait])]
+        turns = own[scope[own] == scope[wait]]
+        back = turns.size - int(np.flatnonzero(turns == wait)[0])
+        found = [wait]
+        for rows in self.of_track.values():
+            others: Any = rows[scope[rows] == scope[wait]]
+            if back <= others.size and self.start[others[-back]] < self.end[wait]:
+                found.append(int(others[-back]))
+        return max(found, key=lambda row: int(self.start[row]))

@@ -1,0 +1,183 @@
+"""What the compiler records by itself in a GPU's kernel, and which iteration work belongs to."""
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import proton
+import proton.language as tl
+from proton.trace.instrumentation import AUTO, Instrumentation
+from tests.compile.test_gpu_records import compiled
+
+
+@proton.jit
+def matmul(a_ptr, b_ptr, c_ptr, K, STRIDE: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
+           BLOCK_K: tl.constexpr):  # fmt: skip
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BLOCK_K)
+    acc = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, BLOCK_K):
+        a = tl.load(a_ptr + rows[:, None] * STRIDE + (k + depth)[None, :])
+        b = tl.load(b_ptr + (k + depth)[:, None] * STRIDE + columns[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + rows[:, None] * STRIDE + columns[None, :], acc)
+
+
+@proton.jit
+def annotated(a_ptr, b_ptr, c_ptr, K, STRIDE: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
+              BLOCK_K: tl.constexpr):  # fmt: skip
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BLOCK_K)
+    acc = tl.zeros((M, N), tl.float32)
+    with proton.scope("main"):
+        for k in range(0, K, BLOCK_K):
+            with proton.scope("load", k=k):
+                a = tl.load(a_ptr + rows[:, None] * STRIDE + (k + depth)[None, :])
+                b = tl.load(b_ptr + (k + depth)[:, None] * STRIDE + columns[None, :])
+            acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + rows[:, None] * STRIDE + columns[None, :], acc)
+
+
+@proton.jit
+def reduction(x_ptr, out_ptr, n):
+    lane = tl.arange(0, 1024)
+    total = 0.0
+    for i in range(n):
+        x = tl.load(x_ptr + i * 1024 + lane)
+        total += tl.max(x, 0)
+    tl.store(out_ptr, total)
+
+
+WGMMA = {"M": 128, "N": 128, "BLOCK_K": 64, "num_warps": 8}
+MMA = {"M": 32, "N": 64, "BLOCK_K": 32, "num_warps": 2}
+
+
+def ttgir(kernel: Any, blocks: dict[str, int], stages: int, **options: Any) -> str:
+    found = compiled(
+        kernel, *[tl.float16] * 2, tl.float32, 4096, STRIDE=4096, num_stages=stages, **blocks,
+        instrumentation=Instrumentation(**options),
+    )  # fmt: skip
+    return str(found.asm["ttgir"])
+
+
+def scopes(text: str) -> list[dict[str, str]]:
+    """The table of scopes, in order of their numbers."""
+    fields = {"kind": r'"(\w+)"', "name": r'"([^"]+)"', "path": r'"([^"]+)"', "work": r'"(\w*)"'}
+    (table,) = re.findall(r"proton\.table = (\{.*\}), tt\.kernel", text)
+    found = {key: re.findall(rf"\b{key} = {value}", table) for key, value in fields.items()}
+    found["pendings"] = re.findall(r"pendings = (-?\d+)", table)
+    rows = zip(*found.values(), strict=True)
+    return [dict(zip(found, row, strict=True)) for row in rows]
+
+
+def line_of(kernel: Any, text: str) -> int:
+    lines, first = inspect.getsourcelines(kernel.fn)
+    return next(number for number, line in enumerate(lines, first) if text in line)
+
+
+def place(kernel: Any, *texts: str) -> str:
+    return f"{Path(__file__).name}:{','.join(str(line_of(kernel, text)) for text in texts)}"
+
+
+def test_an_unannotated_pipeline_is_taken_apart() -> None:
+    text = ttgir(matmul, WGMMA, 3, auto=AUTO)
+    copy, dot = place(matmul, "a = tl", "b = tl"), place(matmul, "tl.dot")
+    loop = place(matmul, "for k")
+    names = {scope["name"]: (scope["kind"], scope["work"]) for scope in scopes(text)}
+    assert {name: what for name, what in names.items() if what[1] != "barriers"} == {
+        f"prologue {loop}": ("slice", "stages"),
+        f"steady {loop}": ("slice", "stages"),
+        f"epilogue {loop}": ("slice", "stages"),
+        f"loop {loop}": ("slice", "loops"),
+        f"turn {loop}": ("slice", "loops"),
+        f"issue copy {copy}": ("issue", "copies"),
+        f"wait copy {copy}": ("wait", "copies"),
+        f"issue dot {dot}": ("issue", "dots"),
+        f"wait dot {dot}": ("wait", "dots"),
+    }
+    # Each wait says how much it leaves under way: behind the loop nothing.
+    pendings = {
+        (s["name"], s["pendings"]) for s in scopes(text) if s["kind"] == "wait" and s["work"]
+    }
+    for name in (f"wait copy {copy}", f"wait dot {dot}"):
+        assert {(name, "1"), (name, "0")} <= pendings
+
+
+def test_products_that_end_at_once_and_loads_without_a_pipeline_are_slices() -> None:
+    found = scopes(ttgir(matmul, MMA, 1, auto="loads,dots"))
+    texts = ["load " + place(matmul, text) for text in ("a = tl", "b = tl")]
+    assert [(s["kind"], s["name"]) for s in found] == [
+        *(("slice", text) for text in texts),
+        ("slice", "dot " + place(matmul, "tl.dot")),
+    ]
+
+
+def test_a_reduction_waits_for_the_other_warps_inside() -> None:
+    kernel = compiled(
+        reduction, tl.float32, tl.float32, 9, instrumentation=Instrumentation(auto="barriers")
+    )
+    found = scopes(kernel.asm["ttgir"])
+    assert {s["kind"] for s in found} == {"wait"}
+    assert {s["name"].partition(" ")[0] for s in found} == {"barrier", "reduce"}
+    plain = compiled(reduction, tl.float32, tl.float32, 9)
+    assert kernel.asm["ptx"].count("bar.sync") == plain.asm["ptx"].count("bar.sync") + 1
+
+
+CONSTANT = r"%(\S+) = arith\.constant (-?\d+) : i(?:32|64)"
+RECORD = r'"proton_gpu\.circular_record"\(%\S+, %\S+, %\S+, %([\w-]+)[,)].*scope_id = (\d+)'
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("blocks", [WGMMA, MMA], ids=["wgmma", "mma"])
+def test_a_prefetch_belongs_to_the_iteration_that_it_is_for(
+    blocks: dict[str, int], stages: int
+) -> None:
+    """In front of the loop those of its first iterations, in it so many later ones; with the
+    payload of no iteration."""
+    text = ttgir(annotated, blocks, stages)
+    table = scopes(text)
+    assert [s["path"] for s in table].count("main") == 1, "one slice, prologue and all"
+    prologue, loop = text.split("scf.for", 1)
+    numbers = _iterations(prologue, table)
+    assert numbers == list(range(stages - 1))
+    body = loop.split("scf.yield", 1)[0]
+    ahead = [
+        int(number)
+        for number in re.findall(r"arith\.addi %\S+, %c(\d+)_i64", body)
+    ]  # fmt: skip
+    assert ahead == [stages - 1]
+    # The wait is of the iteration that runs, with its payload; the copies have none.
+    payloads = re.findall(
+        r"circular_record.*operandSegmentSizes = array<i32: 1, 1, 1, 1, (\d)", body
+    )
+    assert payloads.count("0") == 1
+
+
+def _iterations(text: str, table: list[dict[str, str]]) -> list[int]:
+    """The constant iterations of the records of `main/load`."""
+    constants = {name: int(value) for name, value in re.findall(CONSTANT, text)}
+    constants |= {
+        to: constants[from_]
+        for to, from_ in re.findall(r"%(\S+) = arith\.trunci %(\S+) : i64 to i32", text)
+        if from_ in constants
+    }
+    return [
+        constants[value]
+        for value, scope in re.findall(RECORD, text)
+        if table[int(scope)]["path"] == "main/load"
+    ]
+
+
+def test_ends_of_asynchronous_work_are_recorded_in_every_iteration() -> None:
+    """Else a wait could not be told from one that retires more."""
+    text = ttgir(matmul, WGMMA, 3, auto="copies,loops", every=4)
+    table = scopes(text)
+    conditions = {
+        table[int(number)]["kind"]
+        for sizes, number in re.findall(
+            r"circular_record.*array<i32: [\d, ]+, (\d)>, scope_id = (\d+)", text
+        )
+        if sizes == "1"
+    }
+    assert conditions == {"slice"}

@@ -1,0 +1,149 @@
+"""Records leave the schedule of every shipped kernel as it is: the same accesses, copies, products
+and barriers in the same order, for any number of stages; no GPU and no assembler is needed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.backends.nvidia import compiler
+from proton.base.targets import GPUTarget
+from proton.kernels import CASES, MORE_CASES, Case
+from proton.kernels.attention import attention
+from proton.kernels.attention_backward import attention_backward
+from proton.kernels.grouped_gemm import grouped_gemm
+from proton.kernels.matmul import matmul
+from proton.kernels.matmul_fused import matmul_fused
+from proton.kernels.matmul_persistent import matmul_persistent
+from proton.trace.instrumentation import AUTO, Instrumentation
+from tests.compile.ptx_order import work
+from tests.compile.test_gpu_records import SIZES, Launched, _takes, compiled, launched
+
+__all__ = ["launched"]  # a fixture
+
+MODES = {"default": Instrumentation(), "auto": Instrumentation(auto=AUTO)}
+
+
+class NoAssembler:
+    """In the place of ptxas, which takes most of the time and changes no order of PTX."""
+
+    def __init__(self, *_: Any) -> None:
+        self.code, self.registers, self.spills = b"", 0, 0
+
+    def __enter__(self) -> "NoAssembler":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        pass
+
+    def feed(self, ptx: str) -> None:
+        pass
+
+    def finish(self) -> "NoAssembler":
+        return self
+
+
+@pytest.fixture(autouse=True)
+def no_assembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing that is compiled here may be found in the cache later."""
+    monkeypatch.setattr(compiler, "Assembler", NoAssembler)
+    monkeypatch.setenv("PROTON_CACHE_DIR", str(tmp_path))
+
+
+def assert_same_work(found: list[str], expected: list[str], where: str) -> None:
+    """But for one barrier, ahead of what is written at the end."""
+    assert found.count("bar.sync") - expected.count("bar.sync") <= 1, where
+    *found_parts, last = _between_barriers(found)
+    if len(found_parts) == expected.count("bar.sync") + 1:
+        assert not last, where
+        found_parts, last = found_parts[:-1], found_parts[-1]
+    assert [*found_parts, last] == _between_barriers(expected), where
+
+
+def _between_barriers(names: list[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for name in names:
+        if name == "bar.sync":
+            parts.append([])
+        else:
+            parts[-1].append(name)
+    return parts
+
+
+@pytest.mark.parametrize("case", [*CASES, *MORE_CASES], ids=lambda case: case.name)
+def test_records_leave_kernels_as_they_are(
+    rng: np.random.Generator, launched: Launched, case: Case
+) -> None:
+    rank = next(r for r in SIZES if _takes(case, r))
+    case.launch(*case.inputs(rng, *SIZES[rank]))
+    for kernel, args, options in launched:
+        given = {"target": GPUTarget("cuda", 80), **options}
+        expected = work(compiled(kernel, *args, **given).asm["ptx"])
+        recorded = compiled(kernel, *args, instrumentation=MODES["auto"], **given)
+        assert_same_work(work(recorded.asm["ptx"]), expected, f"{kernel.__name__}")
+
+
+def _attention(causal: bool) -> None:
+    q, k, v, dout = np.empty((4, 2, 3, 1000, 64), "float16")
+    out, lse = attention(q, k, v, causal)
+    attention_backward(q, k, v, out, dout, lse, causal)
+
+
+def _half(*shape: int) -> np.ndarray:
+    return np.empty(shape, "float16")
+
+
+PIPELINES: dict[str, Callable[[], Any]] = {
+    "matmul": lambda: matmul(_half(512, 512), _half(512, 512)),
+    "matmul_persistent": lambda: matmul_persistent(_half(512, 512), _half(512, 512), host=False),
+    "matmul_fused": lambda: matmul_fused(_half(512, 512), _half(512, 512), _half(512), "relu"),
+    "grouped_gemm": lambda: grouped_gemm([_half(512, 256)], [_half(256, 512)]),
+    "attention": lambda: _attention(False),
+}
+
+
+ALL = [(arch, stages) for arch in (80, 90) for stages in (1, 2, 3, 4)]
+SOME = [(80, 3), (80, 4), (90, 2), (90, 3)]
+FEW = [(80, 3), (90, 2)]  # of four kernels
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_records_leave_pipelines_as_they_are(launched: Launched, name: str) -> None:
+    """As many stages, too; records by scopes and by the compiler in turns."""
+    PIPELINES[name]()
+    assert launched
+    for kernel, args, options in launched:
+        depths = set()
+        for arch, stages in {"matmul": ALL, "attention": FEW}.get(name, SOME):
+            given = {**options, "num_stages": stages, "target": GPUTarget("cuda", arch)}
+            mode = ("default", "auto")[(stages // 2 + (arch == 90)) % 2]
+            plain = work(compiled(kernel, *args, **given).asm["ptx"])
+            recorded = compiled(kernel, *args, instrumentation=MODES[mode], **given)
+            where = f"{kernel.__name__}, {arch}, {stages} stages, {mode}"
+            assert_same_work(work(recorded.asm["ptx"]), plain, where)
+            depths.add(plain.count("cp.async.commit_group"))
+        assert max(depths) > 1 or kernel.__name__ == "delta_kernel"
+
+
+@proton.jit
+def sum_of_products(x_ptr, out_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 2048))
+    with proton.scope("multiply"):
+        y = x * x
+    with proton.scope("sum"):
+        s = tl.sum(y, 0)
+    tl.store(out_ptr, s)
+
+
+@pytest.mark.parametrize("mode", [*MODES.values(), Instrumentation(placement="program")])
+def test_a_product_stays_with_its_sum(mode: Instrumentation) -> None:
+    """They are one instruction, whatever is recorded between them."""
+    plain, recorded = (
+        compiled(sum_of_products, tl.float32, tl.float32, instrumentation=i) for i in (None, mode)
+    )
+    counts = [kernel.asm["ptx"].count("fma.rn.f32") for kernel in (plain, recorded)]
+    assert counts[0] == counts[1] > 8

@@ -1,0 +1,138 @@
+"""What kernels wait for, on runs whose answers are known."""
+
+import random
+
+import numpy as np
+import pytest
+from synthetic import Record, Written, kernel, pack_launch, run, ticks
+
+from proton.trace.model import ONE, RawRun, Scope
+from proton.viewer import Run
+from proton.viewer.tables.critical import shares
+
+TABLE = (
+    Scope(name="load", path="load"),
+    Scope(name="issue copy", path="issue copy", kind="issue", work="copies", queue="bulk"),
+    Scope(
+        name="wait copy", path="wait copy", kind="wait", work="copies", queue="bulk", pendings=ONE
+    ),
+    Scope(name="compute", path="compute"),
+    Scope(name="barrier", path="barrier", kind="wait", work="barriers"),
+    Scope(name="issue dot", path="issue dot", kind="issue", work="dots", queue="dots"),
+    Scope(name="wait dot", path="wait dot", kind="wait", work="dots", queue="dots"),
+)
+LOAD, ISSUE, WAIT, COMPUTE, BARRIER, DOT, DOT_WAIT = range(len(TABLE))
+Slice = tuple[int, int, int]  # scope, start and end in ns
+
+
+def one_program(units: list[list[Slice]]) -> RawRun:
+    owner = kernel(table=TABLE, units=len(units))
+    records = [[Record(ticks(a), ticks(b), scope) for scope, a, b in own] for own in units]
+    clock = ticks(0), ticks(max(b for own in units for _, _, b in own))
+    capacity = max(map(len, units))
+    launch = pack_launch(owner, (1, 1, 1), capacity, [Written(records, clock=clock)])
+    return run([owner], [launch])
+
+
+def chain(loads: list[int], flight: int, computes: list[int]) -> tuple[list[list[Slice]], int]:
+    """A producer that loads and issues, and a consumer that waits and computes; and the longest way
+    through both, counted forwards."""
+    producer: list[Slice] = []
+    consumer: list[Slice] = []
+    now = done = 0
+    for load, compute in zip(loads, computes, strict=True):
+        producer += [(LOAD, now, now + load), (ISSUE, now + load, now + load + 10)]
+        now += load + 10
+        landed = max(now + flight, done + 1)
+        consumer += [(WAIT, done, landed), (COMPUTE, landed, landed + compute)]
+        done = landed + compute
+    return [producer, consumer], done
+
+
+def test_the_path_of_a_slow_producer_goes_through_its_loads() -> None:
+    units, end = chain([500] * 6, 200, [100] * 6)
+    path = Run(one_program(units)).critical_path()
+    assert path["start_ns"].iloc[0] == 0
+    assert int(path["dur_ns"].sum()) == end
+    found = list(zip(path["unit"], path["kind"], path["scope"], path["dur_ns"], strict=True))
+    turn = [(0, "work", "load", 500), (0, "work", "issue copy", 10)]
+    assert found == [*turn * 6, (1, "flight", "copy", 200), (1, "work", "compute", 100)]
+
+
+def test_the_path_of_a_slow_consumer_waits_once() -> None:
+    units, end = chain([50] * 6, 200, [900] * 6)
+    path = Run(one_program(units)).critical_path()
+    table = shares(path).set_index(["kind", "scope"])["sum_ns"]
+    waits = 5  # of 1 ns each, that nothing was waited for in
+    assert table["work", "compute"] == 6 * 900
+    assert (table["flight", "copy"], table["work", "load"]) == (200, 50)
+    assert table["work", "wait copy"] == waits
+    assert int(path["dur_ns"].sum()) == end
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_path_has_no_holes_and_is_as_long_as_its_program(seed: int) -> None:
+    random_ = random.Random(seed)
+    count = random_.randrange(1, 12)
+    lengths = [[random_.randrange(30, 900) for _ in range(count)] for _ in range(2)]
+    units, end = chain(lengths[0], random_.randrange(30, 400), lengths[1])
+    path = Run(one_program(units)).critical_path()
+    ends = (path["start_ns"] + path["dur_ns"]).tolist()
+    assert path["start_ns"].tolist() == [0, *ends[:-1]]
+    assert ends[-1] == end
+
+
+def barriers(early: int, by: int, turns: int = 12) -> list[list[Slice]]:
+    """Four units that meet again and again; one of them is there earlier."""
+    units: list[list[Slice]] = [[] for _ in range(4)]
+    now = 0
+    for turn in range(turns):
+        there = [now + 5000 + 100 * ((unit + turn) % 4) for unit in range(4)]
+        there[early] -= by
+        met = max(there) + 15
+        for unit, own in enumerate(units):
+            own += [(COMPUTE, now, there[unit]), (BARRIER, there[unit], met)]
+        now = met
+    return units
+
+
+def test_a_unit_that_waits_longer_at_each_barrier_is_named() -> None:
+    whole = Run(one_program(barriers(2, 2000)))
+    first = whole.imbalance.iloc[0]
+    assert (first["wait"], first["unit"], first["count"]) == ("barrier", 2, 12)
+    assert first["more_ns"] == pytest.approx(2000, rel=0.05)
+    (stall,) = whole.stalls.to_dict("records")
+    assert (stall["work"], stall["count"]) == ("barriers", 48)
+    units = barriers(2, 2000)
+    waited = sum(b - a for own in units for scope, a, b in own if scope == BARRIER)
+    assert stall["sum_ns"] == waited
+    assert stall["share"] == pytest.approx(100 * waited / (4 * units[0][-1][2]))
+
+
+def test_the_path_at_barriers_is_that_of_who_comes_last() -> None:
+    units = barriers(0, 0)
+    path = Run(one_program(units)).critical_path()
+    last = []
+    for turn in range(12):
+        slices = [own[2 * turn : 2 * turn + 2] for own in units]
+        last.append(max(range(4), key=lambda unit: slices[unit][1][1]))
+    work = path[(path["kind"] == "work") & (path["scope"] == "compute")]
+    assert work["unit"].tolist() == last
+    assert int(path["dur_ns"].sum()) == units[0][-1][2]
+
+
+def test_how_much_of_the_copies_products_hide() -> None:
+    """Copies from 0 to 100 and 150 to 250, products from 60 to 200: 90 of 200."""
+    consumer = [(ISSUE, 0, 10), (DOT, 60, 70), (WAIT, 90, 100), (ISSUE, 150, 160),
+                (DOT_WAIT, 190, 200), (WAIT, 240, 250)]  # fmt: skip
+    (row,) = Run(one_program([consumer])).overlap.to_dict("records")
+    assert (row["copies_ns"], row["dots_ns"], row["hidden_ns"]) == (200, 140, 90)
+    assert row["hidden"] == pytest.approx(45)
+
+
+def test_runs_without_waits_have_empty_tables() -> None:
+    whole = Run(one_program([[(LOAD, 0, 50)]]))
+    assert [len(t) for t in (whole.stalls, whole.imbalance, whole.overlap)] == [0, 0, 0]
+    assert whole.critical_path()["scope"].tolist() == ["load"]
+    assert len(whole.critical_path(launch=7)) == 0
+    assert np.isfinite(shares(whole.critical_path())["share"]).all()
