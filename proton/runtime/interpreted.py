@@ -22,6 +22,7 @@ from proton.interpreter.formats import format_named, pointers
 from proton.interpreter.memory import Memory
 from proton.interpreter.program import Interpreter, Program, run_grid
 from proton.interpreter.recorder import BlockRecorder
+from proton.interpreter.rewrite import Rewritten
 from proton.interpreter.values import Value
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -40,10 +41,13 @@ from proton.trace.instrumentation import Instrumentation
 class _Levels(Compiler[None, CompiledKernel]):
     """What there is to see of an interpreted kernel: its tile IR, and the Python that runs."""
 
-    levels: ClassVar[dict[str, str]] = {"ttir": "ttir.mlir", "python": "python.py"}
+    levels: ClassVar[dict[str, str]] = {"ttir": "ttir.mlir"}
     binary = frozenset[str]()
-    disassembly = "listing"
+    disassembly = "python"
     kernel = CompiledKernel
+
+    def __init__(self, rewritten: Rewritten) -> None:
+        self.rewritten = rewritten
 
     def identity(self, options: None) -> dict[str, Any]:
         return {"interpreter": 1}
@@ -54,7 +58,7 @@ class _Levels(Compiler[None, CompiledKernel]):
         raise LaunchError("an interpreted kernel is launched, and has no code")
 
     def disassemble(self, asm: Asm) -> str:
-        return str(asm["python"])
+        return self.rewritten.text
 
 
 class InterpretedLauncher:
@@ -128,8 +132,7 @@ class InterpretedLauncher:
                 AllocateProfile(records.strategy, records.capacity).run(module)
                 profile = profile_of(kernel_functions(module)[0])
         self.kernel.watch_globals(links)
-        python = self.interpreter.rewritten(fn).text
-        files = {"ttir.mlir": text.encode(), "python.py": python.encode()}
+        levels = _Levels(self.interpreter.rewritten(fn))
         metadata = {
             "name": fn.__name__,
             "symbol": mangled(fn.__name__),
@@ -138,7 +141,9 @@ class InterpretedLauncher:
             "profile": None if profile is None else profile.to_plain(),
         }
         key = f"interpreted-{fn.source_key()[:16]}-{hash((*keys, debug, records)) & 0xFFFFFFFF:x}"
-        return CompiledKernel(fn.__name__, key, metadata, Asm(_Levels(), files, fn.src))
+        return CompiledKernel(
+            fn.__name__, key, metadata, Asm(levels, {"ttir.mlir": text.encode()}, fn.src)
+        )
 
     def _arguments(
         self, keys: list[Any], values: tuple[Any, ...], given: list[Any]

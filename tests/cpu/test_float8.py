@@ -101,6 +101,7 @@ def as_float8(codes: np.ndarray, name: str) -> Any:
     return proton.reinterpret(codes, getattr(tl, name))
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("target", ["float16", "bfloat16", "float32", "float64"])
 def test_every_code_has_its_value(name: str, target: str) -> None:
@@ -128,12 +129,14 @@ def check_narrowed(x: np.ndarray, dtype: str, name: str) -> None:
     assert not wrong.size, [(x[n], got[n], want[n]) for n in wrong[:5]]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_every_half_rounds_to_the_nearest_code(name: str, dtype: str) -> None:
     check_narrowed(np.arange(1 << 16, dtype=np.uint16).view(storage(dtype)), dtype, name)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_numbers_round_once(rng: np.random.Generator, name: str, dtype: str) -> None:
@@ -156,6 +159,7 @@ def test_conversions_between_the_two(name: str) -> None:
     np.testing.assert_array_equal(values(other)[out], values(other)[want])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
 def test_integers(rng: np.random.Generator, name: str, dtype: str) -> None:
