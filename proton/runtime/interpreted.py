@@ -1,5 +1,6 @@
 """Launches of interpreted kernels: the same arguments, checks and records as on the CPU."""
 
+import hashlib
 from typing import Any, ClassVar
 
 import numpy as np
@@ -140,10 +141,10 @@ class InterpretedLauncher:
             "signature": str(signature),
             "profile": None if profile is None else profile.to_plain(),
         }
-        key = f"interpreted-{fn.source_key()[:16]}-{hash((*keys, debug, records)) & 0xFFFFFFFF:x}"
-        return CompiledKernel(
-            fn.__name__, key, metadata, Asm(levels, {"ttir.mlir": text.encode()}, fn.src)
-        )
+        facts = repr((fn.source_key(), str(signature), debug, records))
+        key = f"interpreted-{hashlib.sha256(facts.encode()).hexdigest()[:32]}"
+        asm = Asm(levels, {"ttir.mlir": text.encode()}, fn.src)
+        return CompiledKernel(fn.__name__, key, metadata, asm)
 
     def _arguments(
         self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
