@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
-from proton.dialect.mlir import Block, Operation, Value
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir
 from proton.dialect.walk import source_span
 
 Registers = list[Any]
@@ -97,6 +97,15 @@ _TERMINATORS = (
     *("func.return", "scf.yield", "scf.condition", "tt.reduce_return", "tt.scan_return"),
     "tt.map_elementwise_return",
 )
+
+
+def empty_function(inputs: list[Type]) -> tuple[Module, Block]:
+    """A module with one function of such arguments, and its block, to be filled and planned."""
+    module = ir.Module.create()
+    with ir.InsertionPoint(module.body):
+        function = func.FuncOp("step", (inputs, []))
+        block = function.add_entry_block([ir.Location.unknown()] * len(inputs))
+    return module, block
 
 
 def _call(function: Function, operands: list[int], results: list[int]) -> Step:

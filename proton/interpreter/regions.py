@@ -12,7 +12,7 @@ import numpy as np
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
 from proton.dialect.diagnostics import element_of
 from proton.dialect.mlir import Operation, ir
-from proton.dialect.regions import block_of
+from proton.dialect.regions import block_of, yield_values
 from proton.interpreter.arithmetic import c_function
 from proton.interpreter.formats import Array, format_of, fp32_in_place_of_16_bits
 from proton.interpreter.plan import (
@@ -21,6 +21,7 @@ from proton.interpreter.plan import (
     Planner,
     Registers,
     Step,
+    empty_function,
     evaluates,
     evaluates_regions,
 )
@@ -188,14 +189,9 @@ def _extern(planner: Planner, op: Operation) -> Step:
     """The rule that the CPU has for the function, in ops on scalars."""
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     rule, types = rule_of(op), [element_of(value) for value in op.operands]
-    module = ir.Module.create()
-    with ir.InsertionPoint(module.body), ir.Location.unknown():
-        holder = ir.Operation.create("scf.execute_region", regions=1)
-        locations = [ir.Location.unknown()] * len(types)
-        block = ir.Block.create_at_start(holder.regions[0], types, locations)
-        with ir.InsertionPoint(block):
-            value = rule(*block.arguments, type_=element_of(op.results[0]))
-            ir.Operation.create("scf.yield", operands=[value])
+    _, block = empty_function(types)
+    with ir.InsertionPoint(block):
+        yield_values([rule(*block.arguments, type_=element_of(op.results[0]))])
     body = planner.body(block)
 
     def step(program: Any, registers: Registers) -> None:

@@ -39,12 +39,15 @@ class Rewritten:
     """A function that takes its frame ahead of its own parameters."""
 
     function: types.FunctionType
-    text: str
+    tree: ast.FunctionDef
     sites: list[Site]
     constants: dict[int, Any] = field(default_factory=dict)  # sites that name what never changes
-    plans: dict[Any, Any] = field(
-        default_factory=dict
-    )  # what sites became, by what they were given
+    plans: dict[Any, Any] = field(default_factory=dict)  # of sites, by what they were given
+
+    @property
+    def text(self) -> str:
+        """The Python that runs."""
+        return ast.unparse(self.tree)
 
 
 def rewritten(fn: DeviceFunction) -> Rewritten:
@@ -69,7 +72,7 @@ def rewritten(fn: DeviceFunction) -> Rewritten:
         if isinstance(constant, types.CodeType)
     ]
     function = types.FunctionType(code, fn.__globals__, tree.name)
-    return Rewritten(function, ast.unparse(made), rewriter.sites)
+    return Rewritten(function, made, rewriter.sites)
 
 
 def _at(new: Any, node: ast.AST) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from proton.compiler import compile_lock
 from proton.dialect.context import mlir_context
-from proton.dialect.mlir import func, ir
+from proton.dialect.mlir import ir
 from proton.frontend.attributes import Method
 from proton.frontend.builder import to_ir
 from proton.frontend.trees import leaves, parts_of, tensors, with_handles, with_leaves
@@ -25,7 +25,7 @@ from proton.interpreter import (
     shapes,  # noqa: F401
 )
 from proton.interpreter.debugging import InterpretedGenerator
-from proton.interpreter.plan import Body, Planner
+from proton.interpreter.plan import Body, Planner, empty_function
 from proton.interpreter.values import Value
 from proton.language.surroundings import describe, is_mutable, is_of_language
 from proton.language.value import tensor
@@ -83,7 +83,7 @@ _PLAIN = (int, str, bool, type(None))
 def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any, ...]) -> Plan:
     """The plan of a rule, for operands like these."""
     with compile_lock, mlir_context():
-        module, block = _empty_function([value.type for value in tensors(operands)])
+        module, block = empty_function([to_ir(value.type) for value in tensors(operands)])
         given = with_handles(operands, iter(block.arguments))
         with ir.InsertionPoint(block), g.at(node):
             result = rule(g, *given)
@@ -97,7 +97,7 @@ def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any
 def result_of(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any, ...]) -> Any:
     """What a rule gives, for its types alone: nothing is evaluated, and SSA values are gone."""
     with compile_lock, mlir_context():
-        module, block = _empty_function([value.type for value in tensors(operands)])
+        module, block = empty_function([to_ir(value.type) for value in tensors(operands)])
         given = with_handles(operands, iter(block.arguments))
         with ir.InsertionPoint(block), g.at(node):
             result = rule(g, *given)
@@ -105,13 +105,3 @@ def result_of(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tupl
         result = with_leaves(result, new)
         del module
         return result
-
-
-def _empty_function(types: list[Any]) -> tuple[Any, Any]:
-    """A module with one function of arguments of these types, and its block."""
-    module = ir.Module.create()
-    inputs = [to_ir(type_) for type_ in types]
-    with ir.InsertionPoint(module.body):
-        function = func.FuncOp("step", (inputs, []))
-        block = function.add_entry_block([ir.Location.unknown()] * len(inputs))
-    return module, block

@@ -1,5 +1,6 @@
 """Launches of interpreted kernels: the same arguments, checks and records as on the CPU."""
 
+import hashlib
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,10 +23,11 @@ from proton.interpreter.formats import format_named, pointers
 from proton.interpreter.memory import Memory
 from proton.interpreter.program import Interpreter, Program, run_grid
 from proton.interpreter.recorder import BlockRecorder
+from proton.interpreter.rewrite import Rewritten
 from proton.interpreter.values import Value
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
-from proton.language.signature import Signature
+from proton.language.signature import Form, Signature
 from proton.runtime import session as sessions
 from proton.runtime.arguments import Argument, signature_of
 from proton.runtime.backend import HOST, KernelFunction
@@ -34,16 +36,20 @@ from proton.runtime.cpu.arguments import Memory as ArrayMemory
 from proton.runtime.cpu.arguments import classify
 from proton.runtime.cpu.bounds import extent
 from proton.runtime.cpu.grid import check_grid
+from proton.runtime.cpu.recorder import CPURecorder
 from proton.trace.instrumentation import Instrumentation
 
 
 class _Levels(Compiler[None, CompiledKernel]):
     """What there is to see of an interpreted kernel: its tile IR, and the Python that runs."""
 
-    levels: ClassVar[dict[str, str]] = {"ttir": "ttir.mlir", "python": "python.py"}
+    levels: ClassVar[dict[str, str]] = {"ttir": "ttir.mlir"}
     binary = frozenset[str]()
-    disassembly = "listing"
+    disassembly = "python"
     kernel = CompiledKernel
+
+    def __init__(self, rewritten: Rewritten) -> None:
+        self.rewritten = rewritten
 
     def identity(self, options: None) -> dict[str, Any]:
         return {"interpreter": 1}
@@ -54,7 +60,7 @@ class _Levels(Compiler[None, CompiledKernel]):
         raise LaunchError("an interpreted kernel is launched, and has no code")
 
     def disassemble(self, asm: Asm) -> str:
-        return str(asm["python"])
+        return self.rewritten.text
 
 
 class InterpretedLauncher:
@@ -75,13 +81,14 @@ class InterpretedLauncher:
         self._check_home(values)
         sizes = check_grid(grid)
         self.kernel.check_globals()
-        session, debug = sessions.current(), self._is_debug(options)
-        kernel = self._checked(keys, debug, session.on_cpu if session else None)
+        recorder: CPURecorder | None = sessions.recorder_of(HOST)
+        debug = self._is_debug(options)
+        kernel = self._checked(keys, debug, None if recorder is None else recorder.instrumentation)
         if 0 not in sizes:
             arguments, memory = self._arguments(keys, values, given)
             fn: Any = self.kernel
             program = Program(self.interpreter, fn, sizes, memory, debug)
-            _run(program, arguments, kernel, session)
+            _run(program, arguments, kernel, recorder)
         return kernel
 
     def _check_home(self, values: tuple[Any, ...]) -> None:
@@ -128,8 +135,7 @@ class InterpretedLauncher:
                 AllocateProfile(records.strategy, records.capacity).run(module)
                 profile = profile_of(kernel_functions(module)[0])
         self.kernel.watch_globals(links)
-        python = self.interpreter.rewritten(fn).text
-        files = {"ttir.mlir": text.encode(), "python.py": python.encode()}
+        levels = _Levels(self.interpreter.rewritten(fn))
         metadata = {
             "name": fn.__name__,
             "symbol": mangled(fn.__name__),
@@ -137,8 +143,10 @@ class InterpretedLauncher:
             "signature": str(signature),
             "profile": None if profile is None else profile.to_plain(),
         }
-        key = f"interpreted-{fn.source_key()[:16]}-{hash((*keys, debug, records)) & 0xFFFFFFFF:x}"
-        return CompiledKernel(fn.__name__, key, Metadata(metadata), Asm(_Levels(), files, fn.src))
+        facts = repr((fn.source_key(), str(signature), debug, records))
+        key = f"interpreted-{hashlib.sha256(facts.encode()).hexdigest()[:32]}"
+        asm = Asm(levels, {"ttir.mlir": text.encode()}, fn.src)
+        return CompiledKernel(fn.__name__, key, Metadata(metadata), asm)
 
     def _arguments(
         self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
@@ -147,21 +155,27 @@ class InterpretedLauncher:
         arguments: dict[str, Any] = {}
         extents: list[Extent] = []
         read_only = set[str]()
-        for name, key, value, found in zip(self.kernel.arg_names, keys, values, given, strict=True):
-            argument = Argument.of(key)
+
+        def one(name: str, argument: Argument, value: Any, found: Any) -> Any:
             if argument.constant is not None:
-                arguments[name] = ty.unwrap(argument.constant.value)
-                continue
+                return ty.unwrap(argument.constant.value)
+            if argument.group is not None:
+                kind, elements = argument.group
+                form = Form(kind, len(elements))
+                parts = zip(form.names(name), elements, value, found, strict=True)
+                return form.made_of([one(*part) for part in parts])
             assert argument.type is not None
             type_ = ty.str_to_ty(argument.type)
-            if isinstance(found, ArrayMemory):
-                base = pointers(found.address, len(extents))
-                extents.append(_extent(name, value, found))
-                if not found.writeable:
-                    read_only.add(name)
-                arguments[name] = Value(_pointer(type_, base, found), type_)
-            else:
-                arguments[name] = Value(scalar(found, type_), type_)
+            if not isinstance(found, ArrayMemory):
+                return Value(scalar(found, type_), type_)
+            base = pointers(found.address, len(extents))
+            extents.append(_extent(name, value, found))
+            if not found.writeable:
+                read_only.add(name)
+            return Value(_pointer(type_, base, found), type_)
+
+        for name, key, value, found in zip(self.kernel.arg_names, keys, values, given, strict=True):
+            arguments[name] = one(name, Argument.of(key), value, found)
         return arguments, Memory(extents, read_only)
 
 
@@ -195,12 +209,17 @@ def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> Any:
     return TensorInMemory(base, tuple(sizes), tuple(strides), found.element.itemsize)
 
 
-def _run(program: Program, arguments: dict[str, Any], kernel: CompiledKernel, session: Any) -> None:
+def _run(
+    program: Program,
+    arguments: dict[str, Any],
+    kernel: Any,
+    recorder: CPURecorder | None,
+) -> None:
     """Runs a grid, within a session if one records."""
-    if session is None:
+    if recorder is None:
         run_grid(program, arguments)
         return
-    recording = session.begin_launch(kernel, program.grid)
+    recording = recorder.begin(kernel, program.grid)
     try:
         if kernel.profile is not None:
             program.recorder = BlockRecorder(
@@ -208,8 +227,8 @@ def _run(program: Program, arguments: dict[str, Any], kernel: CompiledKernel, se
                 recording.buffer,
                 recording.chunks,
                 calibration.read_clock(),
-                session.on_cpu.every,
+                recorder.instrumentation.every,
             )
         run_grid(program, arguments)
     finally:
-        session.end_launch(recording)
+        recorder.end(recording)

@@ -127,6 +127,7 @@ def exchange_if(x_ptr, expected_ptr, new_ptr, old_ptr, BLOCK: tl.constexpr):
     tl.store(old_ptr + offs, tl.atomic_cas(x_ptr + offs, expected, new))
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["int16", *ATOMIC_INTEGERS, "float16", "float32", "float64"])
 def test_compare_and_swap(rng: np.random.Generator, dtype: str) -> None:
     x, new, old = ordinary(rng, dtype, 64), ordinary(rng, dtype, 64), np.zeros(64, dtype)
@@ -144,6 +145,7 @@ def histogram(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(out_ptr + x, 1, mask=offs < n)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("threads", [1, 3])
 def test_scattered_atomics(rng: np.random.Generator, threads: int) -> None:
     x, out = rng.integers(0, 17, 50_001).astype(np.int32), np.zeros(17, np.int32)
@@ -152,6 +154,7 @@ def test_scattered_atomics(rng: np.random.Generator, threads: int) -> None:
     assert (out == np.bincount(x, minlength=17)).all()
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("sem", ["acquire", "release", "acq_rel", "relaxed"])
 @pytest.mark.parametrize("scope", ["gpu", "cta", "sys"])
 def test_orderings_and_scopes(sem: str, scope: str) -> None:

@@ -35,6 +35,7 @@ def copy_block(
     tl.store(tl.advance(y, (down, right)), block, boundary_check=(1, 0))
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_over_the_ends(rng: np.random.Generator, dtype: str) -> None:
     """Offsets below 0 and behind the end, strides of any sign, empty tensors."""
@@ -124,6 +125,7 @@ def carried(x_ptr, y_ptr, z_ptr, out_ptr, n, first, back, twice, which, N: tl.co
     tl.store(tl.advance(out, (1, 0)), last[None, :])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("which", [-3, 0, 1, 2, 3])
 def test_pointers_go_where_values_go(rng: np.random.Generator, which: int) -> None:
     n, size = int(rng.integers(40, 70)), 16
@@ -177,6 +179,7 @@ def cube(x_ptr, y_ptr, a, b, c, N: tl.constexpr):
     tl.store(y, tl.load(x, boundary_check=(0, 1, 2), padding_option="nan"))
 
 
+@pytest.mark.interpreted
 def test_blocks_of_three_dimensions(rng: np.random.Generator) -> None:
     x, y = rng.standard_normal((3, 5, 6)), np.zeros((2, 8, 8))
     cube[(1,)](x, y, 3, 5, 6, N=8)

@@ -59,6 +59,7 @@ def passed(x: tl.tensor_descriptor, got_ptr, y: "tl.tensor_descriptor", i, j, do
     tl.store_tensor_descriptor(y, (down, right), block)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("host", [False, True], ids=["kernel", "host"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_over_the_ends(rng: np.random.Generator, dtype: str, host: bool) -> None:
@@ -94,6 +95,7 @@ def of_rank(x, y, offsets: tl.constexpr):
     y.store([0] * len(offsets), x.load(offsets))
 
 
+@pytest.mark.interpreted
 def test_ranks_1_to_5(rng: np.random.Generator) -> None:
     for rank in range(1, 6):
         shape, block = (3, 5, 2, 7, 12)[-rank:], (2, 4, 1, 4, 8)[-rank:]
@@ -115,6 +117,7 @@ def rows(x, rows_ptr, column, out_ptr, y, R: tl.constexpr, C: tl.constexpr):
     y.scatter(block, which, column)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_gather_and_scatter(rng: np.random.Generator, dtype: str) -> None:
     """Rows and columns that are not there are padding, and are not written."""
@@ -160,6 +163,7 @@ def combine(x, y, i, j, KIND: tl.constexpr):
         y.atomic_xor([i, j], block)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("kind", _KINDS)
 def test_atomics(rng: np.random.Generator, kind: str) -> None:
     floats = ["float32", "float64"] if kind in ("add", "min", "max") else []
@@ -212,6 +216,7 @@ def carried(x, y, z_ptr, out, which, n, N: tl.constexpr):
     out.store([0], total)
 
 
+@pytest.mark.interpreted
 def test_descriptors_go_where_values_go(rng: np.random.Generator) -> None:
     n, size = int(rng.integers(2, 9)), 16
     x, y, z = (rng.standard_normal((k, size)).astype(np.float32) for k in (n + 3, n + 1, n))

@@ -60,6 +60,7 @@ def test_every_dtype(rng: np.random.Generator, size: int, dtype: str) -> None:
     assert_close(c, exact(a, b, dtype), size)
 
 
+@pytest.mark.interpreted
 def test_int8_takes_all_values(rng: np.random.Generator) -> None:
     a, b = (rng.integers(-128, 128, (64, 64)).astype(np.int8) for _ in range(2))
     a[0], b[:, 0] = -128, -128
@@ -99,6 +100,7 @@ def typed_product(
 FIXED = {"int8": tl.int32, "float32": tl.float32, "bfloat16": tl.float32, "float64": tl.float64}
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("out", [None, tl.float16, tl.float32, tl.float64, tl.int8, tl.int32])
 @pytest.mark.parametrize("dtype", ["int8", *FLOATS])
 def test_types_of_results(rng: np.random.Generator, dtype: str, out: Any) -> None:
@@ -247,6 +249,7 @@ def test_a_block_that_is_both_operands_and_the_accumulator(rng: np.random.Genera
     np.testing.assert_allclose(out, (x @ x) @ (x @ x) + x @ x + x, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.interpreted
 def test_nan_and_infinity_pass_through() -> None:
     a, b = np.ones((16, 16), np.float32), np.ones((16, 16), np.float32)
     a[2, 3], a[4, 5], b[6, 7] = np.nan, np.inf, 0
@@ -288,6 +291,7 @@ def product_of(sizes: tuple[int, ...]) -> int:
     return int(np.prod(sizes))
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", [*FLOATS, "int8"])
 def test_batched_products(rng: np.random.Generator, dtype: str) -> None:
     out = TYPES.get(dtype, tl.float32)

@@ -111,6 +111,7 @@ def test_formats(rng: np.random.Generator, left: int, shift: int) -> None:
     assert (np.abs(got - want) <= bound * digits).all()
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("k_packs", [(False, False), (False, True), (True, False)])
 def test_numbers_packed_along_other_dimensions(
     rng: np.random.Generator, k_packs: tuple[bool, bool]

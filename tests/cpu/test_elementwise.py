@@ -67,6 +67,7 @@ def check_operators(
     check_rows(check, [(symbol,) for symbol in functions])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_arithmetic(rng: np.random.Generator, dtype: str) -> None:
     functions = {"+": np.add, "-": np.subtract, "*": np.multiply}
@@ -96,6 +97,7 @@ def test_integer_division_rounds_towards_zero(rng: np.random.Generator, dtype: s
     assert_same(got, truncated_division(a, b), dtype, [a, b])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_remainder_has_the_sign_of_the_dividend(
     rng: np.random.Generator, dtype: str
@@ -149,6 +151,7 @@ def test_shifts(rng: np.random.Generator, left: str, right: str) -> None:
     assert_same(got["a << b"], want, out, [a, amount])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_comparisons(rng: np.random.Generator, dtype: str) -> None:
     functions = {"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal}
@@ -237,6 +240,7 @@ def exact_fma(a: np.ndarray, b: np.ndarray, c: np.ndarray, dtype: str) -> np.nda
     return encode(near if dtype == "float64" else odd, dtype)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_fma_rounds_once(rng: np.random.Generator, dtype: str) -> None:
     a, b, c = (ordinary(rng, dtype, SIZE) for _ in range(3))
@@ -275,6 +279,7 @@ def test_absolute_value(rng: np.random.Generator, dtype: str) -> None:
     assert_same(got["abs(a)"], want, dtype)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["uint32", "uint64", "int32", "int64"])
 def test_umulhi(rng: np.random.Generator, dtype: str) -> None:
     a, b = sample(rng, dtype, SIZE), sample(rng, dtype, SIZE)
@@ -309,6 +314,7 @@ def test_casts(rng: np.random.Generator, dtype: str, out: str) -> None:
     assert_same(got, want, out, [values])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     "dtype, out",
     [(a, b) for a in FLOATS for b in FLOATS if storage(a).itemsize > storage(b).itemsize],
@@ -343,6 +349,7 @@ def test_every_size(rng: np.random.Generator, dtype: str, size: int) -> None:
     assert_same(got, encode(decode(a, dtype) + decode(b, dtype), dtype), dtype)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     "a, b, out",
     [

@@ -124,6 +124,7 @@ def as_float8(codes: np.ndarray, name: str) -> Any:
     return proton.reinterpret(codes, getattr(tl, name))
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("target", ["float16", "bfloat16", "float32", "float64"])
 def test_every_code_has_its_value(name: str, target: str) -> None:
@@ -151,6 +152,7 @@ def check_narrowed(x: np.ndarray, dtype: str, name: str, *, to_zero: bool = Fals
     assert not wrong.size, [(x[n], got[n], want[n]) for n in wrong[:5]]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("to_zero", [False, True], ids=["nearest", "to zero"])
@@ -159,6 +161,7 @@ def test_every_half_rounds_to_its_code(name: str, dtype: str, to_zero: bool) -> 
     check_narrowed(halves, dtype, name, to_zero=to_zero)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("to_zero", [False, True], ids=["nearest", "to zero"])
@@ -185,6 +188,7 @@ def test_conversions_between_them(name: str, other: str) -> None:
     np.testing.assert_array_equal(values(other)[out], values(other)[want])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
 def test_integers(rng: np.random.Generator, name: str, dtype: str) -> None:

@@ -116,6 +116,7 @@ def test_functions_of_two_numbers(rng: np.random.Generator, name: str, dtype: st
     np.testing.assert_allclose(got, want, rtol=8 * EPS[dtype], atol=4 * EPS[dtype])
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", EPS)
 def test_functions_of_more(rng: np.random.Generator, dtype: str) -> None:
     a, b, c, d = rng.uniform(-4, 4, (4, 300)).astype(dtype)
@@ -184,6 +185,7 @@ def integers(rng: np.random.Generator, dtype: str) -> np.ndarray:
     return sample(rng, dtype, 300)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
 def test_bits_of_integers(rng: np.random.Generator, dtype: str) -> None:
     x, bits = integers(rng, dtype), np.iinfo(dtype).bits
@@ -199,6 +201,7 @@ def test_bits_of_integers(rng: np.random.Generator, dtype: str) -> None:
     assert turned.tolist() == [int(t[::-1], 2) for t in text]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
 def test_arithmetic_of_integers(rng: np.random.Generator, dtype: str) -> None:
     x, y = integers(rng, dtype), integers(rng, dtype)
@@ -224,6 +227,7 @@ def test_arithmetic_of_integers(rng: np.random.Generator, dtype: str) -> None:
     assert apply("sad(a, b, c)", x, y, z, out=np.uint32).tolist() == far
 
 
+@pytest.mark.interpreted
 def test_byte_perm(rng: np.random.Generator) -> None:
     x, y, s = rng.integers(0, 1 << 32, (3, 300), dtype=np.uint32)
     want = []
@@ -283,6 +287,7 @@ def test_bits_of_floats(rng: np.random.Generator) -> None:
         )
 
 
+@pytest.mark.interpreted
 def test_saturation_and_fast_functions(rng: np.random.Generator) -> None:
     x = sample(rng, "float32", 300)
     want = np.where(np.isnan(x), 0, np.clip(x, 0, 1)).astype(np.float32)

@@ -238,6 +238,7 @@ def kernel(x_ptr, out_ptr, a, b, c, s, t, u, A: tl.constexpr, B: tl.constexpr, C
 """
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_cubes_and_their_permutations(rng: np.random.Generator, order: tuple[int, ...]) -> None:
     store = f"""value = tl.permute(value, {order})
@@ -302,6 +303,7 @@ def test_an_empty_array_is_an_argument_like_any_other() -> None:
     assert (out == 3).all()
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("grid", [(0,), (0, 5), (3, 0, 2), 0, [0]])
 def test_an_empty_grid_runs_nothing(grid: Any) -> None:
     out = np.zeros(SPAN, np.int32)

@@ -59,6 +59,7 @@ def test_sort_of_every_dtype(rng: np.random.Generator, dtype: str) -> None:
     assert_number(top, in_order(x, dtype, down=True)[:, :4].copy(), dtype)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("axis", [0, 1, 2, -2])
 def test_sort_along_every_axis(rng: np.random.Generator, axis: int) -> None:
     x = sample(rng, "float32", 128).reshape(4, 8, 4)
@@ -111,6 +112,7 @@ def test_sort_of_float8(rng: np.random.Generator, dtype: Any) -> None:
 # Blocks put together
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "bfloat16", "float32", "int64"])
 def test_interleave_and_cat(rng: np.random.Generator, dtype: str) -> None:
     x = sample(rng, dtype, 64).reshape(2, 8, 4)
@@ -137,6 +139,7 @@ def pair_of_scalars(out_ptr, a, b):
     tl.store(out_ptr + tl.arange(0, 2), pair)
 
 
+@pytest.mark.interpreted
 def test_swizzle2d(rng: np.random.Generator) -> None:
     for group in (1, 3, 4):
         rows, columns = (int(n) for n in rng.integers(1, 12, 2))

@@ -105,6 +105,7 @@ def swap_pointers(a_ptr, b_ptr, steps, N: tl.constexpr):
         source, target = target, source
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
 def test_pointers_that_a_loop_swaps(steps: int) -> None:
     a, b = np.zeros(16, np.int32), np.full(16, -5, np.int32)
@@ -296,6 +297,7 @@ def gather_through_addresses(table_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + offs, tl.load(x_ptrs))
 
 
+@pytest.mark.interpreted
 def test_addresses_from_memory(rng: np.random.Generator) -> None:
     arrays = [ordinary(rng, "float32", 50) for _ in range(8)]
     table = np.array([array.ctypes.data for array in arrays], np.int64)
@@ -336,6 +338,7 @@ def scalar_access(x_ptr, out_ptr, place, flag):
     tl.store(out_ptr + 2, other)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float16", "float64"])
 @pytest.mark.parametrize("flag", [False, True])
 def test_scalar_loads_and_stores(rng: np.random.Generator, flag: bool, dtype: str) -> None:

@@ -56,6 +56,7 @@ def launch(name: str, capfd: pytest.CaptureFixture[str], grid: Any, *args: Any, 
     return found
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
 def test_a_line_for_each_element(
     rng: np.random.Generator, dtype: str, capfd: pytest.CaptureFixture[str]
@@ -68,6 +69,7 @@ def test_a_line_for_each_element(
     assert sorted(lines) == sorted(want)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
 def test_integers_in_hex(
     rng: np.random.Generator, dtype: str, capfd: pytest.CaptureFixture[str]
@@ -89,6 +91,7 @@ def test_floats(rng: np.random.Generator, dtype: str, capfd: pytest.CaptureFixtu
     assert [text for _, _, text in lines] == [f"x: {float(value):f}" for value in x]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", [tl.float8e5, tl.float8e4nv, tl.bfloat16])
 def test_floats_that_numpy_lacks(dtype: Any, capfd: pytest.CaptureFixture[str]) -> None:
     bits = {tl.float8e5: 0x3E, tl.float8e4nv: 0x3C, tl.bfloat16: 0x3FC0}[dtype]  # each is 1.5
@@ -97,6 +100,7 @@ def test_floats_that_numpy_lacks(dtype: Any, capfd: pytest.CaptureFixture[str]) 
     assert [text for _, _, text in lines] == ["x: 1.500000"] * 4
 
 
+@pytest.mark.interpreted
 def test_several_values(rng: np.random.Generator, capfd: pytest.CaptureFixture[str]) -> None:
     x = rng.integers(-9, 9, (2, 4), dtype=np.int32)
     lines = launch("several", capfd, (1,), x, -3, 0.25)
@@ -114,6 +118,7 @@ def test_python_s_print_and_text_alone(capfd: pytest.CaptureFixture[str]) -> Non
     assert sorted(lines) == sorted(numbers + [f"pid (0, 0, {z}) done" for z in range(3)])
 
 
+@pytest.mark.interpreted
 def test_addresses(capfd: pytest.CaptureFixture[str]) -> None:
     x = np.zeros(2)
     lines = launch("addresses", capfd, (1,), x)

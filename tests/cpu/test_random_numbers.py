@@ -134,6 +134,7 @@ def fresh() -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("rounds", [10, 7, 1])
 def test_words_are_those_of_the_reference(bits: int, rounds: int) -> None:

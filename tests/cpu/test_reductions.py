@@ -86,6 +86,7 @@ def test_sum_of_every_size(rng: np.random.Generator, size: int, dtype: str) -> N
     check_sum(ordinary(rng, dtype, (size,)), dtype, 0)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("shape", [(1, 64), (64, 1), (128, 32), (2, 2048), (2048, 2)])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_sum_of_every_shape(rng: np.random.Generator, axis: int, shape: tuple[int, int]) -> None:
@@ -98,6 +99,7 @@ def test_sum_in_a_requested_dtype(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(out, x.astype(np.float64).sum(), rtol=1e-12)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_keep_dims(rng: np.random.Generator, axis: int | None) -> None:
     x = ordinary(rng, "int32", (8, 16))
@@ -144,6 +146,7 @@ def test_indices_of_extrema(rng: np.random.Generator, axis: int, name: str, dtyp
     assert_same(out, want, "int32")
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("size", [1, 2, 64, 4096])
 def test_ties_go_to_the_left(name: str, size: int) -> None:
@@ -157,6 +160,7 @@ def test_ties_go_to_the_left(name: str, size: int) -> None:
     assert x[out] == x[size // 2]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_extremum_and_index_together(rng: np.random.Generator, axis: int | None) -> None:
     x = ordinary(rng, "float32", (8, 16))
@@ -268,6 +272,7 @@ def mean_and_variance(x_ptr, out_ptr, R: tl.constexpr, C: tl.constexpr):
     tl.store(out_ptr + R + rows, m2 / count)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("size", [1, 2, 32, 512])
 def test_combine_functions(rng: np.random.Generator, size: int) -> None:
     x, out = rng.uniform(0.9, 1.1, size), np.zeros(1)
@@ -284,6 +289,7 @@ def test_combine_functions(rng: np.random.Generator, size: int) -> None:
         assert narrow[0] == np.abs(signed).max()
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("shape", [(1, 1), (4, 1), (1, 256), (16, 64)])
 def test_combine_functions_of_tuples(rng: np.random.Generator, shape: tuple[int, int]) -> None:
     x, out = rng.standard_normal(shape), np.zeros((2, shape[0]))
@@ -307,6 +313,7 @@ def test_masked_sums_over_many_blocks(rng: np.random.Generator, n: int) -> None:
     np.testing.assert_allclose(out[0], x.astype(np.float64).sum(), rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", UNSIGNED)
 def test_unsigned_extrema_compare_as_unsigned(dtype: str) -> None:
     x = np.array([1, np.iinfo(dtype).max, 2, 3], dtype)

@@ -143,6 +143,7 @@ def test_cumsum_along_every_axis(
     assert_summed(out, accumulated(np.add, x, axis, reverse), "float32")
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "float64", "float32"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_cumprod(rng: np.random.Generator, dtype: str, reverse: bool) -> None:
@@ -180,18 +181,21 @@ def test_a_scan_of_truth_values(rng: np.random.Generator) -> None:
     assert_same(out, np.logical_or.accumulate(x), "bool")
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("reverse", [False, True])
 def test_what_comes_later_is_the_second_argument(reverse: bool) -> None:
     x = np.arange(32, dtype=np.int32)
     assert (scan(f"tl.associative_scan(x, 0, last, {reverse})", x, "int32", "int32") == x).all()
 
 
+@pytest.mark.interpreted
 def test_a_combine_function_may_branch(rng: np.random.Generator) -> None:
     x = rng.integers(-500, 500, 64, dtype=np.int32)
     want = np.maximum.accumulate(x)
     assert_same(scan("tl.associative_scan(x, 0, branching)", x, "int32", "int32"), want, "int32")
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_scan_of_pairs(rng: np.random.Generator, reverse: bool) -> None:
     """x -> a x + b, composed: the order of the arguments matters."""
@@ -263,6 +267,7 @@ def test_a_histogram_counts_what_lies_in_a_bin(
     assert_same(out, counted(x, bins), "int32")
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("n", [1, 100, 128, 1001])
 def test_a_histogram_with_a_mask(rng: np.random.Generator, n: int) -> None:
     x = rng.integers(-3, 40, n, dtype=np.int32)

@@ -9,6 +9,8 @@ import proton
 import proton.language as tl
 from tests.cpu.harness import SIGNED, UNSIGNED, encode, pointer, storage
 
+pytestmark = pytest.mark.interpreted
+
 
 @proton.jit
 def if_pointer(x_ptr, w_ptr, N: tl.constexpr):
