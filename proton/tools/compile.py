@@ -159,6 +159,11 @@ def _files(
         files["c"] = ahead_sources.cpu_source(variant, grid, constants).encode()
         files["o"] = object_with_one_symbol(kernel.asm["llir"], symbol, f"{variant.name}_range")
         return files
+    if kernel.metadata["tensor_maps"]:
+        raise ProtonError(
+            f"{variant.kernel} makes tensor descriptors that TMA copies by, of which only launches "
+            "make the maps: use pointers, or tl.make_block_ptr"
+        )
     files["c"] = ahead_sources.gpu_source(
         variant,
         grid,

@@ -161,3 +161,21 @@ def test_headers_of_two_kernels_are_not_linked(folder: Path) -> None:
     assert "the headers are of two parameters: x: *fp32" in refusal(folder, *headers)
     (folder / "other.h").write_text("#pragma once\n")
     assert "is no header of proton-compile's" in refusal(folder, str(folder / "other.h"))
+
+
+def test_maps_of_tensors_are_only_made_by_launches(folder: Path) -> None:
+    (folder / "kernels.py").write_text(
+        "import proton, proton.language as tl\n\n"
+        "@proton.jit\n"
+        "def blend(x, out, M: tl.constexpr):\n"
+        "    a = tl.make_tensor_descriptor(x, [M, 64], [64, 1], [M, 64])\n"
+        "    b = tl.make_tensor_descriptor(out, [M, 64], [64, 1], [M, 64])\n"
+        "    b.store([0, 0], a.load([0, 0]))\n"
+    )
+    arguments = [str(folder / "kernels.py"), "-n", "blend", "-s", "*fp32:16, *fp32:16, 16"]
+    arguments += ["-g", "1, 1, 1", "-o", str(folder)]
+    runner = CliRunner()
+    refused = runner.invoke(compile_tool.app, [*arguments, "-t", "cuda:90:32"])
+    assert refused.exit_code != 0
+    assert "makes tensor descriptors that TMA copies by" in refused.output
+    assert runner.invoke(compile_tool.app, [*arguments, "-t", "cuda:80:32"]).exit_code == 0
