@@ -11,7 +11,7 @@ from proton.language import target_info
 
 @generator_rule(target_info.current_target)
 def _current_target(g: Any) -> Target:
-    return g.target  # type: ignore[no-any-return]
+    return g.target
 
 
 @generator_rule(target_info.is_cuda)
