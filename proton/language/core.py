@@ -8,6 +8,7 @@ from typing import Any
 
 from proton.language.aggregate import aggregate
 from proton.language.function import builtin, member
+from proton.language.function import extern as extern
 from proton.language.types import dtype, float32
 
 # Programming model
