@@ -8,10 +8,8 @@ from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
 from proton.frontend.rules import rule
 from proton.language import aggregate as agg
 from proton.language import core
-from proton.language.function import ConstexprFunction, DeviceFunction
+from proton.language.function import HIDDEN, ConstexprFunction, DeviceFunction
 from proton.language.value import tensor
-
-_HIDDEN = ("_semantic", "_generator")  # parameters that Triton's own code has
 
 
 def make(g: Any, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> agg.Aggregate:
@@ -22,7 +20,7 @@ def make(g: Any, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> agg.Aggre
         g.call(init, [made, *args], kwargs)
     elif init is not None:
         python = init.fn if isinstance(init, ConstexprFunction) else init
-        hidden = {n: None for n in _HIDDEN if n in inspect.signature(python).parameters}
+        hidden = {n: None for n in HIDDEN if n in inspect.signature(python).parameters}
         at_compile_time(what, hint, python, made, *args, **kwargs, **hidden)
     else:
         made.__dict__.update(at_compile_time(what, hint, agg.bound_fields, cls, args, kwargs))

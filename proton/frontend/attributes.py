@@ -19,6 +19,7 @@ from proton.language.function import (
     ConstexprFunction,
     DeviceFunction,
     ExternFunction,
+    ExternPython,
 )
 from proton.language.value import tensor
 
@@ -39,6 +40,7 @@ _GLOBAL_KINDS = (
     ConstexprFunction,
     Builtin,
     ExternFunction,
+    ExternPython,
     ty.dtype,
     NotYet,
     profiling._HostOp,

@@ -36,6 +36,8 @@ def at_compile_time(
     """What Python itself makes of compile-time values; what it raises is the kernel's error."""
     try:
         return function(*args, **kwargs)
+    except CompilationError:
+        raise
     except Exception as problem:
         raise error(f"{what}: {type(problem).__name__}: {problem}", hint) from problem
 

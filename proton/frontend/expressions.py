@@ -36,6 +36,7 @@ from proton.language.function import (
     Builtin,
     DeviceFunction,
     ExternFunction,
+    ExternPython,
 )
 from proton.language.value import tensor
 
@@ -298,6 +299,12 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if isinstance(function, ExternFunction):
         check_arguments(f"libdevice.{function.__name__}", function, args, kwargs)
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
+    if isinstance(function, ExternPython):
+        compile_op = functools.partial(_call_builtin, g)
+        hint = "it runs while compiling: of tensors it may call the functions of tl"
+        return ty.unwrap(
+            at_compile_time(function.__name__, hint, function.run, compile_op, args, kwargs)
+        )
     if isinstance(function, NotYet):
         instead = instead_of_missing(function.name)
         raise g.unsupported(f"tl.{function.name} (not there yet)", instead)

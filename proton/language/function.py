@@ -30,10 +30,45 @@ class Builtin:
         self.signature = inspect.signature(fn)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _callers:  # in an `extern` function
+            given = {name: value for name, value in kwargs.items() if name not in HIDDEN}
+            return _callers[-1](self, args, given)
         raise RuntimeError(f"proton.language.{self.__name__} can only be called inside a kernel")
 
     def __repr__(self) -> str:
         return f"<tile op {self.__name__}>"
+
+
+# Parameters by which Triton hands its compiler on.
+HIDDEN = ("_semantic", "_generator", "_builder")
+_callers: list[Callable[[Builtin, Any, dict[str, Any]], Any]] = []
+
+
+class ExternPython:
+    """A Python function that kernels call, with tensors, too: it runs while compiling, and what it
+    calls of the language is compiled in its place."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn, self.__wrapped__ = fn, fn
+        self.__name__, self.__doc__ = fn.__name__, fn.__doc__
+
+    def run(self, caller: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Runs it; `caller(op, args, kwargs)` calls an op of the language."""
+        names = inspect.signature(self.fn).parameters
+        _callers.append(caller)
+        try:
+            return self.fn(*args, **kwargs, **{name: None for name in HIDDEN if name in names})
+        finally:
+            _callers.pop()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{self.__name__} can only be called inside a kernel")
+
+
+def extern(fn: Callable[..., Any]) -> ExternPython:
+    """Marks a function that calls ops of the language on what a kernel passes: one that wraps
+    `extern_elementwise`, for example."""
+    return ExternPython(fn)
 
 
 class ExternFunction:

@@ -49,12 +49,14 @@ _SHORT = {
     "float64": "fp64",
     "void": "void",
 }
+_LONG = {short: name for name, short in _SHORT.items()}
 
 
 class dtype:
-    """A scalar type. Compare with `==`; `dtype("float32")` is `float32`."""
+    """A scalar type. Compare with `==`; `dtype("float32")`, or `dtype("fp32")`, is `float32`."""
 
     def __init__(self, name: str) -> None:
+        name = _LONG.get(name, name)
         if name not in _KINDS:
             raise TypeError(f"no dtype is named {name!r}; there are {', '.join(_KINDS)}")
         self.name = name

@@ -95,6 +95,7 @@ def doubled(x, out, n):
     while tl.sum(tile.value) < n:
         tile = tl.aggregate_replace(tile, value=tile.value * 2)
     tl.store(out + tl.arange(0, tile.SIZE), tile.value)
+    tl.debug_barrier()
     tl.store(out + tl.arange(0, tile.half()), tile.half())
 
 

@@ -10,6 +10,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.conversion.triton_arith_to_linalg.extern import RULES, SIGNED, UNSIGNED
+from proton.language import core
 from proton.language.extra import libdevice
 from tests.cpu.harness import kernels_of, sample
 
@@ -336,3 +337,35 @@ def test_narrow_floats_are_computed_with_in_fp32(rng: np.random.Generator) -> No
 
 def test_libdevice_is_found_in_tl() -> None:
     assert tl.extra.libdevice is libdevice
+
+
+@core.extern
+def larger_or_power(x, y, _semantic=None):
+    table = {
+        (core.dtype("fp32"),) * 2: ("__nv_powf", core.dtype("fp32")),
+        (core.dtype("fp64"),) * 2: ("__nv_pow", core.dtype("fp64")),
+        (core.dtype("int32"),) * 2: ("__nv_max", core.dtype("int32")),
+    }
+    return core.extern_elementwise("", "", [x, y], table, is_pure=True, _semantic=_semantic)
+
+
+@proton.jit
+def of_a_table(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    x, y = tl.load(x_ptr + offs), tl.load(y_ptr + offs)
+    tl.store(out_ptr + offs, larger_or_power(x, y))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_a_table_of_ones_own(rng: np.random.Generator, dtype: str) -> None:
+    x, y = rng.uniform(1, 9, (2, 64)).astype(dtype)
+    out = np.zeros(64, dtype)
+    of_a_table[(1,)](x, y, out, N=64)
+    want = np.maximum(x, y) if dtype == "int32" else np.power(x, y)
+    np.testing.assert_allclose(out, want, rtol=1e-5)
+
+
+def test_a_table_says_what_it_takes() -> None:
+    x = np.zeros(64, np.int64)
+    with pytest.raises(proton.CompilationError, match=r"takes \(fp32, fp32\) or .*got \(i64, i64"):
+        of_a_table[(1,)](x, x, x, N=64)

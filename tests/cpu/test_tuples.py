@@ -89,7 +89,9 @@ def test_any_number_of_arguments(values: tuple[int, ...]) -> None:
 def copy_through(pair, BLOCK: tl.constexpr):
     offs = tl.arange(0, BLOCK)
     x = tl.load(pair[0] + offs)
+    tl.debug_barrier()
     tl.store(pair[1] + offs, x)
+    tl.debug_barrier()
     tl.store(pair[1] + offs + 1, x)
 
 
