@@ -72,6 +72,11 @@ class LocatedError(ProtonError):
 class CompilationError(LocatedError):
     """The kernel breaks a rule of the language."""
 
+    @property
+    def error_message(self) -> str:
+        """The rule, by the name that Triton has for it."""
+        return self.rule
+
 
 class UnsupportedLanguageConstruct(CompilationError):
     """The construct is not supported; the message names it, and what to write in its place."""

@@ -17,6 +17,7 @@ from proton.base.errors import (
     SourceSpan,
     UnsupportedLanguageConstruct,
 )
+from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
@@ -57,12 +58,14 @@ class Generator:
         fn: DeviceFunction,
         env: dict[str, Any],
         *,
+        target: Target,
         debug: bool = False,
         caller: "Generator | None" = None,
         functions: calls.Functions | None = None,
         own_function: bool = False,
     ) -> None:
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
+        self.target = target
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call
         self.node: ast.AST | None = None
@@ -479,6 +482,7 @@ class Generator:
         return Generator(
             fn,
             env,
+            target=self.target,
             debug=self.debug,
             caller=self,
             functions=functions,

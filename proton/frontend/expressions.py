@@ -21,6 +21,7 @@ from proton.frontend import (
     externs,
     memory,  # noqa: F401
     shapes,
+    target_info,  # noqa: F401
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute
 from proton.frontend.builder import at_compile_time, error, truth

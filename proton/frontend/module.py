@@ -3,6 +3,7 @@
 from typing import Any
 
 from proton.base.errors import CompilationError, SourceSpan
+from proton.base.targets import CPUTarget, Target
 from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import Attribute, Block, Module, func, ir
@@ -18,11 +19,17 @@ from proton.language.value import tensor
 
 
 def build_module(
-    fn: DeviceFunction, signature: Signature, *, debug: bool = False, keep_calls: bool = False
+    fn: DeviceFunction,
+    signature: Signature,
+    *,
+    debug: bool = False,
+    keep_calls: bool = False,
+    target: Target | None = None,
 ) -> Module:
     """The `ir.Module` with one public function: the kernel for this signature.
 
-    With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it.
+    With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it. The
+    kernel may ask what `target` is, by default the CPU.
     Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
     """
     span = SourceSpan(file=fn.file, line=fn.parse().lineno)
@@ -40,7 +47,8 @@ def build_module(
     functions = calls.Functions(module) if keep_calls else None
     with ir.InsertionPoint(block), location:
         env = signature.assembled(_values(signature, block))
-        generator = Generator(fn, env, debug=debug, functions=functions)
+        target = target or CPUTarget()
+        generator = Generator(fn, env, debug=debug, functions=functions, target=target)
         outcome = generator.run(fn.parse().body, tail=True)
         generator.check_scopes_closed()
         if isinstance(outcome, Returned) and outcome.value not in (None, FELL_OFF):

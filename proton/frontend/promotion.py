@@ -142,12 +142,15 @@ def cast(value: Any, target: ty.dtype, rounding: str | None = None) -> tensor:
     type_ = ty.with_scalar(value.type, target)
     if source.is_ptr() or target.is_ptr():
         return _cast_pointer(value, type_)
-    if rounding == "rtz":
-        if not (source.is_floating() and target.is_floating()):
+    if rounding is not None:
+        floats = source.is_floating() and target.is_floating()
+        if not floats or target.primitive_bitwidth >= source.primitive_bitwidth:
             raise error(
-                f'fp_downcast_rounding="rtz" takes floating point, got {source} to {target}',
+                "fp_downcast_rounding is for conversions to narrower floats, got "
+                f"{source} to {target}",
                 "leave fp_downcast_rounding out",
             )
+    if rounding == "rtz":
         return wrap(tt.FpToFpOp(value.handle, string_attr("rtz"), to_ir(type_)), type_)
     if source.is_floating() and target.is_floating():
         return _cast_float(value, type_)

@@ -173,7 +173,10 @@ def expand_dims(input: Any, axis: Any) -> tensor:
     value = as_tensor(input)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rank = len(value.shape) + len(axes)
-    for position in sorted(normalize_axis(a, rank, "tl.expand_dims") for a in axes):
+    positions = sorted(normalize_axis(a, rank, "tl.expand_dims") for a in axes)
+    if len(set(positions)) < len(positions):
+        raise error(f"tl.expand_dims: an axis is named twice in {shown(axis)}", "name each once")
+    for position in positions:
         shape = (*value.shape[:position], 1, *value.shape[position:])
         type_ = ty.block_type(value.dtype, shape)
         if not value.is_block():

@@ -89,6 +89,7 @@ from proton.language.core import (
 )
 from proton.language import extra as extra
 from proton.language import math as math
+from proton.language import target_info as target_info
 from proton.language.descriptor import (
     load_tensor_descriptor as load_tensor_descriptor,
     make_tensor_descriptor as make_tensor_descriptor,
@@ -169,7 +170,7 @@ from proton.language.value import tensor as tensor
 
 # Names of Triton's language that are not here yet. Using one is an error that says so, at the
 # place in the kernel where it is used.
-NOT_YET = frozenset("expect_zero target_info".split())
+NOT_YET = frozenset({"expect_zero"})
 
 
 class NotYet:

@@ -4,10 +4,13 @@ A bitonic network compares elements that lie a power of two apart. Such pairs ar
 dimension of (outer, 2, distance); what an element's partner is, an exclusive or along that
 dimension says, without a way through memory where a thread or a warp has both.
 
+On a CPU a network is a loop: partners come by a gather, and neither compile time nor code grow with
+the row.
+
 Elements are compared as integers in the same order, so that NaN has a place: behind all numbers.
 """
 
-from proton.language import core
+from proton.language import core, target_info
 from proton.language.function import DeviceFunction, constexpr_function, member
 from proton.language.standard import _axis_in, _indices, _moved, _xor
 from proton.language.types import constexpr, int1, int8, int16, int32, int64
@@ -90,18 +93,42 @@ def _step(keys, stage: constexpr, distance: constexpr, down: constexpr):
 
 
 @DeviceFunction
+def _merge_in_loop(keys, stage, down: constexpr):
+    """`_merge` as a loop."""
+    places = core.arange(0, keys.numel)
+    for step in core.range(stage):
+        distance = 1 << (stage - 1 - step)
+        others = core.gather(keys, places ^ distance, 0)
+        takes_larger = (places & distance) != 0
+        if down is None:
+            takes_larger ^= ((places >> stage) & 1) != 0
+        elif down:
+            takes_larger = not takes_larger
+        larger, smaller = core.maximum(keys, others), core.minimum(keys, others)
+        keys = core.where(takes_larger, larger, smaller)
+    return keys
+
+
+@DeviceFunction
 def _merge(keys, stage: constexpr, down: constexpr):
     """Sorts bitonic blocks of 2 ** stage elements."""
-    for step in core.static_range(stage):
-        keys = _step(keys, stage, 1 << (stage - 1 - step), down)
-    return keys
+    if not target_info.is_cuda():
+        return _merge_in_loop(keys, stage, down)
+    else:
+        for step in core.static_range(stage):
+            keys = _step(keys, stage, 1 << (stage - 1 - step), down)
+        return keys
 
 
 @DeviceFunction
 def _sort_blocks(keys, stages: constexpr):
     """Sorts blocks of 2 ** stages elements, upwards and downwards in turns."""
-    for stage in core.static_range(1, stages + 1):
-        keys = _merge(keys, stage, None)
+    if not target_info.is_cuda():
+        for stage in core.range(1, stages + 1):
+            keys = _merge_in_loop(keys, stage, None)
+    else:
+        for stage in core.static_range(1, stages + 1):
+            keys = _merge(keys, stage, None)
     return keys
 
 

@@ -393,3 +393,75 @@ def test_views_and_products_of_what_a_loop_carries(rng: np.random.Generator, ste
     for _ in range(steps):
         a, b = b.T, a @ b
     assert (out == np.array([a, b])).all()
+
+
+# Leaving loops
+
+
+@proton.jit
+def exits(x_ptr, out_ptr, n, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    i = 0
+    while True:  # its only end is the break
+        if tl.load(x_ptr + i) > 50:
+            break
+        i += 1
+    tl.store(out_ptr, i)
+    found, block = -1, tl.zeros((N,), tl.int64)
+    for j in range(n, 0, -3):
+        if j == 2:
+            continue
+        block += offs * j
+        if tl.sum(block) > 4000:
+            found = j
+            break
+    tl.store(out_ptr + 1, found)
+    tl.store(out_ptr + 2 + offs, block)
+    total = 0
+    for k in tl.static_range(10):
+        if k == 2:
+            continue
+        if k == 5:
+            break
+        total += k
+    for value in (100, n, 300):
+        total += value
+    # What ends the loop is not read again.
+    last = 0
+    while tl.load(x_ptr + last * (N + 1000)) < 1000:
+        last += 1
+        if last > 0:
+            break
+    tl.store(out_ptr + 2 + N, total + last)
+
+
+@pytest.mark.parametrize("n", [0, 5, 21, 60])
+def test_loops_are_left(rng: np.random.Generator, n: int) -> None:
+    x, out = rng.integers(0, 50, N, dtype=np.int32), np.zeros(N + 3, np.int64)
+    place = int(rng.integers(0, N))
+    x[place] = 51
+    exits[(1,)](x, out, n, N=N)
+    found, block = -1, np.zeros(N, np.int64)
+    for j in range(n, 0, -3):
+        if j == 2:
+            continue
+        block += np.arange(N) * j
+        if block.sum() > 4000:
+            found = j
+            break
+    assert out.tolist() == [place, found, *block, 1 + 3 + 4 + 400 + n + 1]
+
+
+@proton.jit
+def first_of_each_row(x_ptr, out_ptr, rows, columns):
+    for r in range(rows):
+        for c in range(columns):
+            if tl.load(x_ptr + r * columns + c) > 0:
+                tl.store(out_ptr + r, c)
+                break
+
+
+def test_a_break_leaves_the_innermost_loop(rng: np.random.Generator) -> None:
+    x, out = rng.integers(-5, 2, (9, 13), dtype=np.int32), np.full(9, -1, np.int32)
+    first_of_each_row[(1,)](x, out, 9, 13)
+    assert out.tolist() == [next((c for c in range(13) if row[c] > 0), -1) for row in x]

@@ -138,3 +138,25 @@ def test_extrema_of_narrow_types_are_wider(rng: np.random.Generator, dtype: str,
     function = tl.max if name == "max" else tl.min
     typed_extremum[(1,)](pointer(x, dtype), out, N=64, NAME=function, WANT=want)
     assert out[0] == getattr(values, name)()
+
+
+@proton.jit
+def asks_for_its_target(out):
+    tl.static_assert(not tl.target_info.is_hip())
+    if tl.target_info.cuda_capability_geq(9):
+        tl.store(out, 9)
+    elif tl.target_info.is_cuda():
+        tl.store(out, tl.target_info.current_target().arch)
+    else:
+        tl.static_assert(tl.target_info.current_target().backend == "cpu")
+        tl.store(out, -1)
+
+
+def test_a_kernel_knows_its_target() -> None:
+    out = np.zeros(1, np.int32)
+    asks_for_its_target[(1,)](out)
+    assert out[0] in (-1, 9)
+    for arch, text in ((80, "80"), (90, "9")):
+        target = proton.GPUTarget("cuda", arch)
+        ttir = asks_for_its_target.warmup(tl.int32, target=target).asm["ttir"]
+        assert f"constant {text} : i32" in ttir

@@ -313,6 +313,6 @@ def unrolls_for_ever(n):
         pass
 
 
-@rejected("dtype must be a dtype, got tl.target_info (not there yet)", "n.to(", "tl.float32")
+@rejected("dtype must be a dtype, got tl.expect_zero (not there yet)", "n.to(", "tl.float32")
 def to_what_is_not_there(n):
-    n.to(tl.target_info)
+    n.to(tl.expect_zero)

@@ -369,6 +369,16 @@ def tanh_of_nothing(n):
     libdevice.tanh()
 
 
-@rejected('fp_downcast_rounding="rtz" takes floating point', "n.to(", "leave")
+@rejected("an axis is named twice in (0, -3)", "tl.expand_dims(", "once")
+def expands_an_axis_twice(n):
+    tl.expand_dims(tl.arange(0, 16), (0, -3))
+
+
+@rejected("fp_downcast_rounding is for conversions to narrower floats", "f.to(", "leave")
+def rounds_to_a_wider_float(f):
+    f.to(tl.float64, fp_downcast_rounding="rtne")
+
+
+@rejected("fp_downcast_rounding is for conversions to narrower floats", "n.to(", "leave")
 def truncates_an_integer_to_fp8(n):
     n.to(tl.float8e5, fp_downcast_rounding="rtz")

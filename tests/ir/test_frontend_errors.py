@@ -58,6 +58,7 @@ def test_a_bad_kernel_is_rejected(case: Case) -> None:
         compile_kernel(case.kernel)
     error = caught.value
     assert case.rule in error.rule
+    assert error.error_message == error.rule
     assert type(error) is case.kind
     assert error.span is not None
     assert underlined(error).startswith(case.at)

@@ -30,7 +30,9 @@ def compile_kernel(
     stages, target = Stages(label), options.target
     with mlir_context(), Assembler(target, fn.__name__, mangled(fn.__name__)) as assembler:
         with stages.timed("frontend"):
-            module = build_module(fn, signature, debug=options.debug, keep_calls=True)
+            module = build_module(
+                fn, signature, debug=options.debug, keep_calls=True, target=target
+            )
         profiled = options.instrumentation
         simplify = ttir_passes(profiled.placement if profiled else None)
         module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
