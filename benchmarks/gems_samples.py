@@ -44,6 +44,7 @@ LIBRARYS_OWN = {
     "native_group_norm_backward": "as native_group_norm",
     "nll_loss_forward": "the total weight is left as it was, without a reduction",
     "sort": "equal elements in another order",
+    "upsample_nearest2d": "its table for this vendor lacks a constant of the kernel",
     "unfold_backward": "a gradient is taken for contiguous",
     "topk": "integers and equal elements in another order",
 }

@@ -6,10 +6,7 @@ compiles asks for them here. What has no meaning here is an AttributeError.
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from proton.base.knobs import Knobs
+from typing import Any, Protocol
 
 # Group -> name in Triton -> our knob.
 _ALIASES: dict[str, dict[str, str]] = {
@@ -40,12 +37,19 @@ _HOOKS: dict[str, tuple[str, ...]] = {
 GROUPS = tuple(sorted(_ALIASES.keys() | _HOOKS.keys()))
 
 
+class Overridden(Protocol):
+    """What a group needs of all knobs together (proton.base.knobs.Knobs)."""
+
+    overrides: dict[str, Any]
+    generation: int
+
+
 class KnobGroup:
     """One group; its attributes are knobs and hooks."""
 
     __slots__ = ("_hooks", "_knobs", "_name")
 
-    def __init__(self, name: str, knobs: "Knobs") -> None:
+    def __init__(self, name: str, knobs: Overridden) -> None:
         object.__setattr__(self, "_name", name)
         object.__setattr__(self, "_knobs", knobs)
         object.__setattr__(self, "_hooks", dict.fromkeys(_HOOKS.get(name, ())))

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from proton import install_as_triton
+import proton
 from proton.backends.compiler import CompiledKernel
 from proton.backends.cpu.llvm import object_with_one_symbol
 from proton.base.errors import ProtonError
@@ -74,25 +74,14 @@ def compile_ahead_of_time(
     """Compiles a kernel into C source that has its machine code."""
     try:
         if as_triton:
-            install_as_triton()
-        fn = _kernel(path, kernel_name)
+            proton.install_as_triton()
         chosen = CPUTarget() if target == "cpu" else GPUTarget.parse(target)
-        parameters, constants = parse_signature(signature, fn.arg_names)
-        sizes = [size.strip() for size in grid.split(",")]
-        if len(sizes) > 3:
-            raise ProtonError(f"a grid has up to 3 sizes, got {grid!r}")
-        sizes += ["1"] * (3 - len(sizes))
         on_cpu = isinstance(chosen, CPUTarget)
         options = {} if on_cpu else {"num_warps": num_warps, "num_stages": num_stages}
-        kernel = _compiled(fn, parameters, constants, chosen, options, may_overlap)
-        facts = constants | options | ({"may_overlap": True} if may_overlap else {})
-        variant = Variant(
-            out_name or fn.__name__,
-            str(chosen),
-            parameters,
-            ", ".join(f"{name}={value!r}" for name, value in facts.items()),
-        )
-        files = _files(variant, kernel, sizes, _ones(parameters) | constants)
+        if on_cpu and may_overlap:
+            options["disjoint"] = False
+        fn = _kernel(path, kernel_name)
+        variant, files = _built(fn, out_name, signature, _sizes(grid), chosen, options)
     except ProtonError as problem:
         print(f"proton-compile: {problem}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -101,6 +90,30 @@ def compile_ahead_of_time(
         file = out_path / f"{variant.name}.{suffix}"
         file.write_bytes(content)
         print(file)
+
+
+def _sizes(grid: str) -> list[str]:
+    """The three sizes of a grid, in C."""
+    sizes = [size.strip() for size in grid.split(",")]
+    if len(sizes) > 3:
+        raise ProtonError(f"a grid has up to 3 sizes, got {grid!r}")
+    return sizes + ["1"] * (3 - len(sizes))
+
+
+def _built(
+    fn: JITFunction,
+    name: str,
+    signature: str,
+    grid: list[str],
+    target: Target,
+    options: dict[str, Any],
+) -> tuple[Variant, dict[str, bytes]]:
+    """A variant, and what is written of it, by suffix."""
+    parameters, constants = parse_signature(signature, fn.arg_names)
+    facts = ", ".join(f"{key}={value!r}" for key, value in (constants | options).items())
+    variant = Variant(name or fn.__name__, str(target), parameters, facts)
+    kernel = _compiled(fn, parameters, constants, target, options)
+    return variant, _files(variant, kernel, grid, _ones(parameters) | constants)
 
 
 def _kernel(path: Path, name: str) -> JITFunction:
@@ -127,7 +140,6 @@ def _compiled(
     constants: dict[str, Any],
     target: Target,
     options: dict[str, Any],
-    may_overlap: bool,
 ) -> CompiledKernel:
     source = ASTSource(
         fn,
@@ -135,8 +147,6 @@ def _compiled(
         constants | _ones(parameters),
         {p.name: [[DIVISIBILITY, 16]] for p in parameters if p.hint == 16},
     )
-    if isinstance(target, CPUTarget):
-        options = {"disjoint": not may_overlap}
     return compile_source(backend_named(target.backend).compiler, source, target, options)
 
 

@@ -229,7 +229,6 @@ def refuses(self: Any) -> Any:
         (fractions.Fraction(1, 2), "pass float(...) or int(...) of it"),
         (tl.float32, "stands for an array in warmup only"),
         (np.float32, "stands for an array in warmup only"),
-        (fill, "functions are for constexprs"),
         (len, "functions are for constexprs"),
         (object(), "must be an array, a number, a bool or None, got object"),
         ({}, "must be an array, a number, a bool or None, got dict"),

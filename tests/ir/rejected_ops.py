@@ -354,7 +354,7 @@ def tanh_of_integer(n):
     libdevice.tanh(n)
 
 
-@rejected("or (fp64, fp64) or (fp64, i32), got (i32, fp32)", "tl.extra", ".to(...)")
+@rejected("or (fp32, i32) or (fp64, i32), got (i32, fp32)", "tl.extra", ".to(...)")
 def power_of_mixed(f, n):
     tl.extra.libdevice.pow(n, f)
 

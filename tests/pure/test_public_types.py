@@ -51,7 +51,7 @@ MISTAKES = (
     ("proton.jit(noinlin=True)", 'did you mean "noinline"?'),
     ("proton.scope(3)", 'Argument 1 to "scope"'),
     ("proton.knobs.cache_dri", 'has no attribute "cache_dri"'),
-    ("proton.aggregate", 'has no attribute "aggregate"'),
+    ("proton.aggregat", 'has no attribute "aggregat"'),
     ("proton.autotune(configs=[], keys=['n'])", 'Unexpected keyword argument "keys"'),
 )
 
