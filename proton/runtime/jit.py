@@ -18,7 +18,7 @@ from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
 from proton.compile_hooks import Vetoed
-from proton.compiler import Request
+from proton.compiler import Request, compile_lock
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
 from proton.language.surroundings import Link, has_changed
@@ -86,6 +86,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         self.fast_path: Callable[..., Any] | None = None
         self._launchers: dict[str, Launcher] = {}
         self._host = self.launcher(backend_named(HOST))
+        self._interpreted: Any = None
         self.watched: list[Link] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
@@ -117,7 +118,7 @@ class JITFunction(DeviceFunction, KernelInterface):
             known = dict(zip(self.arg_names, bound, strict=True)) | options
             grid = _grid_of(grid, _GridArguments(self, known))
         if knobs.interpret if self.interpret is None else self.interpret:
-            launched: CompiledKernel = self._interpreted.launch(grid, bound, options)
+            launched: CompiledKernel = self._interpreter().launch(grid, bound, options)
             return launched
         try:
             if hooks.around_launches():
@@ -139,12 +140,15 @@ class JITFunction(DeviceFunction, KernelInterface):
             dict(zip(self.arg_names, bound, strict=True)),
         )
 
-    @functools.cached_property
-    def _interpreted(self) -> Any:
-        """The launcher of this kernel as Python; it takes modules that others do without."""
-        from proton.runtime.interpreted import InterpretedLauncher
+    def _interpreter(self) -> Any:
+        """The launcher of this kernel as Python; it takes modules that others do without. A fork
+        waits for their import."""
+        if self._interpreted is None:
+            with compile_lock:
+                from proton.runtime.interpreted import InterpretedLauncher
 
-        return InterpretedLauncher(self)
+                self._interpreted = InterpretedLauncher(self)
+        return self._interpreted
 
     def launcher(self, backend: Backend) -> Launcher:
         """The launcher of this kernel on a back end."""
