@@ -88,10 +88,6 @@ def _wide(value: Value) -> Value:
     return v.create("llvm.zext", v.integer(64), value)
 
 
-def _of_lane(thread: Value, type_: Type) -> Value:
-    return _wide(thread) if type_.width == 64 else thread
-
-
 def _byte(base: Value, offset: Any) -> Value:
     """The address `offset` (a number or an i64) bytes behind `base`."""
     if isinstance(offset, int):
@@ -121,7 +117,8 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
     if profile.schema.clock_bits == 64:
         # Not the same in all lanes, or else the assembler keeps some of it in uniform registers.
-        nothing = {name: _of_lane(ctx.thread, type_) for name, type_ in pending.types.items()}
+        words = {32: ctx.thread, 64: _wide(ctx.thread)}
+        nothing = {name: words[type_.width] for name, type_ in pending.types.items()}
     nothing["tag"] = v.i32(NO_SCOPE)
     firsts = [v.i32(0), v.i32(0), *nothing.values(), unit.segment]
     variables = [unit.count, pending.offset, *pending.values.values(), unit.chunk]
@@ -176,6 +173,22 @@ def _has_cursor(profile: KernelProfile) -> bool:
     return profile.strategy.is_ring and profile.ring is None
 
 
+def _variables(profile: KernelProfile, state: Value) -> list[Value]:
+    """The addresses of the kernel's variables."""
+    types = _variable_types(profile)
+    struct = ir.TypeAttr.get(v.struct(types))
+    return [
+        v.create(
+            "llvm.getelementptr",
+            v.pointer(0),
+            state,
+            rawConstantIndices=ir.DenseI32ArrayAttr.get([0, number]),
+            elem_type=struct,
+        )
+        for number in range(len(types))
+    ]
+
+
 def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value) -> _Unit:
     """What the records of a function know, given the buffer and the kernel's variables."""
     layout = profile.block
@@ -197,18 +210,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     is_writer = v.compare("eq", lane, v.i32(0))
     if is_sampled is not None:
         is_writer = v.binary("llvm.and", is_writer, is_sampled)
-    types = _variable_types(profile)
-    struct = ir.TypeAttr.get(v.struct(types))
-    variables = [
-        v.create(
-            "llvm.getelementptr",
-            v.pointer(0),
-            state,
-            rawConstantIndices=ir.DenseI32ArrayAttr.get([0, number_]),
-            elem_type=struct,
-        )
-        for number_ in range(len(types))
-    ]
+    variables = _variables(profile, state)
     slab, launch = variables[-2:] if profile.strategy.moves else (None, None)
     cursor = first = None
     if _has_cursor(profile):

@@ -1,0 +1,57 @@
+"""Asynchronous work of a real GPU's matrix product: every copy and product has both of its ends."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import proton
+from proton.kernels.matmul import matmul_kernel
+from proton.trace.instrumentation import AUTO
+
+M = N = 256
+K, BLOCK_K, WARPS = 1024, 64, 8
+TURNS = K // BLOCK_K
+
+
+def product(stages: int, words: Sequence[str]) -> tuple[Any, Any, Any]:
+    """(without records, with records, the run) of one product."""
+    torch = pytest.importorskip("torch")
+    a, b = (torch.randn(M, K, device="cuda").half(), torch.randn(K, N, device="cuda").half())
+    plain, recorded = (torch.empty(M, N, device="cuda", dtype=torch.half) for _ in range(2))
+
+    def launch(out: Any) -> None:
+        matmul_kernel[(4,)](
+            a, b, out, M, N, K, K, 1, N, 1, N, 1, BLOCK_M=128, BLOCK_N=128, BLOCK_K=BLOCK_K,
+            GROUP_M=8, num_warps=WARPS, num_stages=stages,
+        )  # fmt: skip
+
+    launch(plain)
+    with proton.profile("flights", auto=words, strategy="flush") as run:
+        launch(recorded)
+    return plain, recorded, run
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_every_iteration_has_its_copies_and_its_product(stages: int) -> None:
+    plain, recorded, run = product(stages, AUTO)
+    assert bool((plain == recorded).all()), "bit for bit"
+    flights = run.flights
+    assert run.totals.lost == 0
+    for (_, unit), group in flights.groupby(["program", "start_unit"]):
+        copies = group[group["work"] == "copies"].sort_values("start_ns")
+        # Those that begin beyond the loop's end copy nothing, and have their numbers.
+        assert copies["iteration"].tolist() == list(range(TURNS + stages - 1)), unit
+        dots = group[group["work"] == "dots"]
+        assert len(dots) in (0, TURNS)
+    assert (flights["dur_ns"] >= flights["issue_ns"] + flights["wait_ns"]).all()
+    assert len(flights) > 0
+
+
+def test_the_path_is_as_long_as_its_program() -> None:
+    _, _, run = product(3, ("copies", "dots", "barriers"))
+    path = run.critical_path()
+    ends = (path["start_ns"] + path["dur_ns"]).tolist()
+    assert path["start_ns"].tolist()[1:] == ends[:-1]
+    assert set(run.stalls["work"]) >= {"copies", "barriers"}
+    assert (run.overlap["hidden"] <= 100).all()
