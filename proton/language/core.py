@@ -400,8 +400,7 @@ def map_elementwise(scalar_fn, *args, pack=1):
     """The device function `scalar_fn`, which may branch and loop, of each element of blocks.
 
     It returns an element, or a tuple of them for as many blocks. With `pack` it gets so many
-    elements of each block, those of one after the other, and returns as many of each result: which
-    ones are taken together is not said.
+    elements of each block, and returns as many: which ones are taken together is not said.
     """
 
 
@@ -409,9 +408,8 @@ def map_elementwise(scalar_fn, *args, pack=1):
 def inline_asm_elementwise(asm, constraints, args, dtype, is_pure, pack):
     """Inline PTX on each element, or on `pack` of them at a time; GPUs only.
 
-    `constraints` are LLVM's, results first ("=r,r,r"). Elements below 32 bits share registers, as
-    many as `pack` says. `dtype` may be a tuple, of as many results. Without `is_pure` it runs as
-    often as the program gets there.
+    `constraints` are LLVM's, results first ("=r,r,r"). Elements below 32 bits share registers, up
+    to `pack`. `dtype` may be a tuple, of as many results. Without `is_pure` it is never left out.
     """
 
 
@@ -483,8 +481,7 @@ def device_assert(cond, msg="", mask=None):
 
 @builtin
 def condition(arg1, disable_licm=False):
-    """`while tl.condition(x < n, disable_licm=True)`: a condition with hints, which change
-    nothing."""
+    """`while tl.condition(x < n)`: a condition with hints, which change nothing."""
 
 
 class _Loop:
