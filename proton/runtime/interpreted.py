@@ -1,6 +1,7 @@
 """Launches of interpreted kernels: the same arguments, checks and records as on the CPU."""
 
 import hashlib
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from proton.dialect.walk import kernel_functions
 from proton.frontend import build_module
 from proton.interpreter.debugging import InterpretedGenerator
 from proton.interpreter.descriptors import TensorInMemory
-from proton.interpreter.formats import format_named, pointers
+from proton.interpreter.formats import NOBODY, format_named, pointers
 from proton.interpreter.memory import Memory
 from proton.interpreter.program import Interpreter, Program, run_grid
 from proton.interpreter.recorder import BlockRecorder
@@ -152,31 +153,49 @@ class InterpretedLauncher:
         self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
     ) -> tuple[dict[str, Any], Memory]:
         """(what the kernel's function is called with, the arrays that it may access)"""
-        arguments: dict[str, Any] = {}
-        extents: list[Extent] = []
-        read_only = set[str]()
+        arrays = _Arrays([], set())
+        names = self.kernel.arg_names
+        arguments = {
+            name: arrays.argument(name, Argument.of(key), value, found)
+            for name, key, value, found in zip(names, keys, values, given, strict=True)
+        }
+        return arguments, Memory(arrays.extents, arrays.read_only)
 
-        def one(name: str, argument: Argument, value: Any, found: Any) -> Any:
-            if argument.constant is not None:
-                return ty.unwrap(argument.constant.value)
-            if argument.group is not None:
-                kind, elements = argument.group
-                form = Form(kind, len(elements))
-                parts = zip(form.names(name), elements, value, found, strict=True)
-                return form.made_of([one(*part) for part in parts])
-            assert argument.type is not None
-            type_ = ty.str_to_ty(argument.type)
-            if not isinstance(found, ArrayMemory):
-                return Value(scalar(found, type_), type_)
-            base = pointers(found.address, len(extents))
-            extents.append(_extent(name, value, found))
-            if not found.writeable:
-                read_only.add(name)
-            return Value(_pointer(type_, base, found), type_)
 
-        for name, key, value, found in zip(self.kernel.arg_names, keys, values, given, strict=True):
-            arguments[name] = one(name, Argument.of(key), value, found)
-        return arguments, Memory(extents, read_only)
+_ALL_MEMORY = 1 << 62  # bytes that no array has: such a one does not say where it ends
+
+
+@dataclass
+class _Arrays:
+    """The arrays among a launch's arguments, and the names of those that must not be written."""
+
+    extents: list[Extent]
+    read_only: set[str]
+
+    def argument(self, name: str, argument: Argument, value: Any, found: Any) -> Any:
+        """What the kernel's function gets in the place of one argument."""
+        if argument.constant is not None:
+            return ty.unwrap(argument.constant.value)
+        if argument.group is not None:
+            kind, elements = argument.group
+            form = Form(kind, len(elements))
+            parts = zip(form.names(name), elements, value, found, strict=True)
+            return form.made_of([self.argument(*part) for part in parts])
+        assert argument.type is not None
+        type_ = ty.str_to_ty(argument.type)
+        if not isinstance(found, ArrayMemory):
+            return Value(scalar(found, type_), type_)
+        return Value(_pointer(type_, self._base(name, value, found), found), type_)
+
+    def _base(self, name: str, value: Any, found: ArrayMemory) -> np.ndarray:
+        """The pointer to an array."""
+        array = _extent(name, value, found)
+        if array.high - array.low >= _ALL_MEMORY:
+            return pointers(found.address, NOBODY)
+        self.extents.append(array)
+        if not found.writeable:
+            self.read_only.add(name)
+        return pointers(found.address, len(self.extents) - 1)
 
 
 def _extent(name: str, value: Any, found: ArrayMemory) -> Extent:
