@@ -173,6 +173,8 @@ def main(
             title = check_text(name or what.title, "a session's name")
             given = {n: v.value if isinstance(v, enum.Enum) else v for n, v in options.items()}
             open_sessions.start_program(SessionOptions(title, **given))
+    except MissingPackage as problem:
+        sys.exit(f"proton: {problem}")
     except (ProtonError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
     ending = Ending(target.absolute(), quiet)

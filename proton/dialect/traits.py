@@ -139,6 +139,12 @@ class Reads(Trait):
     upstream = ("memref.load", "llvm.load", "vector.load")
 
 
+class Terminates(Trait):
+    """Ends a block, and passes its operands on."""
+
+    upstream = ("func.return", "scf.yield", "scf.condition")
+
+
 class Records(Trait):
     """Is there for the profiler: no part of what the program computes."""
 

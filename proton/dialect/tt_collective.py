@@ -16,7 +16,7 @@ from proton.dialect.diagnostics import (
     shape_of,
 )
 from proton.dialect.mlir import Attribute, Block, Operation, ext, ir
-from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable
+from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable, Terminates
 from proton.dialect.tt import TT
 
 Operand, Result, Region = ext.Operand, ext.Result, ext.Region
@@ -55,7 +55,9 @@ class ReduceOp(TT.Operation, name="reduce", traits=[Combines, Pure, Speculatable
         return _verify_combine(op, (*shape[:axis], *shape[axis + 1 :]), "tt.reduce_return")
 
 
-class ReduceReturnOp(TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerminatorTrait]):
+class ReduceReturnOp(
+    TT.Operation, name="reduce_return", traits=[Pure, ir.IsTerminatorTrait, Terminates]
+):
     """`tt.reduce_return %value0, %value1, ...`: ends the region of a reduce."""
 
     add_optional(locals(), MAX_REDUCED, value=Operand)
@@ -82,7 +84,9 @@ class ScanOp(
         )
 
 
-class ScanReturnOp(TT.Operation, name="scan_return", traits=[Pure, ir.IsTerminatorTrait]):
+class ScanReturnOp(
+    TT.Operation, name="scan_return", traits=[Pure, ir.IsTerminatorTrait, Terminates]
+):
     """`tt.scan_return %value0, %value1, ...`: ends the region of a scan."""
 
     add_optional(locals(), MAX_REDUCED, value=Operand)

@@ -6,7 +6,7 @@ from typing import Any
 
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
 from proton.dialect.mlir import Operation, ext, ir
-from proton.dialect.traits import Combines, Elementwise, MakesData, Orders, Pure, Writes
+from proton.dialect.traits import Combines, Elementwise, MakesData, Orders, Pure, Terminates, Writes
 from proton.dialect.tt import TT
 from proton.dialect.tt_collective import add_optional, end_of_region
 
@@ -50,7 +50,7 @@ class MapElementwiseOp(
 
 
 class MapElementwiseReturnOp(
-    TT.Operation, name="map_elementwise_return", traits=[Pure, ir.IsTerminatorTrait]
+    TT.Operation, name="map_elementwise_return", traits=[Pure, ir.IsTerminatorTrait, Terminates]
 ):
     """`tt.map_elementwise_return %value0, ...`: ends the region of a `tt.map_elementwise`."""
 

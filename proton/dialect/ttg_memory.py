@@ -28,6 +28,7 @@ from proton.dialect.traits import (
     Pure,
     SharedEffects,
     Speculatable,
+    Terminates,
     Writes,
 )
 from proton.dialect.ttg import (
@@ -247,5 +248,7 @@ class WarpSpecializeOp(TTG.Operation, name="warp_specialize", traits=[Writes, Co
     second: Region
 
 
-class WarpReturnOp(TTG.Operation, name="warp_return", traits=[Pure, ir.IsTerminatorTrait]):
+class WarpReturnOp(
+    TTG.Operation, name="warp_return", traits=[Pure, ir.IsTerminatorTrait, Terminates]
+):
     """`ttg.warp_return`: ends a region of `ttg.warp_specialize`."""

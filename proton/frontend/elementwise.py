@@ -110,7 +110,9 @@ def _inline_asm(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any,
             raise error(f"{what}: {name} must be a constexpr str, got {shown(text)}", 'write "..."')
     dtypes = tuple(dtype) if isinstance(dtype, tuple | list) else (dtype,)
     if not dtypes or not all(isinstance(one, ty.dtype) for one in dtypes):
-        raise error(f"{what}: dtype must be a dtype or a tuple of them, got {shown(dtype)}", "")
+        raise error(
+            f"{what}: dtype must be a dtype or a tuple of them, got {shown(dtype)}", "tl.int32"
+        )
     pack = _count(f"{what}: pack", pack)
     sources = _sources(what, args)
     if pack > 1 and not sources[0].is_block():

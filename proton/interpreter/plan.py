@@ -11,6 +11,7 @@ from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir
+from proton.dialect.traits import Terminates, has
 from proton.dialect.walk import source_span
 
 Registers = list[Any]
@@ -74,7 +75,7 @@ class Planner:
         steps, passed = [], list[int]()
         for view in block.operations:
             op = view.operation
-            if op.name in _TERMINATORS:
+            if has(op, Terminates):
                 passed = [self.slot(value) for value in op.operands]
             else:
                 steps.append(self._step(op))
@@ -91,12 +92,6 @@ class Planner:
         operands = [self.slot(value) for value in op.operands]
         results = [self.slot(value) for value in op.results]
         return _call(function, operands, results)
-
-
-_TERMINATORS = (
-    *("func.return", "scf.yield", "scf.condition", "tt.reduce_return", "tt.scan_return"),
-    "tt.map_elementwise_return",
-)
 
 
 def empty_function(inputs: list[Type]) -> tuple[Module, Block]:

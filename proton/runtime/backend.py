@@ -143,6 +143,10 @@ class Backend(ABC):
     def launcher(self, kernel: KernelFunction) -> Launcher:
         """A launcher of a kernel."""
 
+    def interpreter(self, kernel: KernelFunction) -> Any:
+        """What launches a kernel as Python, for a debugger."""
+        raise LaunchError(f"kernels are interpreted in the host's memory, not on {self.name}")
+
     def recorder(self, session: SessionState) -> Recorder | None:
         """What records launches in a session that begins; None where nothing is recorded."""
         return None

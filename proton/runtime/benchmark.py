@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from proton.base.errors import LaunchError
-from proton.base.packages import need
 from proton.base.words import shown
 from proton.runtime.backend import Backend, Timer, default_backend
 
 RETURN_MODES = ("mean", "min", "max", "median", "all")
-_ESTIMATES = 5  # calls by which it is guessed how long one takes
-_REPLAYS = 10  # of a CUDA graph
+ESTIMATES = 5  # calls by which it is guessed how long one takes
 
 
 def do_bench(
@@ -32,68 +29,14 @@ def do_bench(
     number for one. The gradients of tensors in `grad_to_none` are dropped before each call.
     `backend` says on what kind of device the work runs: by default a GPU, if there is one.
     """
-    _check(quantiles, return_mode)
+    check(quantiles, return_mode)
     fn()  # compiles
     with closing(_Closing((backend or default_backend()).timer())) as held:
         times = _times(fn, held.timer, warmup, rep, list(grad_to_none or ()))
     return summary(times, quantiles, return_mode)
 
 
-def do_bench_cudagraph(
-    fn: Callable[[], Any],
-    rep: float = 20,
-    grad_to_none: Iterable[Any] | None = None,
-    quantiles: Sequence[float] | None = None,
-    return_mode: str = "mean",
-) -> Any:
-    """As `do_bench`, of calls in a CUDA graph, whose host's side is not measured: each of some
-    graphs has calls that fill `rep` ms, and its time is divided by their number. Needs torch and a
-    GPU; `fn` must be what a graph can hold."""
-    _check(quantiles, return_mode)
-    need("do_bench_cudagraph", "torch", "torch")
-    import torch
-
-    if not torch.cuda.is_available():
-        raise LaunchError("do_bench_cudagraph needs a GPU, and there is none: take do_bench")
-    tensors = list(grad_to_none or ())
-    for tensor in tensors:  # the graph adds to the gradients that it finds
-        tensor.detach_().requires_grad_(True).grad = None
-    with torch.cuda.stream(torch.cuda.Stream()):
-        fn()  # compiles
-        estimate = max(_graph_ms(torch, fn, tensors, _ESTIMATES), 1e-6)
-        count = max(1, int(rep / estimate))
-        times = _graph_times(torch, fn, tensors, count)
-    return summary(times, quantiles, return_mode)
-
-
-def _graph_ms(torch: Any, fn: Callable[[], Any], tensors: list[Any], count: int) -> float:
-    """The time of a call, of so many in a graph."""
-    return min(_graph_times(torch, fn, tensors, count, replays=2))
-
-
-def _graph_times(
-    torch: Any, fn: Callable[[], Any], tensors: list[Any], count: int, replays: int = _REPLAYS
-) -> list[float]:
-    """The time of a call in each replay of a graph of so many."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(count):
-            for tensor in tensors:
-                tensor.grad = None
-            fn()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(replays):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) / count)
-    return times
-
-
-def _check(quantiles: Sequence[float] | None, return_mode: str) -> None:
+def check(quantiles: Sequence[float] | None, return_mode: str) -> None:
     """Raises ValueError for what no summary can be made by."""
     if return_mode not in RETURN_MODES:
         raise ValueError(
@@ -115,10 +58,10 @@ def _times(
 ) -> list[float]:
     timer.synchronize()
     begin = timer.mark()
-    for _ in range(_ESTIMATES):
+    for _ in range(ESTIMATES):
         timer.clear_cache()
         fn()
-    estimate = max(timer.elapsed_ms(begin, timer.mark()) / _ESTIMATES, 1e-6)
+    estimate = max(timer.elapsed_ms(begin, timer.mark()) / ESTIMATES, 1e-6)
     for _ in range(max(1, int(warmup / estimate))):
         fn()
     marks = []

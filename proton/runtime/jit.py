@@ -145,9 +145,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         waits for their import."""
         if self._interpreted is None:
             with compile_lock:
-                from proton.runtime.interpreted import InterpretedLauncher
-
-                self._interpreted = InterpretedLauncher(self)
+                self._interpreted = backend_named(HOST).interpreter(self)
         return self._interpreted
 
     def launcher(self, backend: Backend) -> Launcher:

@@ -1,7 +1,7 @@
 """What tests and benchmarks of kernels need: times, comparisons, tables over sizes."""
 
 from proton.runtime.benchmark import do_bench as do_bench
-from proton.runtime.benchmark import do_bench_cudagraph as do_bench_cudagraph
+from proton.runtime.nvidia.graph_benchmark import do_bench_cudagraph as do_bench_cudagraph
 from proton.testing.comparison import assert_close as assert_close
 from proton.testing.report import Benchmark as Benchmark
 from proton.testing.report import Mark as Mark

@@ -146,10 +146,11 @@ def narrowed(x: np.ndarray, dtype: str, name: str, *, to_zero: bool = False) -> 
 def check_narrowed(x: np.ndarray, dtype: str, name: str, *, to_zero: bool = False) -> None:
     got = narrowed(x, dtype, name, to_zero=to_zero)
     with np.errstate(invalid="ignore"):  # of signalling NaNs
-        want = rounded(decode(x, dtype).astype(np.float64), name, to_zero=to_zero)
+        numbers = decode(x, dtype).astype(np.float64)
+        want = rounded(numbers, name, to_zero=to_zero)
     same = (got == want) | (np.isnan(values(name)[got]) & np.isnan(values(name)[want]))
     # Where a format has no NaN it becomes the largest number; a GPU drops its sign on the way.
-    same |= np.isnan(decode(x, dtype).astype(np.float64)) & ((got ^ want) & 0x7F == 0)
+    same |= np.isnan(numbers) & ((got ^ want) & 0x7F == 0)
     wrong = np.flatnonzero(~same)
     assert not wrong.size, [(x[n], got[n], want[n]) for n in wrong[:5]]
 

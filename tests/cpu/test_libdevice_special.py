@@ -54,7 +54,7 @@ def test_functions(rng: np.random.Generator, name: str, dtype: str) -> None:
     x = rng.uniform(low, high, 300).astype(dtype)
     got, want = apply(f"{name}(a)", x, out=dtype), in_python(function, x)
     # sinpi is as exact near its zeros as anywhere.
-    np.testing.assert_allclose(got, want, rtol=32 * EPS[dtype], atol=1e-300)
+    np.testing.assert_allclose(got, want, rtol=128 * EPS[dtype], atol=1e-300)
 
 
 def test_special_values() -> None:

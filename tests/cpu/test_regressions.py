@@ -200,8 +200,6 @@ def not_there(out_ptr):
 def test_names_below_what_is_not_there_are_named() -> None:
     with pytest.raises(proton.UnsupportedLanguageConstruct, match=r"tl\.expect_zero\.of_that"):
         not_there[(1,)](np.zeros(1, np.float32))
-    with pytest.raises(AttributeError, match="AsyncCompileMode of Triton is not there yet"):
-        proton.AsyncCompileMode
 
 
 def test_a_session_may_start_inside_a_host_scope() -> None:

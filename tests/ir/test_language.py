@@ -10,6 +10,7 @@ import pytest
 import proton.language as tl
 from proton import frontend
 from proton.base.errors import CompilationError
+from proton.base.targets import CPUTarget
 from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.frontend import Signature, build_module
@@ -283,7 +284,7 @@ def fails_in_a_scope(out):
 def test_an_error_in_a_scope_leaves_no_scope_open() -> None:
     with mlir_context():
         module = build(payloads)
-        generator = Generator(fails_in_a_scope, {})
+        generator = Generator(fails_in_a_scope, {}, target=CPUTarget())
         block = module.body.operations[0].regions[0].blocks[0]
         with ir.InsertionPoint.at_block_begin(block), pytest.raises(CompilationError):
             generator.run(fails_in_a_scope.parse().body)

@@ -55,6 +55,11 @@ class CPUBackend(Backend):
     def launcher(self, kernel: KernelFunction) -> Launcher:
         return CPULauncher(kernel)
 
+    def interpreter(self, kernel: KernelFunction) -> Any:
+        from proton.runtime.cpu.interpreted import InterpretedLauncher  # modules of its own
+
+        return InterpretedLauncher(kernel)
+
     def recorder(self, session: SessionState) -> CPURecorder:
         return CPURecorder(session)
 

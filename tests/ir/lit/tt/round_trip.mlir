@@ -101,6 +101,8 @@ func.func @debugging(%x: tensor<4xf32>, %i: i32) {
   %timer = "tt.special_register"() {register = "globaltimer"} : () -> i64
   // CHECK: "tt.debug_barrier"() : () -> ()
   "tt.debug_barrier"() : () -> ()
+  // CHECK: "tt.grid_dependency"() {kind = "wait"} : () -> ()
+  "tt.grid_dependency"() {kind = "wait"} : () -> ()
   // CHECK: "tt.extern_elementwise"(%{{.*}}, %{{.*}}) {libname = "libdevice", libpath = "", operandSegmentSizes = array<i32: 1, 1, 0, 0>, pure = true, symbol = "__nv_powf"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %0 = "tt.extern_elementwise"(%x, %x) {libname = "libdevice", libpath = "", operandSegmentSizes = array<i32: 1, 1, 0, 0>, pure = true, symbol = "__nv_powf"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return
