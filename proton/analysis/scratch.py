@@ -7,10 +7,11 @@ plans in `proton/layout` that this module adds up.
 from math import prod
 
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Operation, Type, ir
-from proton.dialect.traits import AllocatesShared, has
+from proton.dialect.mlir import Operation, Type, Value, ir
+from proton.dialect.traits import AllocatesShared, CopiesBoxes, PassesMemory, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
+from proton.dialect.walk import users
 from proton.layout import LinearLayout
 from proton.layout.conversion import Exchange, plan
 from proton.layout.matrix_memory import ALIGNMENT as MATRIX_ALIGNMENT
@@ -29,8 +30,18 @@ def alignment(op: Operation) -> int:
         _, element, layout = mem_desc_parts(op.results[0].type)
         if matrix_memory(layout, stored_bytes(element)) is not None:
             return MATRIX_ALIGNMENT
-        return BOX_ALIGNMENT
+        return BOX_ALIGNMENT if _is_copied_by_tma(op.results[0]) else ALIGNMENT
     return ALIGNMENT
+
+
+def _is_copied_by_tma(memory: Value) -> bool:
+    """Whether TMA reads or writes memory, or a part of it."""
+    for user in users(memory):
+        if has(user, CopiesBoxes):
+            return True
+        if has(user, PassesMemory) and any(map(_is_copied_by_tma, user.results)):
+            return True
+    return False
 
 
 def stored_bytes(element: Type) -> int:

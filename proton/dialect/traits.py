@@ -185,6 +185,10 @@ class AllocatesShared(Trait):
     """Its result is shared memory of its own."""
 
 
+class CopiesBoxes(Trait):
+    """TMA copies to or from the shared memory that it takes."""
+
+
 class PassesMemory(Trait):
     """The shared memory that it gives is that of an operand, or a part of it."""
 

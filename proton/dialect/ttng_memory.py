@@ -16,6 +16,7 @@ from proton.dialect.mlir import Type, ext, ir
 from proton.dialect.traits import (
     Accesses,
     AnyLayout,
+    CopiesBoxes,
     LayoutAnchor,
     MakesData,
     PassesPointers,
@@ -131,7 +132,12 @@ class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[Writes, Accesses, Any
 class AsyncTMACopyOp(
     TTNG.Operation,
     name="async_tma_copy_global_to_local",
-    traits=[Writes, Accesses, SharedEffects(reads=(1,), writes=(2,), lands_later=True)],
+    traits=[
+        Writes,
+        Accesses,
+        CopiesBoxes,
+        SharedEffects(reads=(1,), writes=(2,), lands_later=True),
+    ],
 ):
     """`ttng.async_tma_copy_global_to_local %map, %barrier, %dst, %pred, %indices`: one thread
     begins to copy the block at `indices`, if `pred` holds; its bytes arrive at the barrier."""
@@ -153,7 +159,7 @@ class AsyncTMACopyOp(
 class AsyncTMAStoreOp(
     TTNG.Operation,
     name="async_tma_copy_local_to_global",
-    traits=[Writes, Accesses, SharedEffects(reads=(1,), reads_later="stores")],
+    traits=[Writes, Accesses, CopiesBoxes, SharedEffects(reads=(1,), reads_later="stores")],
 ):
     """`ttng.async_tma_copy_local_to_global %map, %src, %indices`: one thread begins to copy the
     block to `indices`."""

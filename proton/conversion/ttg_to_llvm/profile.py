@@ -115,7 +115,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     unit = _attached(ctx, profile, buffer, state)
     pending = unit.pending
     nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
-    if profile.schema.clock_bits == 64:
+    if profile.schema.clock_bits == 64 and unit.ring is None:
         # Not the same in all lanes, or else the assembler keeps some of it in uniform registers.
         words = {32: ctx.thread, 64: _wide(ctx.thread)}
         nothing = {name: words[type_.width] for name, type_ in pending.types.items()}
@@ -484,14 +484,14 @@ def _store_pending(unit: _Unit) -> None:
     if unit.cursor is not None:
         v.store(unit.cursor, _moved_on(unit, offset), 4)
     values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
-    space = "shared" if unit.ring is not None else "global"
-    for start, names in unit.schema.stores:
+    in_ring = unit.ring is not None
+    for start, names in unit.schema.stores:  # in shared memory an address each (decision 98)
         nvidia.store(
-            place,
+            _byte(place, start) if in_ring and start else place,
             [values[name] for name in names],
-            space=space,
+            space="shared" if in_ring else "global",
             predicate=unit.is_writer,
-            offset=start,
+            offset=0 if in_ring else start,
             note=COMMENT,
         )
 
