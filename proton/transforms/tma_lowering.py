@@ -43,6 +43,7 @@ from proton.passes import Pass, register
 from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
 
 _EQUAL, _NOT_LESS, _UNSIGNED_LESS = 0, 5, 6  # arith.cmpi's predicates
+_COPY = "ttng.async_tma_copy_local_to_global"
 _NOWHERE = -(1 << 30)  # an index that no block is near
 
 
@@ -88,7 +89,10 @@ def _store(op: Operation, infos: Any) -> None:
         memory = _reserve_around(op.parent, shape, block.element_type, box.layout)
         _wait(0)
         LocalStoreOp(view.src, memory)
-        _wait_for_overlap(op.parent, shape, indices)
+        if len(ops_named(op.parent, "ttng.tma_store", _COPY)) > 1:
+            _wait(0, landed=True)  # the last one is another's, and may overlap
+        else:
+            _wait_for_overlap(op.parent, shape, indices)
         _copy(view.map, memory, indices, infos)
     else:
         type_ = mem_desc(shape, block.element_type, box.layout)
@@ -108,6 +112,7 @@ def _wait_for_overlap(loop: Any, shape: tuple[int, ...], indices: list[Any]) -> 
     what the next one does. The loop carries its indices."""
     i32 = integer(32)
     with before(loop):
+        _wait(0, landed=True)
         nowhere = [constant(_NOWHERE, i32) for _ in indices]
     new = with_carried(loop, nowhere)
     end, count = end_of(ForLoop(new).body), len(indices)

@@ -176,6 +176,11 @@ def wait_copies(pendings: int) -> None:
     assembly(f"cp.async.wait_group {pendings};", "~{memory}", None)
 
 
+def fence_async() -> None:
+    """What this thread wrote anywhere is ahead of what the asynchronous proxy does later."""
+    assembly("fence.proxy.async;", "~{memory}", None)
+
+
 def fence_async_shared() -> None:
     """What this thread wrote to shared memory is seen by the asynchronous proxy."""
     assembly("fence.proxy.async.shared::cta;", "~{memory}", None)

@@ -51,7 +51,8 @@ def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
 
 @lowers("ttng.local_to_global")
 def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
-    """Element by element, in the order in which they lie in shared memory."""
+    """Element by element, in the order in which they lie in shared memory; copies that come later
+    find them written."""
     memory, base, *numbers = site.operands
     shape, element, layout = mem_desc_parts(site.operand_types[0])
     rank, stored = len(shape), v.integer(8) if is_float8(element) else element
@@ -79,6 +80,7 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
 
     threads = WARP_SIZE * ctx.warps
     v.repeat(ctx.thread, v.i32(prod(shape)), v.i32(threads), one)
+    nvidia.fence_async()
     return []
 
 
