@@ -40,16 +40,7 @@ class TensorMapType(TTNG.Type, name="tensormap"):
 
     block: ir.TypeAttr
     padding: ir.StringAttr
-
-    @property
-    def target(self) -> Any:
-        """The tensor type of a block."""
-        return ir.TypeAttr(self.block).value
-
-    @property
-    def outside(self) -> str:
-        """What a block has outside of the tensor."""
-        return str(ir.StringAttr(self.padding).value)
+    target, outside = TensorDescType.target, TensorDescType.outside
 
 
 def is_tensor_map(type_: Type) -> bool:
@@ -259,15 +250,6 @@ class BarrierExpectOp(
     barrier: Operand[Any]
     pred: Operand[ir.IntegerType[1]]
     bytes: ir.IntegerAttr
-    verify_invariants = staticmethod(_verify_barrier)
-
-
-class ArriveBarrierOp(
-    TTNG.Operation, name="arrive_barrier", traits=[Writes, SharedEffects(reads=(0,))]
-):
-    """`ttng.arrive_barrier %barrier`: each warp arrives once, when all of its threads are there."""
-
-    barrier: Operand[Any]
     verify_invariants = staticmethod(_verify_barrier)
 
 
