@@ -253,6 +253,16 @@ class BarrierExpectOp(
     verify_invariants = staticmethod(_verify_barrier)
 
 
+class ArriveBarrierOp(
+    TTNG.Operation, name="arrive_barrier", traits=[Writes, SharedEffects(reads=(0,))]
+):
+    """`ttng.arrive_barrier %barrier`: each thread of the group of warps arrives; what it read of
+    shared memory before is read."""
+
+    barrier: Operand[Any]
+    verify_invariants = staticmethod(_verify_barrier)
+
+
 class WaitBarrierOp(
     TTNG.Operation, name="wait_barrier", traits=[Writes, SharedEffects(reads=(0,))]
 ):

@@ -116,9 +116,11 @@ def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
     return v.from_words(v.each(one, v.to_words(value)), value.type)
 
 
-def barrier() -> None:
-    """All threads of the program arrive before any goes on."""
-    effect("nvvm.barrier", operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0, 0]))
+def barrier(number: int = 0, threads: int = 0) -> None:
+    """All threads of the program arrive before any goes on; at another barrier than 0, so many."""
+    given = [v.i32(number), v.i32(threads)] if number else []
+    segments = ir.DenseI32ArrayAttr.get([len(given) // 2, len(given) // 2, 0])
+    effect("nvvm.barrier", *given, operandSegmentSizes=segments)
 
 
 def grid_dependency(kind: str) -> None:
@@ -242,6 +244,11 @@ def barrier_expect(address: Value, size: int, predicate: Value) -> None:
     """Arrives; the phase ends when so many bytes have arrived, too."""
     text = f"@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], {size};"
     assembly(text, "b,r,~{memory}", None, predicate, address)
+
+
+def barrier_arrive(address: Value) -> None:
+    """Each thread that comes here arrives."""
+    assembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", None, address)
 
 
 def barrier_wait(address: Value, parity: Value) -> None:

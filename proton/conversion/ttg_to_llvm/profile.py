@@ -117,7 +117,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
     if profile.schema.clock_bits == 64 and unit.ring is None:
         # Not the same in all lanes, or else the assembler keeps some of it in uniform registers.
-        words = {32: ctx.thread, 64: _wide(ctx.thread)}
+        words = {32: ctx.threads.number, 64: _wide(ctx.threads.number)}
         nothing = {name: words[type_.width] for name, type_ in pending.types.items()}
     nothing["tag"] = v.i32(NO_SCOPE)
     firsts = [v.i32(0), v.i32(0), *nothing.values(), unit.segment]
@@ -196,11 +196,11 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     program, stride = _program(), v.constant(layout.bytes, i64)
     block = _byte(buffer, v.binary("llvm.mul", program, stride))
     threads = WARP_SIZE * profile.unit_warps
-    unit_number = v.binary("llvm.lshr", ctx.thread, v.i32(threads.bit_length() - 1))
+    unit_number = v.binary("llvm.lshr", ctx.threads.number, v.i32(threads.bit_length() - 1))
     number = _wide(unit_number)
     place = v.binary("llvm.mul", number, v.constant(segment_bytes, i64))
     entry = v.binary("llvm.mul", number, v.constant(wire.COUNT_BYTES, i64))
-    lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
+    lane = v.binary("llvm.and", ctx.threads.number, v.i32(threads - 1))
     ring = None
     if profile.ring is not None:
         offset = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
