@@ -6,53 +6,44 @@ Kernel times are of Nsight Compute (`ncu --clock-control none`), which runs this
 for Proton and once for each mode of Triton's; medians of 10 launches, of 5 for Triton's Proton. The
 loop kernel has 132 programs of 4 warps that go round 2000 times with one scope in the body;
 `loop_add` does one multiply-add of 1024 numbers in it, and `loop_max` has three scopes: a load, a
-maximum over the block, and exp. The cost of a slice is in cycles of 1.98 GHz. Host times are of
-launches in a row; stream times are of a profiled launch and a small kernel behind it, again and
-again.
+maximum over the block, and exp. The cost of a slice is in cycles of 1.98 GHz. What a session adds
+on the host and on streams is in gpu_undisturbed.py, what scopes cost in products and attention in
+gpu_scope_cost.py.
 
 Fidelity is of kernels of one warp on every SM that begin at a tick of the global timer and wait
 until it has gone on by so much; what it says then is the true duration.
 """
 
 import argparse
-import contextlib
-import csv
 import importlib.util
-import io
-import itertools
 import json
 import os
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import nsight
 import numpy as np
 import torch
+from gpu_undisturbed import graph_table, host_table, stream_table
 from rich.console import Console
 from rich.table import Table
 
 import proton
 import proton.language as tl
-from proton.base import symbols
 from proton.kernels.layer_norm import layer_norm_kernel
 from proton.kernels.softmax import softmax_kernel
-from proton.runtime.nvidia.buffers import RingBuffer
 
 PROGRAMS, TURNS, REPEATS = 132, 2000, 10
 MAX_TURNS = 500  # of the loop of three scopes
 # Slices of a launch of each loop kernel.
 SLICES = {"loop": TURNS, "loop_add": TURNS, "loop_max": 3 * MAX_TURNS}
 GHZ = 1.98
-STRATEGIES = ("circular", "flush")
 WAITS = (1, 10, 100, 1000)  # us
 TICK = 32  # ns of the H200's global timer
-PATIENCE = 100  # seconds for a process of this file
 ROWS, COLUMNS = 16384, 8192
 
 TRITON = """
@@ -170,29 +161,6 @@ def proton_spin(out_ptr, ns):
         while now - begin < ns:
             now = tl.extra.cuda.globaltimer()
     tl.store(out_ptr + tl.program_id(0), now - begin)
-
-
-@proton.jit
-def three_scopes(x_ptr):
-    place = tl.program_id(0) * 256 + tl.arange(0, 256)
-    with proton.scope("load"):
-        x = tl.load(x_ptr + place)
-    with proton.scope("compute"):
-        x = tl.exp(x) + tl.sum(x, 0)
-    with proton.scope("store"):
-        tl.store(x_ptr + place, x * 0.001)
-
-
-@proton.jit
-def after(out_ptr):
-    tl.store(out_ptr, tl.load(out_ptr) + 1)
-
-
-@proton.jit
-def hold(out_ptr, ns):
-    begin = tl.extra.cuda.globaltimer()
-    while tl.extra.cuda.globaltimer() - begin < ns:
-        tl.store(out_ptr, begin)
 
 
 Launch = Callable[[], Any]
@@ -317,31 +285,10 @@ def inner_triton_fidelity() -> None:
     print(json.dumps(found))
 
 
-def this_program(*arguments: str, before: tuple[str, ...] = ()) -> str:
-    """What another process of this file prints."""
-    command = [*before, sys.executable, __file__, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    if done.returncode:
-        print(done.stdout[-2000:], done.stderr[-2000:], sep="\n")
-    return done.stdout
-
-
-def under_ncu(*arguments: str) -> dict[str, list[float]]:
-    """us of each launch by kernel, in order."""
-    ncu = shutil.which("ncu")
-    if ncu is None:
-        raise SystemExit("Nsight Compute (ncu) is not on the path")
-    command = (ncu, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--csv")
-    names = "regex:proton_loop|softmax_kernel|layer_norm_kernel|triton_loop"
-    printed = this_program(*arguments, before=(*command, "-k", names))
-    rows = [line for line in printed.splitlines() if line.startswith('"')]
-    found: dict[str, list[float]] = {}
-    for row in csv.DictReader(io.StringIO("\n".join(rows))):
-        scale = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "nsecond": 1e-3, "usecond": 1.0}
-        value = float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]]
-        name = row["Kernel Name"].partition("(")[0].removesuffix(symbols.END)
-        found.setdefault(name, []).append(value)
-    return found
+def kernel_times(inner: str) -> dict[str, list[float]]:
+    """us of each launch by kernel, in order, of this file run for `inner`."""
+    names = "proton_loop|softmax_kernel|layer_norm_kernel|triton_loop"
+    return nsight.kernel_times(__file__, "--inner", inner, names=names)[0]
 
 
 def medians() -> dict[str, dict[str, float]]:
@@ -351,9 +298,9 @@ def medians() -> dict[str, dict[str, float]]:
             mode: statistics.median(values[n * REPEATS : (n + 1) * REPEATS])
             for n, mode in enumerate(OURS)
         }
-        for kernel, values in under_ncu("--inner", "ours").items()
+        for kernel, values in kernel_times("ours").items()
     }
-    theirs = {mode: under_ncu("--inner", mode) for mode in THEIRS}
+    theirs = {mode: kernel_times(mode) for mode in THEIRS}
     for kernel in (f"triton_{name}" for name in SLICES):
         found[kernel] = {
             mode: statistics.median(times_[kernel])
@@ -378,116 +325,13 @@ def overhead_table() -> tuple[Table, list[dict[str, Any]]]:
     return table, rows
 
 
-def in_turns(x_ptr: torch.Tensor, out: torch.Tensor, programs: int) -> Launch:
-    """A launch of a kernel of three scopes, and of a small one behind it on the same stream."""
-
-    def launch() -> None:
-        three_scopes[(programs,)](x_ptr, num_warps=8)
-        after[(1,)](out, num_warps=1)
-
-    return launch
-
-
-def host_table() -> Table:
-    """us per launch on the host without and with records, by grid, stream and strategy: medians of
-    5 rounds, and of what each round adds."""
-    table = Table("grid", "stream", "strategy", "off, us", "profiled", "added", title="host")
-    x = torch.rand(4096 * 256, device="cuda")
-    own = torch.cuda.Stream()
-
-    def rate(programs: int) -> float:
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for _ in range(40):
-            three_scopes[(programs,)](x, num_warps=8)
-        return (time.perf_counter() - begin) / 40 * 1e6
-
-    def off_and_on(programs: int, strategy: str) -> tuple[float, float]:
-        """Side by side: how fast this thread is changes by a third from one second to the next."""
-        rate(programs)
-        off = statistics.median(rate(programs) for _ in range(3))
-        # Memory for all of them: a launch that is dropped costs less.
-        memory = proton.knobs.scope(profile_memory=2 << 30)
-        with memory, proton.profile("host", strategy=strategy) as run:
-            rate(programs)
-            on = statistics.median(rate(programs) for _ in range(5))
-        assert run.raw.dropped_launches == 0
-        return off, on
-
-    for programs, stream, strategy in itertools.product((132, 4096), (None, own), STRATEGIES):
-        with torch.cuda.stream(stream):
-            rounds = np.array([off_and_on(programs, strategy) for _ in range(5)])
-        where = "default" if stream is None else "its own"
-        off, on = np.median(rounds, axis=0)
-        added = np.median(rounds[:, 1] - rounds[:, 0])
-        numbers = [f"{us:.1f}" for us in (off, on, added)]
-        table.add_row(str(programs), where, strategy, *numbers)
-    return table
-
-
-def stream_table() -> Table:
-    """us that recording adds on a stream for each launch, another kernel behind it: of 40 pairs of
-    launches that are queued while a first kernel waits, with the session's own calls and without
-    (the same instrumented kernel, its buffers never sent)."""
-    table = Table("grid", "stream", "strategy", "off, us", "kernel with records", "session",
-                  "added by it", title="stream, a pair of launches")  # fmt: skip
-    x = torch.rand(4096 * 256, device="cuda")
-    out = torch.zeros(1, dtype=torch.int64, device="cuda")
-    wait = torch.zeros(1, dtype=torch.int64, device="cuda")
-    own = torch.cuda.Stream()
-
-    def pair_us(launch: Launch) -> float:
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        hold[(1,)](wait, 8_000_000, num_warps=1)  # until all is queued
-        first.record()
-        for _ in range(40):
-            launch()
-        last.record()
-        torch.cuda.synchronize()
-        return first.elapsed_time(last) / 40 * 1e3
-
-    def median_us(launch: Launch) -> float:
-        return statistics.median(pair_us(launch) for _ in range(7))
-
-    for programs, stream, strategy in itertools.product((132, 4096), (None, own), STRATEGIES):
-        launch = in_turns(x, out, programs)
-        with torch.cuda.stream(stream):
-            times(3, launch)
-            off = median_us(launch)
-            with proton.profile("stream", strategy=strategy):
-                times(60, launch)
-                on = median_us(launch)
-            found = []
-            for _ in range(5):
-                with proton.profile("kernel", strategy=strategy):
-                    times(3, launch)
-                    with unsent():
-                        found.append(pair_us(launch))
-            kernel = statistics.median(found)
-        where = "default" if stream is None else "its own"
-        times_ = [f"{us:.2f}" for us in (off, kernel, on, on - kernel)]
-        table.add_row(str(programs), where, strategy, *times_)
-    return table
-
-
-@contextlib.contextmanager
-def unsent() -> Iterator[None]:
-    """Launches get buffers, one after the other the same ones, and nobody fetches them."""
-    send, RingBuffer.send = RingBuffer.send, lambda ring, buffer, *_: ring.give_back(buffer)
-    try:
-        yield
-        torch.cuda.synchronize()
-    finally:
-        RingBuffer.send = send
-
-
 def fidelity_table() -> Table:
     """Durations of waits for the global timer, on every SM."""
     table = Table("wait, us", "profiler", "median off, ns", "worst, ns", "median off, %",
                   "error bar, ns", "within 1 % or a tick", "within the bar",
                   title="fidelity")  # fmt: skip
-    theirs = json.loads(this_program("--inner", "triton-fidelity").splitlines()[-1])
+    printed = nsight.printed_by(__file__, "--inner", "triton-fidelity")
+    theirs = json.loads(printed.splitlines()[-1])
     for microseconds, other in zip(WAITS, theirs, strict=True):
         true, traced, bar = our_durations(microseconds)
         their_bar = np.full(len(other["traced"]), np.nan)
@@ -522,7 +366,12 @@ def our_durations(microseconds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return true, found.corrected_ns.to_numpy(), found.error_ns.to_numpy()
 
 
-TABLES = {"host": host_table, "stream": stream_table, "fidelity": fidelity_table}
+TABLES = {
+    "host": host_table,
+    "stream": stream_table,
+    "graph": graph_table,
+    "fidelity": fidelity_table,
+}
 
 
 def main() -> None:

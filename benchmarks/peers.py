@@ -1,7 +1,8 @@
 """Compiles one kernel source with Proton and with Triton.
 
 Triton has no scopes in its language: its copy of the source is the kernels' text with `with
-proton.scope(...)` taken away around what is in it, and the imports rebound.
+proton.scope(...)` taken away around what is in it, and the imports rebound. For Triton's Proton the
+scopes become its `enter_scope` and `exit_scope`.
 """
 
 import ast
@@ -14,10 +15,18 @@ from typing import Any
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="proton-peers-")
 _IMPORTS = {"proton": "triton", "proton.language": "triton.language"}
+_PROFILER = """
+import triton.profiler.language as pl
+pl.enable_semantic("triton")
+"""
 
 
 class _ToTriton(ast.NodeTransformer):
-    """Rebinds the imports, unwraps scopes, and leaves out functions of the host."""
+    """Rebinds the imports, unwraps scopes or `has_scopes` of Triton's Proton, and leaves out
+    functions of the host."""
+
+    def __init__(self, has_scopes: bool) -> None:
+        self.has_scopes = has_scopes
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
         return None if (node.module or "").startswith("proton.") else node
@@ -36,19 +45,30 @@ class _ToTriton(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> Any:
         self.generic_visit(node)
         calls = [ast.unparse(item.context_expr) for item in node.items]
-        return node.body if all(call.startswith("proton.scope(") for call in calls) else node
+        if not all(call.startswith("proton.scope(") for call in calls):
+            return node
+        if not self.has_scopes:
+            return node.body
+        names = [call.removeprefix("proton.scope(").removesuffix(")") for call in calls]
+        enters, exits = (
+            [f"pl.{edge}_scope({name})" for name in names] for edge in ("enter", "exit")
+        )
+        before, after = ("\n".join(calls) for calls in (enters, exits[::-1]))
+        return [*ast.parse(before).body, *node.body, *ast.parse(after).body]
 
 
-def triton_source(source: str) -> str:
-    """The source of a module of kernels, for Triton."""
-    return ast.unparse(ast.fix_missing_locations(_ToTriton().visit(ast.parse(source))))
+def triton_source(source: str, has_scopes: bool = False) -> str:
+    """The source of a module of kernels, for Triton; `has_scopes`: for Triton's Proton, with the
+    scopes, whose arguments are their names alone."""
+    text = ast.unparse(ast.fix_missing_locations(_ToTriton(has_scopes).visit(ast.parse(source))))
+    return text + _PROFILER if has_scopes else text
 
 
-def triton_module(module: ModuleType) -> ModuleType:
+def triton_module(module: ModuleType, has_scopes: bool = False) -> ModuleType:
     """The module of kernels, jitted by Triton."""
-    name = f"triton_{module.__name__.rpartition('.')[2]}"
+    name = f"triton_{module.__name__.rpartition('.')[2]}" + "_scoped" * has_scopes
     path = Path(_FOLDER.name) / f"{name}.py"
-    path.write_text(triton_source(inspect.getsource(module)))
+    path.write_text(triton_source(inspect.getsource(module), has_scopes))
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

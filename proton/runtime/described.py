@@ -1,11 +1,15 @@
 """What a run says of its kernels and its machine."""
 
+import contextlib
 import platform
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
-from proton.trace.model import Kernel
+from proton.trace.model import BOOT, Kernel
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def kernel_model(kernel: CompiledKernel, noted: dict[str, Any]) -> Kernel:
@@ -34,9 +38,12 @@ def kernel_model(kernel: CompiledKernel, noted: dict[str, Any]) -> Kernel:
 
 
 def machine_facts() -> dict[str, object]:
-    """The machine, for display."""
-    return {
+    """The machine, for display, and to tell which runs share its monotonic clock."""
+    facts: dict[str, object] = {
         "machine": platform.machine(),
         "system": platform.system(),
         "python": platform.python_version(),
     }
+    with contextlib.suppress(OSError):  # Linux alone has it
+        facts[BOOT] = _BOOT_ID.read_text().strip()
+    return facts

@@ -10,7 +10,7 @@ device's GPUClock takes the timer to the host's clock.
 At a pair, and so between two, the line of an SM is off by at most half the resolution of the timer
 and the SM's largest residual; a duration, the difference of two such times, by at most twice that,
 which is what is stated. That is against other times of the same GPU; against the host the
-uncertainty of the device's line comes on top.
+uncertainty of the device's line comes on top, and against another GPU those of both lines.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,6 +73,10 @@ class GPUTimes:
         """How far times of a device may be off against the host, all alike."""
         line = self.hosts[device]
         return line.error_ns + float(line.residual_ns.max())
+
+    def alignment_ns(self) -> float:
+        """How far times of two devices may be off against each other, whichever two."""
+        return sum(sorted(map(self.host_error_ns, self.hosts))[-2:])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,9 @@
 """One run out of those of several processes: ranks of a job, on one machine or several.
 
 All times move onto the axis of the first run. Processes of one boot of one machine share the
-monotonic clock, so their times are kept; others are moved by their wall clocks, whose error nobody
-knows. GPUs and threads get new numbers, for each process counts them from 0.
+monotonic clock, so their times are kept, and their GPUs agree as well as each does with that clock
+(`GPUTimes.alignment_ns`); others are moved by their wall clocks, whose error nobody knows. GPUs and
+threads get new numbers, for each process counts them from 0.
 """
 
 from collections.abc import Sequence
@@ -12,11 +13,11 @@ import numpy as np
 
 from proton.trace.errors import TraceFormatError
 from proton.trace.join import join
-from proton.trace.model import Clock, GPUClock, HostSlice, Launch, RawRun
+from proton.trace.model import BOOT, WALL_CLOCKED, Clock, GPUClock, HostSlice, Launch, RawRun
 from proton.trace.records import read
 
-# Two wall clocks less their monotonic ones, read in one boot, differ by how far the wall clock was
-# set in between; in different boots by days.
+# Of runs that do not say which boot they are of. Two wall clocks less their monotonic ones, read in
+# one boot, differ by how far the wall clock was set in between; in different boots by days.
 SAME_BOOT_NS = 1_000_000_000
 THREADS = 1000  # a process's threads are numbered from a multiple of this
 
@@ -41,15 +42,33 @@ def merge(runs: Sequence[RawRun], names: Sequence[str]) -> RawRun:
         seen = [slice_.device for slice_ in run.host]  # by CUPTI, which needs no clock of ours
         devices += 1 + max([-1, *seen, *(gpu.device for gpu in run.gpus)])
     joined = join(moved)
-    machine = {f"process {n}": name for n, name in enumerate(names)}
+    machine: dict[str, object] = {f"process {n}": name for n, name in enumerate(names)}
+    by_wall = [str(run.machine[WALL_CLOCKED]) for run in runs if WALL_CLOCKED in run.machine]
+    pairs = zip(names, runs, strict=True)
+    by_wall += [name for name, run in pairs if not _share_a_clock(runs[0], run)]
+    if by_wall:
+        machine[WALL_CLOCKED] = ", ".join(by_wall)
+    machine[BOOT] = runs[0].machine.get(BOOT, "")  # whose axis it is
     clock = _clock(joined.clock, [moved[n].clock for n in timed or [0]])
     return replace(joined, clock=clock, machine={**joined.machine, **machine})
 
 
 def _shift(first: RawRun, run: RawRun) -> int:
     """What is added to the times of a run, to be on the axis of the first."""
-    offset, own = (r.origin_unix_ns - r.origin_ns for r in (first, run))
-    return 0 if abs(own - offset) < SAME_BOOT_NS else own - offset
+    return 0 if _share_a_clock(first, run) else _wall_ns(run) - _wall_ns(first)
+
+
+def _share_a_clock(first: RawRun, run: RawRun) -> bool:
+    """Whether both are of one boot of one machine."""
+    boots = [r.machine.get(BOOT) for r in (first, run)]
+    if all(boots):
+        return boots[0] == boots[1]
+    return abs(_wall_ns(run) - _wall_ns(first)) < SAME_BOOT_NS
+
+
+def _wall_ns(run: RawRun) -> int:
+    """The wall clock when the monotonic one says 0."""
+    return run.origin_unix_ns - run.origin_ns
 
 
 def _clock(joined: Clock, clocks: Sequence[Clock]) -> Clock:

@@ -15,6 +15,8 @@ from proton.trace.wire import Block, RecordSchema
 # ran when the session ended.
 FORKED, UNFINISHED = "launches in forked processes", "launches that ran on"
 ACTIVITIES = "activities that are missing"  # why nothing but own launches is there
+BOOT = "boot"  # an id that processes of one boot of one machine share
+WALL_CLOCKED = "on the axis by wall clocks"  # the processes of a merged run whose error is unknown
 ONE = -1  # `pendings` of a wait that retires one piece of work
 
 

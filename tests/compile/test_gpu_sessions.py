@@ -26,7 +26,8 @@ from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import profile as gpu_profile
 from proton.runtime.nvidia.buffers import LaunchBuffer, RingBuffer
-from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair
+from proton.runtime.nvidia.calibration import GPUCalibration
+from proton.runtime.nvidia.clock_exchange import TimerPair
 from proton.runtime.nvidia.slabs import Slabs
 from proton.trace import wire
 from proton.trace.model import Strategy

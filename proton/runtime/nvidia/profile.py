@@ -13,7 +13,8 @@ import numpy as np
 from proton.base.knobs import knobs
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.buffers import STEP_BYTES, Arrived, LaunchBuffer, RingBuffer
-from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair, calibrate, timer_pair
+from proton.runtime.nvidia.calibration import GPUCalibration, calibrate
+from proton.runtime.nvidia.clock_exchange import TimerPair, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.runtime.nvidia.slabs import Slab, Slabs, TakenChunks
 from proton.runtime.recording import SessionState

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proton.base import markup
 from proton.base.text import printable
+from proton.trace.model import WALL_CLOCKED
 from proton.trace.wire import Kind, State
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.placed import cost_line
@@ -114,7 +115,18 @@ def _gpu_facts(run: Tables) -> dict[str, str]:
             f"{error:.0f} ns, the timer with the host within "
             f"{gpu.host_error_ns(device):.0f} ns"
         )
-    return facts
+    agreement = alignment(run)
+    return facts | ({"GPUs on one axis": agreement} if agreement else {})
+
+
+def alignment(run: Tables) -> str:
+    """How well the clocks of several GPUs agree; nothing of one."""
+    gpu = run.records.gpu
+    if gpu is None or len(gpu.hosts) < 2:
+        return ""
+    line = f"times of two GPUs agree within {gpu.alignment_ns():.0f} ns"
+    unknown = run.raw.machine.get(WALL_CLOCKED)
+    return f"{line}; but for {unknown}: by wall clocks, whose error is unknown" if unknown else line
 
 
 def _kernel_facts(run: Tables) -> dict[str, str]:

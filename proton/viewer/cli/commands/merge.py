@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from proton.trace.merge import merge as merged
+from proton.viewer.cli import terminal
 from proton.viewer.cli.app import app, warn
 from proton.viewer.formats import format_of
 from proton.viewer.run import Run
+from proton.viewer.tables.summary import alignment
 
 
 @app.command()
@@ -19,7 +21,8 @@ def merge(
     """Put the runs of several processes (ranks of a job) onto one time axis, in one run.
 
     Processes of one boot of a machine share its clock; others are aligned by their wall clocks.
-    GPUs and threads are numbered anew, and a GPU's name begins with its file's.
+    GPUs and threads are numbered anew, and a GPU's name begins with its file's. Of several GPUs it
+    says how well their times agree.
 
     [bold]Example[/bold]
 
@@ -34,4 +37,7 @@ def merge(
         names = [str(file) for file in files]
     whole = Run(merged([run.raw for run in runs], names))
     whole.save(out)
+    agreement = alignment(whole)
+    if agreement:
+        terminal.stdout().print(terminal.markup(agreement), overflow="fold")
     warn(whole)

@@ -1,0 +1,172 @@
+"""How a GPU's global timer lies to the host's clock, within bounds that hold.
+
+A kernel of one thread and the host exchange numbers through pinned memory: the host reads its clock
+and asks, the kernel sees the question and answers with its timer, the host sees the answer and
+reads its clock. So the timer was read not before the first reading and not after the second. The
+two sides are bounded apart, each by the tightest of many exchanges: what is left between them is
+the shortest way there and the shortest way back. Processes of one machine share the host's clock,
+so this also says how the GPUs of several processes lie to each other.
+"""
+
+import ctypes
+import functools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from proton.backends.nvidia.cubin import Assembler
+from proton.base.errors import ProfileError
+from proton.runtime.nvidia import cuda
+from proton.trace.gpu_clock import MAX_DRIFT, MAX_RESOLUTION
+
+EXCHANGES = 300
+PATIENCE_NS = 10_000_000_000  # after which the kernel ends, if the host asks nothing
+_LOOKS = 10_000  # at the answer, before it is seen whether the kernel runs
+_ANSWER = 128  # bytes from the question to the answer: another cache line
+_NUMBER_BITS = 2  # of an answer, below the timer, so that no two in a row are alike
+
+# The timer is read behind the branch that depends on the question, so not before it came.
+_PTX = """
+.version {version}
+.target {chip}
+.address_size 64
+.visible .entry exchange(.param .u64 cell, .param .u64 count, .param .u64 patience)
+{{
+    .reg .b64 %rd<12>;
+    .reg .pred %p<4>;
+    ld.param.u64 %rd1, [cell];
+    ld.param.u64 %rd2, [count];
+    ld.param.u64 %rd3, [patience];
+    mov.u64 %rd4, %globaltimer;
+    mov.u64 %rd5, 0;
+next:
+    add.u64 %rd5, %rd5, 1;
+wait:
+    ld.volatile.global.u64 %rd6, [%rd1];
+    setp.eq.u64 %p1, %rd6, %rd5;
+    @%p1 bra asked;
+    mov.u64 %rd7, %globaltimer;
+    sub.u64 %rd7, %rd7, %rd4;
+    setp.gt.u64 %p2, %rd7, %rd3;
+    @%p2 ret;
+    bra wait;
+asked:
+    mov.u64 %rd8, %globaltimer;
+    shl.b64 %rd9, %rd8, {bits};
+    and.b64 %rd10, %rd5, {mask};
+    or.b64 %rd9, %rd9, %rd10;
+    st.volatile.global.u64 [%rd1+{answer}], %rd9;
+    setp.lt.u64 %p3, %rd5, %rd2;
+    @%p3 bra next;
+    ret;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class TimerPair:
+    """A GPU's global timer and `time.perf_counter_ns()` at one moment, and how sure that is."""
+
+    timer_ns: int
+    host_ns: int
+    error_ns: float
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The host's clock before it asked, the timer, and the host's clock when it had the answer."""
+
+    asked_ns: int
+    timer_ns: int
+    answered_ns: int
+
+
+@dataclass(frozen=True)
+class _Link:
+    """The kernel, its stream, and the memory through which it and the host talk."""
+
+    function: int
+    stream: int
+    address: int
+    question: ctypes.c_uint64
+    answer: ctypes.c_uint64
+
+
+@functools.cache
+def _link(device: int) -> _Link:
+    target = cuda.target_of(device)
+    with Assembler(target, "exchange") as assembler:
+        version = "{}.{}".format(*divmod(target.facts.ptx, 10))
+        mask = (1 << _NUMBER_BITS) - 1
+        names = {"version": version, "chip": target.facts.chip, "answer": _ANSWER}
+        assembler.feed(_PTX.format(**names, bits=_NUMBER_BITS, mask=mask))
+        code = assembler.finish().code
+    address = cuda.allocate_host(2 * _ANSWER)
+    words = (ctypes.c_uint64.from_address(address + offset) for offset in (0, _ANSWER))
+    return _Link(cuda.load(code, "exchange", 0), cuda.new_stream(), address, *words)
+
+
+def timer_pair(device: int) -> TimerPair:
+    """A pair, as sure as exchanges over the bus can make it."""
+    with cuda.on_device(device):
+        return tightest(_exchanges(device))
+
+
+def tightest(exchanges: Sequence[Exchange]) -> TimerPair:
+    """The pair in the middle of what all exchanges allow.
+
+    They are some hundred microseconds apart at most, in which the clocks drift apart by less than
+    MAX_DRIFT allows; the timer counts in steps, and what it says may be up to a step old.
+    """
+    host, now = exchanges[len(exchanges) // 2].asked_ns, exchanges[len(exchanges) // 2].timer_ns
+    asked, timer, answered = np.array(
+        [(e.asked_ns - host, e.timer_ns - now, e.answered_ns - host) for e in exchanges], np.int64
+    ).T
+    step = min(int(np.gcd.reduce(np.diff(timer))), MAX_RESOLUTION) if len(timer) > 1 else 0
+    drift = MAX_DRIFT * float(np.abs(timer).max())
+    least = float((asked - timer).max()) - step - drift
+    most = float((answered - timer).min()) + drift
+    behind = round((least + most) / 2)
+    return TimerPair(now, host + behind, abs(most - least) / 2 + 0.5)
+
+
+def _exchanges(device: int) -> list[Exchange]:
+    link, clock = _link(device), time.perf_counter_ns
+    question, answer = link.question, link.answer
+    question.value = answer.value = last = 0
+    pointer, number = ctypes.c_void_p, ctypes.c_uint64
+    taken = [(link.address, pointer), (EXCHANGES, number), (PATIENCE_NS, number)]
+    cuda.launch_once(link.function, 1, 1, link.stream, taken)
+    queue = cuda.Queue()
+    end = queue.new_event()
+    queue.record(end, link.stream)
+    found = []
+    for place in range(1, EXCHANGES + 1):
+        asked = clock()
+        question.value = place
+        said = last
+        while said == last:
+            for _ in range(_LOOKS):
+                said = answer.value
+                if said != last:
+                    break
+            else:
+                _check_runs(queue, end, answer.value == last, device)
+        answered = clock()
+        found.append(Exchange(asked, said >> _NUMBER_BITS, answered))
+        last = said
+    queue.wait(end)
+    queue.release_event(end)
+    return found
+
+
+def _check_runs(queue: cuda.Queue, end: int, is_silent: bool, device: int) -> None:
+    """Raises where the kernel has ended without an answer: what the driver has to say, if it has.
+    Until it begins others may have the GPU for as long as they like."""
+    if queue.is_done(end) and is_silent:
+        raise ProfileError(
+            f"GPU {device} did not tell its global timer: this process was stopped for "
+            f"{PATIENCE_NS // 1_000_000_000} s while it was asked; start the session again"
+        )

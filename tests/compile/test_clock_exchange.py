@@ -1,0 +1,148 @@
+"""How a GPU's timer lies to the host's clock, against clocks whose relation is known exactly."""
+
+import ctypes
+import random
+import threading
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proton.base.targets import GPUTarget
+from proton.runtime.nvidia import clock_exchange, cuda
+from proton.runtime.nvidia.clock_exchange import Exchange, TimerPair, tightest
+from tests.compile.fake_cuda import check_loadable
+
+ZERO = 1_790_000_000_000_000_000  # what the timer says when the host's clock says 0
+
+
+class Timer:
+    """A GPU's timer by the host's clock: `drift` ns more in each, in steps of `step`."""
+
+    def __init__(self, drift: float = 0.0, step: int = 1) -> None:
+        self.drift, self.step = drift, step
+
+    def at(self, host_ns: float) -> int:
+        return ZERO + int(host_ns * (1 + self.drift)) // self.step * self.step
+
+    def assert_within(self, pair: TimerPair) -> None:
+        """The timer had this value, or was up to a step beyond it, at some moment within the
+        pair's error, whose rounding is a nanosecond."""
+        error = pair.error_ns + 1
+        assert self.at(pair.host_ns - error) - self.step <= pair.timer_ns
+        assert pair.timer_ns <= self.at(pair.host_ns + error)
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 1 << 32),
+    drift=st.sampled_from([0.0, 2e-5, -9e-5]),
+    step=st.sampled_from([1, 32, 1000]),
+    there=st.integers(50, 3000),
+    back=st.integers(50, 3000),
+    jitter=st.sampled_from([0, 500, 100_000]),
+)
+def test_the_true_relation_is_within_the_bound(
+    seed: int, drift: float, step: int, there: int, back: int, jitter: int
+) -> None:
+    """Ways there and back of any length, however unlike, with delays of any length."""
+    of, timer, now = random.Random(seed), Timer(drift, step), 5_000_000_000_000
+    exchanges = []
+    for _ in range(100):
+        read = now + there + of.expovariate(1) * jitter
+        seen = read + back + of.expovariate(1) * jitter
+        exchanges.append(Exchange(now, timer.at(read), int(seen)))
+        now = int(seen) + of.randrange(100, 700)
+    pair = tightest(exchanges)
+    timer.assert_within(pair)
+    least = [(e.answered_ns - e.asked_ns) / 2 for e in exchanges]
+    slack = 1 + step + clock_exchange.MAX_DRIFT * (exchanges[-1].timer_ns - exchanges[0].timer_ns)
+    assert pair.error_ns <= min(least) + slack
+
+
+def test_both_sides_are_bounded_by_their_own_best_exchange() -> None:
+    """Each exchange is slow in one direction, no two in the same."""
+    timer = Timer()
+    exchanges = [
+        Exchange(1000, timer.at(1400), 9000),
+        Exchange(10_000, timer.at(17_000), 17_300),
+        Exchange(20_000, timer.at(24_001), 29_000),
+    ]
+    pair = tightest(exchanges)
+    timer.assert_within(pair)
+    assert pair.error_ns <= (400 + 300) / 2 + 4
+
+
+class Device:
+    """Answers as the kernel does, from a thread, with the timer."""
+
+    def __init__(self, timer: Timer, answers: int) -> None:
+        self.timer, self.answers = timer, answers
+        self.memory: Any = None
+        self.thread = threading.Thread()
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(cuda, "target_of", lambda device: GPUTarget("cuda", 90))
+        monkeypatch.setattr(cuda, "load", lambda code, name, _: check_loadable(code, name) or 1)
+        monkeypatch.setattr(cuda, "new_stream", lambda: 7)
+        monkeypatch.setattr(cuda, "allocate_host", self.allocate)
+        monkeypatch.setattr(cuda, "launch_once", self.launch)
+        monkeypatch.setattr(cuda, "Queue", lambda: self)
+        monkeypatch.setattr(clock_exchange, "EXCHANGES", 20)
+        monkeypatch.setattr(clock_exchange, "_LOOKS", 100)
+
+    def allocate(self, size: int) -> int:
+        self.memory = ctypes.create_string_buffer(size)
+        return ctypes.addressof(self.memory)
+
+    def launch(self, function: int, programs: int, threads: int, stream: int, taken: Any) -> None:
+        (cell, _), (count, _), _ = taken
+        assert (programs, threads, stream, count) == (1, 1, 7, 20)
+        question = ctypes.c_uint64.from_address(cell)
+        answer = ctypes.c_uint64.from_address(cell + 128)
+
+        def run() -> None:
+            for number in range(1, self.answers + 1):
+                while question.value != number:
+                    time.sleep(0)
+                answer.value = self.timer.at(time.perf_counter_ns()) << 2 | number & 3
+
+        self.thread = threading.Thread(target=run)
+        self.thread.start()
+
+    def new_event(self) -> int:
+        return 9
+
+    def record(self, event: int, stream: int) -> None:
+        assert (event, stream) == (9, 7)
+
+    def is_done(self, event: int) -> bool:
+        return not self.thread.is_alive()
+
+    def wait(self, event: int) -> None:
+        self.thread.join()
+
+    def release_event(self, event: int) -> None:
+        assert event == 9
+
+
+@pytest.mark.parametrize("step", [1, 32, 1_000_000])
+def test_the_host_talks_to_the_kernel(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Also where the timer stands still from one answer to the next."""
+    timer = Timer(step=step)
+    Device(timer, answers=20).install(monkeypatch)
+    link = clock_exchange._link.__wrapped__(0)
+    monkeypatch.setattr(clock_exchange, "_link", lambda device: link)
+    exchanges = clock_exchange._exchanges(0)
+    assert all(e.asked_ns <= e.answered_ns for e in exchanges)
+    timer.assert_within(tightest(exchanges))
+
+
+def test_a_kernel_that_ends_without_an_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    Device(Timer(), answers=3).install(monkeypatch)
+    link = clock_exchange._link.__wrapped__(0)
+    monkeypatch.setattr(clock_exchange, "_link", lambda device: link)
+    with pytest.raises(clock_exchange.ProfileError, match="GPU 0 did not tell its global timer"):
+        clock_exchange._exchanges(0)

@@ -1,0 +1,95 @@
+"""CUDA graphs of pipelined kernels on tensor cores: replays give right results, and each launch of
+each replay its records."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import proton
+import proton.language as tl
+from proton.kernels import attention, matmul, matmul_persistent
+
+SIZE, REPLAYS = 512, 5
+BLOCKS = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8, "num_warps": 8}
+PROGRAMS, TURNS = 16, SIZE // 64
+
+
+@proton.jit
+def behind(x_ptr, count_ptr, BLOCK: tl.constexpr):
+    """What a second kernel on the same stream reads of the one ahead of it."""
+    with proton.scope("behind"):
+        x = tl.load(x_ptr + tl.arange(0, BLOCK))
+        tl.atomic_add(count_ptr, tl.sum((x != 0).to(tl.int32), 0))
+
+
+def pointers(a: Any, b: Any, out: Any) -> None:
+    matmul.matmul(a, b, out, num_stages=3, **BLOCKS)
+
+
+def descriptors(a: Any, b: Any, out: Any) -> None:
+    matmul_persistent.matmul_persistent(a, b, out, num_stages=3, programs=PROGRAMS, **BLOCKS)
+
+
+def heads(a: Any, b: Any, out: Any) -> None:
+    """Attention of 16 heads of 256 x 64 that lie in the arrays: 16 x 4 programs."""
+    q, k, of = (x.view(1, 8, 512, 64) for x in (a, b, out))
+    lse = of.new_empty(1, 8, 512, dtype=pytest.importorskip("torch").float32)
+    attention.attention(q, k, k, out=(of, lse), BLOCK_M=64, BLOCK_N=64, num_warps=4, num_stages=2,
+                        OVERLAP=False)  # fmt: skip
+
+
+def by_torch(kernel: Callable[..., None], a: Any, b: Any) -> Any:
+    torch = pytest.importorskip("torch")
+    if kernel is not heads:
+        return a.float() @ b.float()
+    q, k = (x.view(1, 8, 512, 64).float() for x in (a, b))
+    found = torch.nn.functional.scaled_dot_product_attention(q, k, k)
+    return found.view(SIZE, SIZE)
+
+
+@pytest.mark.parametrize("strategy", ["circular", "flush"])
+@pytest.mark.parametrize("kernel", [pointers, descriptors, heads], ids=lambda f: f.__name__)
+def test_each_launch_of_each_replay_has_its_records(
+    kernel: Callable[..., None], strategy: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    a, b, out = (torch.randn(SIZE, SIZE, device="cuda").half() for _ in range(3))
+    count = torch.zeros(1, device="cuda", dtype=torch.int32)
+
+    def both() -> None:
+        kernel(a, b, out)
+        behind[(1,)](out, count, BLOCK=1024)
+
+    both()
+    graph = torch.cuda.CUDAGraph()
+    memory = proton.knobs.scope(profile_flush_memory=4 << 20)
+    with memory, proton.profile("graph", strategy=strategy, capacity=64) as run:
+        both()  # the same launches, not in a graph
+        with torch.cuda.graph(graph):
+            both()
+            both()
+        for _ in range(REPLAYS):
+            a.normal_()
+            out.zero_()
+            count.zero_()
+            graph.replay()
+            torch.testing.assert_close(out.float(), by_torch(kernel, a, b), rtol=2e-2, atol=0.1)
+            assert count.item() == 2 * (out.view(-1)[:1024] != 0).sum().item()
+    assert run.totals.lost == run.totals.dropped_launches == 0
+    assert run.totals.launches == 2 + 4 * REPLAYS
+    scopes = run.frame[run.frame.kind == "scope"]
+    of = ["name", "program", "warp", "iteration"]
+    counted = scopes.groupby(["launch", *of], dropna=False).size()
+    launches = [counted[number] for number in run.launches.index]
+    for number, found in enumerate(launches):
+        assert found.equals(launches[number % 2]), f"launch {number}"
+    assert set(scopes[scopes.launch == 1].name) == {"behind"}
+    if kernel is not heads:
+        dots = scopes[(scopes.launch == 0) & (scopes.name == "dot")]
+        assert len(dots) == PROGRAMS * 8 * TURNS
+    # Launches of one stream, one behind the other, as the graph has them.
+    spans = scopes.assign(end_ns=scopes.start_ns + scopes.dur_ns).groupby("launch")
+    begins, ends = spans.start_ns.min().to_numpy(), spans.end_ns.max().to_numpy()
+    error = 2 * scopes.error_ns.max()
+    assert (begins[1:] > ends[:-1] - error).all()
