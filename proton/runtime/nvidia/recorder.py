@@ -27,7 +27,7 @@ from proton.runtime.nvidia.slabs import chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import InstrumentedVariant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
-from proton.trace.model import ACTIVITIES, GPUClock, Launch
+from proton.trace.model import ACTIVITIES, GPUClock, HostSlice, Launch
 
 SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
 
@@ -222,12 +222,8 @@ class GPURecorder(Recorder):
         them, and `machine` says what the driver said.
         """
         machine: dict[str, object] = {ACTIVITIES: self.no_activities} if self.no_activities else {}
-        found = Recorded(
-            launches=self.plain,
-            host=[] if self.activities is None else self.activities.stop(),
-            gpus=self._synchronize(),
-            machine=machine,
-        )
+        gpus = self._synchronize()
+        found = Recorded(launches=self.plain, host=self._seen(), gpus=gpus, machine=machine)
         found.launches += [launch for pending in self.pending for launch in self._launches(pending)]
         found.dropped = self.lost
         if self.error:
@@ -239,6 +235,16 @@ class GPURecorder(Recorder):
         if self.compares_run_times and self.devices:
             found.measured = self.run_times.medians()
         return found
+
+    def _seen(self) -> list[HostSlice]:
+        """What CUPTI saw, once the GPU of this thread has done what it was asked for."""
+        if self.activities is None:
+            return []
+        device = cuda.device_in_use()
+        if device is not None:
+            with contextlib.suppress(cuda.CUDAError):  # `_synchronize` says what is wrong
+                cuda.synchronize(device)
+        return self.activities.stop()
 
     def _synchronize(self) -> list[GPUClock]:
         """Waits for the devices and fetches what is still there; the clocks of those in use."""
