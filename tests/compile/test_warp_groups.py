@@ -32,7 +32,7 @@ def test_groups_have_their_own_numbers_and_barriers(tmp_path: Path) -> None:
         compiled = kernel.warmup(*values, num_warps=8, target=TARGET)
     ptx, sass = compiled.asm["ptx"], compiled.asm["sass"]
     barriers = re.findall(r"bar\.sync\s+(.*);", ptx)
-    assert barriers == ["0", "1, 128", "0"], "all meet before and behind; who store, in between"
+    assert barriers == ["0", "1, 128", "2, 128", "0"], "all meet before and behind, groups between"
     first, second = (ptx.index(name) for name in ("wgmma.mma_async", "complete_tx::bytes"))
     between = ptx[min(first, second) : max(first, second)]
     assert "bra" in between

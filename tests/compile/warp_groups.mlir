@@ -1,6 +1,7 @@
 // c = a b, of fp16, by two groups of warps. Warps 4 to 7 copy blocks of a and b to two buffers, and
 // wait for one to be empty before they fill it again; warps 0 to 3 multiply what is full, and store.
-// full[i] waits for one arrival and the bytes, empty[i] for the 128 threads that read.
+// full[i] waits for one arrival and the bytes, empty[i] for the 128 threads that read. Warps 4 to 7 meet
+// in each turn: one that was two phases behind would wait for ever.
 
 #acc = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
 #left = #ttg.shared<[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 8], [2, 16], [4, 32], [8, 0], [16, 0], [32, 0]]>
@@ -65,6 +66,7 @@ module attributes {"ttg.num-warps" = 8 : i32} {
       %r:2 = scf.for %i = %c0 to %k step %c64 iter_args(%at = %c0, %phase = %c1) -> (i32, i32) : i32 {
         %is_empty = "ttg.memdesc_index"(%empty, %at) : (!barriers, i32) -> !barrier
         "ttng.wait_barrier"(%is_empty, %phase) : (!barrier, i32) -> ()
+        "ttg.barrier"() : () -> ()
         %is_full = "ttg.memdesc_index"(%full, %at) : (!barriers, i32) -> !barrier
         "ttng.barrier_expect"(%is_full, %true) {bytes = 24576 : i32} : (!barrier, i1) -> ()
         %left = "ttg.memdesc_index"(%lefts, %at) : (!lefts, i32) -> !left

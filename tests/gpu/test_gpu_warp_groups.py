@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import proton
@@ -11,11 +12,13 @@ from tests.compile.test_warp_groups import PRODUCER_AND_CONSUMER, product
 
 @pytest.mark.parametrize("k", [16, 64, 128, 192, 1000 * 16])
 @pytest.mark.parametrize(("m", "n"), [(64, 128), (1024, 512), (80, 144)])
-def test_a_producer_and_a_consumer(m: int, n: int, k: int, tmp_path: Path, seed: int) -> None:
+def test_a_producer_and_a_consumer(
+    m: int, n: int, k: int, tmp_path: Path, rng: np.random.Generator
+) -> None:
     torch = pytest.importorskip("torch")
     if torch.cuda.get_device_capability()[0] != 9:
         pytest.skip("wgmma is of compute capability 9.0")
-    torch.manual_seed(seed)
+    torch.manual_seed(int(rng.integers(1 << 31)))
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
     b = torch.randn(k, n, device="cuda", dtype=torch.float16)
     out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.float16)
