@@ -129,18 +129,16 @@ class GPURecorder(Recorder):
 
     def _capture(self, recording: GPURecording) -> bool:
         """A buffer of the graph's own; False where there is no memory."""
-        kernel, size, stream = recording.kernel, recording.size, recording.stream
+        kernel, size = recording.kernel, recording.size
         size_and_slab = size + kernel.slab_bytes
         device, memory_left = kernel.device.device, self.state.memory_left
-        found = capture(self.queue, device, stream, size_and_slab, memory_left)
+        slab = (size, wire.slab_room(kernel.slab_bytes)) if kernel.slab_bytes else None
+        found = capture(device, size_and_slab, memory_left, slab)
         if found is None:
             return False
         recording.captured, recording.arguments = found, (found.buffer,)
         if kernel.slab_bytes:
-            slab = found.buffer + size  # behind the blocks
-            room = wire.slab_room(kernel.slab_bytes)
-            self.queue.set_word(slab + wire.slab_room_offset(), room, stream)
-            recording.arguments = found.buffer, slab, recording.number
+            recording.arguments = found.buffer, found.buffer + size, recording.number
         return True
 
     def _profiled(self, variant: InstrumentedVariant, device: int, stream: int) -> ProfiledKernel:
