@@ -88,7 +88,7 @@ class Device:
         monkeypatch.setattr(cuda, "new_stream", lambda: 7)
         monkeypatch.setattr(cuda, "allocate_host", self.allocate)
         monkeypatch.setattr(cuda, "launch_once", self.launch)
-        monkeypatch.setattr(cuda, "Queue", lambda: self)
+        monkeypatch.setattr(cuda, "is_idle", self.is_idle)
         monkeypatch.setattr(clock_exchange, "EXCHANGES", 20)
         monkeypatch.setattr(clock_exchange, "_LOOKS", 1000)
 
@@ -111,20 +111,9 @@ class Device:
         self.thread = threading.Thread(target=run)
         self.thread.start()
 
-    def new_event(self) -> int:
-        return 9
-
-    def record(self, event: int, stream: int) -> None:
-        assert (event, stream) == (9, 7)
-
-    def is_done(self, event: int) -> bool:
+    def is_idle(self, stream: int) -> bool:
+        assert stream == 7
         return not self.thread.is_alive()
-
-    def wait(self, event: int) -> None:
-        self.thread.join()
-
-    def release_event(self, event: int) -> None:
-        assert event == 9
 
 
 @pytest.mark.parametrize("step", [1, 32, 1_000_000])

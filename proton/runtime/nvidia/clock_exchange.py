@@ -27,7 +27,13 @@ EXCHANGES = 300
 # 400 ns on PCIe.
 LEAST_WAY_NS = 100
 PATIENCE_NS = 10_000_000_000  # after which the kernel ends, if the host asks nothing
-_LOOKS = 1_000_000  # at the answer, before it is seen whether the kernel runs
+# At the answer, before it is seen whether the kernel runs, or waits for its turn: others may have
+# the GPU for as long as they like.
+_LOOKS = 1_000_000
+_SILENT = (
+    "GPU {device} did not tell its global timer: this process was stopped for "
+    f"{PATIENCE_NS // 1_000_000_000} s while it was asked; start the session again"
+)
 _ANSWER = 128  # bytes from the question to the answer: another cache line
 _NUMBER_BITS = 2  # of an answer, below the timer, so that no two in a row are alike
 
@@ -200,27 +206,13 @@ def _exchanges(device: int) -> list[Exchange]:
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     taken = [(link.address, pointer), (EXCHANGES, number), (PATIENCE_NS, number)]
     cuda.launch_once(link.function, 1, 1, link.stream, taken)
-    queue = cuda.Queue()
-    end = queue.new_event()
-    queue.record(end, link.stream)
     readings, found = (ctypes.c_uint64 * 3)(), []
     for place in range(1, EXCHANGES + 1):
         asked = place
         while not exchange(question, answer, asked, last, readings, _LOOKS):
             asked = 0  # once is enough
-            _check_runs(queue, end, cells[1].value == last, device)
+            if cuda.is_idle(link.stream) and cells[1].value == last:
+                raise ProfileError(_SILENT.format(device=device))
         first, last, answered = readings
         found.append(Exchange(first, last >> _NUMBER_BITS, answered))
-    queue.wait(end)
-    queue.release_event(end)
     return found
-
-
-def _check_runs(queue: cuda.Queue, end: int, is_silent: bool, device: int) -> None:
-    """Raises where the kernel has ended without an answer: what the driver has to say, if it has.
-    Until it begins others may have the GPU for as long as they like."""
-    if queue.is_done(end) and is_silent:
-        raise ProfileError(
-            f"GPU {device} did not tell its global timer: this process was stopped for "
-            f"{PATIENCE_NS // 1_000_000_000} s while it was asked; start the session again"
-        )

@@ -372,6 +372,17 @@ def launch_once(
     _call(_driver().cuLaunchKernel, function, *size, stream, values, 0)
 
 
+def is_idle(stream: int) -> bool:
+    """Whether all that was queued on a stream has run."""
+    driver = _driver()
+    (status,) = driver.cuStreamQuery(stream)
+    if status == driver.CUresult.CUDA_ERROR_NOT_READY:
+        return False
+    if int(status):
+        raise_error(int(status), "cuStreamQuery")
+    return True
+
+
 def capture_beside(
     function: int, programs: int, threads: int, stream: int, arguments: list[tuple[int, Any]]
 ) -> None:
