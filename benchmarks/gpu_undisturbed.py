@@ -25,7 +25,6 @@ from rich.table import Table
 import proton
 import proton.language as tl
 from proton.kernels.attention import attention_kernel
-from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.buffers import RingBuffer
 from proton.runtime.nvidia.graph import CapturedLaunch
 from proton.tools.tensor_descriptor import TensorDescriptor
@@ -211,13 +210,12 @@ def unsent() -> Iterator[None]:
 @contextlib.contextmanager
 def unkept() -> Iterator[None]:
     """Of launches that are captured meanwhile, nothing but the instrumented kernel is."""
-    keep, clear = CapturedLaunch.keep, cuda.Queue.clear
+    keep = CapturedLaunch.keep
     CapturedLaunch.keep = lambda launch, stream: None  # type: ignore[method-assign]
-    cuda.Queue.clear = lambda queue, address, size, stream: None  # type: ignore[method-assign]
     try:
         yield
     finally:
-        CapturedLaunch.keep, cuda.Queue.clear = keep, clear  # type: ignore[method-assign]
+        CapturedLaunch.keep = keep  # type: ignore[method-assign]
 
 
 def graph_table() -> Table:

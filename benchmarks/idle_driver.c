@@ -5,6 +5,7 @@
    the stream capturing?), IDLE_EVENT. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +52,11 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, uint64_t f, int thre
     return *count = 8, 0;
 }
 int cuModuleLoadData(uint64_t *module, const void *image) { return *module = next_handle(), 0; }
+static uint64_t exchange; /* the kernel of clock_exchange.py */
 int cuModuleGetFunction(uint64_t *function, uint64_t module, const char *name) {
-    return *function = next_handle(), 0;
+    *function = next_handle();
+    if (!strcmp(name, "exchange")) exchange = *function;
+    return 0;
 }
 
 int cuStreamCreate(uint64_t *stream, unsigned flags) { return *stream = next_handle(), 0; }
@@ -69,12 +73,25 @@ int cuLaunchKernelEx(const void *config, uint64_t function, void **parameters, v
     static long ns = -1;
     return take_time("IDLE_LAUNCH", &ns);
 }
-/* The kernel that reads the timer: it stores the time where its first parameter points. */
+/* That kernel, on a thread: it answers each question, a number, with the time. */
+static volatile uint64_t *cell;
+static uint64_t questions;
+static void *answer(void *nothing) {
+    for (uint64_t number = 1; number <= questions; number++) {
+        while (cell[0] != number) {}
+        cell[16] = now() << 2 | (number & 3);
+    }
+    return nothing;
+}
 int cuLaunchKernel(uint64_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, uint64_t stream, void **parameters, void **extra) {
-    **(volatile uint64_t **)parameters[0] = now();
-    return 0;
+    pthread_t thread;
+    if (function != exchange) return 0;
+    cell = *(volatile uint64_t **)parameters[0];
+    questions = *(uint64_t *)parameters[1];
+    return pthread_create(&thread, 0, answer, 0) || pthread_detach(thread);
 }
+int cuStreamQuery(uint64_t stream) { return 600; } /* the kernel above may run */
 
 int cuMemAlloc_v2(void **address, size_t size) { return *address = memory(size), 0; }
 int cuMemHostAlloc(void **address, size_t size, unsigned flags) { return *address = memory(size), 0; }

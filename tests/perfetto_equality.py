@@ -231,6 +231,9 @@ def check_counters(whole: Run, trace: Path) -> None:
                 start = row["start_ns"] + whole.raw.origin_ns
                 wanted.append((place[-1], name, start, float(value)))
     wanted += expected_depths(whole)
+    for row in whole.counters.to_dict("records"):
+        start = row["start_ns"] + whole.raw.origin_ns
+        wanted.append((gpu_name(whole.raw, row["device"]), row["counter"], start, row["value"]))
     with TraceProcessor(trace) as processor:
         rows = processor.query(COUNTERS)
     found_ = [(row["unit"], row["name"], row["ts"], row["value"]) for row in rows]

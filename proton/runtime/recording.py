@@ -20,7 +20,7 @@ from proton.base.knobs import knobs
 from proton.runtime.described import kernel_model
 from proton.runtime.host_scopes import HostRecorder
 from proton.trace.instrumentation import Instrumentation, SessionOptions
-from proton.trace.model import Clock, GPUClock, HostSlice, Kernel, Launch
+from proton.trace.model import Clock, CounterSamples, GPUClock, HostSlice, Kernel, Launch
 
 PATIENCE_S = 10.0  # after which a wait says what it waits for
 POLL_S = 0.2  # seconds between looks
@@ -152,6 +152,7 @@ class Recorded:
     clock: Clock | None = None  # the host's
     gpus: list[GPUClock] = field(default_factory=list)
     host: list[HostSlice] = field(default_factory=list)
+    counters: list[CounterSamples] = field(default_factory=list)
     machine: dict[str, object] = field(default_factory=dict)  # facts for display
     measured: dict[int, dict[str, int]] = field(default_factory=dict)  # facts of kernels, by number
 

@@ -94,6 +94,7 @@ class Session(SessionState):
             kernels=self.kernels,
             launches=sorted(launches, key=lambda launch: launch.host_start),
             host=[slice_ for found in recorded for slice_ in found.host],
+            counters=[samples for found in recorded for samples in found.counters],
             dropped_launches=self.dropped,
             machine=machine | counted,
         )

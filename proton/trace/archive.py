@@ -10,7 +10,8 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,12 +21,12 @@ from proton.base.errors import ProtonError
 from proton.trace.archive_json import run_from_json, run_to_json
 from proton.trace.check import require
 from proton.trace.errors import TraceFormatError
-from proton.trace.model import Chunk, Clock, Launch, RawRun
+from proton.trace.model import Chunk, Clock, CounterSamples, Launch, RawRun
 
-SCHEMA = 6
+SCHEMA = 7
 # 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes,
-# 4 no device of a host slice, 5 no work of a scope
-READABLE = (2, 3, 4, 5, SCHEMA)
+# 4 no device of a host slice, 5 no work of a scope, 6 no counters
+READABLE = (2, 3, 4, 5, 6, SCHEMA)
 RUN = "run.json"
 LAUNCH_FIELDS = (
     "kernel",
@@ -50,6 +51,9 @@ COLUMNS = {
     "buffers.npy": "|u1",
     "chunk_data.npy": "|u1",
 }
+# Of runs with counters alone: for each GPU the samples' starts and ends, and the values, a row a
+# sample, as the bits of doubles.
+COUNTER_COLUMNS = {"counter_ns.npy": "<i8", "counter_values.npy": "<u8"}
 # A reader refuses more than this much content per byte of file, beyond the floor; a writer
 # stores what would compress better. Deflate alone reaches 1032.
 MAX_RATIO = 256
@@ -86,14 +90,25 @@ def write(raw: RawRun, file: BinaryIO, where: str) -> None:
         "buffers.npy": _concatenate([launch.buffer for launch in raw.launches]),
         "chunk_data.npy": _concatenate([chunk.data for chunk in chunks]),
     }
+    if raw.counters:
+        times = [t for samples in raw.counters for t in (samples.start_ns, samples.end_ns)]
+        columns["counter_ns.npy"] = np.concatenate(times)
+        values = [samples.values.astype(np.float64).ravel() for samples in raw.counters]
+        columns["counter_values.npy"] = np.concatenate(values).view(np.uint64)
     document = _document(raw, paths, where)
     with zipfile.ZipFile(file, "w") as archive:
         _write(archive, RUN, document)
-        for name, dtype in COLUMNS.items():
+        for name, dtype in _dtypes(columns).items():
             data = io.BytesIO()
             array = np.ascontiguousarray(columns[name], dtype)
             np.lib.format.write_array(data, array, version=(1, 0), allow_pickle=False)
             _write(archive, name, data.getbuffer())
+
+
+def _dtypes(names: Iterable[str]) -> dict[str, str]:
+    """The dtypes of the columns of a run, with counters or without."""
+    has_counters = any(name in COUNTER_COLUMNS for name in names)
+    return COLUMNS | COUNTER_COLUMNS if has_counters else COLUMNS
 
 
 def _document(raw: RawRun, paths: Sequence[str], where: str) -> bytes:
@@ -114,7 +129,8 @@ def load(path: Path) -> RawRun:
         _check_kind(path)
         with zipfile.ZipFile(path) as archive:
             _check_members(archive, path)
-            members = {name: archive.read(name) for name in (RUN, *COLUMNS)}
+            dtypes = _dtypes(archive.namelist())
+            members = {name: archive.read(name) for name in (RUN, *dtypes)}
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise TraceFormatError(f"{path}: cannot be read: {error.strerror}") from error
     except _ZIP_ERRORS as error:
@@ -124,13 +140,14 @@ def load(path: Path) -> RawRun:
     except (ValueError, RecursionError) as error:
         raise TraceFormatError(f"{path}, {RUN}: not JSON: {error}") from error
     columns = {
-        name: _column(members[name], dtype, f"{path}, {name}") for name, dtype in COLUMNS.items()
+        name: _column(members[name], dtype, f"{path}, {name}") for name, dtype in dtypes.items()
     }
     run, paths, costs = run_from_json(document, READABLE, f"{path}, {RUN}")
     run.clock = Clock(
         ticks=columns["clock_ticks.npy"], host_ns=columns["clock_host_ns.npy"], **costs
     )
     run.launches = _launches(columns, paths, str(path))
+    run.counters = _counters(run.counters, columns, str(path))
     return run
 
 
@@ -184,7 +201,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     """Exactly the members there must be, and no more content than such a file can hold."""
     infos = archive.infolist()
     names = sorted(info.filename for info in infos)
-    wanted = sorted([RUN, *COLUMNS])
+    wanted = sorted([RUN, *_dtypes(names)])
     if RUN not in names:
         raise TraceFormatError(f"{path}: is no .proton file: a zip archive, but without {RUN}")
     require(names == wanted, str(path), f"members must be {wanted}", names[: len(wanted) + 1])
@@ -252,6 +269,27 @@ def _launches(columns: dict[str, np.ndarray], paths: Sequence[str], where: str) 
             )
         )
     return launches
+
+
+def _counters(
+    declared: Sequence[CounterSamples], columns: dict[str, np.ndarray], where: str
+) -> list[CounterSamples]:
+    """The counters that run.json declares, with their samples."""
+    nothing = np.zeros(0, np.int64)
+    counts = [samples.start_ns.size for samples in declared]
+    twice = [count for count in counts for _ in range(2)]
+    times = _cut(columns.get("counter_ns.npy", nothing), twice, f"{where}, counter_ns.npy")
+    sizes = [count * len(of.names) for count, of in zip(counts, declared, strict=True)]
+    bits = columns.get("counter_values.npy", nothing)
+    values = _cut(bits, sizes, f"{where}, counter_values.npy")
+    found = []
+    for number, of in enumerate(declared):
+        start, end = times[2 * number : 2 * number + 2]
+        rising = bool((start <= end).all() and (start[1:] >= start[:-1]).all())
+        require(rising, f"{where}, counters {number}", "samples must be in order of time", start)
+        own = values[number].view(np.float64).reshape(-1, len(of.names))
+        found.append(replace(of, start_ns=start, end_ns=end, values=own))
+    return found
 
 
 def _cut(column: np.ndarray, sizes: Sequence[int], where: str) -> list[np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 from proton.trace.check import require
 from proton.trace.model import (
     Clock,
+    CounterSamples,
     GPUClock,
     HostSlice,
     Kernel,
@@ -22,6 +23,8 @@ from proton.trace.schema import Fields, Json, integer, scalar, scalar_to_json, t
 HOST_KINDS = ("host", "compile")
 GPU_KINDS = ("kernel", "memcpy", "memset")  # of what has a device
 FIRST_WITH_WORK = 6  # the schema in which scopes say what work they are of
+FIRST_WITH_COUNTERS = 7  # and that of counters
+MAX_SAMPLES, MAX_COUNTERS = 1 << 24, 64
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
 
 
@@ -39,6 +42,7 @@ def run_to_json(raw: RawRun, schema: int, paths: Sequence[str]) -> dict[str, Jso
         "paths": list(paths),
         "kernels": [_kernel_to_json(kernel) for kernel in raw.kernels],
         "host": [_host_to_json(slice_) for slice_ in raw.host],
+        "counters": [_counters_to_json(samples) for samples in raw.counters],
     }
 
 
@@ -73,9 +77,55 @@ def run_from_json(
             _host_from_json(value, f"{where}, host scope {number}")
             for number, value in enumerate(fields.items("host"))
         ],
+        counters=[
+            _counters_from_json(value, f"{where}, counters {number}")
+            for number, value in enumerate(_later(fields, "counters", version))
+        ],
     )
     fields.done()
     return run, paths, costs
+
+
+def _later(fields: Fields, name: str, version: int) -> list[Json]:
+    """The items of a field that schemas before that of counters have not."""
+    return fields.items(name) if version >= FIRST_WITH_COUNTERS else []
+
+
+def _counters_to_json(samples: CounterSamples) -> dict[str, Json]:
+    return {
+        "device": samples.device,
+        "samples": len(samples.values),
+        "names": list(samples.names),
+        "metrics": list(samples.metrics),
+        "units": list(samples.units),
+        "error_ns": float(samples.error_ns),
+    }
+
+
+def _counters_from_json(value: Json, where: str) -> CounterSamples:
+    """Counters with room for their samples, which are columns of the archive."""
+    fields = Fields(value, where)
+    device, count = fields.integer("device"), fields.integer("samples")
+    require(0 <= count <= MAX_SAMPLES, where, f"samples must be at most {MAX_SAMPLES}", count)
+    require(device >= 0, where, "device must be the number of a GPU", device)
+    names, metrics, units = (
+        texts(fields.items(name), f"{where}, {name}") for name in ("names", "metrics", "units")
+    )
+    same = len(names) == len(metrics) == len(units) <= MAX_COUNTERS
+    rule = f"names, metrics and units must pair, at most {MAX_COUNTERS}"
+    require(same, where, rule, (names, metrics, units))
+    error = fields.number("error_ns")
+    fields.done()
+    return CounterSamples(
+        device=device,
+        start_ns=np.zeros(count, np.int64),
+        end_ns=np.zeros(count, np.int64),
+        names=names,
+        metrics=metrics,
+        units=units,
+        values=np.zeros((0, len(names))),
+        error_ns=error,
+    )
 
 
 def _gpu_to_json(gpu: GPUClock) -> dict[str, Json]:

@@ -191,20 +191,25 @@ def _pairs(d: Decoded, where: str) -> _Pairs:
     )
 
 
-def _host_line(raw: RawRun, device: int) -> ClockLine:
+def device_line(gpu: GPUClock, origin_ns: int) -> ClockLine:
     """From a device's timer to ns since the origin.
 
     Both clocks count ns, so their drift is taken only from pairs that tell it well.
     """
+    clock = Clock(ticks=gpu.timer_ns.astype(np.uint64), host_ns=gpu.host_ns, error_ns=gpu.error_ns)
+    span = int(gpu.timer_ns[-1] - gpu.timer_ns[0])
+    drifts = span > 0 and 2 * gpu.error_ns <= MAX_DRIFT * span
+    return fit(clock, origin_ns, None if drifts else 1.0)
+
+
+def _host_line(raw: RawRun, device: int) -> ClockLine:
+    """That of a device of the run, which must have one."""
     where = f"clock of GPU {device}"
     gpu = next((gpu for gpu in raw.gpus if gpu.device == device), None)
     pairs = 0 if gpu is None else gpu.timer_ns.size
     require(pairs > 0, where, "a pair (timer, host time) is needed", pairs)
     assert gpu is not None
-    clock = Clock(ticks=gpu.timer_ns.astype(np.uint64), host_ns=gpu.host_ns, error_ns=gpu.error_ns)
-    span = int(gpu.timer_ns[-1] - gpu.timer_ns[0])
-    drifts = span > 0 and 2 * gpu.error_ns <= MAX_DRIFT * span
-    return fit(clock, raw.origin_ns, None if drifts else 1.0)
+    return device_line(gpu, raw.origin_ns)
 
 
 def _resolution(pairs: Sequence[_Pairs]) -> float:

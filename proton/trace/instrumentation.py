@@ -30,6 +30,9 @@ STRATEGIES = tuple(strategy.value for strategy in Strategy)
 PLACEMENTS = ("schedule", "program")
 # What the compiler finds and records by itself; docs/auto.md has what each of them is.
 AUTO = ("loads", "dots", "copies", "barriers", "loops", "stages")
+# Of a GPU's hardware; proton/runtime/nvidia/counters.py has CUPTI's names of them.
+COUNTERS = ("sm", "issue", "tensor", "l2", "dram")
+LEAST_INTERVAL_NS = 1000
 BUFFERS = ("auto", "shared", "global")
 MAX_COUNT = (1 << 31) - 1  # iterations and programs are numbered in 32 bits
 
@@ -94,14 +97,27 @@ def _check_warps(name: str, value: Any) -> tuple[int, ...]:
     return tuple(sorted(set(found)))
 
 
-def _check_auto(name: str, value: Any) -> tuple[str, ...]:
-    given = value.split(",") if isinstance(value, str) else value
-    words = [given] if not isinstance(given, Sequence) else [w for w in given if w != ""]
-    for word in words:
-        if word not in AUTO:
-            hint = did_you_mean(word, AUTO)
-            raise ProfileError(f"{name} takes words of {', '.join(AUTO)}, got {word!r}{hint}")
-    return tuple(word for word in AUTO if word in words)
+def _words(known: Sequence[str]) -> Check:
+    """The check of an option that takes some of these words."""
+
+    def check(name: str, value: Any) -> tuple[str, ...]:
+        given = value.split(",") if isinstance(value, str) else value
+        words = [given] if not isinstance(given, Sequence) else [w for w in given if w != ""]
+        for word in words:
+            if word not in known:
+                hint = did_you_mean(word, known)
+                raise ProfileError(f"{name} takes words of {', '.join(known)}, got {word!r}{hint}")
+        return tuple(word for word in known if word in words)
+
+    return check
+
+
+def _check_interval(name: str, value: Any) -> int:
+    if type(value) is not int or not LEAST_INTERVAL_NS <= value <= MAX_COUNT:
+        raise ProfileError(
+            f"{name} must be an integer in [{LEAST_INTERVAL_NS}, {MAX_COUNT}], got {value!r}"
+        )
+    return value
 
 
 def _check_nothing(name: str, value: Any) -> Any:
@@ -138,7 +154,7 @@ class Instrumentation:
                 "What the compiler records by itself, besides the scopes that are written: words "
                 "of " + ", ".join(AUTO) + ". Asynchronous copies and products have an issue, a "
                 "wait, and a flight from one to the other (`run.flights`).",
-                _check_auto,
+                _words(AUTO),
                 AUTO,
             )
         },
@@ -253,6 +269,31 @@ class SessionOptions(Instrumentation):
         "(pip install 'proton-tile[cupti]'). Without it own, and a message.",
         ("own", "all"),
         on_gpu=True,
+    )
+    counters: Sequence[str] = field(
+        default=(),
+        kw_only=True,
+        metadata={
+            "option": Option(
+                "Counters of the hardware over time, sampled by CUPTI, which cupti-python brings "
+                "(pip install 'proton-tile[cupti]'): words of " + ", ".join(COUNTERS) + ". sm: "
+                "cycles in which an SM has work; issue: instructions issued; tensor: the tensor "
+                "pipe's cycles; l2 and dram: throughput; all in percent of the peak "
+                "(`run.counters`).",
+                _words(COUNTERS),
+                COUNTERS,
+                on_gpu=True,
+            )
+        },
+    )
+    counter_interval_ns: int = field(
+        default=10_000,
+        kw_only=True,
+        metadata={
+            "option": Option(
+                "From one sample of the counters to the next.", _check_interval, on_gpu=True
+            )
+        },
     )
 
     @property

@@ -40,6 +40,7 @@ def join(runs: Sequence[RawRun]) -> RawRun:
         kernels=kernels,
         launches=launches,
         host=[slice_ for run in runs for slice_ in run.host],
+        counters=[samples for run in runs for samples in run.counters],
         dropped_launches=sum(run.dropped_launches for run in runs),
         machine=_machine(runs),
     )

@@ -40,6 +40,7 @@ def merge(runs: Sequence[RawRun], names: Sequence[str]) -> RawRun:
     for number, (run, shift) in enumerate(zip(runs, shifts, strict=True)):
         moved.append(_moved(run, shift, number, devices, names[number]))
         seen = [slice_.device for slice_ in run.host]  # by CUPTI, which needs no clock of ours
+        seen += [samples.device for samples in run.counters]
         devices += 1 + max([-1, *seen, *(gpu.device for gpu in run.gpus)])
     joined = join(moved)
     machine: dict[str, object] = {f"process {n}": name for n, name in enumerate(names)}
@@ -106,6 +107,15 @@ def _moved(run: RawRun, shift: int, number: int, devices: int, name: str) -> Raw
             for launch in run.launches
         ],
         host=[_moved_slice(s, shift, threads, devices) for s in run.host],
+        counters=[
+            replace(
+                samples,
+                device=samples.device + devices,
+                start_ns=samples.start_ns + shift,
+                end_ns=samples.end_ns + shift,
+            )
+            for samples in run.counters
+        ],
     )
 
 

@@ -176,6 +176,24 @@ class GPUClock:
     edge_cost_cycles: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class CounterSamples:
+    """What counters of a GPU's hardware said: a row a sample, a column a counter.
+
+    Samples are in order of time, `perf_counter_ns` at both ends, each wrong by up to `error_ns`.
+    `names` are words of the option `counters`, `metrics` what CUPTI calls them.
+    """
+
+    device: int
+    start_ns: np.ndarray  # int64
+    end_ns: np.ndarray
+    names: tuple[str, ...]
+    metrics: tuple[str, ...]
+    units: tuple[str, ...]
+    values: np.ndarray  # float64, (samples, names)
+    error_ns: float = 0.0
+
+
 @dataclass(kw_only=True)
 class RawRun:
     """Everything a session recorded. `origin_ns` (perf_counter_ns) is the run's time zero;
@@ -189,5 +207,6 @@ class RawRun:
     kernels: list[Kernel] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
     host: list[HostSlice] = field(default_factory=list)
+    counters: list[CounterSamples] = field(default_factory=list)
     dropped_launches: int = 0  # launches that ran but left no records
     machine: dict[str, object] = field(default_factory=dict)  # cpu, python, versions: for display

@@ -38,7 +38,7 @@ from tests.pure import synthetic
 TIMER = 1_790_000_000_000_000_000
 SMS, WARPS, CAPACITY = 3, 4, 128  # as many records as shared memory has room for
 BLOCK = wire.Block(WARPS, CAPACITY, wire.RecordSchema(0, 32))
-KEEP, COUNT = 1, 2
+KEEP = 1
 OWN = 0xBEEF  # the streams of the profiler: the numbers behind this
 STEP = 1 << 20  # by which a ring grows here
 
@@ -74,7 +74,6 @@ class ProfilingDriver(FakeDriver):
     flush: bool = False  # the kernel takes a slab and the number of the launch, too
     before_launch: Callable[[], Any] = lambda: None
     in_use: int | None = None
-    is_cleared: bool = False  # a buffer was, for the launch that is captured next
     allocations: dict[int, Any] = field(default_factory=dict)
     queued: list[int] = field(default_factory=list)  # events that there are
     recorded: dict[int, int] = field(default_factory=dict)  # what had been queued before each
@@ -108,7 +107,8 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(gpu_buffers, "STAGING_BYTES", STEP // 8)
         monkeypatch.setattr(cuda, "enter_primary_context", lambda device: None)
         monkeypatch.setattr(cuda, "on_device", lambda device: contextlib.nullcontext())
-        monkeypatch.setattr(gpu_graph, "_functions", lambda device: (KEEP, COUNT))
+        monkeypatch.setattr(cuda, "capture_beside", self._capture_beside)
+        monkeypatch.setattr(gpu_graph, "_keep", lambda device: KEEP)
         monkeypatch.setattr(cuda, "programs_per_sm", lambda function, threads, shared: 8)
         monkeypatch.setattr(gpu_profile, "calibrate", lambda device, bits: GPUCalibration(9.0, 2.0))
         monkeypatch.setattr(gpu_profile, "timer_pair", self._timer_pair)
@@ -136,11 +136,8 @@ class ProfilingDriver(FakeDriver):
         ctypes.c_uint32.from_address(address).value = value
 
     def set_word(self, address: int, value: int, stream: int) -> None:
-        if self.capturing:
-            self.graph.append(lambda: self._write_word(address, value))
-        else:
-            assert stream in self.streams
-            self._write_word(address, value)
+        assert stream in self.streams
+        self._write_word(address, value)
 
     def synchronize(self, stream: int) -> None:
         assert stream in self.streams
@@ -155,13 +152,9 @@ class ProfilingDriver(FakeDriver):
         return np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
 
     def clear(self, address: int, size: int, stream: int) -> None:
-        if self.capturing:
-            self.is_cleared = True
-            self.graph.append(lambda: ctypes.memset(address, 0, size))
-        else:
-            assert stream in self.streams, "nothing is cleared on the stream of the kernels"
-            self.events.append(("clear", address, size))
-            ctypes.memset(address, 0, size)
+        assert stream in self.streams, "nothing is cleared on the stream of the kernels"
+        self.events.append(("clear", address, size))
+        ctypes.memset(address, 0, size)
 
     def elapsed_ns(self, begin: int, end: int) -> int:
         """Launches with records take longer than others."""
@@ -185,24 +178,28 @@ class ProfilingDriver(FakeDriver):
     def release_event(self, event: int) -> None:
         self.queued.remove(event)
 
-    def _launch_once(
+    def _launch_once(self, *_: Any) -> None:
+        raise AssertionError("nothing is launched but the user's kernels")
+
+    def _capture_beside(
         self, function: int, programs: int, threads: int, stream: int, arguments: list[Any]
     ) -> None:
-        """What the kernels of graph.py do."""
+        """What the kernel of graph.py does."""
         assert self.capturing
-        assert stream == STREAM
-        values = [value for value, _ in arguments]
+        assert (function, stream) == (KEEP, STREAM)
+        buffer, log, size, slots, slab, room = (value for value, _ in arguments)
 
         def keep() -> None:
-            buffer, log, size, slots = values
-            number = ctypes.c_uint32.from_address(log).value
-            if number < slots:
-                ctypes.memmove(log + gpu_graph.HEAD_BYTES + number * size, buffer, size)
+            number = ctypes.c_uint32.from_address(log)
+            if number.value < slots:
+                place = log + gpu_graph.HEAD_BYTES + number.value * size
+                ctypes.memmove(place, buffer, size)
+            ctypes.memset(buffer, 0, size)
+            if slab != gpu_graph.NO_SLAB:
+                self._write_word(buffer + slab + 4, room)
+            number.value += 1
 
-        def count() -> None:
-            ctypes.c_uint32.from_address(values[0]).value += 1
-
-        self.graph.append({KEEP: keep, COUNT: count}[function])
+        self.graph.append(keep)
 
     def _synchronize(self, device: int) -> None:
         if self.broken:
@@ -228,9 +225,10 @@ class ProfilingDriver(FakeDriver):
     def _launch(self, config: int, function: int, parameters: int, extra: int | None) -> int:
         recorder = sessions.recorder_of("cuda")
         devices = recorder.devices.values() if recorder else ()
-        is_instrumented = self.is_cleared or any(device.ring.held for device in devices)
+        under_way = recorder.state.running.launches if recorder else ()
+        is_captured = any(launch.captured is not None for launch in under_way)
+        is_instrumented = is_captured or any(device.ring.held for device in devices)
         self.before_launch()
-        self.is_cleared = False
         kinds = [ctypes.c_uint64, ctypes.c_int32][: self.arguments]
         added = [ctypes.c_uint64] * is_instrumented
         if self.flush:
@@ -847,7 +845,7 @@ def test_replays_of_a_graph_are_kept_apart(driver: ProfilingDriver, replays: int
         for number in range(replays):
             for node in driver.graph:
                 node()
-            driver.graph[1] = functools.partial(
+            driver.graph[0] = functools.partial(
                 ctypes.memmove,
                 next(iter(reversed(driver.allocations))) + gpu_graph.HEAD_BYTES + 3 * size,
                 written((2, 1, 1), number).tobytes(),
@@ -1090,15 +1088,14 @@ def test_each_replay_of_a_graph_has_a_slab_of_its_own(
             driver.capturing = True
             rounds[1,](x, 5)
             driver.capturing = False
-            clear, room, *keep = driver.graph
+            first, keep = driver.graph
             launch, values = driver.launches[-1]
-            for _ in range(replays):
-                clear()
-                room()
+            first()  # its chunks were taken when it was captured
+            keep()
+            for _ in range(replays - 1):
                 data = flushed(launch.grid, 20, *values[-2:])
                 ctypes.memmove(values[2], data.tobytes(), data.size)
-                for node in keep[1:]:
-                    node()
+                keep()
     assert run.totals.launches == replays
     assert run.totals.slices == replays * WARPS * 20
     assert run.totals.lost == 0

@@ -90,9 +90,9 @@ def repacked(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_S
     return path
 
 
-@pytest.mark.parametrize("schema", [2, 3, 4, 5])
+@pytest.mark.parametrize("schema", [2, 3, 4, 5, 6])
 def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
-    """They had no kind of a host slice, and no work of a scope."""
+    """They had no kind of a host slice, no work of a scope, and no counters."""
     raw = random_run(6)
     contents = members(Run(raw).save(tmp_path / "run.proton").read_bytes())
     document = json.loads(contents["run.json"])
@@ -100,7 +100,9 @@ def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
     if schema < 5:
         document["host"] = [entry[:6] for entry in document["host"]]
     for scope in (scope for entry in document["kernels"] for scope in entry["scopes"]):
-        del scope["work"], scope["queue"], scope["pendings"]
+        if schema < 6:
+            del scope["work"], scope["queue"], scope["pendings"]
+    del document["counters"]
     contents["run.json"] = json.dumps(document).encode()
     assert plain(Run.load(repacked(tmp_path / "old.proton", contents)).raw) == plain(raw)
 
@@ -183,7 +185,7 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         ("run.json", b"{", "not JSON"),
         ("run.json", b"[" * 100_000, "not JSON"),
         ("run.json", b"[]", "must be an object, got list"),
-        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4 or 5 or 6, got 1"),
+        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4 or 5 or 6 or 7, got 1"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )

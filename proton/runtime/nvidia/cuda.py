@@ -372,6 +372,34 @@ def launch_once(
     _call(_driver().cuLaunchKernel, function, *size, stream, values, 0)
 
 
+def is_idle(stream: int) -> bool:
+    """Whether all that was queued on a stream has run."""
+    driver = _driver()
+    (status,) = driver.cuStreamQuery(stream)
+    if status == driver.CUresult.CUDA_ERROR_NOT_READY:
+        return False
+    if int(status):
+        raise_error(int(status), "cuStreamQuery")
+    return True
+
+
+def capture_beside(
+    function: int, programs: int, threads: int, stream: int, arguments: list[tuple[int, Any]]
+) -> None:
+    """Adds a launch to the graph that a stream is captured into, behind what it holds so far, and
+    ahead of nothing: what is captured next does not wait for it. Arguments are as those of
+    `launch_once`."""
+    driver = _driver()
+    _, _, graph, before, *_ = _call(driver.cuStreamGetCaptureInfo, stream)
+    node = driver.CUDA_KERNEL_NODE_PARAMS()
+    node.func = driver.CUfunction(function)
+    node.gridDimX, node.blockDimX = programs, threads
+    node.gridDimY = node.gridDimZ = node.blockDimY = node.blockDimZ = 1
+    node.kernelParams = tuple(v for v, _ in arguments), tuple(kind for _, kind in arguments)
+    before = list(before or ())
+    _call(driver.cuGraphAddKernelNode, graph, before, len(before), node)
+
+
 def programs_per_sm(function: int, threads: int, shared: int) -> int:
     """How many programs of a kernel an SM holds at once."""
     query = _driver().cuOccupancyMaxActiveBlocksPerMultiprocessor

@@ -1,11 +1,11 @@
 """Profiled launches in CUDA graphs: every replay is kept apart.
 
 A graph replays what was captured, with the same addresses. So a captured launch has a profile
-buffer of its own, which is cleared ahead of the kernel, and a *log* on the device with room for
-some replays; two kernels behind it copy the buffer into the log's next slot and count the replay.
-No host is involved while the graph runs. When the session ends it reads the log; replays that
-found no room are in its count. The memory is never given back: a graph may be replayed for as long
-as the process lives.
+buffer of its own, and a *log* on the device with room for some replays; a kernel copies the buffer
+into the log's next slot, clears it for the next replay, and counts. It follows the launch in the
+graph, and nothing follows it: what the stream runs next does not wait for it. No host is involved
+while the graph runs. When the session ends it reads the log; replays that found no room are in its
+count. The memory is never given back: a graph may be replayed for as long as the process lives.
 """
 
 import ctypes
@@ -16,28 +16,35 @@ import numpy as np
 
 from proton.backends.nvidia.cubin import Assembler
 from proton.runtime.nvidia import cuda
+from proton.trace import wire
 
 LOG_BYTES = 64 << 20  # of the log of one captured launch, at most
-HEAD_BYTES = 64  # of a log: the number of replays, u32
+HEAD_BYTES = 64  # of a log: the number of replays, u32, and how many programs of `keep` have come
+COME = 4  # where that is
+NO_SLAB = (1 << 64) - 1
 THREADS = 256
 MOST_PROGRAMS = 512  # of the kernel that copies
 
+# The last program to come counts, when all have read which replay it is.
 _PTX = """
 .version {version}
 .target {chip}
 .address_size 64
-.visible .entry keep(.param .u64 buffer, .param .u64 log, .param .u64 bytes, .param .u32 slots)
+.visible .entry keep(
+    .param .u64 buffer, .param .u64 log, .param .u64 bytes, .param .u32 slots,
+    .param .u64 slab, .param .u32 room)
 {{
-    .reg .b32 %r<9>;
-    .reg .b64 %rd<9>;
-    .reg .pred %p<3>;
+    .reg .b32 %r<20>;
+    .reg .b64 %rd<12>;
+    .reg .pred %p<6>;
     ld.param.u64 %rd1, [buffer];
     ld.param.u64 %rd2, [log];
     ld.param.u64 %rd3, [bytes];
     ld.param.u32 %r1, [slots];
-    ld.global.u32 %r2, [%rd2];
-    setp.ge.u32 %p1, %r2, %r1;
-    @%p1 ret;
+    ld.param.u64 %rd9, [slab];
+    ld.param.u32 %r16, [room];
+    ld.volatile.global.u32 %r2, [%rd2];
+    setp.lt.u32 %p1, %r2, %r1;
     cvt.u64.u32 %rd4, %r2;
     mad.lo.s64 %rd4, %rd4, %rd3, %rd2;
     add.s64 %rd4, %rd4, {head};
@@ -49,49 +56,60 @@ _PTX = """
     mul.lo.s32 %r8, %r6, %r4;
     mul.wide.u32 %rd5, %r7, 16;
     mul.wide.u32 %rd6, %r8, 16;
+    mov.u32 %r9, 0;
 copy:
     setp.ge.u64 %p2, %rd5, %rd3;
-    @%p2 ret;
+    @%p2 bra copied;
     add.s64 %rd7, %rd1, %rd5;
     add.s64 %rd8, %rd4, %rd5;
-    ld.global.v4.b32 {{%r1, %r2, %r3, %r4}}, [%rd7];
-    st.global.v4.b32 [%rd8], {{%r1, %r2, %r3, %r4}};
+    ld.global.v4.b32 {{%r10, %r11, %r12, %r13}}, [%rd7];
+    @%p1 st.global.v4.b32 [%rd8], {{%r10, %r11, %r12, %r13}};
+    setp.eq.u64 %p3, %rd5, %rd9;
+    selp.b32 %r14, %r16, 0, %p3;
+    st.global.v4.b32 [%rd7], {{%r9, %r14, %r9, %r9}};
     add.s64 %rd5, %rd5, %rd6;
     bra copy;
-}}
-.visible .entry count(.param .u64 log)
-{{
-    .reg .b32 %r<2>;
-    .reg .b64 %rd<2>;
-    ld.param.u64 %rd1, [log];
-    ld.global.u32 %r1, [%rd1];
-    add.u32 %r1, %r1, 1;
-    st.global.u32 [%rd1], %r1;
+copied:
+    bar.sync 0;
+    setp.ne.u32 %p4, %r5, 0;
+    @%p4 ret;
+    membar.gl;
+    atom.global.add.u32 %r15, [%rd2+{come}], 1;
+    add.u32 %r17, %r15, 1;
+    setp.ne.u32 %p5, %r17, %r6;
+    @%p5 ret;
+    st.global.u32 [%rd2+{come}], %r9;
+    add.u32 %r18, %r2, 1;
+    st.global.u32 [%rd2], %r18;
     ret;
 }}
 """
 
 
 @functools.cache
-def _functions(device: int) -> tuple[int, int]:
-    """The kernels `keep` and `count`."""
+def _keep(device: int) -> int:
+    """The kernel that copies, clears and counts."""
     target = cuda.target_of(device)
     version = "{}.{}".format(*divmod(target.facts.ptx, 10))
+    names = {"version": version, "chip": target.facts.chip, "head": HEAD_BYTES, "come": COME}
     with Assembler(target, "keep") as assembler:
-        assembler.feed(_PTX.format(version=version, chip=target.facts.chip, head=HEAD_BYTES))
+        assembler.feed(_PTX.format(**names))
         code = assembler.finish().code
-    return cuda.load(code, "keep", 0), cuda.load(code, "count", 0)
+    return cuda.load(code, "keep", 0)
 
 
 @dataclass(frozen=True)
 class CapturedLaunch:
-    """A launch in a graph: its buffer of `size` bytes (a multiple of 16), and its log."""
+    """A launch in a graph: its buffer of `size` bytes (a multiple of 16), and its log. Where the
+    kernel takes chunks of a slab, that lies at `slab` in the buffer and has so much `room`."""
 
     device: int
     buffer: int
     log: int
     size: int
     slots: int
+    slab: int = NO_SLAB
+    room: int = 0
 
     @property
     def bytes(self) -> int:
@@ -99,18 +117,12 @@ class CapturedLaunch:
         return HEAD_BYTES + (1 + self.slots) * self.size
 
     def keep(self, stream: int) -> None:
-        """Queues the copying and counting behind the kernel."""
-        keep, count = _functions(self.device)
-        pointer = ctypes.c_void_p
+        """Captures the copying, clearing and counting behind the kernel."""
         programs = min(MOST_PROGRAMS, -(-self.size // (16 * THREADS)))
-        taken = [
-            (self.buffer, pointer),
-            (self.log, pointer),
-            (self.size, ctypes.c_uint64),
-            (self.slots, ctypes.c_uint32),
-        ]
-        cuda.launch_once(keep, programs, THREADS, stream, taken)
-        cuda.launch_once(count, 1, 1, stream, [(self.log, pointer)])
+        pointer, long, word = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32
+        taken = [(self.buffer, pointer), (self.log, pointer), (self.size, long)]
+        taken += [(self.slots, word), (self.slab, long), (self.room, word)]
+        cuda.capture_beside(_keep(self.device), programs, THREADS, stream, taken)
 
     def replays(self) -> tuple[int, list[np.ndarray]]:
         """How often the graph ran, and the buffers of the replays that found room."""
@@ -122,16 +134,18 @@ class CapturedLaunch:
 
 
 def capture(
-    queue: cuda.Queue, device: int, stream: int, size: int, memory_left: int
+    device: int, size: int, memory_left: int, slab: tuple[int, int] | None
 ) -> CapturedLaunch | None:
-    """Memory for a launch that is captured next, and the clearing of its buffer; None where
-    `memory_left` (bytes) has no room for the buffer and one replay."""
+    """Memory for a launch that is captured next, all zeros but for the head of its slab (its place
+    in the buffer, and its room), if it takes one; None where `memory_left` (bytes) has no room for
+    the buffer and one replay."""
     slots = min(max(LOG_BYTES, size), memory_left - HEAD_BYTES - size) // size
     if slots < 1:
         return None
     with cuda.capture_aside():
-        _functions(device)
+        _keep(device)
         log = cuda.allocate_device(HEAD_BYTES + (1 + slots) * size)
-    buffer = log + HEAD_BYTES + slots * size
-    queue.clear(buffer, size, stream)
-    return CapturedLaunch(device, buffer, log, size, slots)
+        buffer = log + HEAD_BYTES + slots * size
+        if slab is not None:
+            cuda.write_word(buffer + slab[0] + wire.slab_room_offset(), slab[1])
+    return CapturedLaunch(device, buffer, log, size, slots, *(slab or ()))

@@ -19,6 +19,7 @@ from proton.base.knobs import knobs
 from proton.runtime.grid import host_thread
 from proton.runtime.nvidia import cuda, cupti
 from proton.runtime.nvidia.buffers import LASTING_STREAMS, Arrived
+from proton.runtime.nvidia.counters import Sampler, check_counters
 from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.graph import capture
 from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
@@ -27,7 +28,7 @@ from proton.runtime.nvidia.slabs import chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import InstrumentedVariant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
-from proton.trace.model import ACTIVITIES, GPUClock, HostSlice, Launch
+from proton.trace.model import ACTIVITIES, CounterSamples, GPUClock, HostSlice, Launch
 
 SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
 
@@ -46,8 +47,12 @@ class GPURecorder(Recorder):
         self.number = 0  # of the last launch
         self.lost = 0  # launches whose records did not arrive
         self.error = ""  # what the driver said when the session ended
+        self.samplers: dict[int, Sampler] = {}  # of counters, by GPU
         device = cuda.device_in_use()
+        if state.options.counters:
+            check_counters()
         if device is not None:
+            self._sample(device)
             with contextlib.suppress(ProtonError):  # a launch there says what is wrong
                 self._prepare(device)
         self.activities, self.no_activities = _activities(state.options.activities)
@@ -124,18 +129,16 @@ class GPURecorder(Recorder):
 
     def _capture(self, recording: GPURecording) -> bool:
         """A buffer of the graph's own; False where there is no memory."""
-        kernel, size, stream = recording.kernel, recording.size, recording.stream
+        kernel, size = recording.kernel, recording.size
         size_and_slab = size + kernel.slab_bytes
         device, memory_left = kernel.device.device, self.state.memory_left
-        found = capture(self.queue, device, stream, size_and_slab, memory_left)
+        slab = (size, wire.slab_room(kernel.slab_bytes)) if kernel.slab_bytes else None
+        found = capture(device, size_and_slab, memory_left, slab)
         if found is None:
             return False
         recording.captured, recording.arguments = found, (found.buffer,)
         if kernel.slab_bytes:
-            slab = found.buffer + size  # behind the blocks
-            room = wire.slab_room(kernel.slab_bytes)
-            self.queue.set_word(slab + wire.slab_room_offset(), room, stream)
-            recording.arguments = found.buffer, slab, recording.number
+            recording.arguments = found.buffer, found.buffer + size, recording.number
         return True
 
     def _profiled(self, variant: InstrumentedVariant, device: int, stream: int) -> ProfiledKernel:
@@ -163,7 +166,15 @@ class GPURecorder(Recorder):
                 "graph, and the session has to measure the clocks of the GPU before; start the "
                 "session where CUDA is in use already, or launch a kernel in it before the capture"
             )
+        self._sample(device)
         self.devices[device] = Device(device, self.queue, self.state)
+
+    def _sample(self, device: int) -> None:
+        """Has the counters of a GPU sampled from now on, if that is asked for."""
+        options = self.state.options
+        if options.counters and device not in self.samplers:
+            interval = options.counter_interval_ns
+            self.samplers[device] = Sampler(device, options.counters, interval)
 
     # Other launches
 
@@ -214,6 +225,7 @@ class GPURecorder(Recorder):
 
     def disown(self) -> None:
         self.devices, self.kernels, self.pending, self.plain = {}, {}, [], []
+        self.samplers = {}
 
     def finish(self) -> Recorded:
         """The launches whose records have arrived, and the clocks of their devices.
@@ -222,8 +234,15 @@ class GPURecorder(Recorder):
         them, and `machine` says what the driver said.
         """
         machine: dict[str, object] = {ACTIVITIES: self.no_activities} if self.no_activities else {}
+        counters = self._sampled(machine)
         gpus = self._synchronize()
-        found = Recorded(launches=self.plain, host=self._seen(), gpus=gpus, machine=machine)
+        found = Recorded(
+            launches=self.plain,
+            counters=counters,
+            host=self._seen(),
+            gpus=gpus,
+            machine=machine,
+        )
         found.launches += [launch for pending in self.pending for launch in self._launches(pending)]
         found.dropped = self.lost
         if self.error:
@@ -261,6 +280,20 @@ class GPURecorder(Recorder):
                     clocks.append(device.clock())
                 device.finish(is_broken=bool(self.error))
         return clocks
+
+    def _sampled(self, machine: dict[str, object]) -> list[CounterSamples]:
+        """What counters said until the GPUs had done everything; where they say nothing after all,
+        `machine` says why, and so does a message: the rest of the run is worth keeping."""
+        found = []
+        for device, sampler in self.samplers.items():
+            with cuda.on_device(device), contextlib.suppress(cuda.CUDAError):
+                cuda.synchronize(device)  # `_synchronize` says what is wrong
+            try:
+                found.append(sampler.stop())
+            except ProfileError as error:
+                machine[f"counters of GPU {device}"] = str(error)
+                print(f"proton: {error}", file=sys.stderr)
+        return found
 
     def _launches(self, recording: GPURecording) -> list[Launch]:
         """What became of a launch: nothing, one, or the replays of a graph."""

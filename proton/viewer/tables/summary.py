@@ -11,6 +11,7 @@ from proton.base import markup
 from proton.base.text import printable
 from proton.trace.model import WALL_CLOCKED
 from proton.trace.wire import Kind, State
+from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
 from proton.viewer.tables.placed import cost_line
 from proton.viewer.tables.rows import LAUNCH
@@ -65,6 +66,7 @@ def summary(run: Tables) -> Summary:
         **_activities(run),
         "records": f"{t.written} written, {t.kept} kept",
         **_gpu_facts(run),
+        **counters.facts(run.raw),
         **_kernel_facts(run),
         **{key: str(value) for key, value in run.raw.machine.items()},
     }

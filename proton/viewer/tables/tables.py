@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
-from proton.viewer.tables import critical, flights, placed, rows, waiting
+from proton.viewer.tables import counters, critical, flights, placed, rows, waiting
 from proton.viewer.tables.columns import of_records
 from proton.viewer.tables.places import Residency, residency
 from proton.viewer.tables.rates import Peaks, peaks_of, with_work_of_scopes
@@ -128,6 +128,16 @@ class Tables:
         """The chain of work, flights and barriers that a program's time is made of, a row a step:
         of a program of a launch, or of the program that took longest."""
         return critical.critical_path(self.records, critical.found(self.records, launch, program))
+
+    @cached_property
+    def counters(self) -> pd.DataFrame:
+        """One row a sample of a counter of a GPU's hardware (option `counters`)."""
+        return counters.counters(self.raw)
+
+    @cached_property
+    def counter_stats(self) -> pd.DataFrame:
+        """One row a GPU, kernel and counter: its mean and its largest sample while launches ran."""
+        return counters.by_kernel(self.raw, self.launches)
 
     @cached_property
     def emptied(self) -> pd.DataFrame:

@@ -1,5 +1,5 @@
-"""Counters of a Perfetto trace: below the track of each unit one for each payload value, and one
-for each queue of asynchronous work.
+"""Counters of a Perfetto trace: below the track of each GPU those of its hardware; below that of
+each unit one for each payload value, and one for each queue of asynchronous work.
 
 A counter has its slice's or mark's value from where that begins. Values are annotations of their
 slices, too; as counters they can be seen over time. That of a queue says how many pieces of work
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-from proton.trace.model import Scope
+from proton.trace.model import RawRun, Scope
 from proton.trace.records import Records
 from proton.viewer.export.perfetto.protobuf import Rows, fixed64, join, literal, tag, varint
 from proton.viewer.export.perfetto.tracks import TrackTree
@@ -53,6 +53,21 @@ def counter_name(scope: Scope, field: str) -> str:
     return f"{scope.name}.{field}"
 
 
+def hardware(raw: RawRun, tree: TrackTree) -> Counters:
+    """What counters of GPUs' hardware said: from a sample's begin the value over it."""
+    columns: list[list[np.ndarray]] = [[np.zeros(0, np.int64)] for _ in range(4)]
+    for samples in raw.counters:
+        pairs = zip(samples.names, samples.units, strict=True)
+        for place, (name, unit) in enumerate(pairs):
+            uuid = tree.hardware_track(samples.device, name, unit)
+            count = len(samples.values)
+            values = np.ascontiguousarray(samples.values[:, place], np.float64)
+            own = (np.full(count, uuid), samples.start_ns - raw.origin_ns, np.ones(count, np.int64))
+            for column, part in zip(columns, (*own, values.view(np.int64)), strict=True):
+                column.append(part)
+    return _ordered(columns)
+
+
 def counters(records: Records, tree: TrackTree) -> Counters:
     """The payload values of all records, and the depths of queues."""
     track, time, is_float, bits = ([np.zeros(0, np.int64)] for _ in range(4))
@@ -71,7 +86,12 @@ def counters(records: Records, tree: TrackTree) -> Counters:
         time.append(when)
         is_float.append(np.zeros(units.size, np.int64))
         bits.append(depth)
-    columns = [np.concatenate(parts) for parts in (track, time, is_float, bits)]
+    return _ordered([track, time, is_float, bits])
+
+
+def _ordered(parts: list[list[np.ndarray]]) -> Counters:
+    """The values by track and time."""
+    columns = [np.concatenate(of) for of in parts]
     order = np.lexsort((columns[1], columns[0]))
     tracks, times, floats, values = (column[order] for column in columns)
     return Counters(

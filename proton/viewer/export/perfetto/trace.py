@@ -15,7 +15,7 @@ from typing import BinaryIO
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from proton.viewer.export.perfetto.batches import Batches, Interned
-from proton.viewer.export.perfetto.counters import counters
+from proton.viewer.export.perfetto.counters import counters, hardware
 from proton.viewer.export.perfetto.stream import Packer, Stream
 from proton.viewer.export.perfetto.tracks import SEQUENCE, TrackTree, packet_bytes
 from proton.viewer.tables import Tables
@@ -26,7 +26,9 @@ def write(tables: Tables, file: BinaryIO, *, deflate: bool, with_counters: bool)
     """Writes the trace to a binary file."""
     tree, interned = TrackTree(tables), Interned()
     batches = Batches(tables, tree, interned).all()
-    values = counters(tables.records, tree) if with_counters else None
+    values = [hardware(tables.raw, tree)]
+    if with_counters:
+        values.append(counters(tables.records, tree))
     run, category = interned.names.id(tables.name), interned.categories.id("run")
     packer = Packer(file, deflate)
     packer.write(_head(tables, interned))
@@ -35,8 +37,8 @@ def write(tables: Tables, file: BinaryIO, *, deflate: bool, with_counters: bool)
     stream = Stream(packer, tree, tables.raw.origin_ns)
     for batch in batches:
         stream.write(batch)
-    if values is not None:
-        stream.write_counters(values)
+    for of in values:
+        stream.write_counters(of)
     packer.write(_summary(tables, tree, stream.last, run, category))
     packer.flush()
 

@@ -20,7 +20,7 @@ PROCESS_ID = 1  # a RawRun does not know its process id, and a trace needs one
 MAX_RANK = (1 << 31) - 1  # sibling_order_rank is an int32
 # Ranks below the process: host threads, then the threads that ran programs, then GPUs.
 HOST, THREADS, GPUS = 0, 1, 1 << 20
-STREAMS = -(1 << 20)  # below a GPU, before its SMs
+HARDWARE, STREAMS = -(1 << 21), -(1 << 20)  # below a GPU, before its SMs
 _PACKET = tag(pb.Trace, "packet")
 
 
@@ -89,6 +89,11 @@ class TrackTree:
 
         return self._of_units(tracks, counter)
 
+    def hardware_track(self, device: int, name: str, unit: str) -> int:
+        """The track of a counter of a GPU's hardware, above its streams and SMs."""
+        gpu = self.launch_track(device)
+        return self._shared(name, gpu, HARDWARE, is_counter=True, unit=unit)
+
     def _of_units(self, tracks: np.ndarray, track_of: Callable[[int], int]) -> np.ndarray:
         units, number = np.unique(self.unit_tracks[tracks], return_inverse=True)
         return np.array([track_of(unit) for unit in units.tolist()], np.int64)[number]
@@ -130,13 +135,22 @@ class TrackTree:
         return self._count
 
     def _add(
-        self, name: str, parent: int, rank: int, is_counter: bool = False, about: str = ""
+        self,
+        name: str,
+        parent: int,
+        rank: int,
+        is_counter: bool = False,
+        about: str = "",
+        unit: str = "",
     ) -> int:
         """A new track; siblings are drawn in order of rank."""
         self._count += 1
         descriptor = self._packet.track_descriptor
         if is_counter:
             descriptor.counter.SetInParent()
+            descriptor.counter.ClearField("unit_name")
+            if unit:
+                descriptor.counter.unit_name = unit
         else:
             descriptor.ClearField("counter")
         descriptor.uuid = self._count
@@ -150,10 +164,16 @@ class TrackTree:
         return self._count
 
     def _shared(
-        self, name: str, parent: int, rank: int, is_counter: bool = False, about: str = ""
+        self,
+        name: str,
+        parent: int,
+        rank: int,
+        is_counter: bool = False,
+        about: str = "",
+        unit: str = "",
     ) -> int:
         """The track of this name below the parent, new where there is none."""
         key = parent, name
         if key not in self._inner:
-            self._inner[key] = self._add(name, parent, rank, is_counter, about)
+            self._inner[key] = self._add(name, parent, rank, is_counter, about, unit)
         return self._inner[key]
