@@ -278,19 +278,3 @@ def test_merged_runs_are_on_one_axis() -> None:
     third.origin_ns += 1 << 40
     with pytest.raises(ProtonError, match="several machines"):
         merge([first, third], ["a", "c"])
-
-
-def test_parquet_and_sql_have_the_table(raw: RawRun, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pytest.importorskip("duckdb")
-    from proton.viewer.cli.commands.sql import ask
-
-    run = Run(raw)
-    table = parquet.read_table(run.save(tmp_path / "a.parquet"))
-    assert table["start_ns"].to_pylist() == run.frame["start_ns"].tolist()
-    found = ask(run, "select scope, sum(dur_ns) as t from slices where kind = 'scope' group by all")
-    frame = run.frame[run.frame["kind"] == "scope"]
-    expected = frame.groupby("scope", observed=True)["dur_ns"].sum().to_dict()
-    assert dict(zip(found["scope"], found["t"], strict=True)) == expected
-    with pytest.raises(ProtonError, match="disabled"):
-        ask(run, f"select * from read_csv('{tmp_path}/a.csv')")
