@@ -206,6 +206,8 @@ def test_flames_heats_and_histograms_have_all_of_the_time(raw: RawRun) -> None:
             times.update(range(start, start + dur))
         busy += len(times)
     assert found_heat.value.sum() * width == pytest.approx(busy, abs=1)
+    programs = heatmap.heat(run, heatmap.By.PROGRAM, EVERYTHING, 1000, 50)
+    assert programs.value.any(axis=1).all(), "a program that did not run in the view is no row"
 
 
 def test_occupancy_is_what_counting_gives(raw: RawRun) -> None:
@@ -229,9 +231,12 @@ def test_occupancy_is_what_counting_gives(raw: RawRun) -> None:
         last = end.groupby(place).max().min()
         assert found["tail"] == pytest.approx(100 * (end.max() - last) / length)
         assert found["imbalance"] >= 1 - 1e-12
-    heat = resident(run, (), 1000, 40)
-    width = (heat.span[1] - heat.span[0]) / 40
-    assert heat.value.sum() * width == pytest.approx(programs["dur_ns"].sum(), abs=20)
+    for launches in (table.index, [table["dur_ns"].idxmax()], []):
+        shown = launches if len(launches) else [table["dur_ns"].idxmax()]
+        heat = resident(run, tuple(launches), 1000, 40)
+        width = (heat.span[1] - heat.span[0]) / 40
+        of_them = programs["dur_ns"][programs["launch"].isin(shown)].sum()
+        assert heat.value.sum() * width == pytest.approx(of_them, abs=20)
 
 
 def test_payload_values_are_columns(raw: RawRun) -> None:
