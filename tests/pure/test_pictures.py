@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic import gpu_run, random_run
+import synthetic
+from synthetic import Record, Written, gpu_run, kernel, pack_launch, random_run, scopes, ticks
 
 from proton.base.errors import ProtonError
 from proton.trace.merge import merge
@@ -21,11 +22,12 @@ from proton.viewer import Run
 from proton.viewer.pictures import flame, heatmap, hist
 from proton.viewer.pictures.cells import INSTANT, cells
 from proton.viewer.pictures.page import to_page
+from proton.viewer.pictures.picture import MARK
 from proton.viewer.pictures.resident import resident
 from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.pictures.svg import to_svg
 from proton.viewer.pictures.timeline import Kind, Timeline
-from proton.viewer.pictures.timeline_picture import draw
+from proton.viewer.pictures.timeline_picture import ROW, TICK, draw
 from proton.viewer.tables.occupancy import occupancy
 from proton.viewer.tables.stats import Filter
 
@@ -146,6 +148,28 @@ def test_an_svg_is_xml_and_has_no_more_boxes_than_pixels(raw: RawRun) -> None:
     assert len(root.findall("{*}rect")) == len(picture.boxes) + 1
     assert all(box.x + box.width <= picture.width + 2 for box in picture.boxes)
     assert len(picture.boxes) <= 2 * picture.width * int(timeline.heights.sum())
+
+
+def test_scopes_of_one_name_have_one_colour_and_marks_hide_none() -> None:
+    """... in all kernels and variants; of many marks in a pixel there is one tick."""
+    owners = [kernel(name=name, table=scopes(2, marks=1)) for name in ("a", "a", "b")]
+    spans = [Record(ticks(1000 * k), ticks(1000 * k + 900), k % 2) for k in range(100)]
+    marks = [Record(ticks(20 * k), ticks(20 * k), 2, kind=1) for k in range(4000)]
+    launches = []
+    for number, owner in enumerate(owners):
+        records = sorted([*spans, *marks], key=lambda record: record.end)
+        launch = pack_launch(owner, (1, 1, 1), len(records), [Written([records])])
+        launch.kernel = number
+        launches.append(launch)
+    timeline = Timeline(Run(synthetic.run(owners, launches)), Selection(start_ns=0))
+    assert Counter(timeline.slices.kind.tolist())[Kind.MARK] == 3 * len(marks)
+    width = 500
+    picture = draw(timeline, width)
+    ticks_of_marks = [box for box in picture.boxes if box.fill == MARK]
+    assert 0 < len(ticks_of_marks) <= width * int(timeline.heights.sum())
+    assert {box.height for box in ticks_of_marks} == {TICK}
+    legend = [label.text for label in picture.labels if label.y > ticks_of_marks[-1].y + ROW]
+    assert sorted(legend) == sorted({name.text for name in timeline.names if "slice" in name.text})
 
 
 def test_speedscope_profiles_nest_and_have_every_slice(raw: RawRun, tmp_path: Path) -> None:
