@@ -75,7 +75,6 @@ def test_pairs_of_a_file_end_as_they_must(
     monkeypatch.setattr(gate_noise, "durations", measured)
     gate_noise.record(tmp_path / "noise.npz", "cuda", 12, 60.0)
     pool = gate_noise.Pool(tmp_path / "noise.npz", rng)
-    assert pool.has_warps
     rules = gate_noise.budgets(pool, 0.015, warps=False, beside=False)
     assert gate_noise.end(pool.rounds(None, 1.0), rules)[0] is Status.PASS
     assert gate_noise.end(pool.rounds(pool.scopes[0], 1.03), rules)[0] is Status.REGRESSION
