@@ -14,6 +14,7 @@ from proton.base.errors import PassError
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
@@ -207,8 +208,11 @@ class Lowering:
     def run(self) -> None:
         sites = list(_sites(self.function, self.infos))
         self._signature()
+        loops = [site.op for site in sites if site.op.name == "scf.for"]
         for site in sites:
             self.lower(site)
+        for loop in reversed(loops):  # inner ones come behind those around them
+            carry_what_is_used(loop, self.scalars)
 
     def lower(self, site: Site) -> None:
         """Replaces an op by what its rule emits, or gives it the types of LLVM."""
