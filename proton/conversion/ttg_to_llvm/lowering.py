@@ -12,6 +12,7 @@ from typing import Any
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.base.errors import PassError
 from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.conversion.ttg_to_llvm.threads import Threads
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
@@ -134,9 +135,12 @@ class Lowering:
     def run(self) -> None:
         sites = _sites(self.function, self.infos, self.threads)
         self._signature()
+        loops = [site.op for site, _ in sites if site.op.name == "scf.for"]
         for site, threads in sites:
             self.threads = threads
             self.lower(site)
+        for loop in reversed(loops):  # inner ones come behind those around them
+            carry_what_is_used(loop, self.scalars)
 
     def lower(self, site: Site) -> None:
         """Replaces an op by what its rule emits, or gives it the types of LLVM."""
