@@ -25,6 +25,7 @@ from proton.runtime.nvidia import buffers as gpu_buffers
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import profile as gpu_profile
+from proton.runtime.nvidia import recorder as gpu_recorder
 from proton.runtime.nvidia.buffers import LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair
 from proton.runtime.nvidia.slabs import Slabs
@@ -85,7 +86,7 @@ class ProfilingDriver(FakeDriver):
     def install(self, monkeypatch: Any) -> None:
         super().install(monkeypatch)
         self.arrived.set()
-        monkeypatch.setattr(cuda, "Queue", lambda: self)
+        monkeypatch.setattr(gpu_recorder, "Queue", lambda: self)
         monkeypatch.setattr(cuda, "Memory", lambda device, most: FakeMemory(self, most))
         monkeypatch.setattr(cuda, "allocate_host", self._allocate_host)
         monkeypatch.setattr(cuda, "release_host", lambda address: self.host.pop(address))

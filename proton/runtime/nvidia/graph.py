@@ -16,6 +16,7 @@ import numpy as np
 
 from proton.backends.nvidia.cubin import Assembler
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.queue import Queue
 
 LOG_BYTES = 64 << 20  # of the log of one captured launch, at most
 HEAD_BYTES = 64  # of a log: the number of replays, u32
@@ -122,7 +123,7 @@ class CapturedLaunch:
 
 
 def capture(
-    queue: cuda.Queue, device: int, stream: int, size: int, memory_left: int
+    queue: Queue, device: int, stream: int, size: int, memory_left: int
 ) -> CapturedLaunch | None:
     """Memory for a launch that is captured next, and the clearing of its buffer; None where
     `memory_left` (bytes) has no room for the buffer and one replay."""

@@ -15,6 +15,7 @@ from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.buffers import STEP_BYTES, Arrived, LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair, calibrate, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch
+from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.slabs import Slab, Slabs, TakenChunks
 from proton.runtime.recording import SessionState
 from proton.trace import wire
@@ -28,7 +29,7 @@ FIRST_SHARE = 64  # a ring buffer begins with at most one part of so many of the
 class Device:
     """What a session has of one GPU: its memory, and what its clocks said at first."""
 
-    def __init__(self, device: int, queue: cuda.Queue, state: SessionState) -> None:
+    def __init__(self, device: int, queue: Queue, state: SessionState) -> None:
         self.device, self.queue, self.state = device, queue, state
         clock_bits = state.instrumentation.clock_bits
         self.calibration: GPUCalibration = calibrate(device, clock_bits)

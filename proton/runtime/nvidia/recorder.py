@@ -22,6 +22,7 @@ from proton.runtime.nvidia.buffers import LASTING_STREAMS, Arrived
 from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.graph import capture
 from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
+from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes, Timing
 from proton.runtime.nvidia.slabs import chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import InstrumentedVariant
@@ -53,9 +54,9 @@ class GPURecorder(Recorder):
         self.activities, self.no_activities = _activities(state.options.activities)
 
     @functools.cached_property
-    def queue(self) -> cuda.Queue:
+    def queue(self) -> Queue:
         """The driver's calls, which only a process that uses a GPU has."""
-        return cuda.Queue()
+        return Queue()
 
     @functools.cached_property
     def run_times(self) -> RunTimes:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.queue import Queue
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -82,7 +83,7 @@ class Slabs:
     """The slabs of one device. Who launches holds `lock`; the thread that keeps what arrives takes
     it where the two meet."""
 
-    queue: "cuda.Queue"
+    queue: Queue
     stream: int  # of its own: it waits for no launch
     lock: threading.Lock = field(default_factory=threading.Lock)
     expected: dict[int, float] = field(default_factory=dict)  # bytes of a launch, by kernel
