@@ -101,8 +101,9 @@ class Generator:
         return tuple(trace)
 
     def _plain_location(self) -> Location:
-        span = self.span()
-        own = ir.Location.file(span.file, span.line, span.column + 1)
+        node = self.node or self.fn.parse()  # not `span`: there is a location for each node
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        own = ir.Location.file(self.fn.file, line, column + 1)
         if self.caller is None or self.own_function:
             return own
         return ir.Location.callsite(own, [self.caller._plain_location()])
