@@ -24,7 +24,7 @@ from proton.runtime.nvidia.graph import capture
 from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes, Timing
-from proton.runtime.nvidia.slabs import chunks_of, slab_bytes
+from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import InstrumentedVariant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
@@ -145,8 +145,8 @@ class GPURecorder(Recorder):
         profile = variant.variant.kernel.profile
         assert profile is not None
         slab = slab_bytes(profile, self.flush_memory)
-        number = self._number(variant)
-        found = ProfiledKernel(number, self.devices[device], profile, profile.block.bytes, slab)
+        number, of = self._number(variant), self.devices[device]
+        found = ProfiledKernel(number, of, profile, profile.block.bytes, slab, Taker(slab))
         self.kernels[variant] = found
         return found
 
