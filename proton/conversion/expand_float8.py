@@ -4,6 +4,7 @@ A value of `f8E5M2` or the like (proton/base/float8.py) is an `i8` from here on.
 round to nearest even, or towards zero, and saturate, infinities included.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -52,6 +53,7 @@ def _expand(function: Operation) -> None:
     update_type(function)
 
 
+@functools.cache  # most values of a kernel have one of a few types
 def _bytes(type_: Type) -> Type:
     """The type with i8 in the place of 8-bit floats."""
     if isinstance(type_, ir.RankedTensorType):
@@ -62,7 +64,12 @@ def _bytes(type_: Type) -> Type:
 
 
 def _format(value: Value) -> Float8 | None:
-    return BY_TYPE.get(str(element_of(value)))
+    return _format_of(element_of(value))
+
+
+@functools.cache
+def _format_of(element: Type) -> Float8 | None:
+    return BY_TYPE.get(str(element))
 
 
 def _rule(op: Operation) -> Any:

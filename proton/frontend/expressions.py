@@ -20,6 +20,7 @@ from proton.frontend import (
     elementwise,  # noqa: F401
     externs,
     memory,  # noqa: F401
+    scopes,  # noqa: F401
     shapes,
     target_info,  # noqa: F401
 )
@@ -351,9 +352,9 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
 
 def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     check_arguments(f"proton.{op.__name__}", op, args, kwargs)
-    if not hasattr(g, op.__name__):
+    if op not in GENERATOR_RULES:
         raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")
-    return getattr(g, op.__name__)(*args, **kwargs)
+    return GENERATOR_RULES[op](g, *args, **kwargs)
 
 
 def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -23,8 +23,9 @@ from proton.runtime.nvidia.counters import Sampler, check_counters
 from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.graph import capture
 from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
+from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes, Timing
-from proton.runtime.nvidia.slabs import chunks_of, slab_bytes
+from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import InstrumentedVariant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
@@ -58,9 +59,9 @@ class GPURecorder(Recorder):
         self.activities, self.no_activities = _activities(state.options.activities)
 
     @functools.cached_property
-    def queue(self) -> cuda.Queue:
+    def queue(self) -> Queue:
         """The driver's calls, which only a process that uses a GPU has."""
-        return cuda.Queue()
+        return Queue()
 
     @functools.cached_property
     def run_times(self) -> RunTimes:
@@ -147,8 +148,8 @@ class GPURecorder(Recorder):
         profile = variant.variant.kernel.profile
         assert profile is not None
         slab = slab_bytes(profile, self.flush_memory)
-        number = self._number(variant)
-        found = ProfiledKernel(number, self.devices[device], profile, profile.block.bytes, slab)
+        number, of = self._number(variant), self.devices[device]
+        found = ProfiledKernel(number, of, profile, profile.block.bytes, slab, Taker(slab))
         self.kernels[variant] = found
         return found
 
