@@ -31,7 +31,7 @@ from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm,
 from proton.dialect.walk import (
     before,
     defining_op,
-    kernel_functions,
+    functions,
     ops_named,
     producer_of,
     replace,
@@ -52,7 +52,7 @@ class StructuredToMemref(Pass):
     disjoint: bool = False
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             if WRITTEN not in function.attributes:
                 raise PassError(f"{self.name} needs mark-written to have run on the tt level")
             written = frozenset(function.attributes[WRITTEN])

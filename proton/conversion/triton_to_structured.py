@@ -15,7 +15,7 @@ from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Attribute, Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of
-from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, replace
+from proton.dialect.walk import before, defining_op, functions, ops_named, replace
 from proton.passes import Pass, register
 
 
@@ -48,7 +48,7 @@ class TritonToStructured(Pass):
     name: ClassVar[str] = "triton-to-structured"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             for block in function.regions[0].blocks:
                 analysis = StructureAnalysis()
                 analysis.analyse_loops(block)
