@@ -1,9 +1,9 @@
 """`tts` loads and stores become `memref`s of the caller's memory, read and written in place
 where that is safe, and copies elsewhere.
 
-A block is *whole* when its mask is full and nothing wraps around. A whole block is a strided
-memref of the memory itself; otherwise a local buffer is filled (or written back) element by
-element. Which of the two is decided at run time, per access:
+A block is *whole* when its mask is full, nothing wraps around and nothing is gathered. A whole block
+is a strided memref of the memory itself; otherwise a local buffer is filled (or written back)
+element by element. Which of the two is decided at run time, per access:
 
     %m = scf.if %whole -> memref<...> { in place } else { buffer, filled with `other` }
 
@@ -27,7 +27,7 @@ from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, emit_if, index_constant, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
 from proton.dialect.memory import DYNAMIC, element_pointer, materialize, memref_at, to_tensor
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, tensor
 from proton.dialect.walk import (
     before,
     defining_op,
@@ -93,15 +93,20 @@ class _Access:
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
         parents = iter(pointer.parents)
         self.parents = [sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps]
+        indices = iter(pointer.indices)
+        self.gathers = [next(indices) if gathers else None for gathers in pointer.gathers]
         self.dims, self.starts = list(op.opview.dims), list(op.opview.starts)
+        self.mask = op.opview.mask
         self.start = self._start()
         self.whole = self._whole()
 
     @property
     def masked(self) -> bool:
         """Whether a mask may cut the block."""
-        return any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False)) or (
-            any(_constant_of(start) != 0 for start in self.starts)
+        return (
+            self.mask is not None
+            or any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False))
+            or (any(_constant_of(start) != 0 for start in self.starts))
         )
 
     def _start(self) -> Value:
@@ -116,6 +121,8 @@ class _Access:
 
     def _whole(self) -> Value | None:
         """An i1, or None where the block always is."""
+        if self.mask is not None or any(row is not None for row in self.gathers):
+            return constant(0, integer(1))
         conditions = []
         for dim, size in zip(self.dims, self.shape, strict=False):
             if _constant_of(dim) != size:
@@ -191,8 +198,7 @@ class _Access:
         def nest(indices: list[Value], offset: Value) -> None:
             axis = len(indices)
             if axis == len(self.shape):
-                place = arith.IndexCastOp(integer(64), offset).result
-                body(indices, element_pointer(self.base, place, self.element))
+                self._guarded(indices, lambda: body(indices, self._address(offset)))
                 return
             start = self.starts[axis] if self.starts else 0
             with index_loop(limits[axis], start=start) as variable:
@@ -200,12 +206,31 @@ class _Access:
 
         nest([], index_constant(0))
 
+    def _guarded(self, indices: list[Value], body: Callable[[], None]) -> None:
+        if self.mask is None:
+            body()
+            return
+
+        def chosen() -> list[Value]:
+            body()
+            return []
+
+        emit_if(tensor.ExtractOp(self.mask, indices).result, [], chosen, list)
+
+    def _address(self, offset: Value) -> Value:
+        place = arith.IndexCastOp(integer(64), offset).result
+        return element_pointer(self.base, place, self.element)
+
     def _place(self, axis: int, variable: Value) -> Value:
-        """wrap(offset + i * stride)"""
+        """wrap(offset + i * stride) + gather[i]"""
         place = _index_op("muli", variable, self.strides[axis])
-        if self.parents[axis] is None:
+        parent, row = self.parents[axis], self.gathers[axis]
+        if parent is not None:
+            place = _index_op("remsi", _index_op("addi", self.offsets[axis], place), parent)
+        if row is None:
             return place
-        return _index_op("remsi", _index_op("addi", self.offsets[axis], place), self.parents[axis])
+        gathered = tensor.ExtractOp(row, [variable]).result
+        return _index_op("addi", place, arith.IndexCastOp(ir.IndexType.get(), gathered).result)
 
     def read_into(self, buffer: Value, other: Value | None) -> None:
         """Fills a buffer with the block: `other` where masked."""
