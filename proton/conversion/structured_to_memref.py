@@ -1,9 +1,9 @@
 """`tts` loads and stores become `memref`s of the caller's memory, read and written in place
 where that is safe, and copies elsewhere.
 
-A block is *whole* when its mask is full, nothing wraps around and nothing is gathered. A whole block
-is a strided memref of the memory itself; otherwise a local buffer is filled (or written back)
-element by element. Which of the two is decided at run time, per access:
+A block is *whole* when its mask is full, nothing wraps around and nothing is gathered. Such a
+block is a strided memref of the memory itself; otherwise a local buffer is filled (or written
+back) element by element. Which of the two is decided at run time, per access:
 
     %m = scf.if %whole -> memref<...> { in place } else { buffer, filled with `other` }
 
@@ -101,12 +101,10 @@ class _Access:
         self.whole = self._whole()
 
     @property
-    def masked(self) -> bool:
-        """Whether a mask may cut the block."""
-        return (
-            self.mask is not None
-            or any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False))
-            or (any(_constant_of(start) != 0 for start in self.starts))
+    def is_cut(self) -> bool:
+        """Whether a box may cut the block; a mask that is no box is asked for each element."""
+        return any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False)) or (
+            any(_constant_of(start) != 0 for start in self.starts)
         )
 
     def _start(self) -> Value:
@@ -198,28 +196,14 @@ class _Access:
         def nest(indices: list[Value], offset: Value) -> None:
             axis = len(indices)
             if axis == len(self.shape):
-                self._guarded(indices, lambda: body(indices, self._address(offset)))
+                place = arith.IndexCastOp(integer(64), offset).result
+                body(indices, element_pointer(self.base, place, self.element))
                 return
             start = self.starts[axis] if self.starts else 0
             with index_loop(limits[axis], start=start) as variable:
                 nest([*indices, variable], _index_op("addi", offset, self._place(axis, variable)))
 
         nest([], index_constant(0))
-
-    def _guarded(self, indices: list[Value], body: Callable[[], None]) -> None:
-        if self.mask is None:
-            body()
-            return
-
-        def chosen() -> list[Value]:
-            body()
-            return []
-
-        emit_if(tensor.ExtractOp(self.mask, indices).result, [], chosen, list)
-
-    def _address(self, offset: Value) -> Value:
-        place = arith.IndexCastOp(integer(64), offset).result
-        return element_pointer(self.base, place, self.element)
 
     def _place(self, axis: int, variable: Value) -> Value:
         """wrap(offset + i * stride) + gather[i]"""
@@ -234,11 +218,17 @@ class _Access:
 
     def read_into(self, buffer: Value, other: Value | None) -> None:
         """Fills a buffer with the block: `other` where masked."""
-        if self.masked:
-            fill(other if other is not None else zero_of(self.element), buffer)
+        filler = other if other is not None else zero_of(self.element)
+        if self.is_cut:
+            fill(filler, buffer)
 
         def body(indices: list[Value], address: Value) -> None:
-            memref.StoreOp(llvm.LoadOp(self.element, address).result, buffer, indices)
+            def read() -> list[Value]:
+                return [llvm.LoadOp(self.element, address).result]
+
+            # The element is stored in either case: so LLVM makes masked loads of vectors.
+            (value,) = self._chosen(indices, [self.element], read, lambda: [filler])
+            memref.StoreOp(value, buffer, indices)
 
         self.for_each_element(body)
 
@@ -246,9 +236,27 @@ class _Access:
         """Writes the unmasked elements of a buffer to memory."""
 
         def body(indices: list[Value], address: Value) -> None:
-            llvm.StoreOp(memref.LoadOp(buffer, indices).result, address)
+            value = memref.LoadOp(buffer, indices).result
+
+            def write() -> list[Value]:
+                llvm.StoreOp(value, address)
+                return []
+
+            self._chosen(indices, [], write, list)
 
         self.for_each_element(body)
+
+    def _chosen(
+        self,
+        indices: list[Value],
+        types: list[Type],
+        access: Callable[[], list[Value]],
+        without: Callable[[], list[Value]],
+    ) -> list[Value]:
+        """What `access` gives where the mask, if there is one that is no box, is true."""
+        if self.mask is None:
+            return access()
+        return emit_if(tensor.ExtractOp(self.mask, indices).result, types, access, without)
 
 
 class _Lowering:

@@ -1,4 +1,4 @@
-"""What a structured tensor is made of: a source, numbers, dimensions; and how two of them differ."""
+"""What a structured tensor is made of: a source, numbers, dimensions; how two of them differ."""
 
 from dataclasses import dataclass, replace
 
