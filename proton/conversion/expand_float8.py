@@ -18,7 +18,7 @@ from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.linalg import map_elements
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
-from proton.dialect.walk import all_ops, before, kernel_functions, replace
+from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
 
 
@@ -30,7 +30,7 @@ class ExpandFloat8(Pass):
     name: ClassVar[str] = "expand-float8"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             _expand(function)
 
 

@@ -29,7 +29,7 @@ from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
-from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, producer_of
+from proton.dialect.walk import before, defining_op, functions, ops_named, producer_of
 from proton.passes import Pass, register
 
 CACHE_LINE = 64  # bytes
@@ -46,7 +46,7 @@ class PrefetchNextTurn(Pass):
     name: ClassVar[str] = "prefetch-next-turn"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             for op in ops_named(function, "scf.for"):
                 _Turn(op).prefetch()
 
