@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 
 from proton import cache, compile_hooks
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Metadata, Options
+from proton.base.errors import CompilationError as CompilationError
+from proton.base.errors import CompileTimeAssertionFailure as CompileTimeAssertionFailure
 from proton.base.errors import ProtonError
+from proton.base.errors import UnsupportedLanguageConstruct as UnsupportedLanguageConstruct
 from proton.base.knobs import knobs
 from proton.base.symbols import END, mangled
 from proton.base.targets import Target

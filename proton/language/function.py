@@ -137,6 +137,19 @@ def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
     return ConstexprFunction(fn)
 
 
+def must_use_result(fn: Any, must_use: Any = True) -> Any:
+    """Says that calls of a function mean nothing where their result is dropped; that is not
+    checked."""
+    if callable(fn) or isinstance(fn, DeviceFunction | Builtin):
+        return fn
+    return lambda function: function  # @must_use_result("why")
+
+
+def is_builtin(fn: Any) -> bool:
+    """Whether something is an op of the language."""
+    return isinstance(fn, Builtin | ExternPython)
+
+
 def _chain(node: ast.expr) -> tuple[str, ...]:
     """The names of `name.attribute...`; empty for anything else."""
     parts = []

@@ -136,6 +136,11 @@ class Source:
         return self._block[1]
 
     @property
+    def block(self) -> list[str]:
+        """Its lines, with decorators, as they are in the file."""
+        return inspect.getblock(self._lines[self._start :])
+
+    @property
     def lines(self) -> list[str]:
         """All lines of the file."""
         return self._lines

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.errors import LaunchError
@@ -140,6 +141,13 @@ class GPULauncher(Launcher):
         with compile_lock:
             return self._variant(self._device(described), described, options).kernel
 
+    def compiled(self) -> dict[Any, CompiledKernel]:
+        return {key: variant.kernel for key, variant in self._loaded.items()}
+
+    def forget(self) -> None:
+        self._loaded.clear()
+        self._variants.clear()
+
     def request(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
     ) -> Request:
@@ -232,7 +240,8 @@ class GPULauncher(Launcher):
                 self.kernel, self._variants, kinds, _launch_profiled
             )
             self._signature = signature
-            if around_launches():  # whose hooks the long way calls; without them this is made anew
+            # The long way calls hooks; without them the fast one is made anew.
+            if around_launches() or self.kernel.pre_run_hooks:
                 self.kernel.fast_path = None
 
 
