@@ -186,6 +186,13 @@ class DeviceFunction:
         """The function's AST, with line and column numbers as in its file."""
         return self.source.tree
 
+    def _unsafe_update_src(self, new_src: str) -> None:
+        """Has this text, from `def` on, compiled in the place of the function's own: Triton's tests
+        make variants of a kernel so. What Python runs, and the parameters, stay as they are."""
+        self.source = self.source.with_text(new_src)
+        for cached in ("bound_names", "_reads"):
+            self.__dict__.pop(cached, None)
+
     def lookup(self, name: str) -> Any:
         """The Python object that a free name refers to; raises KeyError."""
         return self._closure[name] if name in self._closure else self.__globals__[name]

@@ -51,7 +51,6 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
 _OF_TRITON = {  # what a kernel of Triton has, and one of ours has not -> what to do
     "preload": "the disk cache has what was compiled before (PROTON_CACHE_DIR)",
     "create_binder": "a launch binds its arguments itself",
-    "_unsafe_update_src": "write another kernel: compiled code is told apart by its source",
     "used_global_vals": "dependencies() has what the source reads of its surroundings",
 }
 _JIT_OPTIONS = (
@@ -114,6 +113,13 @@ class JITFunction(DeviceFunction, KernelInterface):
         kernel.
         """
         return self.warmup(*args, **kwargs) if warmup else self[grid](*args, **kwargs)
+
+    def _unsafe_update_src(self, new_src: str) -> None:
+        super()._unsafe_update_src(new_src)
+        self._launchers.clear()
+        self._host = self.launcher(backend_named(HOST))
+        self._interpreted = self.fast_path = None
+        self.watched.clear()
 
     def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
         """Has each launch call `hook` with its arguments before."""

@@ -248,10 +248,10 @@ class GPULauncher(Launcher):
 def _loaded(kernel: GPUKernel) -> Any:
     """The function of the driver's, between the hooks of the program."""
     before, after = knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
-    if before is not None:
+    if before:
         before(None, None, kernel.name, kernel.metadata, kernel.hash)
     function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
-    if after is not None:
+    if after:
         after(None, function, kernel.name, kernel.metadata, kernel.hash)
     return function
 
