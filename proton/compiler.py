@@ -187,3 +187,13 @@ def _key(
 
 
 _version = functools.cache(metadata.version)
+_INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
+    "IRSource": "proton-opt runs passes on IR in files, and PROTON_OVERRIDE_FROM compiles from it",
+    "AttrsDescriptor": "attrs of ASTSource is a dict: {('x_ptr',): [['tt.divisibility', 16]]}",
+    "make_backend": "proton.compile takes a target",
+}
+
+
+def __getattr__(name: str) -> Any:
+    instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

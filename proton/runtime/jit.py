@@ -21,6 +21,7 @@ from proton.compile_hooks import Vetoed
 from proton.compiler import Request, compile_lock
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
+from proton.language.function import constexpr_function as constexpr_function
 from proton.language.surroundings import Link, has_changed
 from proton.runtime import hooks
 from proton.runtime.arguments import Parameter, refused

@@ -54,6 +54,40 @@ class TensorWrapper(ArrayArgument):
         """Bytes of an element."""
         return int(self.dtype.itemsize)
 
+    # What follows is that of a torch tensor.
+
+    @property
+    def data(self) -> Any:
+        """The tensor's."""
+        return self.base.data
+
+    def data_ptr(self) -> int:
+        """Where the tensor lies."""
+        return int(self.base.data_ptr())
+
+    def cpu(self) -> "TensorWrapper":
+        """This, in the host's memory."""
+        return TensorWrapper(self.base.cpu(), self.dtype)
+
+    def to(self, device: Any) -> "TensorWrapper":
+        """This, on a device."""
+        return TensorWrapper(self.base.to(device), self.dtype)
+
+    def clone(self) -> "TensorWrapper":
+        """A copy."""
+        return TensorWrapper(self.base.clone(), self.dtype)
+
+    def new_empty(self, sizes: Any) -> "TensorWrapper":
+        """Another one of the same dtype and device."""
+        return TensorWrapper(self.base.new_empty(sizes), self.dtype)
+
+    def copy_(self, other: "TensorWrapper") -> None:
+        """Takes the elements of another one."""
+        self.base.copy_(other.base)
+
+    def __str__(self) -> str:
+        return f"TensorWrapper[{self.dtype}]({self.base})"
+
 
 class MockTensor(ArrayArgument):
     """Stands for an array of a dtype where a kernel is compiled and nothing is launched; its

@@ -3,7 +3,9 @@ without a launch."""
 
 import importlib.util
 import math
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -356,3 +358,39 @@ def test_libraries_keep_files_beside_kernels(cache_dir: Path) -> None:
         files.put_group("all", {"tuned.json": path, "gone.json": path + "x"})
         assert files.get_group("all") == {"tuned.json": path}
         assert files.get_group("none") is None
+
+
+def test_the_driver_names_devices_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = SimpleNamespace(device=lambda *of: of, cpu="torch.cpu", cuda="torch.cuda")
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with proton.knobs.scope(backend="cpu"):
+        assert driver.active.get_active_torch_device() == ("cpu",)
+        assert driver.active.get_device_interface() == "torch.cpu"
+
+
+def test_libdevice_is_a_module_of_both_packages() -> None:
+    name = "proton.language.extra.cuda.libdevice"
+    assert importlib.import_module(name) is importlib.import_module(
+        "proton.language.extra.libdevice"
+    )
+
+
+def test_libraries_of_one_s_own_are_refused_where_they_would_be_linked() -> None:
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    kernel = proton.JITFunction(combined.fn)
+    kernel._unsafe_update_src(kernel.src.replace("GENERATED", "tl.math.tanh(x)"))
+    libraries = {"libdevice": "/opt/libdevice.10.bc"}
+    kernel[(1,)](x, out, N=4, extern_libs=libraries)
+    np.testing.assert_allclose(out, np.tanh(x), rtol=1e-6)
+    kernel.warmup(tl.float32, tl.float32, N=4, extern_libs=libraries, target=HOPPER)._init_handles()
+    with pytest.raises(proton.LaunchError, match=r"extern_libs: only libdevice .* got mine"):
+        kernel.warmup(tl.float32, tl.float32, N=4, extern_libs={"mine": "/m.bc"}, target=HOPPER)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [(testing, "nvsmi", "nvidia-smi"), (proton.compiler, "IRSource", "proton-opt")],
+)
+def test_what_is_not_there_says_what_to_do(module: Any, name: str, instead: str) -> None:
+    with pytest.raises(AttributeError, match=f"{name}.*{instead}"):
+        getattr(module, name)

@@ -46,7 +46,9 @@ from proton.trace.instrumentation import Instrumentation
 NAME = "cuda"  # of the back end
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "ptx_options", "sched4reg")
-LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
+# Libraries of bitcode to link, by name. libdevice is linked wherever it is called.
+_LIBRARIES, _KNOWN_LIBRARY = "extern_libs", "libdevice"
+LAUNCH_OPTIONS = (*OPTIONS, *_UNSUPPORTED, _LIBRARIES)
 MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if it takes
 # chunks, of a slab, and the number of the launch.
@@ -181,6 +183,7 @@ class GPULauncher(Launcher):
         for name in _UNSUPPORTED:
             if options.get(name):
                 raise LaunchError(f"{name}={options[name]!r} is not supported on a GPU")
+        _check_libraries(options.get(_LIBRARIES))
         chosen = {name: options[name] for name in OPTIONS if options.get(name) is not None}
         return Request(
             NVIDIA,
@@ -243,6 +246,16 @@ class GPULauncher(Launcher):
             # The long way calls hooks; without them the fast one is made anew.
             if around_launches() or self.kernel.pre_run_hooks:
                 self.kernel.fast_path = None
+
+
+def _check_libraries(libraries: Any) -> None:
+    """Raises LaunchError for libraries other than the one that is known."""
+    others = sorted(set(dict(libraries or {})) - {_KNOWN_LIBRARY})
+    if others:
+        raise LaunchError(
+            f"extern_libs: only {_KNOWN_LIBRARY} is linked (PROTON_LIBDEVICE says which file), got "
+            f"{', '.join(others)}; tl.inline_asm_elementwise has instructions of one's own"
+        )
 
 
 def _loaded(kernel: GPUKernel) -> Any:
