@@ -367,7 +367,7 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
             f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
             instead_of(name) or "use the ops of proton.language, or a @proton.jit function",
         )
-    made = (tensor, ty.block_type, tl.tensor_descriptor)
+    made = (tensor, tl.tensor_descriptor)
     if inspect.isclass(function) and issubclass(function, made):
         raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))

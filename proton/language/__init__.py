@@ -73,6 +73,12 @@ from proton.language.core import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from proton.language.composite import (
+    constexpr_type as constexpr_type,
+    slice_type as slice_type,
+    str_to_ty as str_to_ty,
+    tuple_type as tuple_type,
+)
 from proton.language import extra as extra
 from proton.language import math as math
 from proton.language import target_info as target_info
@@ -160,7 +166,6 @@ from proton.language.types import (
     int64 as int64,
     pi32_t as pi32_t,
     pointer_type as pointer_type,
-    str_to_ty as str_to_ty,
     tensor_descriptor_type as tensor_descriptor_type,
     uint8 as uint8,
     uint16 as uint16,
