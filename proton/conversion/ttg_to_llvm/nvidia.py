@@ -3,6 +3,10 @@
 Numbers of threads and programs, shuffles, barriers, predicated accesses, clocks, approximate
 arithmetic. The rest of this folder says what a tile op becomes in these words; `libdevice.py` has
 the functions of NVIDIA's library. `note` is a comment that an instruction carries into PTX.
+
+What the threads of a warp have to execute together is an op of `nvvm` where few instructions may
+stand between two branches: LLVM does not know that inline assembly is convergent, and may copy it
+into both ways of a branch, where not all threads come to the same copy.
 """
 
 from collections.abc import Sequence
@@ -128,14 +132,9 @@ def grid_dependency(kind: str) -> None:
     assembly(f"griddepcontrol.{kind};", "~{memory}", None)
 
 
-def noted_barrier(note: str) -> None:
-    """A barrier of the program that PTX tells from the kernel's own."""
-    assembly("bar.sync 0;", "", None, note=note)
-
-
-def warp_barrier(note: str) -> None:
+def warp_barrier() -> None:
     """All threads of the warp arrive, and see what the others wrote."""
-    assembly("bar.warp.sync -1;", "", None, note=note)
+    effect("nvvm.bar.warp.sync", v.i32(FULL_MASK))
 
 
 def warp_uniform(value: Any) -> Any:
@@ -146,7 +145,7 @@ def warp_uniform(value: Any) -> Any:
 def elected() -> Value:
     """Whether this thread is the one of its warp that was elected: the same each time. All threads
     of the warp ask."""
-    return assembly("elect.sync _|$0, -1;", "=b", v.integer(1))
+    return v.create("nvvm.elect.sync", v.integer(1))
 
 
 # Memory

@@ -260,7 +260,7 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.store(unit.table, [_wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.ring is not None:
         _copy_ring(unit, number)
-    nvidia.noted_barrier(COMMENT)
+    ctx.threads.barrier()
     v.when(first_thread(ctx), lambda: finish(unit.block))
     return []
 
@@ -275,7 +275,7 @@ def _copy_ring(unit: _Unit, number: Value) -> None:
         size = v.select(in_first, size, v.i32(0))
     if unit.is_sampled is not None:
         size = v.select(unit.is_sampled, size, v.i32(0))
-    nvidia.warp_barrier(COMMENT)
+    nvidia.warp_barrier()
     copy_ring(unit.ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
 
 
