@@ -233,7 +233,6 @@ ABSENT = {
     "build": "no C is compiled at run time",
     "kernel_unload_hook": "kernels are not unloaded",
     "add_stages_inspection_hook": "`PROTON_DUMP_TO` and `PROTON_OVERRIDE_FROM`",
-    "interpret": "`knobs.interpret`",
     "override_arch": "`target=` of `warmup`",
     "override": "`PROTON_OVERRIDE_FROM`",
     "dump_ir": "`PROTON_DUMP_TO`",
