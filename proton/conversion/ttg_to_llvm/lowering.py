@@ -15,6 +15,7 @@ from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
+from proton.conversion.ttg_to_llvm.carried_sums import carry_sums
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
@@ -212,7 +213,7 @@ class Lowering:
         for site in sites:
             self.lower(site)
         for loop in reversed(loops):  # inner ones come behind those around them
-            carry_what_is_used(loop, self.scalars)
+            carry_sums(carry_what_is_used(loop, self.scalars), self.scalars)
 
     def lower(self, site: Site) -> None:
         """Replaces an op by what its rule emits, or gives it the types of LLVM."""
