@@ -26,6 +26,7 @@ from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import profile as gpu_profile
 from proton.runtime.nvidia import recorder as gpu_recorder
+from proton.runtime.nvidia import slabs as gpu_slabs
 from proton.runtime.nvidia.buffers import LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration, TimerPair
 from proton.runtime.nvidia.slabs import Slabs, Taker
@@ -1000,6 +1001,40 @@ def test_a_look_at_a_slab_fetches_nothing_else(
         assert copies == {wire.SLAB_HEAD_BYTES}
         assert len(device.ring.buffers) == gpu_buffers.EVENT_EVERY
     assert run.totals.slices == gpu_buffers.EVENT_EVERY * WARPS
+
+
+def test_a_slab_is_made_by_a_launch_only_where_another_thread_cannot(
+    driver: ProfilingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That makes one as soon as the first may be half full; then it waits for a kernel, which does
+    not end, and launches go on with the second one until that may be full."""
+    makers: list[bool] = []
+    allocate, me = cuda.allocate_device, threading.get_ident()
+
+    def noted(size: int) -> int:
+        makers.append(threading.get_ident() == me)
+        return allocate(size)
+
+    monkeypatch.setattr(cuda, "allocate_device", noted)
+    monkeypatch.setattr(gpu_buffers, "ALONE_NS", 1 << 60)  # nothing is fetched
+    rounds, _ = kernels()
+    x, driver.turns, driver.flush = driver.array("float32"), 1, True
+    users = []
+    with proton.profile("run", strategy="flush", capacity=FLUSH_CAPACITY) as run:
+        driver.arrived.clear()
+        try:
+            for _ in range(4):
+                for _ in range(gpu_slabs.FIRST_LAUNCHES):
+                    rounds[1,](x, 5)
+                (device,) = sessions.recorder_of("cuda").devices.values()
+                users.append(device.slabs.current.users)
+                wait_until(lambda slabs=device.slabs: slabs.count > 1)
+        finally:
+            driver.arrived.set()
+    assert makers == [True, False, True]
+    assert users == [16, 16, 32, 16]
+    assert run.totals.launches == 4 * gpu_slabs.FIRST_LAUNCHES
+    assert run.totals.lost == 0
 
 
 def test_slabs_are_looked_at_as_often_as_launches_take_of_them(
