@@ -420,7 +420,7 @@ def test_a_kernel_whose_scopes_hold_no_work_is_in_the_run(driver: ProfilingDrive
     with proton.profile("run", capacity=CAPACITY) as run:
         for _ in range(2):
             idle[3,](x, 7)
-    assert run.emptied.values.tolist() == [["idle", 1, "dead"], ["idle", 1, "called"]]
+    assert run.optimized_out.values.tolist() == [["idle", 1, "dead"], ["idle", 1, "called"]]
     assert (
         run.launches[["kernel", "grid", "device", "finished"]].values.tolist()
         == [["idle", (3, 1, 1), 0, 3]] * 2
