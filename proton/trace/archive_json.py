@@ -166,7 +166,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
         "target": kernel.target,
         "strategy": kernel.strategy_name,
         "scopes": [scope_to_plain(scope) for scope in kernel.scopes],
-        "emptied": list(kernel.emptied),
+        "emptied": list(kernel.optimized_out),
         "units": kernel.units,
         "payload_slots": kernel.payload_slots,
         "unit_warps": kernel.unit_warps,
@@ -189,7 +189,7 @@ def _kernel_from_json(value: Json, where: str, schema: int) -> Kernel:
             _scope_from_json(scope, f"{where}, scope {number}", schema)
             for number, scope in enumerate(fields.items("scopes"))
         ),
-        emptied=texts(fields.items("emptied"), f"{where}, emptied"),
+        optimized_out=texts(fields.items("emptied"), f"{where}, emptied"),
         units=fields.integer("units"),
         payload_slots=fields.integer("payload_slots"),
         unit_warps=fields.integer("unit_warps"),

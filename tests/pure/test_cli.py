@@ -16,7 +16,9 @@ from proton.viewer import Run, cli
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     raw = random_run(21)
-    raw.kernels[0] = type(raw.kernels[0])(**{**vars(raw.kernels[0]), "emptied": ("gone [x]",)})
+    raw.kernels[0] = type(raw.kernels[0])(
+        **{**vars(raw.kernels[0]), "optimized_out": ("gone [x]",)}
+    )
     return Run(raw).save(tmp_path / "run.proton")
 
 

@@ -70,5 +70,5 @@ def _scope_rows(kernel: Kernel) -> Iterator[tuple[str, str, str, str]]:
         payload = ", ".join(field.name for field in scope.payload)
         source = f"{scope.file}:{scope.line}" if scope.file else ""
         yield scope.path, kind, payload, source
-    for path in kernel.emptied:
+    for path in kernel.optimized_out:
         yield path, "optimized out", "", ""
