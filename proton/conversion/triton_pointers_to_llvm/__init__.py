@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from proton.base.errors import CompilationError
 from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
 from proton.conversion.triton_pointers_to_llvm.printing import lower_print
-from proton.dialect import tt
+from proton.dialect import tt, tts
 from proton.dialect.abi import Argument, argument, pass_argument, update_type
 from proton.dialect.attributes import ASSERTIONS
 from proton.dialect.builtin import i64_attr, integer, string_attr
@@ -146,6 +146,8 @@ def _convert_types(block: Block) -> None:
 
 
 def _converted(type_: Type) -> Type:
+    if isinstance(type_, tts.StructuredPointerType):
+        return tts.StructuredPointerType.get(_converted(type_.target))
     if not tt.is_pointer_like(type_):
         return type_
     if isinstance(type_, ir.RankedTensorType):
@@ -217,6 +219,12 @@ def _ptr_to_int(op: Operation, pointee: Any) -> None:
         replace(op, [value])
     else:
         replace(op, [llvm.PtrToIntOp(integer(64), value).result])
+
+
+def _cast(op: Operation, pointee: Any) -> None:
+    """One of a pointer to an address, which `structured-to-memref` leaves where it runs first."""
+    if op.operands[0].type == op.results[0].type:
+        replace(op, [op.operands[0]])
 
 
 def _bitcast(op: Operation, pointee: Any) -> None:
@@ -407,6 +415,7 @@ _RULES: dict[str, Callable[[Any, Any], None]] = {
     "tt.int_to_ptr": _int_to_ptr,
     "tt.ptr_to_int": _ptr_to_int,
     "tt.bitcast": _bitcast,
+    "builtin.unrealized_conversion_cast": _cast,
 }
 _ACCESSES: dict[str, Callable[[Any, Any, AccessCheck | None], None]] = {
     "tt.load": _load,
