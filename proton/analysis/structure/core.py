@@ -13,7 +13,6 @@ from proton.dialect.mlir import Block, Operation, Type, Value, ir
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.walk import defining_op
 
-
 MIN_WIDTH = 32  # of the integers that addresses are made of
 
 
