@@ -43,6 +43,7 @@ from proton.dialect.walk import (
     ops_named,
     producer_of,
     replace,
+    source_span,
     users,
 )
 from proton.passes import Pass, register
@@ -104,17 +105,28 @@ def _row(indices: Value) -> Value:
     return op.operands[0] if op is not None and op.name == "tensor.cast" else indices
 
 
+def _check_element(op: Operation, element: Type) -> None:
+    """Refuses what memory cannot hold as it is, and another pass makes integers of."""
+    earlier = None
+    if is_pointer_like(element):
+        earlier = "triton-pointers-to-llvm"
+    elif isinstance(element, ir.FloatType) and element.width < 16:
+        earlier = "expand-float8"
+    if earlier is not None:
+        raise CompilationError(
+            f"{op.name} of a block of {element}, which no buffer holds",
+            source_span(op.location),
+            f"run {earlier} first: it makes integers of them",
+        )
+
+
 class _Access:
     """One tts access: its addresses, and when its block is whole."""
 
     def __init__(self, op: Operation, shape: tuple[int, ...], element: Type) -> None:
         pointer = producer_of(op.operands[0]).opview
         self.shape, self.element = shape, element
-        if is_pointer_like(element):
-            raise CompilationError(
-                f"{op.name} of a block of pointers (at {op.location})",
-                hint="run triton-pointers-to-llvm first: it makes addresses of pointers",
-            )
+        _check_element(op, element)
         self.base, self.strides = _address_of(pointer.base), list(pointer.strides)
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
         parents = iter(pointer.parents)

@@ -36,6 +36,7 @@ from proton.dialect.mlir import (
     memref,
     tensor,
 )
+from proton.dialect.tt_block import TensorDescType
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -43,6 +44,7 @@ from proton.dialect.walk import (
     kernel_functions,
     ops_named,
     replace,
+    source_span,
 )
 from proton.passes import Pass, register
 
@@ -84,6 +86,8 @@ class TritonPointersToLLVM(Pass):
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):
             called = called_functions(kernel)
+            for function in (kernel, *called):
+                _refuse_blocks(function)
             i32 = integer(32)
             for kind in GRID:
                 pass_argument(kernel, kind, i32)
@@ -92,6 +96,20 @@ class TritonPointersToLLVM(Pass):
                 status = _Status(kernel)
             for function in (kernel, *called):
                 _convert(function, status, self.check_bounds)
+
+
+def _refuse_blocks(function: Operation) -> None:
+    """Block pointers and tensor descriptors are no addresses yet."""
+    for op in all_ops(function):
+        for value in (*op.operands, *op.results):
+            is_descriptor = isinstance(value.type, TensorDescType)
+            if is_descriptor or tt.is_block_pointer(value.type):
+                kind = "tensor-descriptor-to" if is_descriptor else "tensor"
+                raise CompilationError(
+                    f"{op.name} of {value.type}, which is no address yet",
+                    source_span(op.location),
+                    f"run rewrite-{kind}-pointer first: it makes pointers and masks of them",
+                )
 
 
 def _convert(function: Operation, status: "_Status | None", check_bounds: bool) -> None:
