@@ -154,7 +154,7 @@ class _Table:
     def _title(self, row: Sequence[str], apart: Sequence[int]) -> list[Line]:
         """What there is of a row, but for the numbers `apart`, in lines."""
         cells = enumerate(zip(self.columns, row, strict=True))
-        pieces = [f"{name} {cell}" for place, (name, cell) in cells if cell and place not in apart]
+        pieces = [f"{name} {cell}".strip() for place, (name, cell) in cells if cell and place not in apart]
         lines: list[str] = []
         for piece in pieces:
             if lines and cell_len(f"{lines[-1]}, {piece},") <= self.width:

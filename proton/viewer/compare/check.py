@@ -148,7 +148,7 @@ def _findings(
 ) -> list[Finding]:
     """What a rule says of one thing: an answer for each of its limits."""
     source = both.candidate.sources.get(group._replace(warp=Group._field_defaults["warp"]), ("", 0))
-    title = f"{group} {rule.stat}"
+    title = f"{both.title(group)} {rule.stat}"
     if group in both.vanished and group not in both.candidate.groups:
         change = both.lost(group, rule.stat)
         reason = "vanished: the baseline has it, the candidate does not"
