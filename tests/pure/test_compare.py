@@ -12,7 +12,7 @@ from proton.viewer.compare import Budget, Budgets, Side, Status, check, diff
 from proton.viewer.compare.budget import BudgetError, budgets_of
 from proton.viewer.compare.matching import match
 from proton.viewer.compare.measure import sizes
-from proton.viewer.compare.report import name
+from proton.viewer.compare.report import name as name_of
 from proton.viewer.compare.samples import Group, Variant, in_turns
 
 ADD = ("add", "x: *fp32, BLOCK=1024")
@@ -117,7 +117,7 @@ def test_variants_of_a_kernel_are_told_apart_in_diffs_and_checks() -> None:
     sides = Side.of(base), Side.of(later)
     wanted = {"mul/s", "add/s (n=i32, BLOCK=64)", "add/s (n=i64, BLOCK=64)"}
     wanted.add("add/s (n=i32, BLOCK=128)")
-    assert {name(change) for change in diff(*sides) if change.group.scope} == wanted
+    assert {name_of(change) for change in diff(*sides) if change.group.scope} == wanted
     rule = Budget(kernel="*", scope="s", max_regression=0.05)
     report = check(sides[1], sides[0], Budgets(budgets=[rule]))
     assert {finding.title for finding in report.findings} == {f"{title} p50" for title in wanted}
