@@ -46,6 +46,8 @@ COMMANDS = (
     ("occupancy", RUN, "--format", "json"),
     ("occupancy", RUN, "-o", f"{OUT}.svg"),
     ("analyze", RUN),
+    *((name, RUN, "--json") for name in ("summary", "list", "launches", "stats", "occupancy")),
+    *((name, RUN, "--json") for name in ("timeline", "flame", "hist", "heatmap", "metrics")),
     ("analyze", RUN, "--launch", "0", "--program", "0", "--format", "json"),
     ("merge", RUN, RUN, "-o", f"{OUT}.proton"),
     ("export", RUN, f"{OUT}.csv"),
@@ -135,9 +137,10 @@ def test_every_command_stands_odd_runs(
         assert "\x1b" not in out + err, words
         if lost:
             assert "records lost" in out + err, words
-        if words[-1] == "json" and words[0] != "export":
+        is_json = words[-1] in ("json", "--json")
+        if is_json and words[0] != "export":
             json.loads(out)
-        if words[-1] != "json" and words[0] != "sql":
+        if not is_json and words[0] != "sql":
             assert "_ns" not in out, (words, "times have units")
             shown = [line for line in out.splitlines() if "warning" not in line]
             assert max(map(len, shown), default=0) <= 60 or "\\u" in out, words

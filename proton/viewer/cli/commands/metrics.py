@@ -1,5 +1,6 @@
 """`proton-viewer metrics`: what Triton's proton-viewer prints, with its options."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import app, warn
+from proton.viewer.cli.app import Json, app, warn
 from proton.viewer.cli.table import print_table
 from proton.viewer.run import Run
 from proton.viewer.tables.metrics import (
@@ -54,6 +55,7 @@ def metrics(
     other: Annotated[
         Path | None, typer.Option("--diff-profile", "-diff", help="Less those of this file.")
     ] = None,
+    to_json: Json = False,
 ) -> None:
     """Print a tree of scopes with metrics, as Triton's proton-viewer does; its files open, too.
 
@@ -82,6 +84,11 @@ def metrics(
     kept = _filtered(root, _regex(include), _regex(exclude), bool(include))
     least = threshold * abs(value_of(root, chosen[0])) if chosen else 0.0
     rows = list(_rows(kept or Node(root.name), chosen, depth, least, format))
+    if to_json:
+        entries = ({"level": level, "name": name, **dict(zip(chosen, values, strict=True))}
+                   for level, name, values in rows)  # fmt: skip
+        print(json.dumps(list(entries)))
+        return
     _print([(" " * 2 * level + name, values) for level, name, values in rows], chosen)
     if print_sorted:
         largest = sorted(rows, key=lambda row: -row[2][0]) if chosen else rows
