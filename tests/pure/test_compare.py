@@ -12,6 +12,7 @@ from proton.viewer.compare import Budget, Budgets, Side, Status, check, diff
 from proton.viewer.compare.budget import BudgetError, budgets_of
 from proton.viewer.compare.matching import match
 from proton.viewer.compare.measure import sizes
+from proton.viewer.compare.report import interval
 from proton.viewer.compare.report import name as name_of
 from proton.viewer.compare.samples import Group, Variant, in_turns
 
@@ -121,6 +122,17 @@ def test_variants_of_a_kernel_are_told_apart_in_diffs_and_checks() -> None:
     rule = Budget(kernel="*", scope="s", max_regression=0.05)
     report = check(sides[1], sides[0], Budgets(budgets=[rule]))
     assert {finding.title for finding in report.findings} == {f"{title} p50" for title in wanted}
+
+
+def test_an_interval_that_tells_nothing_is_short() -> None:
+    rng = np.random.default_rng(1)
+    wild = [one("s", np.exp(rng.normal(8, 3, 2))) for _ in range(2)]
+    change = diff(side(wild[0]), side(wild[1], first=1))[0]
+    assert change.ratio is not None
+    assert change.ratio.high > 1e6
+    assert interval(change.ratio).endswith("to beyond +9900.0 %")
+    with pytest.raises(BudgetError, match="there is nothing"):
+        check(Side(processes=()), None, Budgets(budgets=[Budget(scope="s", max_ns=5)]))
 
 
 def test_processes_in_turns_are_pairs() -> None:
