@@ -26,6 +26,7 @@ from proton.viewer.tables.metrics import (
 )
 
 DEEPEST = 100
+Row = tuple[int, str, list[float]]  # how deep a frame lies, its name and its metrics
 FORMATS = ("full", "file_function_line", "function_line", "file_function")
 
 
@@ -85,10 +86,18 @@ def metrics(
     least = threshold * abs(value_of(root, chosen[0])) if chosen else 0.0
     rows = list(_rows(kept or Node(root.name), chosen, depth, least, format))
     if to_json:
-        entries = ({"level": level, "name": name, **dict(zip(chosen, values, strict=True))}
-                   for level, name, values in rows)  # fmt: skip
-        print(json.dumps(list(entries)))
-        return
+        print(json.dumps([_entry(row, chosen) for row in rows]))
+    else:
+        _print_tree(rows, chosen, print_sorted)
+
+
+def _entry(row: Row, metrics: list[str]) -> dict[str, object]:
+    level, name, values = row
+    return {"level": level, "name": name, **dict(zip(metrics, values, strict=True))}
+
+
+def _print_tree(rows: list[Row], chosen: list[str], print_sorted: bool) -> None:
+    """The tree, and below it the list where that is asked for."""
     _print([(" " * 2 * level + name, values) for level, name, values in rows], chosen)
     if print_sorted:
         largest = sorted(rows, key=lambda row: -row[2][0]) if chosen else rows
@@ -126,7 +135,7 @@ def _filtered(
 
 def _rows(
     node: Node, metrics: list[str], depth: int, least: float, format: str, level: int = 0
-) -> Iterator[tuple[int, str, list[float]]]:
+) -> Iterator[Row]:
     """A row a frame: how deep it lies, its name and its metrics."""
     values = [value_of(node, name) for name in metrics]
     if level and values and abs(values[0]) < least:

@@ -135,13 +135,17 @@ def stats(
         for keys in ([KERNEL_SCOPE, ["kernel"]] if tree else [groups])
     ]
     table = as_tree(*tables) if tree else tables[0]
-    if sort not in table:
-        raise typer.BadParameter(_without(sort), param_hint="'--sort'")
-    if not tree:
-        table = table.sort_values(sort, ascending=False, kind="stable")
+    table = _sorted(table, sort, tree)
     shown = _readable(table, metric) if format is Shape.TABLE else table
     print_frame(shown.head(limit) if limit else shown, format, SORTED)
     warn(run)
+
+
+def _sorted(table: "pd.DataFrame", sort: str, tree: bool) -> "pd.DataFrame":
+    """Largest first; a tree as it is. A usage error where the run has no such column."""
+    if sort not in table:
+        raise typer.BadParameter(_without(sort), param_hint="'--sort'")
+    return table if tree else table.sort_values(sort, ascending=False, kind="stable")
 
 
 def _check(sort: str, kind: Kind, tree: bool) -> None:
