@@ -53,7 +53,9 @@ def run_from_json(
     fields = Fields(document, where)
     version = fields.integer("schema")
     known = " or ".join(map(str, schemas))
-    require(version in schemas, where, f"schema must be {known}", version)
+    newer = "; a newer Proton wrote it: update this one (pip install -U proton-tile)"
+    hint = newer if version > max(schemas) else ""
+    require(version in schemas, where, f"schema must be {known}", f"{version}{hint}")
     clock = Fields(fields.take("clock"), f"{where}, clock")
     costs = {name: clock.number(name) for name in CLOCK_COSTS}
     clock.done()
