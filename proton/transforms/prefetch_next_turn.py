@@ -12,9 +12,9 @@ each row, or row of a block, begins with a wait, and the compiler knows the addr
 
 The fetches are spread over the work, as the processor can wait for a dozen lines at a time: each
 `linalg` op of the turn, or each register tile of a product, is preceded by its share of them. The
-last turn fetches what it has, so there is no branch. One piece of assembly fetches the lines of a
-row: LLVM takes as long for a loop of fetches, or for calls of `llvm.prefetch`, as for a loop that
-computes.
+last turn fetches what it has, so there is no branch. One piece of assembly, a loop, fetches the
+lines of a row: LLVM takes as long for a loop of fetches, or for calls of `llvm.prefetch`, as for a
+loop that computes.
 """
 
 import math
@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from proton.dialect.attributes import TILE_LOOP
 from proton.dialect.builtin import integer, string_attr
-from proton.dialect.emit import effect, index_constant, index_loop
+from proton.dialect.emit import create, index_constant, index_loop
 from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_inside
@@ -34,14 +34,13 @@ from proton.passes import Pass, register
 
 CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 10  # bytes of a block that is worth it
-MOST_LINES = 64  # that one piece of assembly fetches
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for
 
 
 @register
 @dataclass(frozen=True)
 class PrefetchNextTurn(Pass):
-    """Adds `memref.prefetch` to loops that read blocks in place or copy them."""
+    """Adds fetches to loops that read blocks in place or copy them."""
 
     name: ClassVar[str] = "prefetch-next-turn"
 
@@ -88,8 +87,7 @@ class _Turn:
             for tile in ops_named(op, "scf.for")
             if TILE_LOOP in tile.attributes and tile.parent.operation == op
         ]
-        loops = [op for op in ops if op.name == "linalg.generic"]
-        return tiles[:1] or [op for op in loops if len(op.attributes["iterator_types"])]
+        return tiles[:1] or [op for op in ops if op.name == "linalg.generic"]
 
     def _views(self) -> list[Value]:
         """Blocks of memory that a turn reads: in it, or in a branch that depends on the mask."""
@@ -233,7 +231,7 @@ class _Block:
     def fetch_share(self, share: Value, shares: int) -> None:
         """Fetches one of `shares` equal parts."""
         rows = math.prod(self.type.shape[:-1])
-        most = min(-(-rows * self.lines // shares), self.lines, MOST_LINES)
+        most = min(-(-rows * self.lines // shares), self.lines)
         per_row = -(-self.lines // most)
         count = -(-rows * per_row // shares)
         first = arith.MulIOp(share, index_constant(count)).result
@@ -255,15 +253,16 @@ class _Block:
         self._fetch(element_pointer(self.address, offset, self.type.element_type), lines)
 
     def _fetch(self, address: Value, lines: int) -> None:
-        """Fetches lines in a row into the cache that has room for the block."""
+        """Fetches lines in a row into the cache that has room for the block. One by one: where all
+        begin at once, what the turn itself reads waits for them."""
         level = "t0" if _bytes(self.type) <= FIRST_LEVEL else "t1"
-        effect(
+        step = f"prefetch{level} ($0); addq $${CACHE_LINE}, $0"
+        create(
             "llvm.inline_asm",
+            address.type,
             address,
-            asm_string=string_attr(
-                "; ".join(f"prefetch{level} {CACHE_LINE * line}($0)" for line in range(lines))
-            ),
-            constraints=string_attr("r"),
+            asm_string=string_attr(f"movl $${lines}, %ecx; 1: {step}; decl %ecx; jnz 1b"),
+            constraints=string_attr("=r,0,~{rcx},~{flags}"),
             has_side_effects=ir.UnitAttr.get(),
         )
 
