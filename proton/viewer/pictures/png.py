@@ -21,7 +21,7 @@ def write_png(picture: Picture, file: BinaryIO) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure((picture.width / PER_INCH, picture.height / PER_INCH), PER_INCH * SHARPER)
-    canvas = FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, picture.width), ylim=(picture.height, 0))
     axes.set_axis_off()
@@ -38,4 +38,4 @@ def write_png(picture: Picture, file: BinaryIO) -> None:
         )  # fmt: skip
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a font without a name's letters draws boxes
-        canvas.print_png(file)
+        figure.savefig(file, format="png")
