@@ -44,6 +44,7 @@ class Package:
     def __init__(self) -> None:
         self.metrics = {names[0] for names in gpu_counters.METRICS.values()}
         self.together = len(COUNTERS)
+        self.apart = {"two", "that need", "a pass each"}
         self.clock = "timer"
         self.refuses: dict[str, Exception] = {}  # by what is called
         self.enabled: set[int] = set()
@@ -97,7 +98,8 @@ class FakeCollector:
         assert hardware_buffer_size > 0
         if not all(metric.removesuffix(PEAK) in self.package.metrics for metric in metrics):
             raise ValueError("invalid metric name")
-        if len(metrics) > self.package.together:
+        bare = {metric.removesuffix(PEAK) for metric in metrics}
+        if len(metrics) > self.package.together or self.package.apart <= bare:
             raise CuptiError("ERROR_INVALID_PARAMETER (1)")
         self.chosen, self.interval = list(metrics), sampling_interval
 
@@ -184,6 +186,15 @@ def test_a_metric_that_a_chip_lacks_gives_way(driver: ProfilingDriver, package: 
         f"sm__pipe_tensor_cycles_active_realtime{PEAK}",
         f"lts__d_sectors{PEAK}",
     )
+
+
+def test_a_metric_gives_way_to_a_counter_behind_it(
+    driver: ProfilingDriver, package: Package
+) -> None:
+    package.apart = {"lts__throughput", "dram__throughput"}
+    package.metrics |= {"lts__t_sectors"}
+    run = profiled(driver, counters=COUNTERS)
+    assert run.raw.counters[0].metrics[-2:] == (f"lts__t_sectors{PEAK}", f"dram__throughput{PEAK}")
 
 
 def test_what_cannot_be_sampled_is_an_error_that_says_what_to_do(

@@ -122,20 +122,34 @@ class Sampler:
 
     def _configured(self, interval_ns: int) -> tuple[str, ...]:
         """Chooses a metric for each counter, such that one pass has them all."""
-        chosen: list[str] = []
-        for name in self.names:
-            for metric in METRICS[name]:
-                refusal = self._refusal([*chosen, metric + PERCENT], interval_ns)
-                if refusal is None:
-                    chosen.append(metric + PERCENT)
-                    break
-            else:
-                beside = f" beside {', '.join(self.names[: len(chosen)])}" if chosen else ""
-                raise ProfileError(
-                    f"counters: GPU {self.device} cannot sample {name!r}{beside} ({refusal}); "
-                    "leave it out, or ask for fewer"
-                )
-        return tuple(chosen)
+        refused: list[tuple[int, Exception]] = []  # at which counter, and why
+        found = self._chosen([], interval_ns, refused)
+        if found is None:
+            place, refusal = max(refused, key=lambda entry: entry[0])
+            beside = f" beside {', '.join(self.names[:place])}" if place else ""
+            raise ProfileError(
+                f"counters: GPU {self.device} cannot sample {self.names[place]!r}{beside} "
+                f"({refusal}); leave it out, or ask for fewer"
+            )
+        return tuple(found)
+
+    def _chosen(
+        self, chosen: list[str], interval_ns: int, refused: list[tuple[int, Exception]]
+    ) -> list[str] | None:
+        """These metrics, and those of the other counters that go with them; None if none do."""
+        place = len(chosen)
+        if place == len(self.names):
+            return chosen
+        for metric in METRICS[self.names[place]]:
+            tried = [*chosen, metric + PERCENT]
+            refusal = self._refusal(tried, interval_ns)
+            if refusal is not None:
+                refused.append((place, refusal))
+                continue
+            found = self._chosen(tried, interval_ns, refused)
+            if found is not None:
+                return found
+        return None
 
     def _refusal(self, metrics: list[str], interval_ns: int) -> Exception | None:
         """Why these metrics cannot be sampled together; None where they are from now on."""
