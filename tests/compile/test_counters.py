@@ -2,6 +2,7 @@
 clock samples are, what is refused, and what files and the viewer make of them."""
 
 import enum
+import json
 import sys
 import time
 import types
@@ -19,6 +20,7 @@ from proton.trace.instrumentation import COUNTERS
 from proton.trace.merge import merge
 from proton.trace.model import CounterSamples
 from proton.viewer import Run
+from proton.viewer.tables.labels import gpu_name
 from tests.compile.test_gpu_sessions import TIMER, ProfilingDriver, kernels
 from tests.perfetto_equality import assert_trace_equals_tables
 from tests.pure.synthetic import gpu_run
@@ -294,6 +296,21 @@ def test_means_of_kernels_weigh_samples_by_time() -> None:
                 covered[number] += max(0, end - max(begin, launch["start_ns"]))
         assert row["mean"] == pytest.approx(np.average(column, weights=covered))
         assert row["max"] == column[covered > 0].max()
+
+
+def test_chromes_json_has_each_sample(tmp_path: Path) -> None:
+    run = sampled(9)
+    events = json.loads(run.save(tmp_path / "run.json").read_text())["traceEvents"]
+    processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    found = [
+        (processes[e["pid"]], e["name"], round(e["ts"] * 1000), *e["args"].values())
+        for e in events
+        if e["ph"] == "C"
+    ]
+    table = run.counters
+    names = [gpu_name(run.raw, device) for device in table.device]
+    wanted = zip(names, table.counter + ", %", table.start_ns, table.value, strict=True)
+    assert sorted(found) == sorted(wanted)
 
 
 def test_perfetto_has_a_track_with_a_unit_for_each_counter(tmp_path: Path) -> None:
