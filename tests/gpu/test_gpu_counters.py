@@ -30,10 +30,11 @@ def spin(out_ptr, ns):
 
 
 def sampled(work: Any, counters: Any, interval_ns: int = INTERVAL_NS) -> Run:
-    """The run of some work, after it was done once; skipped where the driver forbids it."""
+    """The run of some work, which was recorded once before; skipped where the driver forbids it."""
     torch = pytest.importorskip("torch")
-    work()
-    torch.cuda.synchronize()
+    with proton.profile("warm"):  # compiles what the session launches
+        work()
+        torch.cuda.synchronize()
     try:
         with proton.profile("run", counters=counters, counter_interval_ns=interval_ns) as run:
             time.sleep(0.002)
