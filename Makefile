@@ -86,7 +86,7 @@ endef
 
 $(STAMP): requirements.lock pyproject.toml
 	$(virtual_environment)
-	@echo "==> packages of requirements.lock (about 1 GB, once)"
+	@echo "==> packages of requirements.lock (about 1.1 GB, once)"
 	@$(INSTALL) requirements.lock
 	@rm -f $(VENV)/.ready-* && touch $@
 

@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 
 from proton import cache, compile_hooks
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Metadata, Options
+from proton.base.errors import CompilationError as CompilationError
+from proton.base.errors import CompileTimeAssertionFailure as CompileTimeAssertionFailure
 from proton.base.errors import ProtonError
+from proton.base.errors import UnsupportedLanguageConstruct as UnsupportedLanguageConstruct
 from proton.base.knobs import knobs
 from proton.base.symbols import END, mangled
 from proton.base.targets import Target
@@ -184,3 +187,13 @@ def _key(
 
 
 _version = functools.cache(metadata.version)
+_INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
+    "IRSource": "proton-opt runs passes on IR in files, and PROTON_OVERRIDE_FROM compiles from it",
+    "AttrsDescriptor": "attrs of ASTSource is a dict: {('x_ptr',): [['tt.divisibility', 16]]}",
+    "make_backend": "proton.compile takes a target",
+}
+
+
+def __getattr__(name: str) -> Any:
+    instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}")

@@ -505,6 +505,12 @@ def test_no_message_points_at_a_file_that_the_wheel_lacks() -> None:
     assert not found
 
 
+def test_no_file_is_long() -> None:
+    """At most 500 lines: a longer one holds a second thing."""
+    lines = {str(file.relative_to(ROOT)): file.read_text().count("\n") for file in FILES}
+    assert not {name: count for name, count in lines.items() if count > 500}
+
+
 def test_no_function_is_long() -> None:
     """At most 60 lines, and nine in ten at most 20."""
     lengths = sorted(

@@ -1,16 +1,17 @@
 """Which kernel arguments a pointer may point into, and which of them a kernel writes.
 
-The answer follows pointers through arithmetic, shape changes, loops and branches. A pointer
+The answer follows pointers through arithmetic, shape changes, loops, branches and calls. A pointer
 that is loaded from memory or made from an integer may point anywhere: `UNKNOWN`.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
+from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
 from proton.dialect import traits
-from proton.dialect.mlir import Block, Operation, Value, ir
-from proton.dialect.regions import Branch
+from proton.dialect.mlir import Block, Module, Operation, Value, ir
+from proton.dialect.regions import Branch, end_of
 from proton.dialect.traits import has
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.ttng_memory import is_tensor_map
@@ -21,15 +22,24 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Accesses:
-    """Argument numbers that a kernel may read and write through; UNKNOWN among them for any."""
+    """Argument numbers that a function may read and write through, and of each result those that
+    it may point into; UNKNOWN among them for any."""
 
     read: frozenset[int]
     written: frozenset[int]
+    results: tuple[frozenset[int], ...] = ()
 
 
-def kernel_accesses(function: Operation) -> Accesses:
-    """The accesses of a kernel in `tt` IR."""
-    roots = Roots(function)
+def accesses_of(module: Module) -> dict[str, Accesses]:
+    """The accesses of each function of a module in `tt` IR, those of what it calls included."""
+    known: dict[str, Accesses] = {}
+    for function in call_graph(module).callees_first():
+        known[function_name(function)] = _accesses(function, known)
+    return known
+
+
+def _accesses(function: Operation, callees: dict[str, Accesses]) -> Accesses:
+    roots = Roots(function, callees)
     read: set[int] = set()
     written: set[int] = set()
     for op in all_ops(function):
@@ -38,13 +48,19 @@ def kernel_accesses(function: Operation) -> Accesses:
                 written |= roots.of(op.operands[0])
             if op.results:
                 read |= roots.of(op.operands[0])
-    return Accesses(frozenset(read), frozenset(written))
+        elif op.name == "func.call" and callee_name(op) in callees:
+            callee = callees[callee_name(op)]
+            read |= roots.through(op, callee.read)
+            written |= roots.through(op, callee.written)
+    results = tuple(map(roots.of, end_of(function.regions[0].blocks[0]).operands))
+    return Accesses(frozenset(read), frozenset(written), results)
 
 
 class Roots(ForwardDataflow[None]):
     """Follows the pointers of a kernel in `tt` IR from its arguments on."""
 
-    def __init__(self, function: Operation) -> None:
+    def __init__(self, function: Operation, callees: dict[str, Accesses] | None = None) -> None:
+        self.callees = callees or {}
         entry = function.regions[0].blocks[0]
         self.known: dict[Any, frozenset[int]] = {
             argument: frozenset([number]) for number, argument in enumerate(entry.arguments)
@@ -61,6 +77,20 @@ class Roots(ForwardDataflow[None]):
             for result in op.results:
                 if is_pointer_like(result.type) or is_tensor_map(result.type):
                     self.known[result] = frozenset().union(*found)
+        elif op.name == "func.call" and callee_name(op) in self.callees:
+            for result, numbers in zip(
+                op.results, self.callees[callee_name(op)].results, strict=True
+            ):
+                if is_pointer_like(result.type):
+                    self.known[result] = self.through(op, numbers)
+
+    def through(self, call: Operation, numbers: frozenset[int]) -> frozenset[int]:
+        """The arguments of this function that those of a callee may point into."""
+        found = (
+            frozenset([UNKNOWN]) if number == UNKNOWN else self.of(call.operands[number])
+            for number in numbers
+        )
+        return frozenset().union(*found)
 
     def flow(self, branch: Branch) -> bool:
         is_new = False

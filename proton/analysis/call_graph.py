@@ -58,14 +58,18 @@ def function_name(function: Operation) -> str:
 
 
 def call_graph(module: Module) -> CallGraph:
-    """The call graph of a module's functions with a body."""
+    """The call graph of a module's functions with a body; calls of C's functions are left out."""
     functions = {
         function_name(op.operation): op.operation
         for op in module.body.operations
         if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
     }
     calls = {
-        name: [op for op in all_ops(function) if op.name == "func.call"]
+        name: [
+            op
+            for op in all_ops(function)
+            if op.name == "func.call" and callee_name(op) in functions
+        ]
         for name, function in functions.items()
     }
     return CallGraph(functions, calls)

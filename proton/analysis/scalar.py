@@ -8,16 +8,16 @@ decided to use them.
 from dataclasses import dataclass
 from typing import Any
 
-from proton.dialect.builtin import integer
 from proton.dialect.emit import constant
 from proton.dialect.mlir import Value, arith, ir
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A scalar of the IR: an integer, an index, or (for `cond`) an i1."""
+    """A value of the IR: an integer, an index, a pointer, or (for `cond`) an i1; or whatever
+    `Materializer` has something in the place of."""
 
-    value: Value
+    value: Any
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Leaf) and self.value == other.value
@@ -132,7 +132,8 @@ class Materializer:
             return constant(expr, self.index)
         if isinstance(expr, Leaf):
             value = self.substitutes.get(expr.value, expr.value)
-            if value.type == self.index or value.type == integer(1):
+            is_number = isinstance(value.type, ir.IntegerType) and value.type.width > 1
+            if not is_number:  # an index, a condition, a pointer, or a tensor of them
                 return value
             return arith.IndexCastOp(self.index, value).result
         operands = [self(argument) for argument in expr.args]

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from proton.base import markup
 from proton.base.errors import LaunchError, ProtonError
+from proton.base.targets import GPUTarget as GPUTarget
 from proton.base.targets import Target
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -125,6 +126,10 @@ class CompiledKernel:
         (level,) = self.asm.binary
         code: bytes = self.asm[level]
         return code
+
+    def _init_handles(self) -> None:
+        """Nothing: what Triton's users load the code for (`n_regs`, `n_spills`) is known before.
+        A launch loads it."""
 
     def __getitem__(self, grid: Any) -> Any:
         """Launches as `fn[grid]` does, with the constants and options that this was compiled

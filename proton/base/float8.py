@@ -10,6 +10,7 @@ exponent, and in which codes are no numbers:
     float8e4b15  1-4-3, bias 15   all are numbers; conversions give up to 1.75
 """
 
+import math
 import struct
 from dataclasses import dataclass
 
@@ -54,6 +55,21 @@ class Float8:
     def not_a_number(self) -> int:
         """What NaN becomes: the largest number where there is none."""
         return self.largest_bits if self.nan_bits is None else self.nan_bits
+
+    def decode(self, code: int) -> float:
+        """The number that a code stands for."""
+        magnitude = code & 0x7F
+        if magnitude == self.infinity_bits:
+            return -math.inf if code & 0x80 else math.inf
+        if (code == 0x80 and not self.has_negative_zero) or (
+            self.has_top_nan and magnitude > self.largest_bits
+        ):
+            return math.nan
+        exponent, fraction = divmod(magnitude, 1 << self.mantissa)
+        if exponent:
+            fraction += 1 << self.mantissa
+        scale = max(exponent, 1) - self.bias - self.mantissa
+        return math.copysign(math.ldexp(fraction, scale), -1.0 if code & 0x80 else 1.0)
 
     def encode(self, number: float) -> int:
         """The code of a number that the format has, or saturates."""

@@ -5,7 +5,7 @@ compiles asks for them here. What has no meaning here is an AttributeError.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 # Group -> name in Triton -> our knob.
@@ -21,7 +21,7 @@ _ALIASES: dict[str, dict[str, str]] = {
     "proton": {"disable": "profile_disable"},
     "runtime": {"debug": "debug"},
 }
-# Group -> what programs may set to a function, and is None otherwise.
+# Group -> what programs may set to a function.
 _HOOKS: dict[str, tuple[str, ...]] = {
     "autotuning": ("listener",),
     "compilation": ("listener",),
@@ -34,6 +34,14 @@ _HOOKS: dict[str, tuple[str, ...]] = {
         "kernel_load_end_hook",
     ),
 }
+# Of these, to which they may add several: none by default, where the others are None. What is said
+# at an end is said in the opposite order.
+_CHAINS = {
+    "launch_enter_hook": False,
+    "launch_exit_hook": True,
+    "kernel_load_start_hook": False,
+    "kernel_load_end_hook": True,
+}
 GROUPS = tuple(sorted(_ALIASES.keys() | _HOOKS.keys()))
 
 
@@ -44,6 +52,42 @@ class Overridden(Protocol):
     generation: int
 
 
+class HookChain(list[Callable[..., Any]]):
+    """Functions that are called one after the other. It is a list, so that launches see at no cost
+    whether there is any."""
+
+    def __init__(
+        self, changed: Callable[[], None], calls: Iterable[Any] = (), *, backwards: bool = False
+    ) -> None:
+        super().__init__(calls)
+        self._changed, self._backwards = changed, backwards
+
+    @property
+    def calls(self) -> list[Callable[..., Any]]:
+        """The functions."""
+        return self
+
+    def add(self, function: Callable[..., Any]) -> None:
+        """Adds one, unless it is there."""
+        if function not in self:
+            self.append(function)
+            self._changed()
+
+    def remove(self, function: Callable[..., Any]) -> None:
+        """Takes one out, if it is there."""
+        if function in self:
+            super().remove(function)
+            self._changed()
+
+    def copy(self) -> "HookChain":
+        """A chain of the same functions."""
+        return HookChain(self._changed, self, backwards=self._backwards)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        for function in reversed(self) if self._backwards else [*self]:
+            function(*args, **kwargs)
+
+
 class KnobGroup:
     """One group; its attributes are knobs and hooks."""
 
@@ -52,7 +96,17 @@ class KnobGroup:
     def __init__(self, name: str, knobs: Overridden) -> None:
         object.__setattr__(self, "_name", name)
         object.__setattr__(self, "_knobs", knobs)
-        object.__setattr__(self, "_hooks", dict.fromkeys(_HOOKS.get(name, ())))
+        names = _HOOKS.get(name, ())
+        object.__setattr__(self, "_hooks", {hook: self._unset(hook) for hook in names})
+
+    def _unset(self, hook: str) -> Any:
+        """What a hook is where no program has set it."""
+        if hook not in _CHAINS:
+            return None
+        return HookChain(self._change, backwards=_CHAINS[hook])
+
+    def _change(self) -> None:
+        self._knobs.generation += 1
 
     def __getattr__(self, name: str) -> Any:
         if name in self._hooks:
@@ -65,8 +119,8 @@ class KnobGroup:
             return
         if value is not None and not callable(value):
             raise TypeError(f"knobs.{self._name}.{name} is a function or None, got {value!r}")
-        self._hooks[name] = value
-        self._knobs.generation += 1
+        self._hooks[name] = self._unset(name) if value is None else value
+        self._change()
 
     def _alias(self, name: str) -> str:
         known = _ALIASES.get(self._name, {})
@@ -82,10 +136,12 @@ class KnobGroup:
     def scope(self) -> Iterator[None]:
         """Puts back at the end of a `with` block what is changed inside."""
         hooks, overrides = dict(self._hooks), dict(self._knobs.overrides)
+        chains = {name: hook.copy() for name, hook in hooks.items() if type(hook) is HookChain}
+        self._hooks.update(chains)
         try:
             yield
         finally:
             self._hooks.update(hooks)
             self._knobs.overrides.clear()
             self._knobs.overrides.update(overrides)
-            self._knobs.generation += 1
+            self._change()

@@ -54,6 +54,11 @@ def _text(variable: str) -> str | None:
     return os.environ.get(variable)
 
 
+def environment(**defaults: str) -> dict[str, str]:
+    """This process's variables, for one that it starts, with defaults of others."""
+    return defaults | dict(os.environ)
+
+
 @dataclass(frozen=True)
 class Knob(Generic[T]):
     """One variable: its name, how its text becomes a value, its default, what it does.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
-from proton.dialect.abi import Argument, add_argument
+from proton.dialect.abi import Argument, add_argument, pass_argument
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import pointer_type
@@ -131,12 +131,14 @@ class AllocateProfile(Pass):
 
     def _add_arguments(self, function: Operation) -> None:
         moves = Strategy(self.strategy).moves
-        add_argument(function, Argument.PROFILE, pointer_type(GLOBAL if self.units else 0))
         if not self.units:
-            add_argument(function, Argument.THREAD, integer(32))
+            pass_argument(function, Argument.PROFILE, pointer_type())
+            pass_argument(function, Argument.THREAD, integer(32))
             if moves:
-                add_argument(function, Argument.FLUSH, pointer_type())
-        elif moves:
+                pass_argument(function, Argument.FLUSH, pointer_type())
+            return
+        add_argument(function, Argument.PROFILE, pointer_type(GLOBAL))
+        if moves:
             add_argument(function, Argument.SLAB, pointer_type(GLOBAL))
             add_argument(function, Argument.LAUNCH, integer(32))
 

@@ -13,12 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from proton.dialect.abi import update_type
+from proton.dialect.attributes import NOINLINE
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.traits import MovesBits, has
-from proton.dialect.walk import all_ops, before, kernel_functions, replace
+from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
 
 
@@ -30,11 +32,14 @@ class BF16ToBits(Pass):
     name: ClassVar[str] = "bf16-to-bits"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             _convert(function)
 
 
 def _convert(function: Operation) -> None:
+    if NOINLINE in function.attributes:
+        for argument in function.regions[0].blocks[0].arguments:
+            argument.set_type(_bits(argument.type))
     ops = [op for op in all_ops(function) if _touches_bf16(op)]
     # What to do is known by the types that are about to change.
     rules = [None if has(op, MovesBits) else _RULES.get(op.name, _compute) for op in ops]
@@ -51,6 +56,8 @@ def _convert(function: Operation) -> None:
         elif rule is not None:
             with before(op):
                 replace(op, [rule(op)])
+    if NOINLINE in function.attributes:
+        update_type(function)
 
 
 def _touches_bf16(op: Operation) -> bool:

@@ -4,6 +4,7 @@ A value of `f8E5M2` or the like (proton/base/float8.py) is an `i8` from here on.
 round to nearest even, or towards zero, and saturate, infinities included.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
 from proton.dialect.linalg import map_elements
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
-from proton.dialect.walk import all_ops, before, kernel_functions, replace
+from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
 
 
@@ -29,7 +30,7 @@ class ExpandFloat8(Pass):
     name: ClassVar[str] = "expand-float8"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             _expand(function)
 
 
@@ -52,6 +53,7 @@ def _expand(function: Operation) -> None:
     update_type(function)
 
 
+@functools.cache  # most values of a kernel have one of a few types
 def _bytes(type_: Type) -> Type:
     """The type with i8 in the place of 8-bit floats."""
     if isinstance(type_, ir.RankedTensorType):
@@ -62,7 +64,12 @@ def _bytes(type_: Type) -> Type:
 
 
 def _format(value: Value) -> Float8 | None:
-    return BY_TYPE.get(str(element_of(value)))
+    return _format_of(element_of(value))
+
+
+@functools.cache
+def _format_of(element: Type) -> Float8 | None:
+    return BY_TYPE.get(str(element))
 
 
 def _rule(op: Operation) -> Any:

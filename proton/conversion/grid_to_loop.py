@@ -2,7 +2,8 @@
 
 `NAME__range(user arguments, i32 grid x, y, z, i64 first, i64 last, extras)` runs programs
 [first, last) by linear id (x fastest). It is the only symbol that the object code exports; the
-kernel itself becomes internal, so LLVM may inline it. The extras are, where the kernel has
+kernel itself becomes internal, so LLVM may inline it, which it may not do with `noinline` functions
+that the kernel calls. The extras are, where the kernel has
 them, the status word, the table of bounds, the base of the profile buffer, the thread's number,
 and the host function that takes full segments (`proton.dialect.abi`).
 """
@@ -17,7 +18,7 @@ from proton.dialect.emit import call_c, constant, loop
 from proton.dialect.memory import BUFFER_ALIGNMENT, element_pointer, pointer_type
 from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, func, ir
 from proton.dialect.profile import profile_of
-from proton.dialect.walk import kernel_functions
+from proton.dialect.walk import called_functions, kernel_functions
 from proton.passes import Pass, register
 
 RANGE_SUFFIX = "__range"
@@ -59,10 +60,14 @@ def _add_range(module: Module, function: Operation, name: str, noalias: bool) ->
     with ir.InsertionPoint(module.body), function.location:
         wrapper = func.FuncOp(name + RANGE_SUFFIX, (inputs, []))
         block = wrapper.add_entry_block()
-    for op in (function, wrapper.operation):
+    called = called_functions(function)
+    for op in (function, wrapper.operation, *called):
         passthrough = ["nounwind", ["prefer-vector-width", "512"]]
+        if op in called:
+            passthrough.append("noinline")
         op.attributes["llvm.passthrough"] = _strings(passthrough)
-    function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+    for op in (function, *called):
+        op.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     _mark_pointers(function, len(user), noalias)
     _mark_pointers(wrapper.operation, len(user), noalias)
     with ir.InsertionPoint(block), function.location:

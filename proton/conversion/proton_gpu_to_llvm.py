@@ -1,8 +1,9 @@
 """Lower: the code that writes records on the CPU (a GPU's is in ttg_to_llvm/profile.py).
 
 Each op becomes plain stores: the count of records lives in a local variable that LLVM keeps in a
-register. The clock is the time stamp counter, read by inline assembly that clobbers memory, so that
-no memory access of the work moves across it.
+register, and where functions that a kernel calls record, too, in its place in the block. The clock
+is the time stamp counter, read by inline assembly that clobbers memory, so that no memory access of
+the work moves across it.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.regions import in_loop
-from proton.dialect.walk import all_ops, before, kernel_functions, ops_named
+from proton.dialect.walk import all_ops, before, called_functions, kernel_functions, ops_named
 from proton.passes import Pass, register
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
@@ -32,15 +33,13 @@ class ProtonGPUToLLVM(Pass):
     name: ClassVar[str] = "convert-proton-gpu-to-llvm"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
-            profile = profile_of(function)
+        for kernel in kernel_functions(module):
+            profile = profile_of(kernel)
             if profile is not None:
-                lowering = _Lowering(function, profile)
-                for op in all_ops(function):
-                    if op.name in lowering.rules:
-                        with before(op):
-                            lowering.rules[op.name](op)
-                        op.erase()
+                called = called_functions(kernel)
+                called = [f for f in called if ops_named(f, "proton_gpu.attach")]
+                for function in (kernel, *called):
+                    _Lowering(function, profile, called=bool(called)).run()
 
 
 def _i(bits: int) -> Type:
@@ -52,27 +51,35 @@ def _store(value: Value, base: Value, offset: int) -> None:
 
 
 class _Lowering:
-    """The rules for one kernel."""
+    """The rules for one kernel, or a function that it calls; `called`: whether there are some."""
 
-    def __init__(self, function: Operation, profile: KernelProfile) -> None:
-        self.function, self.layout = function, profile.block
+    def __init__(self, function: Operation, profile: KernelProfile, called: bool) -> None:
+        self.function, self.layout, self.called = function, profile.block, called
         self.block = argument(function, Argument.PROFILE)
         self.capacity, self.schema = profile.capacity, profile.schema
         records = ops_named(function, *RECORDS)
-        self.may_wrap = len(records) > self.capacity or any(map(in_loop, records))
+        self.may_wrap = called or len(records) > self.capacity or any(map(in_loop, records))
         self.count: Any = None  # address of the number of records so far
         self.rules: dict[str, Callable[[Operation], None]] = {
             "proton_gpu.init": self._init,
+            "proton_gpu.attach": self._attach,
             "proton_gpu.finalize": self._finalize,
             "proton_gpu.read_counter": self._read_counter,
             **dict.fromkeys(RECORDS, self._record),
         }
 
+    def run(self) -> None:
+        for op in all_ops(self.function):
+            if op.name in self.rules:
+                with before(op):
+                    self.rules[op.name](op)
+                op.erase()
+
     def _header(self, name: str, value: Value) -> None:
         _store(value, self.block, wire.header_offset(name))
 
     def _init(self, op: Operation) -> None:
-        self.count = llvm.AllocaOp(pointer_type(), constant(1, _i(32)), _i(64)).result
+        self.count = self._shared_count() if self.called else _local_count()
         llvm.StoreOp(constant(0, _i(64)), self.count)
         for name, kind in (
             ("program_x", Argument.PROGRAM_X),
@@ -99,13 +106,21 @@ class _Lowering:
         self._header("magic", constant(wire.MAGIC, _i(32)))
         self._replace_segment(op)
 
+    def _attach(self, op: Operation) -> None:
+        self.count = self._shared_count()
+        self._replace_segment(op)
+
+    def _shared_count(self) -> Value:
+        return byte_pointer(self.block, self.layout.table)
+
     def _replace_segment(self, op: Operation) -> None:
         """The segment is a place known to this lowering; its value only carried the order."""
         op.results[0].set_type(pointer_type())
         op.results[0].replace_all_uses_with(self.block)
 
     def _finalize(self, op: Operation) -> None:
-        _store(llvm.LoadOp(_i(64), self.count).result, self.block, self.layout.table)
+        if not self.called:
+            _store(llvm.LoadOp(_i(64), self.count).result, self.block, self.layout.table)
         self._header("clock_end", _read_clock())
         self._header("state", constant(int(wire.State.FINISHED), _i(16)))
 
@@ -179,6 +194,10 @@ class _Record:
             op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
         )
         return []
+
+
+def _local_count() -> Value:
+    return llvm.AllocaOp(pointer_type(), constant(1, _i(32)), _i(64)).result
 
 
 def _signed(value: int, bits: int) -> int:

@@ -1,9 +1,9 @@
 """`tts` loads and stores become `memref`s of the caller's memory, read and written in place
 where that is safe, and copies elsewhere.
 
-A block is *whole* when its mask is full and nothing wraps around. A whole block is a strided
-memref of the memory itself; otherwise a local buffer is filled (or written back) element by
-element. Which of the two is decided at run time, per access:
+A block is *whole* when its mask is full, nothing wraps around and nothing is gathered. Such a
+block is a strided memref of the memory itself; otherwise a local buffer is filled (or written
+back) element by element. Which of the two is decided at run time, per access:
 
     %m = scf.if %whole -> memref<...> { in place } else { buffer, filled with `other` }
 
@@ -27,11 +27,11 @@ from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, emit_if, index_constant, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
 from proton.dialect.memory import DYNAMIC, element_pointer, materialize, memref_at, to_tensor
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, tensor
 from proton.dialect.walk import (
     before,
     defining_op,
-    kernel_functions,
+    functions,
     ops_named,
     producer_of,
     replace,
@@ -52,7 +52,7 @@ class StructuredToMemref(Pass):
     disjoint: bool = False
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             if WRITTEN not in function.attributes:
                 raise PassError(f"{self.name} needs mark-written to have run on the tt level")
             written = frozenset(function.attributes[WRITTEN])
@@ -93,13 +93,16 @@ class _Access:
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
         parents = iter(pointer.parents)
         self.parents = [sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps]
+        indices = iter(pointer.indices)
+        self.gathers = [next(indices) if gathers else None for gathers in pointer.gathers]
         self.dims, self.starts = list(op.opview.dims), list(op.opview.starts)
+        self.mask = op.opview.mask
         self.start = self._start()
         self.whole = self._whole()
 
     @property
-    def masked(self) -> bool:
-        """Whether a mask may cut the block."""
+    def is_cut(self) -> bool:
+        """Whether a box may cut the block; a mask that is no box is asked for each element."""
         return any(_constant_of(d) != s for d, s in zip(self.dims, self.shape, strict=False)) or (
             any(_constant_of(start) != 0 for start in self.starts)
         )
@@ -116,6 +119,8 @@ class _Access:
 
     def _whole(self) -> Value | None:
         """An i1, or None where the block always is."""
+        if self.mask is not None or any(row is not None for row in self.gathers):
+            return constant(0, integer(1))
         conditions = []
         for dim, size in zip(self.dims, self.shape, strict=False):
             if _constant_of(dim) != size:
@@ -201,19 +206,29 @@ class _Access:
         nest([], index_constant(0))
 
     def _place(self, axis: int, variable: Value) -> Value:
-        """wrap(offset + i * stride)"""
+        """wrap(offset + i * stride) + gather[i]"""
         place = _index_op("muli", variable, self.strides[axis])
-        if self.parents[axis] is None:
+        parent, row = self.parents[axis], self.gathers[axis]
+        if parent is not None:
+            place = _index_op("remsi", _index_op("addi", self.offsets[axis], place), parent)
+        if row is None:
             return place
-        return _index_op("remsi", _index_op("addi", self.offsets[axis], place), self.parents[axis])
+        gathered = tensor.ExtractOp(row, [variable]).result
+        return _index_op("addi", place, arith.IndexCastOp(ir.IndexType.get(), gathered).result)
 
     def read_into(self, buffer: Value, other: Value | None) -> None:
         """Fills a buffer with the block: `other` where masked."""
-        if self.masked:
-            fill(other if other is not None else zero_of(self.element), buffer)
+        filler = other if other is not None else zero_of(self.element)
+        if self.is_cut:
+            fill(filler, buffer)
 
         def body(indices: list[Value], address: Value) -> None:
-            memref.StoreOp(llvm.LoadOp(self.element, address).result, buffer, indices)
+            def read() -> list[Value]:
+                return [llvm.LoadOp(self.element, address).result]
+
+            # The element is stored in either case: so LLVM makes masked loads of vectors.
+            (value,) = self._chosen(indices, [self.element], read, lambda: [filler])
+            memref.StoreOp(value, buffer, indices)
 
         self.for_each_element(body)
 
@@ -221,9 +236,27 @@ class _Access:
         """Writes the unmasked elements of a buffer to memory."""
 
         def body(indices: list[Value], address: Value) -> None:
-            llvm.StoreOp(memref.LoadOp(buffer, indices).result, address)
+            value = memref.LoadOp(buffer, indices).result
+
+            def write() -> list[Value]:
+                llvm.StoreOp(value, address)
+                return []
+
+            self._chosen(indices, [], write, list)
 
         self.for_each_element(body)
+
+    def _chosen(
+        self,
+        indices: list[Value],
+        types: list[Type],
+        access: Callable[[], list[Value]],
+        without: Callable[[], list[Value]],
+    ) -> list[Value]:
+        """What `access` gives where the mask, if there is one that is no box, is true."""
+        if self.mask is None:
+            return access()
+        return emit_if(tensor.ExtractOp(self.mask, indices).result, types, access, without)
 
 
 class _Lowering:

@@ -1,14 +1,18 @@
 """The arguments that passes add to a kernel behind the user's, and how they are found again.
 
-`proton.abi` on the kernel lists them by name, in order. The grid loop passes them on.
+`proton.abi` on the kernel lists them by name, in order. The grid loop passes them on. Functions
+that a kernel calls get the same ones, which each call passes on; LLVM drops what they do not use.
 """
 
 import enum
+from collections.abc import Sequence
 from typing import Any
 
 from proton.dialect.attributes import ABI
 from proton.dialect.builtin import strings_attr
-from proton.dialect.mlir import Operation, Type, Value, ir
+from proton.dialect.mlir import Operation, Type, Value, func, ir
+from proton.dialect.regions import end_of
+from proton.dialect.walk import before, called_functions, ops_named, replace
 
 
 class Argument(enum.Enum):
@@ -48,6 +52,32 @@ def add_argument(function: Operation, kind: Argument, type_: Type) -> Value:
     return value
 
 
+def pass_argument(function: Operation, kind: Argument, type_: Type) -> Value:
+    """The same, and so to all that the function calls, directly or not: each call passes it on."""
+    called = called_functions(function)
+    for other in (function, *called):
+        add_argument(other, kind, type_)
+    names = {callee.attributes["sym_name"].value for callee in called}
+    for caller in (function, *called):
+        for call in ops_named(caller, "func.call"):
+            if call.attributes["callee"].value in names:  # no function of C
+                replace_call(call, [*call.operands, argument(caller, kind)])
+    return argument(function, kind)
+
+
+def replace_call(
+    call: Operation, operands: Sequence[Value], types: Sequence[Type] | None = None
+) -> Operation:
+    """Puts a call of the same function with other operands in the place of a call; the results
+    are put in the place of the old ones unless `types` says what they are now."""
+    results = [result.type for result in call.results] if types is None else list(types)
+    with before(call):
+        new = func.CallOp(results, call.attributes["callee"], list(operands)).operation
+    if types is None:
+        replace(call, new.results)
+    return new
+
+
 def argument(function: Operation, kind: Argument) -> Any:
     """The value of an argument that was added; None where it was not."""
     added = added_arguments(function)
@@ -58,9 +88,10 @@ def argument(function: Operation, kind: Argument) -> Any:
 
 
 def update_type(function: Operation) -> None:
-    """Makes a function's type and argument attributes agree with its entry block."""
+    """Makes a function's type and argument attributes agree with its entry block and its end."""
     inputs = [value.type for value in function.regions[0].blocks[0].arguments]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
+    results = [value.type for value in end_of(function.regions[0].blocks[0]).operands]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
     old = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
     padding = [ir.DictAttr.get({})] * (len(inputs) - len(old))
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([*old, *padding])

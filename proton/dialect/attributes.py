@@ -13,6 +13,7 @@ ASSERTIONS = "proton.assertions"  # the messages, by status - 1
 BOUNDS = "proton.bounds"  # each access that is checked
 SHARED_BYTES = "ttg.shared"  # i32: shared memory, its callees' included
 SCOPES = "proton.scopes"  # all scope paths, in source order
+SCOPES_AROUND = "proton.scopes_around"  # the scope that all calls of the function are in
 SCOPE_LINES = "proton.scope_lines"  # [file, line] of each, where it is opened
 AUTO_SCOPES = "proton.auto_scopes"  # of scopes that the compiler made, what work they are of
 PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records

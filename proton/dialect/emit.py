@@ -45,6 +45,14 @@ def filled(type_: Type, value: float | int) -> Value:
     return create("arith.constant", type_, value=attribute)
 
 
+def number_of(value: Value) -> int | None:
+    """The number that an integer constant is; None for the rest."""
+    op = value.owner.operation if isinstance(value, ir.OpResult) else None
+    if op is None or op.name != "arith.constant":
+        return None
+    return int(ir.IntegerAttr(op.attributes["value"]).value)
+
+
 def is_zeros(value: Value) -> bool:
     """Whether a tensor, or a thread's vector, is a constant filled with zero."""
     op = value.owner.operation if isinstance(value, ir.OpResult) else None

@@ -13,7 +13,7 @@ else knows the order of operands of `scf`. Values and blocks are looked up at ea
 passes change them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -283,6 +283,28 @@ def with_carried(loop: Operation, initial: Sequence[Value]) -> Operation:
     yield_more(block, [block.add_argument(value.type, loop.location) for value in initial])
     for result, value in zip(loop.results, new.results, strict=False):
         result.replace_all_uses_with(value)
+    loop.erase()
+    return new
+
+
+def without_carried(loop: Operation, numbers: Set[int]) -> Operation:
+    """An `scf.for` in the place of `loop` that carries all but the values of these numbers, whose
+    block arguments and results nobody uses. The old loop goes."""
+    view = ForLoop(loop)
+    kept = [n for n in range(len(view.init_args)) if n not in numbers]
+    initial = view.init_args
+    with before(loop):
+        new = _for_op([*view.bounds, *(initial[n] for n in kept)], loop.attributes)
+    yielded = view.yielded
+    end = end_of(view.body)
+    with ir.InsertionPoint(end), end.location:
+        yield_values([yielded[n] for n in kept])
+    end.erase()
+    for number in sorted(numbers, reverse=True):
+        view.body.erase_argument(1 + number)
+    view.body.append_to(new.regions[0])
+    for number, result in zip(kept, new.results, strict=True):
+        loop.results[number].replace_all_uses_with(result)
     loop.erase()
     return new
 

@@ -241,9 +241,11 @@ class AsyncWaitOp(
 
 
 class WarpSpecializeOp(TTG.Operation, name="warp_specialize", traits=[Writes, Concurrent]):
-    """`ttg.warp_specialize ({...}, {...})`: two groups of warps run a region each, at once; all
-    warps meet before and behind. A barrier in a region is of its warps."""
+    """`ttg.warp_specialize ({...}, {...}) {warps}`: two groups of warps run a region each, at once:
+    the first so many warps, and the rest. All meet before and behind. A barrier in a region is of
+    its warps, and so are its layouts."""
 
+    warps: ir.IntegerAttr
     first: Region
     second: Region
 

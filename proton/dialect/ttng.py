@@ -69,16 +69,17 @@ class WarpGroupDotOp(
         SharedEffects(reads=(0, 1), reads_later="products"),
     ],
 ):
-    """`ttng.warp_group_dot %a, %b, %acc {imprecise}`: issues a product. %b lies in shared memory,
-    %a there or in registers. Nothing but `ttng.warp_group_dot_wait` and the next product takes the
-    result. fp8 products are summed in registers of their own every `imprecise` numbers (0: never).
-    """
+    """`ttng.warp_group_dot %a, %b, %acc, %adds {imprecise}`: issues a product. %b lies in shared
+    memory, %a there or in registers. Where %adds is given and false, what %acc holds is
+    overwritten. Nothing but `ttng.warp_group_dot_wait` and the next product takes the result. fp8
+    products are summed in registers of their own every `imprecise` numbers (0: never)."""
 
     a: Operand[Any]
     b: Operand[Any]
     acc: Operand[Any]
     imprecise: ir.IntegerAttr
     result: Result[Any]
+    adds: Operand[ir.IntegerType[1]] | None = None
 
     @staticmethod
     def verify_invariants(op: "WarpGroupDotOp") -> bool:
@@ -102,6 +103,12 @@ class WarpGroupDotWaitOp(
     @staticmethod
     def verify_invariants(op: "WarpGroupDotWaitOp") -> bool:
         return op.acc.type == op.result.type or reject(op, "the result has acc's type")
+
+
+class ZerosOp(TTNG.Operation, name="zeros", traits=[Writes, LayoutAnchor, MakesData]):
+    """`ttng.zeros`: zeros that are written to registers where the op stands, not ahead of it."""
+
+    result: Result[Any]
 
 
 class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[Writes]):

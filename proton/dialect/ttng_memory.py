@@ -253,11 +253,22 @@ class BarrierExpectOp(
     verify_invariants = staticmethod(_verify_barrier)
 
 
+class ArriveBarrierOp(
+    TTNG.Operation, name="arrive_barrier", traits=[Writes, SharedEffects(reads=(0,))]
+):
+    """`ttng.arrive_barrier %barrier`: each thread of the group of warps arrives; what it read of
+    shared memory before is read."""
+
+    barrier: Operand[Any]
+    verify_invariants = staticmethod(_verify_barrier)
+
+
 class WaitBarrierOp(
     TTNG.Operation, name="wait_barrier", traits=[Writes, SharedEffects(reads=(0,))]
 ):
     """`ttng.wait_barrier %barrier, %phase`: until the phase of this parity has ended. What its
-    copies wrote is there then, for each thread that waited."""
+    copies wrote is there then, for each thread that waited. A thread that comes two phases late
+    takes the one for the other: whoever waits must also be waited for."""
 
     barrier: Operand[Any]
     phase: Operand[ir.IntegerType[32]]

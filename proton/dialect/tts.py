@@ -1,12 +1,14 @@
 """The `tts` dialect: structured memory access, between `tt` and `memref`.
 
 A structured pointer is a base address and, per dimension, a size, a stride and an offset in
-elements, and optionally the size of the parent dimension at which addresses wrap around.
+elements, and optionally the size of the parent dimension at which addresses wrap around, and a row
+of indices, which says where each element of the dimension is.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_type, reject, shape_of
 from proton.dialect.mlir import Type, ext, ir
 from proton.dialect.traits import Pure, Reads, Writes
@@ -31,19 +33,22 @@ class StructuredPointerType(TTS.Type, name="tptr"):
 
 
 class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
-    """`tts.make_tptr %base, %strides, %offsets, %parents {wraps, order}`.
+    """`tts.make_tptr %base, %strides, %offsets, %parents, %indices {wraps, gathers, order}`.
 
-    Element (i0, i1, ...) lies at base + sum over d of wrap_d(offsets[d] + i_d * strides[d]),
-    all in elements, where wrap_d takes the remainder by parents[d] (in elements, too) if
-    wraps[d] is 1 and changes nothing if it is 0. `parents` has an operand for each dimension
-    that wraps. `order` names the dimensions, fastest first.
+    Element (i0, i1, ...) lies at base + sum over d of wrap_d(offsets[d] + i_d * strides[d]) +
+    gather_d[i_d], all in elements, where wrap_d takes the remainder by parents[d] (in elements,
+    too) if wraps[d] is 1 and changes nothing if it is 0, and gather_d is a row of 64-bit integers
+    if gathers[d] is 1 and 0 if it is 0. `parents` has an operand for each dimension that wraps,
+    `indices` one for each that gathers. `order` names the dimensions, fastest first.
     """
 
     base: Operand[Any]
     strides: Sequence[Operand[ir.IndexType]]
     offsets: Sequence[Operand[ir.IndexType]]
     parents: Sequence[Operand[ir.IndexType]]
+    indices: Sequence[Operand[Any]]
     wraps: Any
+    gathers: Any
     order: Any
     result: Result[StructuredPointerType]
 
@@ -51,42 +56,59 @@ class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
     def verify_invariants(op: "MakeTensorPtrOp") -> bool:
         if not isinstance(op.base.type, PointerType) and str(op.base.type) != "!llvm.ptr":
             return reject(op, f"base must be a pointer, got {op.base.type}")
-        rank = len(op.result.type.target.shape)
-        if not len(op.strides) == len(op.offsets) == len(op.wraps) == rank:
+        shape = list(op.result.type.target.shape)
+        rank = len(shape)
+        counts = [len(found) for found in (op.strides, op.offsets, op.wraps, op.gathers)]
+        if counts != [rank] * 4:
+            numbers = f"{', '.join(map(str, counts[:3]))} and {counts[3]}"
             return reject(
-                op,
-                f"strides, offsets and wraps must have {rank} entries, got {len(op.strides)}, "
-                f"{len(op.offsets)} and {len(op.wraps)}",
+                op, f"strides, offsets, wraps and gathers must have {rank} entries, got {numbers}"
             )
         if len(op.parents) != sum(op.wraps):
             return reject(op, f"parents must have {sum(op.wraps)} entries, got {len(op.parents)}")
+        if len(op.indices) != sum(op.gathers):
+            number = len(op.indices)
+            return reject(op, f"indices must have {sum(op.gathers)} entries, got {number}")
+        sizes = [size for size, gathers in zip(shape, op.gathers, strict=True) if gathers]
+        for size, row in zip(sizes, op.indices, strict=True):
+            if not check_type(op, "a row of indices", row, _row(size)):
+                return False
         return sorted(op.order) == list(range(rank)) or reject(
             op, f"order must permute {rank} dimensions, got {list(op.order)}"
         )
 
 
-def _verify_box(op: Any, rank: int) -> bool:
+def _row(size: int) -> Type:
+    return ir.RankedTensorType.get([size], integer(64))
+
+
+def _verify_mask(op: Any, shape: tuple[int, ...]) -> bool:
+    rank = len(shape)
     for name in ("dims", "starts"):
         count = len(getattr(op, name))
         if count not in (0, rank):
             return reject(op, f"{name} must have 0 or {rank} entries, got {count}")
-    return True
+    if op.mask is None:
+        return True
+    return check_type(op, "mask", op.mask, ir.RankedTensorType.get(shape, integer(1)))
 
 
 class LoadOp(TTS.Operation, name="load", traits=[Reads]):
-    """`tts.load %ptr, %dims, %starts, %other?`: the block, of which only the first `dims[d]`
-    elements of each dimension are read, from element `starts[d]` on; the rest is `other` (a scalar;
-    0 without it). `dims` is empty where nothing is masked, `starts` where all are 0."""
+    """`tts.load %ptr, %dims, %starts, %other?, %mask?`: the block, of which only the first
+    `dims[d]` elements of each dimension are read, from element `starts[d]` on, and of these those
+    for which `mask` is true; the rest is `other` (a scalar; 0 without it). `dims` is empty where
+    nothing is cut, `starts` where all are 0."""
 
     ptr: Operand[StructuredPointerType]
     dims: Sequence[Operand[ir.IndexType]]
     starts: Sequence[Operand[ir.IndexType]]
     result: Result[Any]
     other: Operand[Any] | None = None
+    mask: Operand[Any] | None = None
 
     @staticmethod
     def verify_invariants(op: "LoadOp") -> bool:
-        if not _verify_box(op, len(shape_of(op.result))):
+        if not _verify_mask(op, shape_of(op.result)):
             return False
         block = op.ptr.type.target
         return check_type(op, "result", op.result, block) and (
@@ -95,16 +117,17 @@ class LoadOp(TTS.Operation, name="load", traits=[Reads]):
 
 
 class StoreOp(TTS.Operation, name="store", traits=[Writes]):
-    """`tts.store %ptr, %value, %dims, %starts`: writes the elements that a load with these `dims`
-    and `starts` reads."""
+    """`tts.store %ptr, %value, %dims, %starts, %mask?`: writes the elements that a load with these
+    `dims`, `starts` and `mask` reads."""
 
     ptr: Operand[StructuredPointerType]
     value: Operand[Any]
     dims: Sequence[Operand[ir.IndexType]]
     starts: Sequence[Operand[ir.IndexType]]
+    mask: Operand[Any] | None = None
 
     @staticmethod
     def verify_invariants(op: "StoreOp") -> bool:
-        return _verify_box(op, len(shape_of(op.value))) and check_type(
+        return _verify_mask(op, shape_of(op.value)) and check_type(
             op, "value", op.value, op.ptr.type.target
         )

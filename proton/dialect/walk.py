@@ -66,7 +66,7 @@ def functions(module: Module) -> list[Operation]:
     """The functions of a module that have a body: kernels, and what they call."""
     return [
         op.operation
-        for op in module.body.operations
+        for op in module.operation.regions[0].blocks[0].operations
         if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
     ]
 
@@ -78,6 +78,20 @@ def kernel_functions(module: Module) -> list[Operation]:
         for op in module.body.operations
         if op.operation.name == "func.func" and KERNEL in op.operation.attributes
     ]
+
+
+def called_functions(function: Operation) -> list[Operation]:
+    """What a function calls, directly or not: those of its module that have a body."""
+    by_name = {f.attributes["sym_name"].value: f for f in functions(function.parent)}
+    found: dict[str, Operation] = {}
+    pending = [function]
+    while pending:
+        for call in ops_named(pending.pop(), "func.call"):
+            name = call.attributes["callee"].value
+            if name in by_name and name not in found:
+                found[name] = by_name[name]
+                pending.append(by_name[name])
+    return list(found.values())
 
 
 def source_span(location: Location) -> SourceSpan:

@@ -9,7 +9,7 @@ from proton.frontend.builder import as_tensor, error, to_ir, wrap
 from proton.frontend.promotion import cast
 from proton.frontend.rules import rule
 from proton.frontend.shapes import check_shape, item
-from proton.language import core
+from proton.language import memory
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -45,7 +45,7 @@ def _integer(what: str, value: Any, type_: ty.dtype) -> tensor:
     return cast(scalar, type_)
 
 
-@rule(core.make_block_ptr)
+@rule(memory.make_block_ptr)
 def _make_block_ptr(
     base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any
 ) -> tensor:
@@ -75,7 +75,7 @@ def _make_block_ptr(
     return wrap(op, result)
 
 
-@rule(core.advance)
+@rule(memory.advance)
 def _advance(base: Any, offsets: Any) -> tensor:
     type_ = base.type if isinstance(base, tensor) else None
     if not isinstance(type_, ty.pointer_type) or type_.block is None:

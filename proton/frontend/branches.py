@@ -21,6 +21,7 @@ from typing import Any
 from proton.base.words import shown
 from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.regions import If, holder, yield_values
+from proton.frontend import scopes
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth
 from proton.frontend.flow import FELL_OFF, MayReturn, Outcome, Returned, Undefined
 from proton.frontend.promotion import cast, promote_integers, to_bool
@@ -109,7 +110,7 @@ def _compile_into(g: Any, branch: _Branch, statements: Sequence[ast.stmt], tail:
     before, g.env = g.env, branch.env
     g.block_depth += 1
     try:
-        with ir.InsertionPoint(branch.block), g.block():
+        with ir.InsertionPoint(branch.block), scopes.block(g):
             branch.outcome = g.run(statements, tail=tail)
         branch.env = g.env
     finally:

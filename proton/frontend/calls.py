@@ -10,6 +10,7 @@ from typing import Any
 
 from proton.dialect.attributes import NOINLINE
 from proton.dialect.mlir import Module, func, ir
+from proton.frontend import scopes
 from proton.frontend.builder import error, to_ir
 from proton.frontend.flow import FELL_OFF
 from proton.frontend.trees import parts_of, tensors, with_handles
@@ -65,7 +66,7 @@ def call(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], in_place
 def _run(callee: Any, fn: DeviceFunction) -> Any:
     """Compiles the body; what it returns."""
     outcome = callee.run(fn.parse().body, tail=True)
-    callee.check_scopes_closed()
+    scopes.check_closed(callee)
     return None if outcome.value is FELL_OFF else outcome.value
 
 

@@ -18,17 +18,17 @@ from proton.base.errors import (
     UnsupportedLanguageConstruct,
 )
 from proton.base.targets import Target
-from proton.base.words import did_you_mean, shown
+from proton.base.words import did_you_mean
 from proton.dialect import proton as proton_dialect
 from proton.dialect import tt
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Location, Value, ir
-from proton.frontend import aggregates, branches, calls, expressions, loops
+from proton.dialect.mlir import Location, ir
+from proton.frontend import aggregates, branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
-from proton.frontend.builder import as_tensor, constant, emit, error, truth
+from proton.frontend.builder import constant, error, truth
 from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
-from proton.frontend.promotion import cast, to_bool
+from proton.frontend.promotion import to_bool
 from proton.frontend.suggestions import instead_of
 from proton.language import profiling
 from proton.language import types as ty
@@ -101,8 +101,9 @@ class Generator:
         return tuple(trace)
 
     def _plain_location(self) -> Location:
-        span = self.span()
-        own = ir.Location.file(span.file, span.line, span.column + 1)
+        node = self.node or self.fn.parse()  # not `span`: there is a location for each node
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        own = ir.Location.file(self.fn.file, line, column + 1)
         if self.caller is None or self.own_function:
             return own
         return ir.Location.callsite(own, [self.caller._plain_location()])
@@ -257,21 +258,6 @@ class Generator:
             raise self.unsupported("return inside a scope", "return after the with block")
         return Returned(None if node.value is None else self.evaluate(node.value))
 
-    @contextlib.contextmanager
-    def block(self) -> Iterator[None]:
-        """Compiles a block: the scopes that it opens end in it, and it ends no others."""
-        before, self.block_scope = self.block_scope, len(self.scopes)
-        try:
-            yield
-            if len(self.scopes) > self.block_scope:
-                raise error(
-                    f"enter_scope({self.scopes[-1]!r}) is not exited in its block",
-                    "close it in the same block, or use `with proton.scope(...)`",
-                )
-        finally:
-            del self.scopes[self.block_scope :]
-            self.block_scope = before
-
     def assign(self, target: ast.expr, value: Any) -> None:
         """Binds a name, or the names of a tuple."""
         match target:
@@ -339,10 +325,10 @@ class Generator:
         outer = len(self.scopes)
         try:
             names = [self._enter_item(item) for item in node.items]
-            with self.block():
+            with scopes.block(self):
                 outcome = self.run(node.body)
             for name in reversed(names):
-                self.exit_scope(name)
+                scopes.leave(self, name)
         finally:
             del self.scopes[outer:]
         return outcome
@@ -359,111 +345,7 @@ class Generator:
         with self.at(call):
             args, kwargs = self.call_arguments(call)
             expressions.check_arguments("proton.scope", profiling.scope, args, kwargs)
-            return self.enter_scope(*args, **kwargs)
-
-    def _scope_name(self, name: Any, what: str = "a scope's name") -> str:
-        try:
-            return profiling.check_name(name, what)
-        except ValueError as problem:
-            raise error(str(problem), f"{what} is a constexpr str") from None
-
-    def enter_scope(
-        self, /, name: Any, metrics: Any = None, *, when: Any = True, **payload: Any
-    ) -> str:
-        """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
-        name = self._scope_name(name)
-        self._check_metrics(metrics)
-        self.scopes.append(name)
-        with self.location():
-            values, attributes = self._payload(payload)
-            path, condition = string_attr(ScopePath.of(self.scopes)), self._when(name, when)
-            proton_dialect.RecordOp(values, path, string_attr("start"), *attributes, when=condition)
-        return name
-
-    def _check_metrics(self, metrics: Any) -> None:
-        if metrics is not None:
-            raise error(
-                "metrics of a scope are for the host",
-                "give values by name in a kernel: proton.scope('load', bytes=n)",
-            )
-
-    def exit_scope(self, name: Any, metrics: Any = None) -> None:
-        """Closes the innermost scope of this block, which must have this name."""
-        self._check_metrics(metrics)
-        is_open = len(self.scopes) > self.block_scope
-        if not is_open or self.scopes[-1] != name:
-            inner = repr(self.scopes[-1]) if is_open else "none"
-            raise error(
-                f"exit_scope({name!r}): the innermost open scope is {inner}",
-                "scopes close in the reverse order of their opening, in the same block",
-            )
-        with self.location():
-            path = string_attr(ScopePath.of(self.scopes))
-            values, attributes = self._payload({})
-            proton_dialect.RecordOp(values, path, string_attr("end"), *attributes)
-        self.scopes.pop()
-
-    def mark(self, name: Any, value: Any = None, *, when: Any = True) -> None:
-        """An instant, with a scalar if given."""
-        name = self._scope_name(name)
-        values, attributes = self._payload({} if value is None else {"value": value})
-        path = string_attr(ScopePath.of([*self.scopes, name]))
-        proton_dialect.MarkOp(values, path, *attributes, when=self._when(name, when))
-
-    def allocate_event(self, name: Any) -> profiling.Event:
-        """An event of this name, which is not that of a scope: it may cross them."""
-        return profiling.Event(self._scope_name(name, "an event's name"))
-
-    def start_event(self, event: Any) -> None:
-        """A start of the event."""
-        self._event_edge(event, "start")
-
-    def end_event(self, event: Any) -> None:
-        """An end of the event."""
-        self._event_edge(event, "end")
-
-    def _event_edge(self, event: Any, phase: str) -> None:
-        if isinstance(event, str):
-            event = self.allocate_event(event)
-        if not isinstance(event, profiling.Event):
-            found = event.type if isinstance(event, tensor) else shown(event)
-            raise error(f"{phase}_event takes an event, got {found}", "see proton.allocate_event")
-        proton_dialect.EventOp(string_attr(event.name), string_attr(phase))
-
-    def _when(self, name: str, when: Any) -> Value | None:
-        """The condition of a record as an i1; None where it is known to be true."""
-        if isinstance(when, tensor):
-            if when.is_block() or not when.dtype.is_int():
-                raise error(
-                    f"when of {name} must be a scalar bool or integer, got {when.type}",
-                    "reduce it first, with tl.max(x, axis=0) or the like"
-                    if when.is_block()
-                    else "compare it, as in when=x > 0",
-                )
-            return to_bool(when).handle
-        if not isinstance(when, int):
-            raise error(
-                f"when of {name} must be a scalar bool or integer, got {shown(when)}",
-                "write a comparison, or leave it out",
-            )
-        return None if when else constant(False, ty.int1).handle
-
-    def _payload(self, payload: dict[str, Any]) -> tuple[list[Any], tuple[Any, Any]]:
-        """(scalars as i64 values, the attributes `names` and `kinds`)"""
-        values, kinds = [], []
-        for name, value in payload.items():
-            scalar = as_tensor(value, f"payload {name}")
-            if scalar.is_block() or scalar.dtype.is_ptr():
-                raise error(
-                    f"payload {name} must be a scalar number, got {scalar.type}",
-                    "reduce it first, with tl.max(x, axis=0) or the like",
-                )
-            kinds.append("float" if scalar.dtype.is_floating() else "int")
-            if scalar.dtype.is_floating():
-                scalar = emit("arith.bitcast", ty.int64, cast(scalar, ty.float64))
-            values.append(cast(scalar, ty.int64).handle)
-        names = ir.ArrayAttr.get([string_attr(name) for name in payload])
-        return values, (names, ir.ArrayAttr.get([string_attr(kind) for kind in kinds]))
+            return scopes.enter(self, *args, **kwargs)
 
     # Calls
 
@@ -494,13 +376,3 @@ class Generator:
             functions=functions,
             own_function=own_function,
         )
-
-    def check_scopes_closed(self) -> None:
-        """Every enter_scope has its exit_scope."""
-        if len(self.scopes) > self.first_scope:
-            raise CompilationError(
-                f"enter_scope({self.scopes[-1]!r}) is not exited in {self.fn.__name__}",
-                self.span(self.fn.parse()),
-                "close it in the same block, or use `with proton.scope(...)`",
-                self.call_trace(),
-            )

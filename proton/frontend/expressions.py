@@ -20,6 +20,7 @@ from proton.frontend import (
     elementwise,  # noqa: F401
     externs,
     memory,  # noqa: F401
+    scopes,  # noqa: F401
     shapes,
     target_info,  # noqa: F401
 )
@@ -351,9 +352,9 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
 
 def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     check_arguments(f"proton.{op.__name__}", op, args, kwargs)
-    if not hasattr(g, op.__name__):
+    if op not in GENERATOR_RULES:
         raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")
-    return getattr(g, op.__name__)(*args, **kwargs)
+    return GENERATOR_RULES[op](g, *args, **kwargs)
 
 
 def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -366,7 +367,7 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
             f"{name} of {module} is Python that runs while compiling, and cannot take a tensor",
             instead_of(name) or "use the ops of proton.language, or a @proton.jit function",
         )
-    made = (tensor, ty.block_type, tl.tensor_descriptor)
+    made = (tensor, tl.tensor_descriptor)
     if inspect.isclass(function) and issubclass(function, made):
         raise error(f"a kernel makes no {name} by its class", "use tl.full, tl.zeros or tl.arange")
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))

@@ -10,6 +10,7 @@ from proton.base.words import did_you_mean, shown
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Block, Operation, Value, ir
 from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
+from proton.frontend import scopes
 from proton.frontend.arithmetic import binary, compare, logical
 from proton.frontend.branches import condition_of, exits
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number
@@ -316,7 +317,7 @@ def _compile_body(g: Any, block: Block, carried: Carried, run: Callable[[], Outc
     before = dict(g.env)
     outer, g.loop = g.loop, carried
     with ir.InsertionPoint(block):
-        with g.block():
+        with scopes.block(g):
             outcome = run()
         assert isinstance(outcome, Returned), "the end of the body is an exit"
         yield_values([value.handle for value in outcome.value])

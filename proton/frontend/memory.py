@@ -16,7 +16,7 @@ from proton.frontend.builder import (
 )
 from proton.frontend.promotion import bitcast, cast, to_bool
 from proton.frontend.rules import rule
-from proton.language import core
+from proton.language import memory
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -86,7 +86,7 @@ def _handle(value: tensor | None) -> Value | None:
     return None if value is None else value.handle
 
 
-@rule(core.load)
+@rule(memory.load)
 def load(
     pointer: Any,
     mask: Any = None,
@@ -108,10 +108,10 @@ def load(
         raise error("tl.load: other needs a mask", "pass mask=..., or leave other out")
     mask = _mask(pointer, mask, "tl.load")
     element = pointer.dtype.element_ty
-    memory = ty.int8 if element.is_bool() else element
-    type_ = ty.with_scalar(pointer.type, memory)
+    in_memory = ty.int8 if element.is_bool() else element
+    type_ = ty.with_scalar(pointer.type, in_memory)
     if other is not None:
-        other = broadcast_to(cast(other, memory), pointer.shape)
+        other = broadcast_to(cast(other, in_memory), pointer.shape)
     op = tt_memory.LoadOp(
         pointer.handle,
         *caching,
@@ -123,7 +123,7 @@ def load(
     return cast(value, element) if element.is_bool() else value
 
 
-@rule(core.store)
+@rule(memory.store)
 def store(
     pointer: Any,
     value: Any,
@@ -179,12 +179,12 @@ def _load_block(
         )
     if padding == "nan" and not block.scalar.is_floating():
         raise error(f'padding_option="nan" needs floats, got {block}', 'pass "zero"')
-    memory = memory_type(block)
-    op = tt_memory.LoadOp(pointer.handle, *caching, to_ir(memory))
+    in_memory = memory_type(block)
+    op = tt_memory.LoadOp(pointer.handle, *caching, to_ir(in_memory))
     _set_boundary_check(op, boundary_check, len(block.shape))
     if padding:
         op.operation.attributes[tt_block.PADDING] = string_attr(padding)
-    return cast(wrap(op, memory), block.scalar)
+    return cast(wrap(op, in_memory), block.scalar)
 
 
 def _store_block(
@@ -290,13 +290,13 @@ def check_atomic_element(element: ty.dtype, what: str, floats: bool, least_bits:
 
 # op -> (its name, its name on floats; None where it takes integers only)
 _RMW: dict[Any, tuple[str, str | None]] = {
-    core.atomic_add: ("add", "fadd"),
-    core.atomic_max: ("max", "fmax"),
-    core.atomic_min: ("min", "fmin"),
-    core.atomic_and: ("and", None),
-    core.atomic_or: ("or", None),
-    core.atomic_xor: ("xor", None),
-    core.atomic_xchg: ("xchg", "xchg"),
+    memory.atomic_add: ("add", "fadd"),
+    memory.atomic_max: ("max", "fmax"),
+    memory.atomic_min: ("min", "fmin"),
+    memory.atomic_and: ("and", None),
+    memory.atomic_or: ("or", None),
+    memory.atomic_xor: ("xor", None),
+    memory.atomic_xchg: ("xchg", "xchg"),
 }
 
 
@@ -310,7 +310,7 @@ for _op, (_name, _floats) in _RMW.items():
     _define_rmw(_op, _name, _floats)
 
 
-@rule(core.atomic_cas)
+@rule(memory.atomic_cas)
 def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> tensor:
     what = "tl.atomic_cas"
     pointer = _pointer(pointer, what, writes=True)
@@ -324,7 +324,7 @@ def _atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = 
     return wrap(op, value.type)
 
 
-@rule(core.atomic_load)
+@rule(memory.atomic_load)
 def _atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
     """As `or` with 0, on the bits: LLVM makes a load of it where the chip has such."""
     what = "tl.atomic_load"
@@ -337,7 +337,7 @@ def _atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = N
     return bitcast(_rmw("or", words, 0, mask, sem, scope, floats=None), element)
 
 
-@rule(core.atomic_store)
+@rule(memory.atomic_store)
 def _atomic_store(
     pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None
 ) -> None:

@@ -7,7 +7,7 @@ from proton.base.targets import CPUTarget, Target
 from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.mlir import Attribute, Block, Module, func, ir
-from proton.frontend import calls
+from proton.frontend import calls, scopes
 from proton.frontend.builder import to_ir
 from proton.frontend.codegen import Generator
 from proton.frontend.flow import FELL_OFF, Returned
@@ -50,7 +50,7 @@ def build_module(
         env = signature.assembled(_values(signature, block))
         g = generator(fn, env, debug=debug, functions=functions, target=target or CPUTarget())
         outcome = g.run(fn.parse().body, tail=True)
-        g.check_scopes_closed()
+        scopes.check_closed(g)
         if isinstance(outcome, Returned) and outcome.value not in (None, FELL_OFF):
             raise CompilationError(
                 f"kernel {fn.__name__} returns a value", span, "store it through a pointer"

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.language.function import Builtin
+from proton.language.profiling import _HostOp
 
 RULES: dict[Builtin, Callable[..., Any]] = {}
 # Rules that also need the code generator (they compile a function, or read its options).
-GENERATOR_RULES: dict[Builtin, Callable[..., Any]] = {}
+GENERATOR_RULES: dict[Builtin | _HostOp, Callable[..., Any]] = {}
 
 
 def rule(op: Builtin) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -20,7 +21,7 @@ def rule(op: Builtin) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-def generator_rule(op: Builtin) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def generator_rule(op: Builtin | _HostOp) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a rule that takes the code generator before the op's arguments."""
 
     def add(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -253,11 +253,13 @@ def _convert_with_rounding(op: Operation) -> Function:
 
     def towards_zero(program: Any, x: Array) -> Array:
         exact = np.asarray(source.widen(x), np.float64)
-        near = np.asarray(target.narrow(exact))
-        away = np.abs(np.asarray(target.widen(near), np.float64)) > np.abs(exact)
-        # One less in the bits of a float is the next number towards zero.
+        size = np.abs(exact)
+        near = np.asarray(target.narrow(size))
+        away = np.asarray(target.widen(near), np.float64) > size
+        # One less in the bits of a positive float is the next number towards zero.
         bits = near.view(f"u{near.dtype.itemsize}")
-        return np.where(away & np.isfinite(exact), bits - bits.dtype.type(1), bits).view(near.dtype)
+        down = np.where(away & np.isfinite(exact), bits - bits.dtype.type(1), bits)
+        return target.narrow(np.copysign(target.widen(down.view(near.dtype)), exact))
 
     return towards_zero
 

@@ -1,4 +1,4 @@
-"""What ops are that do something besides computing: prints, assertions, records."""
+"""What ops are that do something besides computing: prints, assertions, records, assembly."""
 
 import sys
 from collections.abc import Callable
@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from proton.base.errors import CompilationError
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.records import payload_of
+from proton.dialect.tt_elementwise import ASSEMBLY
+from proton.dialect.walk import source_span
 from proton.interpreter.formats import POINTER, Array, Format, format_of, unsigned
 from proton.interpreter.plan import Function, Planner, Registers, Step, evaluates, evaluates_regions
 
@@ -61,6 +64,15 @@ def _like_c(number: float) -> str:
     if number != number:
         return "-nan" if np.signbit(number) else "nan"
     return f"{number:f}"
+
+
+@evaluates(*(op.OPERATION_NAME for op in ASSEMBLY))
+def _assembly(op: Operation) -> Function:
+    raise CompilationError(
+        "tl.inline_asm_elementwise is assembly of a GPU, and the kernel is interpreted",
+        source_span(op.location),
+        "launch the compiled kernel on arrays of a GPU, or write it with functions of tl",
+    )
 
 
 # Records

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from proton.base.float8 import BY_TYPE, Float8
 from proton.dialect.mlir import Type, ir
 from proton.dialect.tt import PointerType
 
@@ -89,32 +90,21 @@ def _narrow_bf16(value: Array) -> np.ndarray:
     return np.where(np.isnan(value), quiet, rounded).astype(np.uint16)
 
 
-def _float8(exponent: int, mantissa: int, greatest: float, infinite: bool) -> tuple[Any, Any]:
-    """(widen, narrow) of an 8-bit float, which saturates; "infinite": it has infinities."""
-    bits = np.arange(256)
-    scale, rest = (bits >> mantissa) & ((1 << exponent) - 1), bits & ((1 << mantissa) - 1)
-    bias = (1 << (exponent - 1)) - 1
-    numbers = np.where(
-        scale == 0,
-        np.ldexp(rest, 1 - bias - mantissa),
-        np.ldexp(rest + (1 << mantissa), scale - bias - mantissa),
-    )
-    top = scale == (1 << exponent) - 1
-    is_nan = top & (rest != 0) if infinite else top & (rest == (1 << mantissa) - 1)
-    numbers = np.where(is_nan, np.nan, np.where(top & infinite & (rest == 0), np.inf, numbers))
-    table = np.where(bits >= 128, -numbers, numbers).astype(np.float32)
-    nan = int(bits[is_nan][-1] & 127) if not infinite else (127 >> (mantissa - 1)) << (mantissa - 1)
-    finite = numbers[:128][np.isfinite(numbers[:128])]
+def _float8(kind: Float8) -> tuple[Any, Any]:
+    """(widen, narrow) of an 8-bit float."""
+    table = np.array([kind.decode(code) for code in range(256)], np.float32)
+    finite = table[: kind.largest_bits + 1].astype(np.float64)
 
     def narrow(value: Array) -> np.ndarray:
         value = np.asarray(value, np.float64)
-        size = np.minimum(np.abs(value), greatest)
+        size = np.minimum(np.abs(value), kind.largest)
         above = np.minimum(np.searchsorted(finite, size), finite.size - 1)
         below = np.maximum(above - 1, 0)
         up, down = finite[above] - size, size - finite[below]
         code = np.where((up < down) | ((up == down) & (above % 2 == 0)), above, below)
-        code = np.where(np.isnan(value), nan, code)
-        return (code | (np.signbit(value) << 7)).astype(np.uint8)
+        code = np.where(np.isnan(value), kind.not_a_number, code)
+        has_sign = np.signbit(value) & ((code != 0) | kind.has_negative_zero)
+        return (code | (has_sign << 7)).astype(np.uint8)
 
     return (lambda found: table[np.asarray(found)]), narrow
 
@@ -130,9 +120,8 @@ def _formats() -> dict[str, Format]:
     found["index"] = found["i64"]
     found["i128"] = Format(np.dtype(object), 128, _same, _as(object))  # Python's own integers
     found["bf16"] = Format(np.dtype(np.uint16), 16, _widen_bf16, _narrow_bf16)
-    eights = {"f8E5M2": (5, 2, 57344.0, True), "f8E4M3FN": (4, 3, 448.0, False)}
-    for name, facts in eights.items():
-        found[name] = Format(np.dtype(np.uint8), 8, *_float8(*facts))
+    for name, kind in BY_TYPE.items():
+        found[name] = Format(np.dtype(np.uint8), 8, *_float8(kind))
     return found
 
 

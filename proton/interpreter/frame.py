@@ -13,7 +13,7 @@ import numpy as np
 from proton.base.targets import CPUTarget
 from proton.compiler import compile_lock
 from proton.dialect.context import mlir_context
-from proton.frontend import branches, calls, expressions, loops
+from proton.frontend import branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import logical
 from proton.frontend.attributes import Method
 from proton.frontend.builder import constant, is_number, truth
@@ -325,13 +325,13 @@ class Frame:
 
         def enter(g: Any, positional: Any, named: Any) -> str:
             keywords = dict(zip(names, named, strict=True))
-            entered: str = g.enter_scope(*positional, **keywords)
+            entered: str = scopes.enter(g, *positional, **keywords)
             return entered
 
         key = "enter", site, names
         name = self.step(key, enter, args, tuple(kwargs.values()), node=node)
         yield
-        self.step(("exit", site), lambda g, name: g.exit_scope(name), name, node=node)
+        self.step(("exit", site), scopes.leave, name, node=node)
 
 
 def _template_rule(template: Any) -> Rule:

@@ -181,6 +181,23 @@ def _scan(planner: Planner, op: Operation) -> Step:
     return step
 
 
+# Functions of elements
+
+
+@evaluates_regions("tt.map_elementwise")
+def _map_elementwise(planner: Planner, op: Operation) -> Step:
+    """The function on whole arrays: each of its values has their shape in the end."""
+    operands, results = _slots(planner, op.operands), _slots(planner, op.results)
+    body = planner.body(op.regions[0].blocks[0])
+
+    def step(program: Any, registers: Registers) -> None:
+        sources = _read(registers, operands)
+        found = body.run(program, registers, sources)
+        _write(registers, results, [np.broadcast_to(v, np.shape(sources[0])) for v in found])
+
+    return step
+
+
 # Functions of libraries
 
 

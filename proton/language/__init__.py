@@ -8,21 +8,10 @@ from proton.base.words import did_you_mean
 from proton.language.core import abs as abs
 from proton.language.core import (
     add as add,
-    advance as advance,
     aggregate_replace as aggregate_replace,
     arange as arange,
     associative_scan as associative_scan,
     assume as assume,
-    atomic_add as atomic_add,
-    atomic_and as atomic_and,
-    atomic_cas as atomic_cas,
-    atomic_load as atomic_load,
-    atomic_max as atomic_max,
-    atomic_min as atomic_min,
-    atomic_or as atomic_or,
-    atomic_store as atomic_store,
-    atomic_xchg as atomic_xchg,
-    atomic_xor as atomic_xor,
     broadcast as broadcast,
     broadcast_to as broadcast_to,
     cast as cast,
@@ -49,10 +38,8 @@ from proton.language.core import (
     inline_asm_elementwise as inline_asm_elementwise,
     item as item,
     join as join,
-    load as load,
     log as log,
     log2 as log2,
-    make_block_ptr as make_block_ptr,
     map_elementwise as map_elementwise,
     max_constancy as max_constancy,
     max_contiguous as max_contiguous,
@@ -76,7 +63,6 @@ from proton.language.core import (
     static_assert as static_assert,
     static_print as static_print,
     static_range as static_range,
-    store as store,
     sub as sub,
     to_tensor as to_tensor,
     trans as trans,
@@ -86,6 +72,12 @@ from proton.language.core import (
     where as where,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from proton.language.composite import (
+    constexpr_type as constexpr_type,
+    slice_type as slice_type,
+    str_to_ty as str_to_ty,
+    tuple_type as tuple_type,
 )
 from proton.language import extra as extra
 from proton.language import math as math
@@ -98,6 +90,22 @@ from proton.language.descriptor import (
     tensor_descriptor_base as tensor_descriptor_base,
 )
 from proton.language.function import constexpr_function as constexpr_function
+from proton.language.memory import (
+    advance as advance,
+    atomic_add as atomic_add,
+    atomic_and as atomic_and,
+    atomic_cas as atomic_cas,
+    atomic_load as atomic_load,
+    atomic_max as atomic_max,
+    atomic_min as atomic_min,
+    atomic_or as atomic_or,
+    atomic_store as atomic_store,
+    atomic_xchg as atomic_xchg,
+    atomic_xor as atomic_xor,
+    load as load,
+    make_block_ptr as make_block_ptr,
+    store as store,
+)
 from proton.language.random import (
     pair_uniform_to_normal as pair_uniform_to_normal,
     philox as philox,
@@ -158,7 +166,6 @@ from proton.language.types import (
     int64 as int64,
     pi32_t as pi32_t,
     pointer_type as pointer_type,
-    str_to_ty as str_to_ty,
     tensor_descriptor_type as tensor_descriptor_type,
     uint8 as uint8,
     uint16 as uint16,

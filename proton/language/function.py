@@ -137,6 +137,19 @@ def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
     return ConstexprFunction(fn)
 
 
+def must_use_result(fn: Any, must_use: Any = True) -> Any:
+    """Says that calls of a function mean nothing where their result is dropped; that is not
+    checked."""
+    if callable(fn) or isinstance(fn, DeviceFunction | Builtin):
+        return fn
+    return lambda function: function  # @must_use_result("why")
+
+
+def is_builtin(fn: Any) -> bool:
+    """Whether something is an op of the language."""
+    return isinstance(fn, Builtin | ExternPython)
+
+
 def _chain(node: ast.expr) -> tuple[str, ...]:
     """The names of `name.attribute...`; empty for anything else."""
     parts = []
@@ -172,6 +185,13 @@ class DeviceFunction:
     def parse(self) -> ast.FunctionDef:
         """The function's AST, with line and column numbers as in its file."""
         return self.source.tree
+
+    def _unsafe_update_src(self, new_src: str) -> None:
+        """Has this text, from `def` on, compiled in the place of the function's own: Triton's tests
+        make variants of a kernel so. What Python runs, and the parameters, stay as they are."""
+        self.source = self.source.with_text(new_src)
+        for cached in ("bound_names", "_reads"):
+            self.__dict__.pop(cached, None)
 
     def lookup(self, name: str) -> Any:
         """The Python object that a free name refers to; raises KeyError."""

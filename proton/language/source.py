@@ -9,6 +9,7 @@ place, may have changed before that, the text is compiled and compared with the 
 import __future__
 
 import ast
+import copy
 import functools
 import inspect
 import os
@@ -118,6 +119,17 @@ class Source:
             self._problem = str(problem)
         self._is_trusted = _is_older_than_process(self.file)
 
+    def with_text(self, text: str) -> "Source":
+        """This source with another text in the place of the function's own."""
+        new = copy.copy(self)
+        for name in ("_block", "text", "tree"):
+            new.__dict__.pop(name, None)
+        end = self._start + len(self.block)
+        lines = [f"{line}\n" for line in text.rstrip().splitlines()]
+        new._lines = [*self._lines[: self._start], *lines, *self._lines[end:]]
+        new._problem, new._is_trusted = "", True
+        return new
+
     @functools.cached_property
     def _block(self) -> tuple[str, int, int]:
         """Dedented text, its first line number, the columns that dedenting took away."""
@@ -134,6 +146,11 @@ class Source:
     def first_line(self) -> int:
         """The number of its first line: that of a decorator, if it has any."""
         return self._block[1]
+
+    @property
+    def block(self) -> list[str]:
+        """Its lines, with decorators, as they are in the file."""
+        return inspect.getblock(self._lines[self._start :])
 
     @property
     def lines(self) -> list[str]:

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from proton.language import core, profiling
+from proton.language import core, memory, profiling
 from proton.language.extra import cuda
 from proton.language.function import DeviceFunction, constexpr_function, member
 from proton.language.types import constexpr, float32, int32
@@ -57,7 +57,7 @@ def _extremum_dtype(dtype):
 
 @DeviceFunction
 def _is_there(pointer, expected_value, sem, scope):
-    value = core.atomic_load(pointer, sem=sem, scope=scope)
+    value = memory.atomic_load(pointer, sem=sem, scope=scope)
     return value == core.cast(expected_value, value.dtype)
 
 
@@ -355,7 +355,7 @@ def gpu_calibration(out_ptr, n, INNER: constexpr):
                     x = _calibration_work(x, y)
             else:
                 x = _calibration_work(x, y)
-    core.store(out_ptr + lane, x)
+    memory.store(out_ptr + lane, x)
 
 
 @DeviceFunction
@@ -370,7 +370,7 @@ def calibration(out_ptr, n):
     """What the runtime measures the cost of a scope with: a loop around one that stores."""
     for i in core.range(n):
         with profiling.scope("calibration"):
-            core.store(out_ptr, i)
+            memory.store(out_ptr, i)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,9 +2,14 @@
 
 import enum
 import functools
+import math
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from proton.base.float8 import BY_NAME
+from proton.language.constants import constexpr as constexpr
+from proton.language.constants import unwrap as unwrap
 
 _KINDS = {  # name -> (kind, bits)
     "void": ("void", 0),
@@ -50,10 +55,29 @@ _SHORT = {
     "void": "void",
 }
 _LONG = {short: name for name, short in _SHORT.items()}
+_FLOATS = {  # name -> (bits of the mantissa, bias of the exponent)
+    **{name: (form.mantissa, form.bias) for name, form in BY_NAME.items()},
+    "float16": (10, 15),
+    "bfloat16": (7, 127),
+    "float32": (23, 127),
+    "float64": (52, 1023),
+}
+
+
+def _named(*kinds: str, over: int = 0) -> list[str]:
+    """The short names of the types of these kinds with more than so many bits."""
+    return [_SHORT[name] for name, (kind, bits) in _KINDS.items() if kind in kinds and bits > over]
 
 
 class dtype:
     """A scalar type. Compare with `==`; `dtype("float32")`, or `dtype("fp32")`, is `float32`."""
+
+    # Triton's lists of types, by the names that signatures have.
+    SINT_TYPES: ClassVar = _named("int", over=1)
+    UINT_TYPES: ClassVar = ["i1", *_named("uint")]
+    FP_TYPES: ClassVar = _named("float")
+    STANDARD_FP_TYPES: ClassVar = _named("float", over=8)
+    OTHER_TYPES: ClassVar = ["void"]
 
     def __init__(self, name: str) -> None:
         name = _LONG.get(name, name)
@@ -102,6 +126,31 @@ class dtype:
     def is_fp8(self) -> bool:
         return self.kind == "float" and self.primitive_bitwidth == 8
 
+    def is_fp8e4nv(self) -> bool:
+        return self.name == "float8e4nv"
+
+    def is_fp8e4b8(self) -> bool:
+        return self.name == "float8e4b8"
+
+    def is_fp8e4b15(self) -> bool:
+        return self.name == "float8e4b15"
+
+    def is_fp8e5(self) -> bool:
+        return self.name == "float8e5"
+
+    def is_fp8e5b16(self) -> bool:
+        return self.name == "float8e5b16"
+
+    def is_standard_floating(self) -> bool:
+        return self.is_floating() and self.primitive_bitwidth > 8
+
+    def is_void(self) -> bool:
+        return self.name == "void"
+
+    def is_const(self) -> bool:
+        """Whether this is a pointer that is not stored through."""
+        return False
+
     def is_fp16(self) -> bool:
         return self.name == "float16"
 
@@ -142,6 +191,30 @@ class dtype:
     def int_bitwidth(self) -> int:
         """Bits of an integer type."""
         return self.primitive_bitwidth
+
+    @property
+    def fp_mantissa_width(self) -> int:
+        """Bits of a float's mantissa, without the leading one."""
+        return self._float_facts()[0]
+
+    @property
+    def exponent_bias(self) -> int:
+        """What is added to the exponent of a float."""
+        return self._float_facts()[1]
+
+    def _float_facts(self) -> tuple[int, int]:
+        if self.name not in _FLOATS:
+            raise TypeError(f"{self} is no float: it has no mantissa and no exponent")
+        return _FLOATS[self.name]
+
+    def with_element_ty(self, element_ty: "dtype") -> "dtype":
+        """The type in the shape of this one; of a scalar the element type itself."""
+        return element_ty
+
+    @staticmethod
+    def is_dtype(name: str) -> bool:
+        """Whether a type has this name, or this short name."""
+        return _LONG.get(name, name) in _KINDS
 
     def get_int_min_value(self) -> int:
         """The least value of an integer type."""
@@ -191,6 +264,9 @@ class pointer_type(dtype):
     def is_ptr(self) -> bool:
         return True
 
+    def is_const(self) -> bool:
+        return self.const
+
     @property
     def block(self) -> "block_type | None":
         """The block that a block pointer points to (tl.make_block_ptr); None of other pointers."""
@@ -224,6 +300,23 @@ class block_type(dtype):
 
     def is_block(self) -> bool:
         return True
+
+    def get_block_shapes(self) -> tuple[int, ...]:
+        """The shape."""
+        return self._shape
+
+    @property
+    def numel(self) -> int:
+        """How many elements there are."""
+        return math.prod(self._shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.numel * self.element_ty.itemsize
+
+    def with_element_ty(self, element_ty: dtype) -> dtype:
+        return block_type(element_ty, self._shape)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -320,7 +413,8 @@ float32 = dtype("float32")
 float64 = dtype("float64")
 pi32_t = pointer_type(int32)
 
-_BY_SHORT = {short: dtype(name) for name, short in _SHORT.items()} | {"u1": int1}
+SCALARS = tuple(dtype(name) for name in _SHORT)
+_BY_SHORT = {type_.short: type_ for type_ in SCALARS} | {"u1": int1}
 
 
 def str_to_ty(text: str) -> dtype:
@@ -354,86 +448,6 @@ def with_scalar(like: dtype, scalar: dtype) -> dtype:
 @dataclass(frozen=True)
 class const:
     """Annotation of a pointer argument that the kernel does not store through."""
-
-
-class constexpr:
-    """A value known while compiling. Arithmetic on constexprs gives constexprs.
-
-    Also the annotation of a kernel parameter that is specialised on its value.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self.value: Any = value.value if isinstance(value, constexpr) else value
-
-    def __repr__(self) -> str:
-        return f"constexpr[{self.value!r}]"
-
-    def __hash__(self) -> int:
-        return hash(("constexpr", self.value))
-
-    def __index__(self) -> int:
-        return self.value.__index__()
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __iter__(self) -> Any:
-        return iter(self.value)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.value(*args, **kwargs)
-
-    def __getitem__(self, key: Any) -> "constexpr":
-        return constexpr(self.value[unwrap(key)])
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "value":
-            raise AttributeError(name)
-        return getattr(self.value, name)
-
-    def logical_and(self, other: Any) -> "constexpr":
-        return constexpr(self.value and unwrap(other))
-
-    def logical_or(self, other: Any) -> "constexpr":
-        return constexpr(self.value or unwrap(other))
-
-    def __not__(self) -> "constexpr":
-        return constexpr(not self.value)
-
-
-def unwrap(value: Any) -> Any:
-    """The Python value of a constexpr; anything else unchanged."""
-    return value.value if isinstance(value, constexpr) else value
-
-
-def _define_operators() -> None:
-    import operator
-
-    for name in "add sub mul truediv floordiv mod pow lshift rshift and xor or".split():
-        function = getattr(operator, f"__{name}__")
-        setattr(
-            constexpr,
-            f"__{name}__",
-            lambda self, other, f=function: constexpr(f(self.value, unwrap(other))),
-        )
-        setattr(
-            constexpr,
-            f"__r{name}__",
-            lambda self, other, f=function: constexpr(f(unwrap(other), self.value)),
-        )
-    for name in "eq ne lt le gt ge".split():
-        function = getattr(operator, f"__{name}__")
-        setattr(
-            constexpr,
-            f"__{name}__",
-            lambda self, other, f=function: constexpr(f(self.value, unwrap(other))),
-        )
-    for name in "neg pos invert".split():
-        function = getattr(operator, f"__{name}__")
-        setattr(constexpr, f"__{name}__", lambda self, f=function: constexpr(f(self.value)))
-
-
-_define_operators()
 
 
 class PropagateNan(enum.Enum):

@@ -47,6 +47,15 @@ OTHER_TYPES = {
     "float8_e4m3fnuz": ty.float8e4b8,
 }
 ELEMENT_TYPES = NUMPY_TYPES | OTHER_TYPES  # by name: what arrays of any library may hold
+# The short name of a type by each of its names, as Triton has it in `runtime.jit`.
+type_canonicalisation_dict = {
+    name: type_.short
+    for name, type_ in [
+        *((name, type_) for name, type_ in ELEMENT_TYPES.items()),
+        *((type_.name, type_) for type_ in ty.SCALARS),
+        *((type_.short, type_) for type_ in ty.SCALARS),
+    ]
+}
 
 
 def integer_type(name: str, value: int) -> str:

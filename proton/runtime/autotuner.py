@@ -29,6 +29,8 @@ from proton.runtime import open_sessions
 from proton.runtime.backend import HOST, Backend, default_backend, owner_of
 from proton.runtime.benchmark import do_bench as measure
 from proton.runtime.decorated import Decorated
+from proton.runtime.heuristics import Heuristics as Heuristics
+from proton.runtime.heuristics import heuristics as heuristics
 from proton.runtime.tuning import Config, Hook, Pruning, Surroundings
 
 QUANTILES = (0.5, 0.2, 0.8)  # of the times of a configuration; the first one decides

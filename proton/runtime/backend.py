@@ -38,6 +38,7 @@ class KernelFunction(Protocol):
     options: tuple[str, ...]
     watched: list[Link]
     fast_path: Callable[..., Any] | None
+    pre_run_hooks: list[Callable[..., Any]]
 
     def check_globals(self) -> None: ...
     def watch_globals(self, links: list[Link] | None = None) -> None: ...
@@ -64,6 +65,14 @@ class Launcher(ABC):
     ) -> CompiledKernel:
         """The kernel for such arguments, without a launch; a dtype stands for an array of it.
         Without a target it is compiled for where it would run."""
+
+    def compiled(self) -> dict[Any, CompiledKernel]:
+        """What launches of this process have code for, by what tells it apart."""
+        return {}
+
+    def forget(self) -> None:
+        """Drops that code: the next launches look it up on disk, or compile."""
+        raise NotImplementedError(f"{type(self).__name__} keeps the code that it has loaded")
 
     def loaded(self, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
         """The kernel that a launch of such arguments runs."""

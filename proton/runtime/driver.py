@@ -1,5 +1,6 @@
 """`driver.active`: the device that kernels run on by default, as Triton's host code asks for it."""
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ from proton.backends.compiler import CompiledKernel
 from proton.base.targets import GPUTarget, Target
 from proton.base.words import shown
 from proton.compiler import ASTSource, compile_source
-from proton.runtime.backend import Backend, backend_named, default_backend
+from proton.runtime.backend import HOST, Backend, backend_named, default_backend
 from proton.runtime.benchmark import do_bench
 
 
@@ -42,10 +43,32 @@ class ActiveDriver:
         GPU, `max_shared_mem` and the others that Triton has."""
         return self.backend.properties(device)
 
+    def get_active_torch_device(self) -> Any:
+        """The device, as torch names it."""
+        backend, torch = self.backend, importlib.import_module("torch")
+        if backend.name == HOST:
+            return torch.device(HOST)
+        return torch.device(backend.name, backend.current_device())
+
+    def get_device_interface(self) -> Any:
+        """What torch has for such devices: `torch.cuda`, `torch.cpu`."""
+        return getattr(importlib.import_module("torch"), self.backend.name)
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """A tensor of torch that is larger than a GPU's L2 cache, for `clear_cache`."""
+        torch = importlib.import_module("torch")
+        return torch.empty(_CACHE_BYTES, dtype=torch.int8, device=self.get_active_torch_device())
+
+    def clear_cache(self, cache: Any) -> None:
+        """Has later work find none of its data in the cache."""
+        cache.zero_()
+
     def get_benchmarker(self) -> Callable[..., Any]:
         """What `autotune` measures with: a function of a call and `quantiles=`."""
         return do_bench
 
+
+_CACHE_BYTES = 256 << 20
 
 active = ActiveDriver()
 

@@ -2,4 +2,7 @@
 
 from proton.base.errors import AutotunerError as AutotunerError
 from proton.base.errors import OutOfResources as OutOfResources
+from proton.base.errors import ProtonError
 from proton.base.errors import PTXASError as PTXASError
+
+InterpreterError = ProtonError  # interpreted kernels raise what compiled ones do, and BoundsError

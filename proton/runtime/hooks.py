@@ -34,7 +34,7 @@ class LazyDict:
 def around_launches() -> bool:
     """Whether a program wants to hear of launches."""
     hooks = knobs.runtime
-    return hooks.launch_enter_hook is not None or hooks.launch_exit_hook is not None
+    return bool(hooks.launch_enter_hook or hooks.launch_exit_hook)
 
 
 def hooked(
@@ -49,9 +49,9 @@ def hooked(
     facts = LazyDict({"name": kernel.name, "function": None, "stream": stream})
     if metadata is not None:
         facts.add(metadata, (grid, kernel.metadata, arguments))
-    if knobs.runtime.launch_enter_hook is not None:
+    if knobs.runtime.launch_enter_hook:
         knobs.runtime.launch_enter_hook(facts)
     launched = launch()
-    if knobs.runtime.launch_exit_hook is not None:
+    if knobs.runtime.launch_exit_hook:
         knobs.runtime.launch_exit_hook(facts)
     return launched

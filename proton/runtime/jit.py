@@ -9,7 +9,7 @@ look the kernel up by what they are given. The look-up function is generated onc
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
@@ -21,9 +21,11 @@ from proton.compile_hooks import Vetoed
 from proton.compiler import Request, compile_lock
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
+from proton.language.function import constexpr_function as constexpr_function
 from proton.language.surroundings import Link, has_changed
 from proton.runtime import hooks
 from proton.runtime.arguments import Parameter, refused
+from proton.runtime.arguments import type_canonicalisation_dict as type_canonicalisation_dict
 from proton.runtime.async_compile import active_mode
 from proton.runtime.backend import (
     HOST,
@@ -35,6 +37,9 @@ from proton.runtime.backend import (
     owner_of,
 )
 from proton.runtime.interface import KernelInterface
+from proton.runtime.reinterpret import MockTensor as MockTensor
+from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
+from proton.runtime.reinterpret import reinterpret as reinterpret
 
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
@@ -43,6 +48,11 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
     "stream": "a launch goes to the current stream, as of torch.cuda.stream(...)",
     "grid": "the grid goes in brackets: {kernel}[grid](...)",
     "warmup": "to compile without a launch, call {kernel}.warmup(...)",
+}
+_OF_TRITON = {  # what a kernel of Triton has, and one of ours has not -> what to do
+    "preload": "the disk cache has what was compiled before (PROTON_CACHE_DIR)",
+    "create_binder": "a launch binds its arguments itself",
+    "used_global_vals": "dependencies() has what the source reads of its surroundings",
 }
 _JIT_OPTIONS = (
     *("noinline", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "repr"),
@@ -88,6 +98,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         self._host = self.launcher(backend_named(HOST))
         self._interpreted: Any = None
         self.watched: list[Link] = []
+        self.pre_run_hooks: list[Callable[..., Any]] = []
 
     def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
         if self.fast_path is not None:
@@ -104,15 +115,55 @@ class JITFunction(DeviceFunction, KernelInterface):
         """
         return self.warmup(*args, **kwargs) if warmup else self[grid](*args, **kwargs)
 
+    def _unsafe_update_src(self, new_src: str) -> None:
+        super()._unsafe_update_src(new_src)
+        self._launchers.clear()
+        self._host = self.launcher(backend_named(HOST))
+        self._interpreted = self.fast_path = None
+        self.watched.clear()
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Has each launch call `hook` with its arguments before."""
+        self.pre_run_hooks.append(hook)
+        self.fast_path = None
+
+    @property
+    def device_caches(self) -> "DeviceCaches":
+        """What is compiled, by device, as Triton has it."""
+        return DeviceCaches(self)
+
+    def __getattr__(self, name: str) -> Any:
+        instead = f": {_OF_TRITON[name]}" if name in _OF_TRITON else ""
+        raise AttributeError(f"a kernel has no {name!r}{instead}", name=name)
+
     @property
     def cache_key(self) -> str:
         """A hash of the source, of what it reads and of the functions that it calls."""
         return self.source_key()
 
+    hash = cache_key
+
+    @property
+    def module(self) -> str:
+        """The module that the kernel is of."""
+        return self.__module__
+
+    @property
+    def raw_src(self) -> list[str]:
+        """The lines of the source, with its decorators."""
+        return self.source.block
+
+    @property
+    def starting_line_number(self) -> int:
+        """The number of the first of them."""
+        return self.source.first_line
+
     def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
         """Launches where the arguments are: what is not known yet is found out here. The host's
         launcher comes first, since it is the quickest to see what it knows; it asks for `home`
         and passes on what is not its own."""
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
         bound, options = self._bound(args, kwargs), self._options(kwargs)
         if callable(grid):
             known = dict(zip(self.arg_names, bound, strict=True)) | options
@@ -257,6 +308,39 @@ class JITFunction(DeviceFunction, KernelInterface):
             guess = did_you_mean(name, (*self.arg_names, *_launch_options()))
             return guess or f"; its parameters are {', '.join(self.arg_names) or 'none'}"
         return f"; its parameters are {', '.join(self.arg_names) or 'none'}"
+
+
+class CompiledCode(Mapping[Any, CompiledKernel]):
+    """The kernels that launches of this process have; `clear` drops them."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+
+    def __getitem__(self, key: Any) -> CompiledKernel:
+        return self._launcher.compiled()[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._launcher.compiled())
+
+    def __len__(self) -> int:
+        return len(self._launcher.compiled())
+
+    def clear(self) -> None:
+        """Drops them."""
+        self._launcher.forget()
+
+
+class DeviceCaches:
+    """`[device]` gives what Triton has for a device: (kernels, keys, target, back end, binder), of
+    which the last one is None, and keys are the kernels'."""
+
+    def __init__(self, kernel: JITFunction) -> None:
+        self._kernel = kernel
+
+    def __getitem__(self, device: Any) -> tuple[Any, ...]:
+        backend = backend_named(HOST) if str(device) == HOST else default_backend()
+        kernels = CompiledCode(self._kernel.launcher(backend))
+        return kernels, kernels, backend.target(), backend.compiler, None
 
 
 def _homeless(name: str, value: Any) -> LaunchError:

@@ -5,7 +5,13 @@ from typing import Any
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
-from proton.runtime.arguments import ArrayArgument, is_torch_dtype, refused, torch_element
+from proton.runtime.arguments import (
+    ArrayArgument,
+    Parameter,
+    is_torch_dtype,
+    refused,
+    torch_element,
+)
 from proton.runtime.backend import owner_of
 
 
@@ -47,6 +53,75 @@ class TensorWrapper(ArrayArgument):
     def element_size(self) -> int:
         """Bytes of an element."""
         return int(self.dtype.itemsize)
+
+    # What follows is that of a torch tensor.
+
+    @property
+    def data(self) -> Any:
+        """The tensor's."""
+        return self.base.data
+
+    def data_ptr(self) -> int:
+        """Where the tensor lies."""
+        return int(self.base.data_ptr())
+
+    def cpu(self) -> "TensorWrapper":
+        """This, in the host's memory."""
+        return TensorWrapper(self.base.cpu(), self.dtype)
+
+    def to(self, device: Any) -> "TensorWrapper":
+        """This, on a device."""
+        return TensorWrapper(self.base.to(device), self.dtype)
+
+    def clone(self) -> "TensorWrapper":
+        """A copy."""
+        return TensorWrapper(self.base.clone(), self.dtype)
+
+    def new_empty(self, sizes: Any) -> "TensorWrapper":
+        """Another one of the same dtype and device."""
+        return TensorWrapper(self.base.new_empty(sizes), self.dtype)
+
+    def copy_(self, other: "TensorWrapper") -> None:
+        """Takes the elements of another one."""
+        self.base.copy_(other.base)
+
+    def __str__(self) -> str:
+        return f"TensorWrapper[{self.dtype}]({self.base})"
+
+
+class MockTensor(ArrayArgument):
+    """Stands for an array of a dtype where a kernel is compiled and nothing is launched; its
+    address, 0, is as aligned as may be."""
+
+    def __init__(self, dtype: Any, shape: Any = None) -> None:
+        self.base = torch_element("dtype", dtype) if is_torch_dtype(dtype) else dtype
+        self.dtype, self.shape = dtype, [1] if shape is None else shape
+
+    @staticmethod
+    def wrap_dtype(arg: Any) -> Any:
+        """A dtype as such an array; other values as they are."""
+        is_dtype = isinstance(arg, ty.dtype) or is_torch_dtype(arg)
+        return MockTensor(arg) if is_dtype else arg
+
+    @staticmethod
+    def data_ptr() -> int:
+        """The address."""
+        return 0
+
+    @staticmethod
+    def ptr_range() -> int:
+        """How many bytes there are."""
+        return 0
+
+    def stride(self) -> tuple[int, ...]:
+        """The strides of a contiguous array, in elements."""
+        strides = [1]
+        for size in reversed(self.shape[1:]):
+            strides.append(strides[-1] * size)
+        return tuple(reversed(strides))
+
+    def stand_in(self, parameter: Parameter, element: ty.dtype) -> str | None:
+        return parameter.prefix + element.short
 
 
 def _element_bytes(base: Any) -> int:

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from proton.dialect.attributes import NUM_STAGES, UNROLL_FACTOR, UNROLLED
 from proton.dialect.builtin import i32_attr
-from proton.dialect.emit import constant
+from proton.dialect.emit import constant, number_of
 from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, yield_values
-from proton.dialect.walk import before, defining_op, ops_named, replace
+from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
 
 INDEX_BITS = 64
@@ -38,25 +38,17 @@ class LoopUnroll(Pass):
                 _unroll(loop, factor)
 
 
-def _number(value: Value) -> int | None:
-    """The number that a constant is; None for the rest."""
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(op.attributes["value"]).value
-
-
 def _group_fits(loop: Operation, factor: int) -> bool:
     """Whether `factor` steps, of 1 where they are not known, are a number of the loop's type."""
     *_, step_value = ForLoop(loop).bounds
-    type_, step = step_value.type, _number(step_value)
+    type_, step = step_value.type, number_of(step_value)
     bits = INDEX_BITS if isinstance(type_, ir.IndexType) else type_.width
     return 0 < (1 if step is None else step) * factor < 1 << (bits - 1)
 
 
 def _trip_count(loop: Operation) -> int | None:
     """The number of iterations, where it is known."""
-    lower, upper, step = map(_number, ForLoop(loop).bounds)
+    lower, upper, step = map(number_of, ForLoop(loop).bounds)
     unsigned = "unsignedCmp" in loop.attributes
     if lower is None or upper is None or step is None or (unsigned and min(lower, upper) < 0):
         return None

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from proton.dialect.emit import create
 from proton.dialect.mlir import Block, Module, Operation, Value, ir
-from proton.dialect.walk import all_ops, before, kernel_functions
+from proton.dialect.walk import all_ops, before, functions
 from proton.passes import Pass, register
 
 
@@ -23,7 +23,7 @@ class MaterializeAtRecords(Pass):
     name: ClassVar[str] = "materialize-at-records"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             for op in [function, *all_ops(function)]:
                 for region in op.regions:
                     for block in region.blocks:

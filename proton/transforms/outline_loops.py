@@ -21,7 +21,7 @@ from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Value, func, ir
 from proton.dialect.traits import Loop, Recomputed, has
-from proton.dialect.walk import all_ops, defining_op, kernel_functions, producer_of
+from proton.dialect.walk import all_ops, defining_op, functions, producer_of
 from proton.passes import Pass, register
 
 LOOPS = 64  # of a stretch, at least; the loop vectoriser is quadratic in them
@@ -38,7 +38,7 @@ class OutlineLoops(Pass):
     loops: int = LOOPS
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             if _count_loops(function) > self.loops:
                 regions = [r for op in all_ops(function) for r in op.regions]
                 # Inner blocks first: what is left of them counts for the outer ones.

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from proton.dialect import traits
 from proton.dialect.asynchronous import Turn, following_loop
-from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES
+from proton.dialect.attributes import AUTO_SCOPES, SCOPE_LINES, SCOPES, SCOPES_AROUND
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.mlir import Block, Location, Module, Operation, Value, arith, ir
 from proton.dialect.proton import RecordOp
@@ -66,7 +66,8 @@ class PlaceRecords(Pass):
             placeholders = ops_named(function, "proton.record")
             placer = _Placer(order, _locations(function), placeholders, WORK[self.work])
             placer.origins = _origins(function)
-            placer.place_block(function.regions[0].blocks[0], "")
+            around = function.attributes.get(SCOPES_AROUND)
+            placer.place_block(function.regions[0].blocks[0], around.value if around else "")
             for op in placeholders:
                 op.erase()
 

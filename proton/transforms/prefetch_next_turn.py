@@ -4,31 +4,37 @@ The processor's own prefetchers stop at the end of a page, and a row of a matrix
 each row, or row of a block, begins with a wait, and the compiler knows the address a turn before:
 
     for i, (offset = 0):                         for i, (offset = 0):
-      %block = view (base + offset)                %next = view (base + (offset + step))
-      work(%block)                                 %block = view (base + offset)
-      yield offset + step                          prefetch %next; work(%block)
+      %block = view (base + offset)                %then = last turn ? offset : offset + step
+      work(%block)                                 %next = view (base + %then)
+      yield offset + step                          %block = view (base + offset)
+                                                   prefetch %next; work(%block)
                                                    yield offset + step
 
 The fetches are spread over the work, as the processor can wait for a dozen lines at a time: each
-`linalg` op of the turn, or each register tile of a product, is preceded by its share of them. In
-the last turn there are none.
+`linalg` op of the turn, or each register tile of a product, is preceded by its share of them. The
+last turn fetches what it has, so there is no branch. One piece of assembly fetches the lines of a
+row: LLVM takes as long for a loop of fetches, or for calls of `llvm.prefetch`, as for a loop that
+computes.
 """
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 from proton.dialect.attributes import TILE_LOOP
-from proton.dialect.builtin import i32_attr
-from proton.dialect.emit import constant, effect, index_constant, loop
+from proton.dialect.builtin import integer, string_attr
+from proton.dialect.emit import effect, index_constant, index_loop
+from proton.dialect.memory import DYNAMIC, element_pointer, taken_apart
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Recomputed, has
-from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, producer_of
+from proton.dialect.walk import before, defining_op, functions, ops_named, producer_of
 from proton.passes import Pass, register
 
 CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 10  # bytes of a block that is worth it
+MOST_LINES = 64  # that one piece of assembly fetches
 FIRST_LEVEL, SECOND_LEVEL = 16 << 10, 256 << 10  # bytes of a block that a cache has room for
 
 
@@ -40,7 +46,7 @@ class PrefetchNextTurn(Pass):
     name: ClassVar[str] = "prefetch-next-turn"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
+        for function in functions(module):
             for op in ops_named(function, "scf.for"):
                 _Turn(op).prefetch()
 
@@ -62,20 +68,15 @@ class _Turn:
         views = [view for view in self._views() if works and self._is_known(view)]
         if not views:
             return
-        variable, (_, end, step) = self.block.arguments[0], ForLoop(self.loop).bounds
         with ir.InsertionPoint.at_block_begin(self.block), self.loop.location:
-            nexts = [self._later(view) for view in views]
-            goes_on = arith.CmpIOp(
-                arith.CmpIPredicate.slt, variable, arith.SubIOp(end, step).result
-            ).result
+            blocks = [_Block(self._later(view)) for view in views]
         for number, work in enumerate(works):
-            for view in nexts:
+            for block in blocks:
                 if work.name == "scf.for":
-                    _prefetch_by_tiles(view, work, goes_on)
+                    _fetch_by_tiles(block, work)
                 else:
                     with before(work):
-                        share = index_constant(number)
-                        _prefetch_share(view, share, len(works), goes_on)
+                        block.fetch_share(index_constant(number), len(works))
 
     def _works(self) -> list[Operation]:
         """What the fetches are spread over: products where there are any."""
@@ -87,7 +88,8 @@ class _Turn:
             for tile in ops_named(op, "scf.for")
             if TILE_LOOP in tile.attributes and tile.parent.operation == op
         ]
-        return tiles[:1] or [op for op in ops if op.name == "linalg.generic"]
+        loops = [op for op in ops if op.name == "linalg.generic"]
+        return tiles[:1] or [op for op in loops if len(op.attributes["iterator_types"])]
 
     def _views(self) -> list[Value]:
         """Blocks of memory that a turn reads: in it, or in a branch that depends on the mask."""
@@ -132,16 +134,21 @@ class _Turn:
         number = ir.BlockArgument(argument).arg_number
         return [ForLoop(self.loop).yielded[number - 1]] if number else []
 
+    @cached_property
+    def goes_on(self) -> Value:
+        """Whether there is a next turn."""
+        _, end, step = ForLoop(self.loop).bounds
+        last = arith.SubIOp(end, step).result
+        return arith.CmpIOp(arith.CmpIPredicate.slt, self.block.arguments[0], last).result
+
     def _later(self, value: Value) -> Value:
-        """A value as the next turn has it, computed anew."""
+        """A value as the next turn has it, or this one if it is the last; computed anew."""
         if value not in self.later:
             if defining_op(value) is None and value.owner == self.block:
                 given = self._yielded(value)
-                self.later[value] = (
-                    self._now(given[0])
-                    if given
-                    else arith.AddIOp(value, ForLoop(self.loop).bounds[2]).result
-                )
+                step = ForLoop(self.loop).bounds[2]
+                then = self._now(given[0]) if given else arith.AddIOp(value, step).result
+                self.later[value] = arith.SelectOp(self.goes_on, then, value).result
             else:
                 self.later[value] = self._copied(value, self._later)
         return self.later[value]
@@ -190,17 +197,16 @@ def _is_written(view: Value) -> bool:
     return False
 
 
-def _prefetch_by_tiles(view: Value, tile_loop: Operation, goes_on: Value) -> None:
+def _fetch_by_tiles(block: "_Block", tile_loop: Operation) -> None:
     """Fetches a block by the turns of a tile loop and of the loop around it."""
     outer = tile_loop.parent.operation
-    index = ir.IndexType.get()
     counts = [_turns(op) for op in (outer, tile_loop)]
     loops = ForLoop(outer), ForLoop(tile_loop)
     with ir.InsertionPoint.at_block_begin(loops[1].body), tile_loop.location:
         numbers = [arith.DivUIOp(of.induction_var, of.bounds[2]).result for of in loops]
-        before_row = arith.MulIOp(numbers[0], constant(counts[1], index)).result
+        before_row = arith.MulIOp(numbers[0], index_constant(counts[1])).result
         share = arith.AddIOp(before_row, numbers[1]).result
-        _prefetch_share(view, share, math.prod(counts), goes_on)
+        block.fetch_share(share, math.prod(counts))
 
 
 def _turns(op: Operation) -> int:
@@ -209,18 +215,57 @@ def _turns(op: Operation) -> int:
     return -(-(upper - lower) // step)
 
 
-def _prefetch_share(view: Value, share: Value, shares: int, goes_on: Value) -> None:
-    """Fetches one of `shares` equal parts of a block's cache lines, if the loop goes on."""
-    index, shape = ir.IndexType.get(), view.type.shape
-    lanes = CACHE_LINE * 8 // view.type.element_type.width
-    lines = [*shape[:-1], -(-shape[-1] // lanes)]
-    count = -(-math.prod(lines) // shares)
-    zero, one = constant(0, index), constant(1, index)
-    end = arith.SelectOp(goes_on, constant(count, index), zero).result
-    first = arith.MulIOp(share, constant(count, index)).result
-    with loop(zero, end, one) as line:
-        *outer, last = _delinearized(arith.AddIOp(first, line).result, lines)
-        _prefetch(view, [*outer, arith.MulIOp(last, constant(lanes, index)).result])
+class _Block:
+    """A block to fetch, whose rows are contiguous: its address and its strides are computed here.
+
+    A row is fetched in equal pieces. The last one may reach over the row's end by less than there
+    are pieces: a fetch of memory that is not there does nothing.
+    """
+
+    def __init__(self, view: Value) -> None:
+        self.type = view.type
+        self.address, *given = taken_apart(view)
+        dynamic = iter(given)
+        strides, _ = self.type.get_strides_and_offset()
+        self.strides = [next(dynamic) if s == DYNAMIC else index_constant(s) for s in strides]
+        self.lines = -(-self.type.shape[-1] * self.type.element_type.width // (CACHE_LINE * 8))
+
+    def fetch_share(self, share: Value, shares: int) -> None:
+        """Fetches one of `shares` equal parts."""
+        rows = math.prod(self.type.shape[:-1])
+        most = min(-(-rows * self.lines // shares), self.lines, MOST_LINES)
+        per_row = -(-self.lines // most)
+        count = -(-rows * per_row // shares)
+        first = arith.MulIOp(share, index_constant(count)).result
+        if count == 1:
+            self._fetch_piece(first, per_row)
+            return
+        with index_loop(count) as number:
+            self._fetch_piece(arith.AddIOp(first, number).result, per_row)
+
+    def _fetch_piece(self, number: Value, per_row: int) -> None:
+        """Fetches one of the pieces, which are numbered row by row."""
+        lines = -(-self.lines // per_row)
+        width = lines * CACHE_LINE * 8 // self.type.element_type.width
+        *row, piece = _delinearized(number, [*self.type.shape[:-1], per_row])
+        offset = arith.MulIOp(piece, index_constant(width)).result
+        for place, stride in zip(row, self.strides, strict=False):
+            offset = arith.AddIOp(offset, arith.MulIOp(place, stride).result).result
+        offset = arith.IndexCastOp(integer(64), offset).result
+        self._fetch(element_pointer(self.address, offset, self.type.element_type), lines)
+
+    def _fetch(self, address: Value, lines: int) -> None:
+        """Fetches lines in a row into the cache that has room for the block."""
+        level = "t0" if _bytes(self.type) <= FIRST_LEVEL else "t1"
+        effect(
+            "llvm.inline_asm",
+            address,
+            asm_string=string_attr(
+                "; ".join(f"prefetch{level} {CACHE_LINE * line}($0)" for line in range(lines))
+            ),
+            constraints=string_attr("r"),
+            has_side_effects=ir.UnitAttr.get(),
+        )
 
 
 def _delinearized(place: Value, shape: list[int]) -> list[Value]:
@@ -231,16 +276,3 @@ def _delinearized(place: Value, shape: list[int]) -> list[Value]:
         indices.append(arith.RemUIOp(place, factor).result)
         place = arith.DivUIOp(place, factor).result
     return [place, *reversed(indices)]
-
-
-def _prefetch(view: Value, indices: list[Value]) -> None:
-    """`memref.prefetch` of an element to read, into the cache that has room for the block."""
-    nearest = 3 if _bytes(view.type) <= FIRST_LEVEL else 2
-    effect(
-        "memref.prefetch",
-        view,
-        *indices,
-        isWrite=ir.BoolAttr.get(False),
-        isDataCache=ir.BoolAttr.get(True),
-        localityHint=i32_attr(nearest),
-    )

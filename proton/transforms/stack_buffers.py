@@ -2,25 +2,29 @@
 
 Loops do not return what they allocate (see `loop-destinations`), so a buffer's contents never
 outlive one iteration and one place per `memref.alloc` is enough. Scratch is memory that the
-grid loop allocates once per range of programs; a kernel that needs it gets an argument.
+grid loop allocates once per range of programs; a kernel that needs it gets an argument. A function
+that it calls takes what lies behind the caller's.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.abi import Argument, add_argument
-from proton.dialect.attributes import SCRATCH_BYTES
+from proton.analysis.call_graph import call_graph, callee_name, function_name
+from proton.dialect.abi import Argument, argument, pass_argument
+from proton.dialect.attributes import KERNEL, SCRATCH_BYTES
 from proton.dialect.builtin import i64_attr
 from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
 from proton.dialect.mlir import Module, Operation, Type, ir, memref
-from proton.dialect.walk import kernel_functions, ops_named, replace
+from proton.dialect.walk import before, called_functions, kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
 # A thread's stack is 8 MiB by default; half a MiB leaves room for everything else, and a
 # buffer above 64 KiB gains nothing from being there.
 STACK_BUFFER_BYTES = 64 << 10
 STACK_TOTAL_BYTES = 512 << 10
+# Calls nest (MAX_CALL_DEPTH of the front end): each of their frames is small.
+CALLEE_STACK_BYTES = 64 << 10
 
 
 @register
@@ -31,8 +35,19 @@ class StackBuffers(Pass):
     name: ClassVar[str] = "stack-buffers"
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
-            _place(function)
+        functions = call_graph(module).callees_first()
+        plans = {function_name(function): _Plan.of(function) for function in functions}
+        for kernel in kernel_functions(module):
+            used = [plans[function_name(f)] for f in (kernel, *called_functions(kernel))]
+            if any(plan.large for plan in used):
+                pass_argument(kernel, Argument.SCRATCH, pointer_type())
+        scratch: dict[str, int] = {}  # bytes that a function takes, with all that it calls
+        for function in functions:
+            own = _place(function, plans[function_name(function)])
+            scratch[function_name(function)] = own + _behind(function, own, scratch)
+        for kernel in kernel_functions(module):
+            if size := scratch[function_name(kernel)]:
+                kernel.attributes[SCRATCH_BYTES] = i64_attr(size)
 
 
 def _bytes(type_: Type) -> int:
@@ -42,24 +57,53 @@ def _bytes(type_: Type) -> int:
     return -(-size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT
 
 
-def _place(function: Operation) -> None:
-    stack = scratch = 0
-    base: Any = None
-    entry = function.regions[0].blocks[0]
-    for op in ops_named(function, "memref.alloc"):
-        type_ = op.results[0].type
-        size = _bytes(type_)
-        small = size <= STACK_BUFFER_BYTES and stack + size <= STACK_TOTAL_BYTES
-        if not small and base is None:
-            base = add_argument(function, Argument.SCRATCH, pointer_type())
+@dataclass
+class _Plan:
+    """Which buffers of a function are on the stack, and which in scratch."""
+
+    small: list[Operation]
+    large: list[Operation]
+
+    @classmethod
+    def of(cls, function: Operation) -> "_Plan":
+        limit = STACK_TOTAL_BYTES if KERNEL in function.attributes else CALLEE_STACK_BYTES
+        plan, stack = cls([], []), 0
+        for op in ops_named(function, "memref.alloc"):
+            size = _bytes(op.results[0].type)
+            is_small = size <= STACK_BUFFER_BYTES and stack + size <= limit
+            stack += size if is_small else 0
+            (plan.small if is_small else plan.large).append(op)
+        return plan
+
+
+def _place(function: Operation, plan: _Plan) -> int:
+    """Gives each buffer its place; the bytes of those in scratch."""
+    entry, scratch = function.regions[0].blocks[0], 0
+    for op in plan.small:
         with ir.InsertionPoint.at_block_begin(entry), op.location:
-            if small:
-                stack += size
-                place = memref.AllocaOp(type_, [], [], alignment=BUFFER_ALIGNMENT).result
-            else:
-                address = byte_pointer(base, scratch)
-                place = memref_at(address, tuple(type_.shape), type_.element_type)
-                scratch += size
+            place = memref.AllocaOp(op.results[0].type, [], [], alignment=BUFFER_ALIGNMENT).result
         replace(op, [place])
-    if scratch:
-        function.attributes[SCRATCH_BYTES] = i64_attr(scratch)
+    for op in plan.large:
+        type_ = op.results[0].type
+        with ir.InsertionPoint.at_block_begin(entry), op.location:
+            address = byte_pointer(argument(function, Argument.SCRATCH), scratch)
+            place = memref_at(address, tuple(type_.shape), type_.element_type)
+        scratch += _bytes(type_)
+        replace(op, [place])
+    return scratch
+
+
+def _behind(function: Operation, own: int, scratch: dict[str, int]) -> int:
+    """Has the callees take scratch behind the function's own; how much they do at most."""
+    most, base = 0, argument(function, Argument.SCRATCH)
+    for call in ops_named(function, "func.call"):
+        if callee_name(call) not in scratch:  # a function of C
+            continue
+        most = max(most, scratch[callee_name(call)])
+        if own:
+            with before(call):
+                behind = byte_pointer(base, own)
+            for place, operand in enumerate(call.operands):
+                if operand == base:
+                    call.operands[place] = behind
+    return most

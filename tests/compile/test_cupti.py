@@ -198,17 +198,19 @@ def refuse(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ("absent", "pip install 'proton-tile[cupti]'"),
-        ("refuses", "CUPTI cannot be used: ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"),
+        ("", "pip install 'proton-tile[cupti]'"),
+        # The package is imported without a driver: its first call says that there is none.
+        ("get_timestamp", "CUPTI cannot be used: ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"),
+        ("activity_register_callbacks", "CUPTI cannot be used: ERROR_MULTIPLE_SUBSCRIBERS_NOT"),
     ],
 )
 def test_without_cupti_a_run_has_ours_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str, message: str
 ) -> None:
     module = None
-    if broken == "refuses":
+    if broken:
         module = Standin()
-        monkeypatch.setattr(module, "activity_register_callbacks", refuse, raising=False)
+        monkeypatch.setattr(module, broken, refuse, raising=False)
     monkeypatch.setitem(sys.modules, "cupti", module and types.ModuleType("cupti"))
     monkeypatch.setitem(sys.modules, "cupti.cupti", module)
     with proton.profile("ours", activities="all") as run:

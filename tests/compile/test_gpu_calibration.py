@@ -30,7 +30,7 @@ class Device:
         monkeypatch.setattr(cuda, "load", lambda code, name, _: check_loadable(code, name) or 1)
         monkeypatch.setattr(cuda, "new_stream", lambda: self.allocate(1))
         monkeypatch.setattr(cuda, "release_stream", self.memory.pop)
-        monkeypatch.setattr(cuda, "Queue", lambda: self)
+        monkeypatch.setattr(gpu_calibration, "Queue", lambda: self)
         for name in ("host", "device"):
             monkeypatch.setattr(cuda, f"allocate_{name}", self.allocate)
             monkeypatch.setattr(cuda, f"release_{name}", self.memory.pop)

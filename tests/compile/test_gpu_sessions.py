@@ -25,10 +25,11 @@ from proton.runtime.nvidia import buffers as gpu_buffers
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia import graph as gpu_graph
 from proton.runtime.nvidia import profile as gpu_profile
+from proton.runtime.nvidia import recorder as gpu_recorder
 from proton.runtime.nvidia.buffers import LaunchBuffer, RingBuffer
 from proton.runtime.nvidia.calibration import GPUCalibration
 from proton.runtime.nvidia.clock_exchange import TimerPair
-from proton.runtime.nvidia.slabs import Slabs
+from proton.runtime.nvidia.slabs import Slabs, Taker
 from proton.trace import wire
 from proton.trace.model import Strategy
 from proton.trace.profile import KernelProfile
@@ -85,7 +86,7 @@ class ProfilingDriver(FakeDriver):
     def install(self, monkeypatch: Any) -> None:
         super().install(monkeypatch)
         self.arrived.set()
-        monkeypatch.setattr(cuda, "Queue", lambda: self)
+        monkeypatch.setattr(gpu_recorder, "Queue", lambda: self)
         monkeypatch.setattr(cuda, "Memory", lambda device, most: FakeMemory(self, most))
         monkeypatch.setattr(cuda, "allocate_host", self._allocate_host)
         monkeypatch.setattr(cuda, "release_host", lambda address: self.host.pop(address))
@@ -993,7 +994,7 @@ def test_a_look_at_a_slab_fetches_nothing_else(
             rounds[1,](x, 5)
         (device,) = sessions.recorder_of("cuda").devices.values()
         device.ring.look()
-        wait_until(lambda: device.slabs.expected)
+        wait_until(lambda: device.slabs.current.last.is_known)
         copies = {event[2] for event in driver.events if event[0] == "copy"}
         assert copies == {wire.SLAB_HEAD_BYTES}
         assert len(device.ring.buffers) == gpu_buffers.EVENT_EVERY
@@ -1008,14 +1009,15 @@ def test_slabs_are_looked_at_as_often_as_launches_take_of_them(
     for _ in range(20):
         slabs, looks, largest = Slabs(driver, cuda.new_stream()), 0, 0.0
         most = rng.choice([0.0, 0.001, 0.05], 3)  # of three kernels, parts of a slab
+        takers = [Taker(size) for _ in most]
         for _ in range(600):
             kernel = int(rng.integers(3))
-            slab = slabs.take(size, kernel)
+            slab = slabs.take(size, takers[kernel])
             assert slab is not None
             head = np.frombuffer((ctypes.c_char * 16).from_address(slab.address), wire.SLAB_HEAD)
             head["taken"] += int(rng.uniform(0.7, 1.0) * most[kernel] * head["room"][0])
             largest = max(largest, head["taken"][0] / head["room"][0])
-            slabs.done(slab)
+            slabs.end([(slab, takers[kernel])])
             if slab.is_looked_for:
                 looks += 1
                 slabs.keep(1 << 40)

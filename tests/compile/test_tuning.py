@@ -12,6 +12,7 @@ import proton.language as tl
 from proton import compile_ahead, testing
 from proton.runtime.backend import backend_named
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia import timer as gpu_timer
 from tests.compile.fake_cuda import STREAM, FakeDriver
 
 
@@ -93,7 +94,7 @@ def test_do_bench_puts_events_around_each_call(
     driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = []
-    monkeypatch.setattr(cuda, "Queue", Queue)
+    monkeypatch.setattr(gpu_timer, "Queue", Queue)
     monkeypatch.setattr(cuda, "synchronize", lambda device: None)
     monkeypatch.setattr(cuda, "allocate_device", lambda size: memory.append(size) or 0xCAFE)
     monkeypatch.setattr(cuda, "release_device", memory.append)

@@ -7,6 +7,8 @@ import proton
 import proton.language as tl
 from proton import CompilationError
 
+pytestmark = pytest.mark.interpreted
+
 
 @proton.aggregate
 class Complex:

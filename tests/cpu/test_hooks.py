@@ -57,6 +57,37 @@ def test_launches_are_between_their_hooks() -> None:
     assert len(heard) == 2
 
 
+def test_several_hooks_of_a_launch_are_a_chain() -> None:
+    heard: list[str] = []
+
+    def second(facts: Any) -> None:
+        heard.append("second")
+
+    for chain in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook):
+        assert not chain
+        chain.add(lambda facts: heard.append("first"))
+        chain.add(second)
+        chain.add(second)
+    fill, x = kernel(), np.zeros(8, np.float32)
+    fill[(1,)](x, 5, BLOCK=8)
+    assert heard == ["first", "second", "second", "first"]
+    with knobs.runtime.scope():
+        knobs.runtime.launch_enter_hook.remove(second)
+        knobs.runtime.launch_exit_hook = None
+        fill[(1,)](x, 5, BLOCK=8)
+    assert heard[4:] == ["first"]
+    fill[(1,)](x, 5, BLOCK=8)
+    assert heard[5:] == heard[:4]
+
+
+def test_a_hook_of_one_kernel_gets_its_arguments() -> None:
+    seen: list[Any] = []
+    fill, x = kernel(), np.zeros(8, np.float32)
+    fill.add_pre_run_hook(lambda *args, **kwargs: seen.append((args, kwargs, x.sum())))
+    fill[(1,)](x, 5, BLOCK=8)
+    assert seen == [((x, 5), {"BLOCK": 8}, 0.0)]
+
+
 def test_a_program_may_veto_compilations() -> None:
     asked: list[dict[str, Any]] = []
 

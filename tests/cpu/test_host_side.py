@@ -3,7 +3,9 @@ without a launch."""
 
 import importlib.util
 import math
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -277,3 +279,118 @@ def test_a_cuda_graph_needs_torch_and_a_gpu() -> None:
             testing.do_bench_cudagraph(lambda: None)
     with pytest.raises(ValueError, match="return_mode must be one of mean, min"):
         testing.do_bench_cudagraph(lambda: None, return_mode="best")
+
+
+# Names that tests and libraries of Triton's read
+
+
+@proton.jit
+def combined(x_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)  # noqa: F841
+    tl.store(out_ptr + at, GENERATED)  # noqa: F821 - in the place of which tests put expressions
+
+
+def test_a_kernel_with_another_text_is_another_kernel() -> None:
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    keys = set()
+    for expression, want in (("x * 3", x * 3), ("-x", -x)):
+        variant = proton.JITFunction(combined.fn)
+        variant._unsafe_update_src(variant.src.replace("GENERATED", expression))
+        variant[(1,)](x, out, N=4)
+        assert (out == want).all()
+        with proton.knobs.scope(interpret=True):
+            variant[(1,)](x, out * 0, N=4)
+        keys.add(variant.cache_key)
+        variant._unsafe_update_src(variant.src.replace(expression, "x + 1"))
+        variant[(1,)](x, out, N=4)
+        assert (out == x + 1).all()
+    assert len(keys) == 2
+    with pytest.raises(proton.CompilationError, match="GENERATED") as caught:
+        combined[(1,)](x, out, N=4)
+    assert caught.value.span is not None
+    assert caught.value.span.line == combined.starting_line_number + 4
+
+
+def test_the_kernels_that_are_compiled_can_be_counted_and_dropped() -> None:
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    kernel = proton.JITFunction(combined.fn)
+    kernel._unsafe_update_src(kernel.src.replace("GENERATED", "x"))
+    kernels, _, target, _, _ = kernel.device_caches["cpu"]
+    assert target == driver.active.get_current_target()
+    assert len(kernels) == 0
+    first = kernel.warmup(tl.float32, proton.MockTensor(tl.float32), N=4)
+    assert kernel[(1,)](x, out, N=4) is first
+    assert list(kernels.values()) == [first]
+    kernels.clear()
+    assert kernel[(1,)](x, out, N=4).key == first.key
+    with pytest.raises(AttributeError, match=r"preload.*the disk cache"):
+        _ = kernel.preload
+
+
+def test_types_say_what_triton_s_say() -> None:
+    for name, bits, bias in (("float16", 10, 15), ("bfloat16", 7, 127), ("float8e5b16", 2, 16)):
+        type_ = getattr(tl, name)
+        assert (type_.fp_mantissa_width, type_.exponent_bias) == (bits, bias)
+    with pytest.raises(TypeError, match="i32 is no float"):
+        _ = tl.int32.exponent_bias
+    every = {name for name in vars(tl) if isinstance(getattr(tl, name), tl.dtype)}
+    listed = [*tl.dtype.SINT_TYPES, *tl.dtype.UINT_TYPES, *tl.dtype.FP_TYPES, "void"]
+    assert {tl.str_to_ty(name) for name in listed} == {getattr(tl, n) for n in every - {"pi32_t"}}
+    assert [n for n in tl.dtype.FP_TYPES if tl.str_to_ty(n).is_standard_floating()] == [
+        *tl.dtype.STANDARD_FP_TYPES
+    ]
+    block = tl.block_type(tl.float16, (4, 8))
+    assert (block.numel, block.nbytes, block.get_block_shapes()) == (32, 64, (4, 8))
+    assert block.with_element_ty(tl.int64) == tl.block_type(tl.int64, (4, 8))
+    assert tl.str_to_ty("*kfp16").is_const()
+    assert tl.str_to_ty(("i32", "constexpr"), 3) == tl.tuple_type([tl.int32, tl.constexpr_type(3)])
+
+
+def test_libraries_keep_files_beside_kernels(cache_dir: Path) -> None:
+    from proton.runtime.cache import FileCacheManager, get_cache_manager
+
+    with proton.knobs.scope(cache_dir=cache_dir):
+        files = get_cache_manager("00ff17")
+        assert files.get_file("tuned.json") is None
+        path = files.put("{}", "tuned.json", binary=False)
+        assert FileCacheManager(files.key).get_file("tuned.json") == path
+        files.put_group("all", {"tuned.json": path, "gone.json": path + "x"})
+        assert files.get_group("all") == {"tuned.json": path}
+        assert files.get_group("none") is None
+
+
+def test_the_driver_names_devices_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = SimpleNamespace(device=lambda *of: of, cpu="torch.cpu", cuda="torch.cuda")
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with proton.knobs.scope(backend="cpu"):
+        assert driver.active.get_active_torch_device() == ("cpu",)
+        assert driver.active.get_device_interface() == "torch.cpu"
+
+
+def test_libdevice_is_a_module_of_both_packages() -> None:
+    name = "proton.language.extra.cuda.libdevice"
+    assert importlib.import_module(name) is importlib.import_module(
+        "proton.language.extra.libdevice"
+    )
+
+
+def test_libraries_of_one_s_own_are_refused_where_they_would_be_linked() -> None:
+    x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    kernel = proton.JITFunction(combined.fn)
+    kernel._unsafe_update_src(kernel.src.replace("GENERATED", "tl.math.tanh(x)"))
+    libraries = {"libdevice": "/opt/libdevice.10.bc"}
+    kernel[(1,)](x, out, N=4, extern_libs=libraries)
+    np.testing.assert_allclose(out, np.tanh(x), rtol=1e-6)
+    kernel.warmup(tl.float32, tl.float32, N=4, extern_libs=libraries, target=HOPPER)._init_handles()
+    with pytest.raises(proton.LaunchError, match=r"extern_libs: only libdevice .* got mine"):
+        kernel.warmup(tl.float32, tl.float32, N=4, extern_libs={"mine": "/m.bc"}, target=HOPPER)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [(testing, "nvsmi", "nvidia-smi"), (proton.compiler, "IRSource", "proton-opt")],
+)
+def test_what_is_not_there_says_what_to_do(module: Any, name: str, instead: str) -> None:
+    with pytest.raises(AttributeError, match=f"{name}.*{instead}"):
+        getattr(module, name)

@@ -12,6 +12,8 @@ import proton.language as tl
 from proton import CompilationError
 from tests.cpu.harness import ordinary
 
+pytestmark = pytest.mark.interpreted
+
 N = 32
 
 

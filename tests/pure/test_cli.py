@@ -102,6 +102,16 @@ def test_export_writes_what_save_writes(viewer, saved, tmp_path) -> None:
     assert [row["payload"] for row in tables["marks"]] == whole.marks["payload"].tolist()
 
 
+def test_help_has_the_lines_of_the_terminal_and_not_those_of_the_source(
+    viewer, monkeypatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    _, out, _ = viewer("stats", "--help")
+    paragraph = "total is the time of a group's outermost slices, self that of all its slices "
+    assert f"{paragraph}without what lies in slices inside them" in out
+    assert "\n     proton-viewer stats add.proton " in out
+
+
 def test_help_teaches_by_examples(viewer) -> None:
     for command in ("list", "summary", "stats", "export"):
         status, out, _ = viewer(command, "--help")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic import gpu_run, random_run
+import synthetic
+from synthetic import Record, Written, gpu_run, kernel, pack_launch, random_run, scopes, ticks
 
 from proton.base.errors import ProtonError
 from proton.trace.merge import merge
@@ -21,11 +22,12 @@ from proton.viewer import Run
 from proton.viewer.pictures import flame, heatmap, hist
 from proton.viewer.pictures.cells import INSTANT, cells
 from proton.viewer.pictures.page import to_page
+from proton.viewer.pictures.picture import MARK
 from proton.viewer.pictures.resident import resident
 from proton.viewer.pictures.selection import EVERYTHING, Selection
 from proton.viewer.pictures.svg import to_svg
 from proton.viewer.pictures.timeline import Kind, Timeline
-from proton.viewer.pictures.timeline_picture import draw
+from proton.viewer.pictures.timeline_picture import ROW, TICK, draw
 from proton.viewer.tables.occupancy import occupancy
 from proton.viewer.tables.stats import Filter
 
@@ -148,6 +150,28 @@ def test_an_svg_is_xml_and_has_no_more_boxes_than_pixels(raw: RawRun) -> None:
     assert len(picture.boxes) <= 2 * picture.width * int(timeline.heights.sum())
 
 
+def test_scopes_of_one_name_have_one_colour_and_marks_hide_none() -> None:
+    """... in all kernels and variants; of many marks in a pixel there is one tick."""
+    owners = [kernel(name=name, table=scopes(2, marks=1)) for name in ("a", "a", "b")]
+    spans = [Record(ticks(1000 * k), ticks(1000 * k + 900), k % 2) for k in range(100)]
+    marks = [Record(ticks(20 * k), ticks(20 * k), 2, kind=1) for k in range(4000)]
+    launches = []
+    for number, owner in enumerate(owners):
+        records = sorted([*spans, *marks], key=lambda record: record.end)
+        launch = pack_launch(owner, (1, 1, 1), len(records), [Written([records])])
+        launch.kernel = number
+        launches.append(launch)
+    timeline = Timeline(Run(synthetic.run(owners, launches)), Selection(start_ns=0))
+    assert Counter(timeline.slices.kind.tolist())[Kind.MARK] == 3 * len(marks)
+    width = 500
+    picture = draw(timeline, width)
+    ticks_of_marks = [box for box in picture.boxes if box.fill == MARK]
+    assert 0 < len(ticks_of_marks) <= width * int(timeline.heights.sum())
+    assert {box.height for box in ticks_of_marks} == {TICK}
+    legend = [label.text for label in picture.labels if label.y > ticks_of_marks[-1].y + ROW]
+    assert sorted(legend) == sorted({name.text for name in timeline.names if "slice" in name.text})
+
+
 def test_speedscope_profiles_nest_and_have_every_slice(raw: RawRun, tmp_path: Path) -> None:
     run = Run(raw)
     saved = run.save(tmp_path / "a.speedscope.json")
@@ -206,6 +230,8 @@ def test_flames_heats_and_histograms_have_all_of_the_time(raw: RawRun) -> None:
             times.update(range(start, start + dur))
         busy += len(times)
     assert found_heat.value.sum() * width == pytest.approx(busy, abs=1)
+    programs = heatmap.heat(run, heatmap.By.PROGRAM, EVERYTHING, 1000, 50)
+    assert programs.value.any(axis=1).all(), "a program that did not run in the view is no row"
 
 
 def test_occupancy_is_what_counting_gives(raw: RawRun) -> None:
@@ -229,9 +255,12 @@ def test_occupancy_is_what_counting_gives(raw: RawRun) -> None:
         last = end.groupby(place).max().min()
         assert found["tail"] == pytest.approx(100 * (end.max() - last) / length)
         assert found["imbalance"] >= 1 - 1e-12
-    heat = resident(run, (), 1000, 40)
-    width = (heat.span[1] - heat.span[0]) / 40
-    assert heat.value.sum() * width == pytest.approx(programs["dur_ns"].sum(), abs=20)
+    for launches in (table.index, [table["dur_ns"].idxmax()], []):
+        shown = launches if len(launches) else [table["dur_ns"].idxmax()]
+        heat = resident(run, tuple(launches), 1000, 40)
+        width = (heat.span[1] - heat.span[0]) / 40
+        of_them = programs["dur_ns"][programs["launch"].isin(shown)].sum()
+        assert heat.value.sum() * width == pytest.approx(of_them, abs=20)
 
 
 def test_payload_values_are_columns(raw: RawRun) -> None:
@@ -278,19 +307,3 @@ def test_merged_runs_are_on_one_axis() -> None:
     third.origin_ns += 1 << 40
     with pytest.raises(ProtonError, match="several machines"):
         merge([first, third], ["a", "c"])
-
-
-def test_parquet_and_sql_have_the_table(raw: RawRun, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pytest.importorskip("duckdb")
-    from proton.viewer.cli.commands.sql import ask
-
-    run = Run(raw)
-    table = parquet.read_table(run.save(tmp_path / "a.parquet"))
-    assert table["start_ns"].to_pylist() == run.frame["start_ns"].tolist()
-    found = ask(run, "select scope, sum(dur_ns) as t from slices where kind = 'scope' group by all")
-    frame = run.frame[run.frame["kind"] == "scope"]
-    expected = frame.groupby("scope", observed=True)["dur_ns"].sum().to_dict()
-    assert dict(zip(found["scope"], found["t"], strict=True)) == expected
-    with pytest.raises(ProtonError, match="disabled"):
-        ask(run, f"select * from read_csv('{tmp_path}/a.csv')")

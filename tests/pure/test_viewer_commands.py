@@ -137,6 +137,7 @@ def test_every_command_stands_odd_runs(
         if words[-1] == "json" and words[0] != "export":
             json.loads(out)
         if words[-1] != "json" and words[0] != "sql":
+            assert "_ns" not in out, (words, "times have units")
             shown = [line for line in out.splitlines() if "warning" not in line]
             assert max(map(len, shown), default=0) <= 60 or "\\u" in out, words
 

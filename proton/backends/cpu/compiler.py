@@ -36,9 +36,11 @@ def compile_kernel(
     stages = Stages(label)
     with mlir_context():
         with stages.timed("frontend"):
-            module = build_module(fn, signature, debug=options.debug)
+            # Bounds are those of the kernel's arguments, which a function does not know.
+            keep_calls = not options.check_bounds
+            module = build_module(fn, signature, debug=options.debug, keep_calls=keep_calls)
         profiled = options.instrumentation
-        module = stages.run("ttir", module, ttir_passes(profiled.placement if profiled else None))
+        module = stages.run("ttir", module, ttir_passes(profiled))
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
         module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
         data = _describe(module, fn, options) | {"signature": str(signature)}

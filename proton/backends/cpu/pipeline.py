@@ -10,6 +10,7 @@ The levels, and what they are made of:
 
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.bf16_to_bits import BF16ToBits
+from proton.conversion.calls_to_buffers import CallsToBuffers
 from proton.conversion.expand_float8 import ExpandFloat8
 from proton.conversion.expand_narrow_floats import ExpandNarrowFloats
 from proton.conversion.grid_to_loop import GridToLoop
@@ -64,6 +65,7 @@ def ttsir_passes(instrumentation: Instrumentation | None, check_bounds: bool) ->
 def memref_passes(disjoint: bool, instrumentation: Instrumentation | None) -> list[Pass]:
     """Buffers, and the final order of the work: from here on nothing moves across anything."""
     passes: list[Pass] = [
+        CallsToBuffers(),
         StructuredToMemref(disjoint=disjoint),
         Upstream("canonicalize,cse"),
         LoopDestinations(),

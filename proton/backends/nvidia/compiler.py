@@ -37,7 +37,7 @@ def compile_kernel(
             )
         profiled = options.instrumentation
         tma = TensorDescriptorToTMA(arch=target.arch)
-        simplify = ttir_passes(profiled.placement if profiled else None, [tma])
+        simplify = ttir_passes(profiled, [tma])
         module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
         module = stages.run("ttgir", module, ttgir_passes(options))
         module = stages.run("llir", module, llir_passes(options))

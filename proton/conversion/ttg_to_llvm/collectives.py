@@ -4,8 +4,6 @@ from functools import partial
 from typing import Any
 
 from proton.analysis.scratch import axis_of
-from proton.base.targets import WARP_SIZE
-from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.layouts import read_shared, stored_type, write_shared
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
@@ -25,14 +23,14 @@ def _histogram(ctx: Lowering, site: Site) -> list[Value]:
     bins = target.out_size("dim0")
     i32 = v.integer(32)
     base = ctx.shared(ctx.scratch(site))
-    threads = WARP_SIZE * ctx.warps
+    threads = ctx.threads.count
     for start in range(0, bins, threads):
-        number = v.add(ctx.thread, v.i32(start)) if start else ctx.thread
+        number = v.add(ctx.threads.number, v.i32(start)) if start else ctx.threads.number
         inside = None if start + threads <= bins else v.compare("ult", number, v.i32(bins))
         slot = v.offset_pointer(base, number, i32)
         v.when(inside, partial(_clear, slot))
-    nvidia.barrier()
-    owner = ctx.owns(source)
+    ctx.threads.barrier()
+    owner = ctx.threads.owns(source)
     i64 = v.like(values, v.integer(64))
     wide = values if values.type == i64 else v.create("llvm.sext", i64, values)
     inside = v.compare("ult", wide, v.constant(bins, wide.type))
@@ -42,7 +40,7 @@ def _histogram(ctx: Lowering, site: Site) -> list[Value]:
         counted = both(counted, None if mask is None else v.extract(mask, register))
         place = v.create("llvm.trunc", i32, v.extract(wide, register))
         v.when(counted, partial(_count, v.offset_pointer(base, place, i32), one))
-    nvidia.barrier()
+    ctx.threads.barrier()
     return [read_shared(ctx, i32, target, shared_row_major((bins,), (0,)), 1, base)]
 
 
@@ -73,12 +71,12 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     element = v.element(value)
     width = contiguous(source.invert_and_compose(shared), v.bits_of(stored_type(element)) // 8)
     write_shared(ctx, value, source, shared, width, base)
-    nvidia.barrier()
+    ctx.threads.barrier()
     i32 = v.like(index, v.integer(32))
     place: Any = None
     stride = 1
     for dimension in reversed(range(len(shape))):
-        where = _as_i32(index, i32) if dimension == axis else ctx.indices(target, dimension)
+        where = _as_i32(index, i32) if dimension == axis else ctx.threads.indices(target, dimension)
         term = v.binary("llvm.mul", where, v.constant(stride, i32)) if stride > 1 else where
         place = term if place is None else v.add(place, term)
         stride *= shape[dimension]

@@ -111,7 +111,7 @@ def _print(ctx: Lowering, site: Site) -> list[Value]:
             continue
         layout = layout_of(type_)
         rank = len(layout.outs)
-        indices = [ctx.indices(layout, axis) for axis in range(rank)]
+        indices = [ctx.threads.indices(layout, axis) for axis in range(rank)]
         places = ", ".join(["%u"] * rank)
 
         def every(
@@ -127,7 +127,7 @@ def _print(ctx: Lowering, site: Site) -> list[Value]:
                 where = [v.extract(index, register) for index in indices_]
                 _print_call(ctx, text, [*ids, *where, promoted])
 
-        v.when(ctx.owns(layout), every)
+        v.when(ctx.threads.owns(layout), every)
     return []
 
 

@@ -65,7 +65,7 @@ class _Side:
         shape, self.element, _ = mem_desc_parts(site.operand_types[number])
         self.wide, self.size = wide, shape[number]
         self.stored = v.integer(8) if is_float8(self.element) else self.element
-        self.thread = ctx.thread_part(layout, number)
+        self.thread = ctx.threads.part(layout, number)
         registers = [int(x) for x in layout.table("register")[..., number].ravel()]
         distinct = sorted(set(registers))
         self.picks = [distinct.index(r) for r in registers]

@@ -29,7 +29,7 @@ def _num_programs(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers("tt.make_range")
 def _make_range(ctx: Lowering, site: Site) -> list[Value]:
-    indices = ctx.indices(layout_of(site.result_type), 0)
+    indices = ctx.threads.indices(layout_of(site.result_type), 0)
     start = site.number("start")
     return [v.add(indices, v.constant(start, indices.type)) if start else indices]
 
@@ -103,7 +103,7 @@ def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
 
 def _shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
     """Every target register from one register of another lane."""
-    base = ctx.thread_bits(way.lanes + way.warps)
+    base = ctx.threads.bits(way.lanes + way.warps)
     by_flip: dict[int, list[int]] = {}
     for register, flip in enumerate(way.flips):
         by_flip.setdefault(flip, []).append(register)
@@ -127,7 +127,7 @@ def exchange(
     """Values in the layout `target`, through shared memory at `offsets`, with one barrier."""
     for value, way, offset in zip(values, ways, offsets, strict=True):
         warps_write_shared(ctx, value, source, way.shared, way.store_vector, ctx.shared(offset))
-    nvidia.barrier()
+    ctx.threads.barrier()
     return [
         warps_read_shared(
             ctx, v.element(value), target, way.shared, way.load_vector, ctx.shared(offset)
@@ -145,7 +145,7 @@ def addresses(
     ctx: Lowering, places: LinearLayout, registers: list[int], base: Value, element: Type
 ) -> list[Value]:
     """The address of the first element of each access, given the offsets of all places."""
-    thread = ctx.thread_part(places, 0)
+    thread = ctx.threads.part(places, 0)
     own = [places.apply(register=register)["offset"] for register in registers]
     bases = [b[0] for name in ("lane", "warp") for b in places.bases(name)]
     if not any(basis & offset for basis in bases for offset in own):
@@ -257,9 +257,3 @@ def warps_read_shared(
         words += mma.load_matrices(place, way.matrices, way.is_transposed)
     type_ = v.vector(target.in_size("register"), element)
     return v.from_words(v.from_elements(words), type_)
-
-
-@lowers("ttg.barrier")
-def _barrier(ctx: Lowering, site: Site) -> list[Value]:
-    nvidia.barrier()
-    return []

@@ -11,10 +11,10 @@ from typing import Any
 
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.base.errors import PassError
-from proton.base.targets import WARP_SIZE
-from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
 from proton.conversion.ttg_to_llvm.scalars import Scalars
+from proton.conversion.ttg_to_llvm.threads import Threads
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, ir
 from proton.dialect.traits import Accesses, Combines, Condition, has
@@ -23,9 +23,6 @@ from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, num_warps
 from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.ttng_memory import is_tensor_map
 from proton.dialect.walk import before
-from proton.layout import LinearLayout
-from proton.layout.linear import log2
-from proton.layout.tensor_cores import GROUP_WARPS
 
 SHARED_SYMBOL = "global_smem"
 _KEPT = ("arith.", "math.", "scf.", "func.", "ub.")  # dialects that upstream passes lower
@@ -108,81 +105,12 @@ class Lowering:
     module: Module
     function: Operation
     infos: AxisInfos
-    warps: int
+    threads: Threads  # that run what is being lowered
     arch: int  # compute capability, times 10
     called_record: bool = False  # functions that are called record: they get where, behind all else
     shared_base: Any = None  # of a function that is called: where its shared memory begins
     scalars: Scalars = field(default_factory=Scalars)
-    _tid: Any = None
     mapped: dict[Any, Any] = field(default_factory=dict)
-
-    # What a thread knows of itself
-
-    def at_entry(self) -> Any:
-        """Where values go that depend on the thread alone: they are made once."""
-        if self._tid is None:
-            block = self.function.regions[0].blocks[0]
-            with ir.InsertionPoint.at_block_begin(block), self.function.location:
-                self._tid = nvidia.thread_number()
-        return ir.InsertionPoint.after(self._tid.owner)
-
-    @property
-    def thread(self) -> Value:
-        """The thread's number in its program, i32."""
-        self.at_entry()
-        return self._tid
-
-    def thread_bits(self, bases: tuple[int, ...]) -> Value:
-        """The linear map of the thread's number, lane bits lowest."""
-        key = bases
-        if key not in self.mapped:
-            with self.at_entry(), self.function.location:
-                self.mapped[key] = v.xor_of_bits(self._tid, bases)
-        return self.mapped[key]
-
-    def group_bits(self, bases: tuple[int, ...]) -> Value | None:
-        """The linear map of the number of the thread's warp group, the same in all lanes for the
-        assembler, too; None where it is 0."""
-        if not any(bases):
-            return None
-        key = "group", bases
-        if key not in self.mapped:
-            with self.at_entry(), self.function.location:
-                group = v.binary("llvm.lshr", self._tid, v.i32(log2(WARP_SIZE * GROUP_WARPS)))
-                self.mapped[key] = v.xor_of_bits(nvidia.warp_uniform(group), bases)
-        return self.mapped[key]
-
-    def thread_part(self, layout: LinearLayout, column: int) -> Value:
-        """What lane and warp add to an output of a layout, i32."""
-        bases = [b[column] for name in ("lane", "warp") for b in layout.bases(name)]
-        return self.thread_bits(tuple(bases))
-
-    def indices(self, layout: LinearLayout, axis: int) -> Value:
-        """The index along `axis` of each register's element, `vector<n x i32>`."""
-        registers = [int(x) for x in layout.table("register")[..., axis].ravel()]
-        base = v.splat(self.thread_part(layout, axis), len(registers))
-        if not any(registers):
-            return base
-        bases = [b[axis] for name in ("lane", "warp") for b in layout.bases(name)]
-        apart = not any(basis & register for basis in bases for register in registers)
-        name = "llvm.add" if apart else "llvm.xor"
-        flags = {}
-        if apart:
-            flags["overflowFlags"] = ir.IntegerAttr.get(v.integer(32), 3)  # nsw, nuw
-        return v.binary(name, base, v.constants(registers), **flags)
-
-    def owns(self, layout: LinearLayout) -> Value | None:
-        """Whether this thread is the one of several copies that acts, i1; None without copies."""
-        free = layout.free_bits()
-        mask = free.get("lane", 0) | free.get("warp", 0) * WARP_SIZE
-        if not mask:
-            return None
-        key = "owner", mask
-        if key not in self.mapped:
-            with self.at_entry(), self.function.location:
-                bits = v.binary("llvm.and", self._tid, v.i32(mask))
-                self.mapped[key] = v.compare("eq", bits, v.i32(0))
-        return self.mapped[key]
 
     # Shared memory
 
@@ -205,10 +133,14 @@ class Lowering:
     # The work
 
     def run(self) -> None:
-        sites = list(_sites(self.function, self.infos))
+        sites = _sites(self.function, self.infos, self.threads)
         self._signature()
-        for site in sites:
+        loops = [site.op for site, _ in sites if site.op.name == "scf.for"]
+        for site, threads in sites:
+            self.threads = threads
             self.lower(site)
+        for loop in reversed(loops):  # inner ones come behind those around them
+            carry_what_is_used(loop, self.scalars)
 
     def lower(self, site: Site) -> None:
         """Replaces an op by what its rule emits, or gives it the types of LLVM."""
@@ -263,29 +195,38 @@ def needs_rule(site: Site) -> bool:
     return any(is_float8(getattr(type_, "element_type", type_)) for type_ in types)
 
 
-def _sites(function: Operation, infos: AxisInfos) -> list[Site]:
-    """The ops of a function in order; regions of reductions and scans belong to their op."""
-    found: list[Site] = []
+def _sites(function: Operation, infos: AxisInfos, program: Threads) -> list[tuple[Site, Threads]]:
+    """The ops of a function in order, and who runs them; regions of reductions and scans belong to
+    their op."""
+    found: list[tuple[Site, Threads]] = []
 
-    def visit(block: Block) -> None:
+    def visit(block: Block, threads: Threads) -> None:
         for view in block.operations:
             op = view.operation
-            site = Site(op, [operand.type for operand in op.operands])
-            if has(op, Accesses):
-                _check_layouts(op)
-            if op.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local"):
-                site.access = access_elements(op, infos)
-            elif has(op, Condition):
-                site.equal = _equal_registers(op.results[0], infos)
-            found.append(site)
-            if not has(op, Combines):
-                for region in op.regions:
-                    for inner in region.blocks:
-                        visit(inner)
+            found.append((_site(op, infos), threads))
+            if has(op, Combines):
+                continue
+            groups = [threads] * len(op.regions)
+            if op.name == "ttg.warp_specialize":
+                groups = threads.groups(op.attributes["warps"].value)
+            for region, group in zip(op.regions, groups, strict=True):
+                for inner in region.blocks:
+                    visit(inner, group)
 
     for block in function.regions[0].blocks:
-        visit(block)
+        visit(block, program)
     return found
+
+
+def _site(op: Operation, infos: AxisInfos) -> Site:
+    site = Site(op, [operand.type for operand in op.operands])
+    if has(op, Accesses):
+        _check_layouts(op)
+    if op.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local"):
+        site.access = access_elements(op, infos)
+    elif has(op, Condition):
+        site.equal = _equal_registers(op.results[0], infos)
+    return site
 
 
 def _check_layouts(op: Operation) -> None:
@@ -337,4 +278,6 @@ def lowering(
     module: Module, function: Operation, infos: AxisInfos, called_record: bool, arch: int
 ) -> Lowering:
     """The lowering of a function of a module."""
-    return Lowering(module, function, infos, num_warps(module), arch, called_record)
+    return Lowering(
+        module, function, infos, Threads(function, num_warps(module)), arch, called_record
+    )

@@ -141,7 +141,7 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
     pointers, stored, mask = map(_registers, site.optional(3))
     access = _Access(site, site.operand_types[0])
     type_ = site.operand_types[0]
-    owner = ctx.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
+    owner = ctx.threads.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
     for start in range(0, v.count_of(pointers), access.count):
         address = ctx.scalars.element(pointers, start)
         group = _group(stored, start, access.count)
@@ -156,7 +156,7 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
 
 def first_thread(ctx: Lowering) -> Value:
     """Whether this is the program's first thread: it does what is done once."""
-    return v.compare("eq", ctx.thread, v.i32(0))
+    return v.compare("eq", ctx.threads.number, v.i32(0))
 
 
 def both(left: Value | None, right: Value | None) -> Value | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.nvidia import assembly
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Value, ir
 
 _NAMES = {
     "f16": "f16",
@@ -161,15 +161,21 @@ def wgmma(
     steps: Sequence[Step],
     transposed: tuple[bool, bool],
     total: Sequence[Any],
-    is_new: bool,
+    adds: Value | bool,
 ) -> list[Any]:
-    """`wgmma.m64nN` along k, one after the other into the same registers, which hold nothing yet if
-    `is_new`. `transposed`: whether the sides in memory are MN-major, which 16 bits only may be."""
-    lines = ["{", ".reg .pred first, next;", f"setp.ne.b32 first, {int(not is_new)}, 0;"]
-    lines.append("setp.ne.b32 next, 1, 0;")
+    """`wgmma.m64nN` along k, one after the other into the same registers, whose contents are
+    overwritten unless `adds`: a number known here, or i1. `transposed`: whether the sides in memory
+    are MN-major, which 16 bits only may be."""
+    is_new = adds is False
+    base = len(total) * (1 if is_new else 2)
     operands: list[Any] = []
     letters = ""
-    base = len(total) * (1 if is_new else 2)
+    lines = ["{", ".reg .pred first, next;", "setp.ne.b32 next, 1, 0;"]
+    if isinstance(adds, bool):
+        lines.append(f"setp.ne.b32 first, {int(adds)}, 0;")
+    else:
+        lines.append(f"mov.pred first, ${base};")
+        operands, letters = [adds], "b"
     for number, step in enumerate(steps):
         place = base + len(operands)
         left = _braced(place, len(step.a)) if step.in_registers else f"${place}"

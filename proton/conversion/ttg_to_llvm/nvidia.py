@@ -3,6 +3,10 @@
 Numbers of threads and programs, shuffles, barriers, predicated accesses, clocks, approximate
 arithmetic. The rest of this folder says what a tile op becomes in these words; `libdevice.py` has
 the functions of NVIDIA's library. `note` is a comment that an instruction carries into PTX.
+
+What the threads of a warp have to execute together is an op of `nvvm` where few instructions may
+stand between two branches: LLVM does not know that inline assembly is convergent, and may copy it
+into both ways of a branch, where not all threads come to the same copy.
 """
 
 from collections.abc import Sequence
@@ -116,9 +120,11 @@ def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
     return v.from_words(v.each(one, v.to_words(value)), value.type)
 
 
-def barrier() -> None:
-    """All threads of the program arrive before any goes on."""
-    effect("nvvm.barrier", operandSegmentSizes=ir.DenseI32ArrayAttr.get([0, 0, 0]))
+def barrier(number: int = 0, threads: int = 0) -> None:
+    """All threads of the program arrive before any goes on; at another barrier than 0, so many."""
+    given = [v.i32(number), v.i32(threads)] if number else []
+    segments = ir.DenseI32ArrayAttr.get([len(given) // 2, len(given) // 2, 0])
+    effect("nvvm.barrier", *given, operandSegmentSizes=segments)
 
 
 def grid_dependency(kind: str) -> None:
@@ -126,14 +132,9 @@ def grid_dependency(kind: str) -> None:
     assembly(f"griddepcontrol.{kind};", "~{memory}", None)
 
 
-def noted_barrier(note: str) -> None:
-    """A barrier of the program that PTX tells from the kernel's own."""
-    assembly("bar.sync 0;", "", None, note=note)
-
-
-def warp_barrier(note: str) -> None:
+def warp_barrier() -> None:
     """All threads of the warp arrive, and see what the others wrote."""
-    assembly("bar.warp.sync -1;", "", None, note=note)
+    effect("nvvm.bar.warp.sync", v.i32(FULL_MASK))
 
 
 def warp_uniform(value: Any) -> Any:
@@ -144,7 +145,7 @@ def warp_uniform(value: Any) -> Any:
 def elected() -> Value:
     """Whether this thread is the one of its warp that was elected: the same each time. All threads
     of the warp ask."""
-    return assembly("elect.sync _|$0, -1;", "=b", v.integer(1))
+    return v.create("nvvm.elect.sync", v.integer(1))
 
 
 # Memory
@@ -242,6 +243,11 @@ def barrier_expect(address: Value, size: int, predicate: Value) -> None:
     """Arrives; the phase ends when so many bytes have arrived, too."""
     text = f"@$0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$1], {size};"
     assembly(text, "b,r,~{memory}", None, predicate, address)
+
+
+def barrier_arrive(address: Value) -> None:
+    """Each thread that comes here arrives."""
+    assembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", None, address)
 
 
 def barrier_wait(address: Value, parity: Value) -> None:

@@ -23,6 +23,7 @@ from proton.base.targets import WARP_SIZE
 from proton.conversion.strategies import CODE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at, copy_ring, finish
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
@@ -35,7 +36,6 @@ from proton.dialect.walk import functions, ops_named
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
-COMMENT = "// proton"  # on every instruction that records
 NO_SCOPE = -1  # the tag of a record of nothing
 
 
@@ -88,13 +88,6 @@ def _wide(value: Value) -> Value:
     return v.create("llvm.zext", v.integer(64), value)
 
 
-def _byte(base: Value, offset: Any) -> Value:
-    """The address `offset` (a number or an i64) bytes behind `base`."""
-    if isinstance(offset, int):
-        offset = v.constant(offset, v.integer(64))
-    return v.offset_pointer(base, offset, v.integer(8))
-
-
 def _program() -> Value:
     """The linear number of this program, i64."""
     place, size = (
@@ -117,7 +110,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
     if profile.schema.clock_bits == 64 and unit.ring is None:
         # Not the same in all lanes, or else the assembler keeps some of it in uniform registers.
-        words = {32: ctx.thread, 64: _wide(ctx.thread)}
+        words = {32: ctx.threads.number, 64: _wide(ctx.threads.number)}
         nothing = {name: words[type_.width] for name, type_ in pending.types.items()}
     nothing["tag"] = v.i32(NO_SCOPE)
     firsts = [v.i32(0), v.i32(0), *nothing.values(), unit.segment]
@@ -135,7 +128,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         v.store(variable, first, 4)
     if profile.strategy.stores:
         _mark_stores(ctx, ctx.function.regions[0].blocks[0], False)
-    v.when(first_thread(ctx), lambda: _begin(unit.block, profile.block))
+    v.when(first_thread(ctx), lambda: begin(unit.block, profile.block))
     return [unit.block]
 
 
@@ -194,18 +187,18 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     layout = profile.block
     segment_bytes, i64 = layout.segment_bytes, v.integer(64)
     program, stride = _program(), v.constant(layout.bytes, i64)
-    block = _byte(buffer, v.binary("llvm.mul", program, stride))
+    block = byte_at(buffer, v.binary("llvm.mul", program, stride))
     threads = WARP_SIZE * profile.unit_warps
-    unit_number = v.binary("llvm.lshr", ctx.thread, v.i32(threads.bit_length() - 1))
+    unit_number = v.binary("llvm.lshr", ctx.threads.number, v.i32(threads.bit_length() - 1))
     number = _wide(unit_number)
     place = v.binary("llvm.mul", number, v.constant(segment_bytes, i64))
     entry = v.binary("llvm.mul", number, v.constant(wire.COUNT_BYTES, i64))
-    lane = v.binary("llvm.and", ctx.thread, v.i32(threads - 1))
+    lane = v.binary("llvm.and", ctx.threads.number, v.i32(threads - 1))
     ring = None
     if profile.ring is not None:
         offset = v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
-        ring = _byte(_byte(ctx.program_shared(), v.i32(profile.ring)), offset)
-    segments = _byte(block, layout.segments)
+        ring = byte_at(byte_at(ctx.program_shared(), v.i32(profile.ring)), offset)
+    segments = byte_at(block, layout.segments)
     is_sampled = _is_sampled(profile, unit_number, program)
     is_writer = v.compare("eq", lane, v.i32(0))
     if is_sampled is not None:
@@ -222,7 +215,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     unit = ctx.mapped["profile"] = _Unit(
         profile=profile,
         block=block,
-        segment=_byte(segments, place),
+        segment=byte_at(segments, place),
         segments=segments,
         ring=ring,
         chunk=chunk,
@@ -230,7 +223,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
         launch=launch,
         program=program,
         number=number,
-        table=_byte(_byte(block, layout.table), entry),
+        table=byte_at(byte_at(block, layout.table), entry),
         count=count,
         cursor=cursor,
         first=first,
@@ -257,28 +250,6 @@ def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | 
     return found
 
 
-def _begin(block: Value, layout: wire.Block) -> None:
-    """The header, in as few stores as its fields allow; its magic comes last: a block that has it
-    has a whole header."""
-    place = [nvidia.program_id(axis) for axis in range(3)]
-    sm = nvidia.multiprocessor(COMMENT)
-    timer, clock = nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
-    version_and_state = v.i32(wire.VERSION | int(wire.State.STARTED) << 16)
-    units, capacity = v.i32(layout.units), v.i32(layout.capacity)
-    slots, bits = v.i32(layout.schema.payload_slots), v.i32(layout.schema.clock_bits)
-    _store_fields(block, "program_z", [place[2], sm, v.i32(0), units])
-    _store_fields(block, "capacity", [capacity, slots])
-    _store_fields(block, "clock_bits", [bits])
-    _store_fields(block, "clock_start", [clock])
-    _store_fields(block, "timer_start", [timer])
-    _store_fields(block, "magic", [v.i32(wire.MAGIC), version_and_state, place[0], place[1]])
-
-
-def _store_fields(block: Value, first: str, values: list[Value]) -> None:
-    """Stores consecutive fields at once."""
-    nvidia.store(_byte(block, wire.header_offset(first)), values, note=COMMENT)
-
-
 @lowers("proton_gpu.finalize")
 def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     """Each unit leaves its number of records; the clock at the end is later than all of them."""
@@ -289,40 +260,23 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.store(unit.table, [_wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.ring is not None:
         _copy_ring(unit, number)
-    nvidia.noted_barrier(COMMENT)
-
-    def end() -> None:
-        # Both pairs are read in one order, so that the time between does not count as time.
-        timer, clock = nvidia.timer(COMMENT), nvidia.clock(64, COMMENT)
-        _store_fields(unit.block, "clock_end", [clock])
-        _store_fields(unit.block, "timer_end", [timer])
-        state = v.constant(int(wire.State.FINISHED), v.integer(16))
-        _store_fields(unit.block, "state", [state])
-
-    v.when(first_thread(ctx), end)
+    ctx.threads.barrier()
+    v.when(first_thread(ctx), lambda: finish(unit.block))
     return []
 
 
 def _copy_ring(unit: _Unit, number: Value) -> None:
-    """What the ring buffer holds goes to the unit's segment: the unit's first warp copies it, 16
-    bytes a lane."""
-    records = v.create("llvm.intr.umin", number.type, number, v.i32(unit.profile.capacity))
+    """What the ring buffer holds goes to the unit's segment: the unit's first warp copies it."""
+    capacity = unit.profile.capacity
+    records = v.create("llvm.intr.umin", number.type, number, v.i32(capacity))
     size = v.binary("llvm.mul", records, v.i32(unit.schema.bytes))
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         size = v.select(in_first, size, v.i32(0))
     if unit.is_sampled is not None:
         size = v.select(unit.is_sampled, size, v.i32(0))
-    nvidia.warp_barrier(COMMENT)
-
-    def copy(offset: Value) -> None:
-        ring = _byte(unit.ring, offset)
-        words = nvidia.load(ring, v.integer(32), 4, space="shared", note=COMMENT)
-        nvidia.store(_byte(unit.segment, _wide(offset)), words, note=COMMENT)
-
-    bytes_ = wire.RECORD_ALIGNMENT
-    first = v.binary("llvm.mul", unit.lane, v.i32(bytes_))
-    v.repeat(first, size, v.i32(bytes_ * WARP_SIZE), copy)
+    nvidia.warp_barrier()
+    copy_ring(unit.ring, unit.segment, unit.lane, size, capacity * unit.schema.bytes)
 
 
 @lowers("proton_gpu.read_counter")
@@ -455,19 +409,19 @@ def _take_chunk(unit: _Unit, record: Value) -> None:
     size = wire.chunk_bytes(unit.profile.block)
     words = size // wire.RECORD_ALIGNMENT
     taken = nvidia.fetch_add(slab, words, COMMENT)
-    place = _byte(slab, wire.slab_room_offset())
+    place = byte_at(slab, wire.slab_room_offset())
     (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
     fits = v.compare("ule", v.add(taken, v.i32(words)), room)
     offset = v.binary("llvm.mul", _wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
-    chunk = _byte(_byte(slab, wire.SLAB_HEAD_BYTES), offset)
+    chunk = byte_at(byte_at(slab, wire.SLAB_HEAD_BYTES), offset)
     of = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
     launch = v.load(unit.launch, v.integer(32), 4)
     for field, pair in (("program", of), ("launch", [launch, v.i32(size)])):
-        place = _byte(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
+        place = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
         nvidia.store(place, pair, predicate=fits, note=COMMENT)
-    first = _byte(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
+    first = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
     nvidia.store(first, [_wide(record)], predicate=fits, note=COMMENT)
-    records = _byte(chunk, wire.CHUNK_HEAD_BYTES)
+    records = byte_at(chunk, wire.CHUNK_HEAD_BYTES)
     v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
 
 
@@ -476,18 +430,18 @@ def _store_pending(unit: _Unit) -> None:
     pending = unit.pending
     offset = v.load(pending.offset, v.integer(32), 4)
     if unit.ring is not None:
-        place = _byte(unit.ring, offset)
+        place = byte_at(unit.ring, offset)
     elif unit.slab is not None:
-        place = _byte(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), _wide(offset))
+        place = byte_at(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), _wide(offset))
     else:
-        place = _byte(unit.segments, _wide(offset))
+        place = byte_at(unit.segments, _wide(offset))
     if unit.cursor is not None:
         v.store(unit.cursor, _moved_on(unit, offset), 4)
     values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
     in_ring = unit.ring is not None
     for start, names in unit.schema.stores:  # in shared memory an address each (decision 98)
         nvidia.store(
-            _byte(place, start) if in_ring and start else place,
+            byte_at(place, start) if in_ring and start else place,
             [values[name] for name in names],
             space="shared" if in_ring else "global",
             predicate=unit.is_writer,

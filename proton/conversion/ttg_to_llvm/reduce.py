@@ -173,7 +173,7 @@ def _in_order(
     """Combines what two lanes have so that both get the same, whatever the function is."""
     if combine.commutes:
         return combine(own, others)
-    is_upper = v.compare("ne", v.binary("llvm.and", ctx.thread, v.i32(lane_bit)), v.i32(0))
+    is_upper = v.compare("ne", v.binary("llvm.and", ctx.threads.number, v.i32(lane_bit)), v.i32(0))
     lower = [v.select(is_upper, b, a) for a, b in zip(own, others, strict=True)]
     upper = [v.select(is_upper, a, b) for a, b in zip(own, others, strict=True)]
     return combine(lower, upper)
@@ -270,7 +270,7 @@ def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Va
     bases = [0] * 10
     for number, bit in enumerate(bits):
         bases[bit + shift] = 1 << number
-    place = ctx.thread_bits(tuple(bases))
+    place = ctx.threads.bits(tuple(bases))
     return v.binary("llvm.sub", v.i32(size - 1), place) if reverse else place
 
 
@@ -295,7 +295,7 @@ def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) ->
     if not bits:
         return totals
     mask = sum(1 << bit for bit in bits)
-    lane = v.binary("llvm.and", ctx.thread, v.i32(WARP_SIZE - 1))
+    lane = v.binary("llvm.and", ctx.threads.number, v.i32(WARP_SIZE - 1))
     if reverse:
         source = v.binary("llvm.and", lane, v.i32(WARP_SIZE - 1 - mask))
     else:

@@ -1,4 +1,4 @@
-"""One element of a vector, computed as a scalar from its beginning.
+"""Elements of a vector, computed from its beginning: one as a scalar, or some as a vector.
 
 An access wants a few of the addresses that a vector of pointers holds. As an element of a vector
 its distance to the others is lost on LLVM, which looks for constants in scalar addresses only
@@ -6,6 +6,7 @@ its distance to the others is lost on LLVM, which looks for constants in scalar 
 arithmetic behind an element is repeated on scalars; what nobody uses then, LLVM drops.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
@@ -13,40 +14,91 @@ from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.traits import AddressArithmetic, has
 from proton.dialect.walk import defining_op, producer_of
 
+_GEP = "llvm.getelementptr"
+
+
+def is_repeated(op: Operation) -> bool:
+    """Whether an op on vectors is repeated on scalars."""
+    return len(op.operands) == 2 if op.name == _GEP else has(op, AddressArithmetic)
+
+
+def place_of(op: Operation) -> int:
+    """The constant number of the element that an op extracts, or inserts."""
+    constant = producer_of(op.operands[len(op.operands) - 1])
+    return int(ir.IntegerAttr(constant.attributes["value"]).value)
+
 
 class Scalars:
     """Elements of vectors, each made once, right behind the vector's own op."""
 
     def __init__(self) -> None:
-        self.made: dict[tuple[Any, int], Any] = {}
+        self.made: dict[Any, dict[int, Any]] = {}  # by vector and index
+        self.parts: dict[Any, dict[tuple[int, ...], Any]] = {}  # by vector and indices
 
     def element(self, value: Value, index: int) -> Value:
         """Element `index` of a vector; a scalar is its own."""
         if not v.is_vector(value.type):
             return value
-        key = value, index
-        if key not in self.made:
+        made = self.made.setdefault(value, {})
+        if index not in made:
             op = defining_op(value)
             if op is None:
                 return v.extract(value, index)
             with ir.InsertionPoint.after(op), op.location:
-                self.made[key] = self._make(op, value, index)
-        return self.made[key]
+                made[index] = self._make(op, value, index)
+        return made[index]
+
+    def some(self, value: Value, indices: Sequence[int]) -> Value:
+        """Some elements of a vector, as a vector; a scalar is its own."""
+        if not v.is_vector(value.type):
+            return value
+        made, key = self.parts.setdefault(value, {}), tuple(indices)
+        if key not in made:
+            op = defining_op(value)
+            if op is None:
+                return v.shuffle(value, indices)
+            with ir.InsertionPoint.after(op), op.location:
+                made[key] = self._make_some(op, value, indices)
+        return made[key]
+
+    def put_some(self, value: Value, indices: Sequence[int], part: Value) -> None:
+        """Says what some elements of a vector are, from the insertion point on."""
+        self.parts[value] = {tuple(indices): part}
+        made = self.made.setdefault(value, {})
+        for place, index in enumerate(indices):
+            made[index] = v.extract(part, place)
+
+    def forget(self, *values: Value) -> None:
+        """These are about to go: another value may come to lie where one was."""
+        for value in values:
+            self.made.pop(value, None)
+            self.parts.pop(value, None)
+
+    def _make_some(self, op: Operation, value: Value, indices: Sequence[int]) -> Value:
+        if op.name == "llvm.shufflevector":
+            mask = ir.DenseI32ArrayAttr(op.attributes["mask"])
+            return v.shuffle(op.operands[0], [mask[i] for i in indices], op.operands[1])
+        if is_repeated(op):
+            return self._repeat(op, [self.some(operand, indices) for operand in op.operands])
+        return v.shuffle(value, indices)
 
     def _make(self, op: Operation, value: Value, index: int) -> Value:
         if op.name == "llvm.shufflevector":
             return self._picked(op, index)
         if op.name in ("llvm.mlir.constant", "arith.constant"):
             return self._constant(op, value, index)
-        if op.name == "llvm.getelementptr" and len(op.operands) == 2:
-            base, offset = (self.element(operand, index) for operand in op.operands)
-            type_ = ir.TypeAttr(op.attributes["elem_type"]).value
-            return v.offset_pointer(base, offset, type_)
-        if has(op, AddressArithmetic):
-            operands = [self.element(operand, index) for operand in op.operands]
-            attributes = {name: op.attributes[name] for name in op.attributes}
-            return v.create(op.name, v.element(value), *operands, **attributes)
+        if is_repeated(op):
+            return self._repeat(op, [self.element(operand, index) for operand in op.operands])
         return v.extract(value, index)
+
+    def _repeat(self, op: Operation, operands: list[Value]) -> Value:
+        """An op of other operands."""
+        if op.name == _GEP:
+            base, offset = operands
+            return v.offset_pointer(base, offset, ir.TypeAttr(op.attributes["elem_type"]).value)
+        type_ = v.like(operands[0], v.element(op.results[0]))
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        return v.create(op.name, type_, *operands, **attributes)
 
     def _picked(self, op: Operation, index: int) -> Value:
         """What a shuffle takes an element from; a splat is a shuffle of one insertion."""
@@ -54,11 +106,9 @@ class Scalars:
         count = v.count_of(op.operands[0])
         source, pick = op.operands[pick // count], pick % count
         inserted = defining_op(source)
-        if inserted is not None and inserted.name == "llvm.insertelement":
-            place = producer_of(inserted.operands[2])
-            if ir.IntegerAttr(place.attributes["value"]).value == pick:
-                return inserted.operands[1]
-        return self.element(source, pick)
+        if inserted is None or inserted.name != "llvm.insertelement" or place_of(inserted) != pick:
+            return self.element(source, pick)
+        return inserted.operands[1]
 
     def _constant(self, op: Operation, value: Value, index: int) -> Value:
         attribute = op.attributes["value"]

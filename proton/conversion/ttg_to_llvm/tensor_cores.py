@@ -5,13 +5,15 @@ from typing import Any
 from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
+from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
 from proton.dialect.emit import is_zeros
+from proton.dialect.mlir import Value
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
 from proton.layout.linear import log2
 from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
 from proton.layout.tensor_cores import (
     GROUP_ROWS,
+    GROUP_WARPS,
     WarpGroupTiling,
     warp_group_tiling,
     warp_tiling,
@@ -25,7 +27,7 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Any]:
     a, b, acc = site.operands
     type_ = site.result_type
     rows, columns = tuple(type_.shape)
-    tiling = warp_tiling((rows, columns), ctx.warps)
+    tiling = warp_tiling((rows, columns), ctx.threads.warps)
     assert tiling is not None
     assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
     elements = [t.element_type for t in site.operand_types[:2]]
@@ -71,7 +73,7 @@ class _Memory:
         self.bits = found.descriptor(1 - axis)
         self.is_transposed = found.order[0] == axis
         address = nvidia.shared_address(base)
-        own = ctx.group_bits(self._group_bases(tiling))
+        own = ctx.threads.warp_bits((0,) * log2(GROUP_WARPS) + self._group_bases(tiling))
         start = v.binary("llvm.lshr", v.add(address, own) if own else address, v.i32(log2(UNIT)))
         self.low = v.binary("llvm.or", start, v.i32(_signed(self.bits & 0xFFFFFFFF)))
         self.high = v.i32(_signed(self.bits >> 32))
@@ -103,13 +105,13 @@ def _signed(word: int) -> int:
 
 @lowers("ttng.warp_group_dot")
 def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
-    a, b, acc = site.operands
+    a, b, acc, *adds = site.operands
     type_ = site.result_type
     shape = tuple(type_.shape)
-    tiling = warp_group_tiling(shape, ctx.warps)
+    tiling = warp_group_tiling(shape, ctx.threads.warps)
     assert tiling is not None
     assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
-    left_type, right_type, _ = site.operand_types
+    left_type, right_type, *_ = site.operand_types
     (k, _), element, _ = mem_desc_parts(right_type)
     types = mma.Types.of(type_.element_type, _element(left_type), element)
     right = _Memory(ctx, b, right_type, tiling, 1)
@@ -119,7 +121,7 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
     size = len(total) // len(tiling.tiles)
     down = max(1, shape[0] // (GROUP_ROWS * tiling.groups[0]))
     transposed = bool(left and left.is_transposed), right.is_transposed
-    is_zero = is_zeros(site.op.operands[2])
+    start: Value | bool = adds[0] if adds else not is_zeros(site.op.operands[2])
     at_most = site.number("imprecise")
     mma.wgmma_fence()
     sums: list[Any] = []
@@ -136,7 +138,7 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
         if 0 < at_most < k:
             sums += _exact_sums(types, tiling.n, steps, transposed, tile, at_most)
         else:
-            sums += mma.wgmma(types, tiling.n, steps, transposed, tile, is_zero)
+            sums += mma.wgmma(types, tiling.n, steps, transposed, tile, start)
     mma.wgmma_commit()
     return [mma.from_accumulator_words(sums, acc.type)]
 
@@ -152,7 +154,7 @@ def _exact_sums(
     """Sums of `at_most` products at a time, added up in fp32."""
     at_once = max(1, at_most // types.k)
     for first in range(0, len(steps), at_once):
-        part = mma.wgmma(types, n, steps[first : first + at_once], transposed, total, True)
+        part = mma.wgmma(types, n, steps[first : first + at_once], transposed, total, False)
         mma.wgmma_commit()
         part = mma.wgmma_wait(part, 0)
         total = [v.binary("llvm.fadd", old, new) for old, new in zip(total, part, strict=True)]
@@ -170,6 +172,14 @@ def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Any]:
     (value,) = site.operands
     words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
     return [mma.from_accumulator_words(words, value.type)]
+
+
+@lowers("ttng.zeros")
+def _zeros(ctx: Lowering, site: Site) -> list[Any]:
+    zero = nvidia.assembly("mov.b32 $0, 0;", "=r", v.integer(32))
+    type_ = llvm_type(site.result_type)
+    words = v.count_of_type(type_) * v.bits_of(type_.element_type) // 32
+    return [v.from_words(v.splat(zero, words), type_)]
 
 
 @lowers("ttng.fence_async_shared")

@@ -1,12 +1,13 @@
-"""The tensor memory accelerator, and barriers in shared memory. One thread of the program issues
-copies, starts barriers and says what they wait for."""
+"""The tensor memory accelerator, and barriers in shared memory. One thread of each warp issues the
+boxes of a block that fall to the warp; that of the first warp starts barriers and says what they
+wait for."""
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
-from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
@@ -16,36 +17,71 @@ from proton.dialect.ttng_memory import TensorMapType, barrier_count
 from proton.layout.linear import log2
 
 _BARRIER_BYTES = 8
-_ISSUER = "issuer"  # where the lowering keeps whether this is the warp that issues
+
+
+def _issues(ctx: Lowering, warps: int) -> Value:
+    """Whether this thread issues: one of each of the first so many warps, the same each time. It is
+    elected where it is needed, so that the assembler knows that it is one."""
+    is_of_these, elected = ctx.threads.is_warp_below(warps), nvidia.elected()
+    return elected if is_of_these is None else v.binary("llvm.and", is_of_these, elected)
 
 
 def _is_issuer(ctx: Lowering) -> Value:
-    """Whether this is the thread that issues: one of the first warp, the same each time. It is
-    elected where it is needed, so that the assembler knows that it is one."""
-    if _ISSUER not in ctx.mapped:
-        with ctx.at_entry(), ctx.function.location:
-            warp = v.binary("llvm.lshr", ctx.thread, v.i32(log2(WARP_SIZE)))
-            ctx.mapped[_ISSUER] = v.compare("eq", nvidia.warp_uniform(warp), v.i32(0))
-    return v.binary("llvm.and", ctx.mapped[_ISSUER], nvidia.elected())
+    """Whether this is the one thread of the program that deals with barriers."""
+    return _issues(ctx, 1)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """One box for each of some warps: where it begins in the tensor, the fastest dimension first,
+    and in shared memory, and whether this thread issues it."""
+
+    coordinates: list[Value]
+    address: Value
+    issues: Value
+
+
+def _copies(ctx: Lowering, site: Site, memory: Value, indices: list[Value]) -> list[_Copy]:
+    """The boxes of a block, dealt out to the warps in turn: issued by one thread, each would wait
+    for those before it."""
+    box = box_of_map(TensorMapType(site.operand_types[0]))
+    assert box is not None, "as the pass chose it"
+    count, start = len(box.pieces), nvidia.shared_address(memory)
+    at_once = min(count, ctx.threads.warps)
+    steps = [box.pieces[1 << bit] for bit in range(log2(at_once))]
+    offset = ctx.threads.warp_bits(tuple(offset for _, offset in steps))
+    own = [
+        ctx.threads.warp_bits(tuple(place[n] for place, _ in steps)) for n in range(len(indices))
+    ]
+    found = []
+    for place, first in box.pieces[::at_once]:
+        at = [_sum(i, n, mine) for i, n, mine in zip(indices, place, own, strict=True)]
+        found.append(_Copy(at[::-1], _sum(start, first, offset), _issues(ctx, at_once)))
+    return found
+
+
+def _sum(value: Value, number: int, more: Value | None) -> Value:
+    value = v.add(value, more) if more is not None else value
+    return v.add(value, v.i32(number)) if number else value
 
 
 @lowers("ttng.async_tma_copy_global_to_local")
 def _copy_to_local(ctx: Lowering, site: Site) -> list[Any]:
     map_, barrier, memory, condition, *indices = site.operands
-    issues = v.binary("llvm.and", condition, _is_issuer(ctx))
     arrives = nvidia.shared_address(barrier)
-    for coordinates, target in _boxes(site, memory, indices):
-        nvidia.copy_tensor_to_shared(target, map_, coordinates, arrives, issues)
+    for copy in _copies(ctx, site, memory, indices):
+        issues = v.binary("llvm.and", condition, copy.issues)
+        nvidia.copy_tensor_to_shared(copy.address, map_, copy.coordinates, arrives, issues)
     return []
 
 
 @lowers("ttng.async_tma_copy_local_to_global")
 def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
     map_, memory, *indices = site.operands
-    issues = _is_issuer(ctx)
-    for coordinates, source in _boxes(site, memory, indices):
-        nvidia.copy_tensor_to_global(map_, coordinates, source, issues)
-    nvidia.commit_bulk_copies(issues)
+    for copy in _copies(ctx, site, memory, indices):
+        nvidia.copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues)
+    # Of every warp, though it be empty: a wait counts the same groups in all of them.
+    nvidia.commit_bulk_copies(nvidia.elected())
     return []
 
 
@@ -78,8 +114,8 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
 
         v.when(inside, write)
 
-    threads = WARP_SIZE * ctx.warps
-    v.repeat(ctx.thread, v.i32(prod(shape)), v.i32(threads), one)
+    threads = ctx.threads.count
+    v.repeat(ctx.threads.number, v.i32(prod(shape)), v.i32(threads), one)
     nvidia.fence_async()
     return []
 
@@ -87,19 +123,8 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
 @lowers("ttng.tma_store_wait")
 def _store_wait(ctx: Lowering, site: Site) -> list[Any]:
     read = not site.op.attributes["landed"].value
-    nvidia.wait_bulk_copies(_is_issuer(ctx), site.number("pendings"), read=read)
+    nvidia.wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)
     return []
-
-
-def _boxes(site: Site, memory: Value, indices: list[Value]) -> list[tuple[list[Value], Value]]:
-    """For each copy of a block its coordinates, the fastest dimension first, and its address."""
-    box = box_of_map(TensorMapType(site.operand_types[0]))
-    assert box is not None, "as the pass chose it"
-    start, found = nvidia.shared_address(memory), []
-    for place, offset in box.pieces:
-        at = [v.add(i, v.i32(n)) if n else i for i, n in zip(indices, place, strict=True)]
-        found.append((at[::-1], v.add(start, v.i32(offset)) if offset else start))
-    return found
 
 
 # Barriers
@@ -138,4 +163,10 @@ def _expect(ctx: Lowering, site: Site) -> list[Any]:
 def _wait(ctx: Lowering, site: Site) -> list[Any]:
     barrier, phase = site.operands
     nvidia.barrier_wait(nvidia.shared_address(barrier), phase)
+    return []
+
+
+@lowers("ttng.arrive_barrier")
+def _arrive(ctx: Lowering, site: Site) -> list[Any]:
+    nvidia.barrier_arrive(nvidia.shared_address(site.operands[0]))
     return []

@@ -87,6 +87,12 @@ class CPULauncher(Launcher):
         self.kernel.check_globals()
         return self._compiled(self._key(values, options)).kernel
 
+    def compiled(self) -> dict[Any, CompiledKernel]:
+        return {key: variant.kernel for key, variant in self._variants.items()}
+
+    def forget(self) -> None:
+        self._variants.clear()
+
     def request(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
     ) -> Request:

@@ -29,6 +29,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.queue import Queue
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -152,7 +153,7 @@ class RingBuffer(Generic[Taken]):
     def __init__(
         self,
         device: int,
-        queue: "cuda.Queue",
+        queue: Queue,
         most: int,
         lock: threading.Lock,
         on_end: Callable[[list[Taken]], None] = lambda buffers: None,

@@ -42,14 +42,26 @@ _FIELDS = sorted({name for names in _VALUES.values() for name in names})
 
 
 def load() -> Any:
-    """The package's module; raises ProfileError where it is not there, or finds no CUPTI."""
+    """The package's module; raises ProfileError where it is not there, or finds no CUPTI.
+
+    The package looks for the driver and for CUPTI at its first call, not when it is imported.
+    """
     try:
-        return importlib.import_module("cupti.cupti")
-    except (ImportError, OSError, RuntimeError) as error:
+        cupti = importlib.import_module("cupti.cupti")
+        cupti.get_timestamp()
+    except ImportError as error:
         raise ProfileError(
             "activities='all' needs CUPTI from the package cupti-python: "
             f"pip install 'proton-tile[cupti]' ({error})"
         ) from None
+    except Exception as error:
+        raise _refused(error) from None
+    return cupti
+
+
+def _refused(error: Exception) -> ProfileError:
+    """What the package raised, whose kind depends on its version."""
+    return ProfileError(f"CUPTI cannot be used: {error}")
 
 
 @dataclass(frozen=True)
@@ -100,8 +112,8 @@ class _Source:
             cupti.activity_register_callbacks(lambda: (BUFFER_BYTES, NO_LIMIT), self._completed)
             for name in KINDS:
                 cupti.activity_enable(cupti.ActivityKind[name])
-        except Exception as error:  # of the package, whose kind depends on its version
-            raise ProfileError(f"CUPTI cannot be used: {error}") from None
+        except Exception as error:
+            raise _refused(error) from None
 
     def _completed(self, records: Iterable[Any]) -> None:
         kept = [_Activity.of(record) for record in records]

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proton.backends.compiler import CompiledKernel
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.errors import LaunchError
@@ -45,7 +46,9 @@ from proton.trace.instrumentation import Instrumentation
 NAME = "cuda"  # of the back end
 # Options of Triton that ask for what is not there.
 _UNSUPPORTED = ("launch_cooperative_grid", "ptx_options", "sched4reg")
-LAUNCH_OPTIONS = OPTIONS + _UNSUPPORTED
+# Libraries of bitcode to link, by name. libdevice is linked wherever it is called.
+_LIBRARIES, _KNOWN_LIBRARY = "extern_libs", "libdevice"
+LAUNCH_OPTIONS = (*OPTIONS, *_UNSUPPORTED, _LIBRARIES)
 MOST_SPILLS = 64  # bytes per thread that records may cost for the sake of occupancy
 # What an instrumented kernel takes besides: addresses of the profile buffer and, if it takes
 # chunks, of a slab, and the number of the launch.
@@ -140,6 +143,13 @@ class GPULauncher(Launcher):
         with compile_lock:
             return self._variant(self._device(described), described, options).kernel
 
+    def compiled(self) -> dict[Any, CompiledKernel]:
+        return {key: variant.kernel for key, variant in self._loaded.items()}
+
+    def forget(self) -> None:
+        self._loaded.clear()
+        self._variants.clear()
+
     def request(
         self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
     ) -> Request:
@@ -173,6 +183,7 @@ class GPULauncher(Launcher):
         for name in _UNSUPPORTED:
             if options.get(name):
                 raise LaunchError(f"{name}={options[name]!r} is not supported on a GPU")
+        _check_libraries(options.get(_LIBRARIES))
         chosen = {name: options[name] for name in OPTIONS if options.get(name) is not None}
         return Request(
             NVIDIA,
@@ -232,17 +243,28 @@ class GPULauncher(Launcher):
                 self.kernel, self._variants, kinds, _launch_profiled
             )
             self._signature = signature
-            if around_launches():  # whose hooks the long way calls; without them this is made anew
+            # The long way calls hooks; without them the fast one is made anew.
+            if around_launches() or self.kernel.pre_run_hooks:
                 self.kernel.fast_path = None
+
+
+def _check_libraries(libraries: Any) -> None:
+    """Raises LaunchError for libraries other than the one that is known."""
+    others = sorted(set(dict(libraries or {})) - {_KNOWN_LIBRARY})
+    if others:
+        raise LaunchError(
+            f"extern_libs: only {_KNOWN_LIBRARY} is linked (PROTON_LIBDEVICE says which file), got "
+            f"{', '.join(others)}; tl.inline_asm_elementwise has instructions of one's own"
+        )
 
 
 def _loaded(kernel: GPUKernel) -> Any:
     """The function of the driver's, between the hooks of the program."""
     before, after = knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
-    if before is not None:
+    if before:
         before(None, None, kernel.name, kernel.metadata, kernel.hash)
     function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
-    if after is not None:
+    if after:
         after(None, function, kernel.name, kernel.metadata, kernel.hash)
     return function
 

@@ -16,7 +16,8 @@ from proton.runtime.nvidia.buffers import STEP_BYTES, Arrived, LaunchBuffer, Rin
 from proton.runtime.nvidia.calibration import GPUCalibration, calibrate
 from proton.runtime.nvidia.clock_exchange import TimerPair, timer_pair
 from proton.runtime.nvidia.graph import CapturedLaunch
-from proton.runtime.nvidia.slabs import Slab, Slabs, TakenChunks
+from proton.runtime.nvidia.queue import Queue
+from proton.runtime.nvidia.slabs import Slab, Slabs, TakenChunks, Taker
 from proton.runtime.recording import SessionState
 from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
@@ -29,7 +30,7 @@ FIRST_SHARE = 64  # a ring buffer begins with at most one part of so many of the
 class Device:
     """What a session has of one GPU: its memory, and what its clocks said at first."""
 
-    def __init__(self, device: int, queue: cuda.Queue, state: SessionState) -> None:
+    def __init__(self, device: int, queue: Queue, state: SessionState) -> None:
         self.device, self.queue, self.state = device, queue, state
         clock_bits = state.instrumentation.clock_bits
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
@@ -53,11 +54,11 @@ class Device:
             return True
         if self.slabs is None:
             self.slabs = Slabs(self.queue, cuda.new_stream(), self.state.lock)
-        slab = recording.slab = self.slabs.take(kernel.slab_bytes, kernel.number)
+        slab = recording.slab = self.slabs.take(kernel.slab_bytes, kernel.taker)
         if slab is None:
             return False
         if not ring.take(recording):
-            Slabs.done(slab)
+            Slabs.give_back(slab)
             return False
         recording.arguments = ring.address + recording.start, slab.address, recording.number
         return True
@@ -66,13 +67,13 @@ class Device:
         """The kernel of a launch is queued, at `now` (ns)."""
         slab = recording.slab
         self.ring.send(recording, now)
-        if slab is not None and slab.is_due and slab.is_looked_for:
+        if slab is not None and slab.left <= 0 and slab.is_looked_for:
             self.ring.look()
 
     def give_back(self, recording: "GPURecording") -> None:
         """A launch will never be."""
         if recording.slab is not None:
-            Slabs.done(recording.slab)
+            Slabs.give_back(recording.slab)
         self.ring.give_back(recording)
 
     def spared(self) -> int:
@@ -87,10 +88,8 @@ class Device:
     def _on_end(self, launches: "list[GPURecording]") -> None:
         if self.slabs is None:
             return
-        with self.state.lock:
-            for launch in launches:
-                if launch.slab is not None:
-                    Slabs.done(launch.slab)
+        taken = ((launch.slab, launch.kernel.taker) for launch in launches)
+        self.slabs.end((slab, taker) for slab, taker in taken if slab is not None)
         if not self.ring.is_over:
             self.slabs.keep(self.state.memory_left)
 
@@ -134,6 +133,7 @@ class ProfiledKernel:
     profile: KernelProfile
     block_bytes: int
     slab_bytes: int  # 0 where the kernel takes no slab
+    taker: Taker
 
 
 class GPURecording(LaunchBuffer):

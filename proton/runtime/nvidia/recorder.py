@@ -23,12 +23,13 @@ from proton.runtime.nvidia.counters import Sampler, check_counters
 from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.graph import capture
 from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
+from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes, Timing
-from proton.runtime.nvidia.slabs import chunks_of, slab_bytes
+from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import InstrumentedVariant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
-from proton.trace.model import ACTIVITIES, CounterSamples, GPUClock, Launch
+from proton.trace.model import ACTIVITIES, CounterSamples, GPUClock, HostSlice, Launch
 
 SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
 
@@ -58,9 +59,9 @@ class GPURecorder(Recorder):
         self.activities, self.no_activities = _activities(state.options.activities)
 
     @functools.cached_property
-    def queue(self) -> cuda.Queue:
+    def queue(self) -> Queue:
         """The driver's calls, which only a process that uses a GPU has."""
-        return cuda.Queue()
+        return Queue()
 
     @functools.cached_property
     def run_times(self) -> RunTimes:
@@ -147,8 +148,8 @@ class GPURecorder(Recorder):
         profile = variant.variant.kernel.profile
         assert profile is not None
         slab = slab_bytes(profile, self.flush_memory)
-        number = self._number(variant)
-        found = ProfiledKernel(number, self.devices[device], profile, profile.block.bytes, slab)
+        number, of = self._number(variant), self.devices[device]
+        found = ProfiledKernel(number, of, profile, profile.block.bytes, slab, Taker(slab))
         self.kernels[variant] = found
         return found
 
@@ -235,11 +236,12 @@ class GPURecorder(Recorder):
         """
         machine: dict[str, object] = {ACTIVITIES: self.no_activities} if self.no_activities else {}
         counters = self._sampled(machine)
+        gpus = self._synchronize()
         found = Recorded(
             launches=self.plain,
             counters=counters,
-            host=[] if self.activities is None else self.activities.stop(),
-            gpus=self._synchronize(),
+            host=self._seen(),
+            gpus=gpus,
             machine=machine,
         )
         found.launches += [launch for pending in self.pending for launch in self._launches(pending)]
@@ -253,6 +255,16 @@ class GPURecorder(Recorder):
         if self.compares_run_times and self.devices:
             found.measured = self.run_times.medians()
         return found
+
+    def _seen(self) -> list[HostSlice]:
+        """What CUPTI saw, once the GPU of this thread has done what it was asked for."""
+        if self.activities is None:
+            return []
+        device = cuda.device_in_use()
+        if device is not None:
+            with contextlib.suppress(cuda.CUDAError):  # `_synchronize` says what is wrong
+                cuda.synchronize(device)
+        return self.activities.stop()
 
     def _synchronize(self) -> list[GPUClock]:
         """Waits for the devices and fetches what is still there; the clocks of those in use."""

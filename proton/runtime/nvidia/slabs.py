@@ -8,16 +8,20 @@ free again. Nothing of this is queued on the streams of the launches, and what i
 sent.
 
 How many launches may share a slab depends on what launches of their kernels took before: twice that
-is expected. A kernel that is new is expected to fill half a slab with FIRST_LAUNCHES.
+is expected. A kernel that is new is expected to fill half a slab with FIRST_LAUNCHES. A launch only
+takes what is expected of it off what the slab has left; the thread counts which kernels took the
+slab when they have ended.
 """
 
 import threading
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.queue import Queue
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -52,29 +56,54 @@ def chunks_of(slab: np.ndarray) -> dict[int, list[TakenChunks]]:
     return found
 
 
-@dataclass(slots=True)
+class Taker:
+    """A kernel that takes chunks of slabs of `size` bytes: how many bytes a launch is expected to
+    take, which is known once somebody has seen what launches took."""
+
+    __slots__ = ("expected", "is_known")
+
+    def __init__(self, size: int) -> None:
+        self.expected, self.is_known = size / (2 * FIRST_LAUNCHES), False
+
+
+@dataclass(slots=True, eq=False)
 class Slab:
-    """Memory of the device; `users` are launches that may still write there."""
+    """Memory of the device. Once nothing is `left` it may be half full."""
 
     address: int
     size: int
-    is_retired: bool = False
-    users: int = 0
+    left: float = 0.0  # of one half, without what is expected of the launches that took it
     launches: int = 0  # that took it since it was empty
-    kernels: dict[int, int] = field(default_factory=dict)  # of these launches: how many
-    expected: float = 0.0  # what they take, bytes
-    is_due: bool = False  # by that it may be half full
+    last: Taker | None = None  # of these
+    takers: set[Taker] = field(default_factory=set)  # all of them
+    over: int = 0  # of the launches: will never be, or have ended
+    ended: Counter[Taker] = field(default_factory=Counter)  # of which kernels; the thread's
+    is_retired: bool = False
+
+    def __post_init__(self) -> None:
+        self.empty()
+
+    @property
+    def users(self) -> int:
+        """Launches that may still write there."""
+        return self.launches - self.over
 
     @property
     def is_looked_for(self) -> bool:
         """Whether the thread should see what was taken; where the slab goes on as no other one is
         free, now and then."""
-        return self.is_due and (not self.is_retired or self.launches % FIRST_LAUNCHES == 0)
+        return self.left <= 0 and (not self.is_retired or self.launches % FIRST_LAUNCHES == 0)
+
+    def retire(self) -> None:
+        """Launches that come take another one, if there is one."""
+        self.is_retired, self.left = True, 0.0
 
     def empty(self) -> None:
         """Nobody has anything of it any more."""
-        self.is_retired, self.launches, self.expected, self.is_due = False, 0, 0.0, False
-        self.kernels.clear()
+        self.is_retired, self.left, self.launches, self.over = False, self.size / 2, 0, 0
+        self.last = None
+        self.takers.clear()
+        self.ended.clear()
 
 
 @dataclass
@@ -82,10 +111,9 @@ class Slabs:
     """The slabs of one device. Who launches holds `lock`; the thread that keeps what arrives takes
     it where the two meet."""
 
-    queue: "cuda.Queue"
+    queue: Queue
     stream: int  # of its own: it waits for no launch
     lock: threading.Lock = field(default_factory=threading.Lock)
-    expected: dict[int, float] = field(default_factory=dict)  # bytes of a launch, by kernel
     current: Slab | None = None
     free: list[Slab] = field(default_factory=list)
     retired: deque[Slab] = field(default_factory=deque)
@@ -98,52 +126,45 @@ class Slabs:
 
     # Under the lock
 
-    def take(self, size: int, kernel: int) -> Slab | None:
-        """The slab that a launch of a kernel (its number) writes to, of `size` bytes or more; None
-        where there is no memory for one. `done` ends that."""
+    def take(self, size: int, taker: Taker) -> Slab | None:
+        """The slab that a launch of a kernel writes to, of `size` bytes or more; None where there
+        is no memory for one. `give_back` or `end` ends that."""
         slab = self.current
-        if slab is None or slab.is_due or slab.is_retired or slab.size < size:
+        if slab is None or slab.left <= 0 or slab.size < size:
             slab = self._next(size)
             if slab is None:
                 return None
-        slab.users += 1
+        slab.left -= taker.expected
         slab.launches += 1
-        kernels = slab.kernels
-        kernels[kernel] = kernels.get(kernel, 0) + 1
-        expected = self.expected.get(kernel)
-        slab.expected += slab.size / (2 * FIRST_LAUNCHES) if expected is None else expected
-        slab.is_due = 2 * slab.expected >= slab.size
+        if taker is not slab.last:
+            slab.last = taker
+            slab.takers.add(taker)
         return slab
 
     def _next(self, size: int) -> Slab | None:
         """The slab to take from now on: where there is no other one, the same."""
         slab = self.current
-        if slab is not None and slab.is_due:
-            slab.is_retired = True
+        if slab is not None and slab.left <= 0:
+            slab.retire()
         if self.free or self.count < MOST_SLABS or slab is None or slab.size < size:
             self._renew(size)
         return self.current
 
     @staticmethod
-    def done(slab: Slab) -> None:
-        """A launch has ended, or will never be."""
-        slab.users -= 1
+    def give_back(slab: Slab) -> None:
+        """A launch will never be."""
+        slab.over += 1
 
-    def _expected(self, kernel: int, slab: Slab) -> float:
-        """Bytes that a launch of a kernel takes."""
-        return self.expected.get(kernel, slab.size / (2 * FIRST_LAUNCHES))
-
-    def _learn(self, slab: Slab, taken: int) -> None:
+    @staticmethod
+    def _learn(slab: Slab, taken: int) -> None:
         """What launches took, bytes, says what the next ones of their kernels will take. Nobody
         knows which took how much, so it may have been all of one kernel's."""
-        ended = slab.launches - slab.users
-        for kernel, count in slab.kernels.items():
-            if ended:
-                of_one = taken * slab.launches / (count * ended)
-                self.expected[kernel] = max(2 * of_one, slab.size / (2 * MOST_LAUNCHES))
-        most = max((self._expected(kernel, slab) for kernel in slab.kernels), default=0.0)
-        slab.expected = taken + slab.users * most
-        slab.is_due = 2 * slab.expected >= slab.size
+        for taker, count in slab.ended.items():
+            taker.expected = max(2 * taken / count, slab.size / (2 * MOST_LAUNCHES))
+            taker.is_known = True
+        if not slab.is_retired:
+            most = max((taker.expected for taker in slab.takers), default=0.0)
+            slab.left = slab.size / 2 - taken - slab.users * most
 
     def _renew(self, size: int) -> None:
         """Makes a free slab the current one, or a new one; else the current one goes on."""
@@ -162,7 +183,7 @@ class Slabs:
                 self.count += 1
                 cuda.write_word(self._room_of(self.current), wire.slab_room(size))
         if old is not None and old is not self.current:
-            old.is_retired = True
+            old.retire()
             self.retired.append(old)
 
     @staticmethod
@@ -171,15 +192,24 @@ class Slabs:
 
     # On the thread that keeps what arrives
 
+    def end(self, launches: Iterable[tuple[Slab, Taker]]) -> None:
+        """Launches that took slabs have ended."""
+        ended = Counter(launches)
+        with self.lock:
+            for (slab, taker), count in ended.items():
+                slab.over += count
+                slab.ended[taker] += count
+
     def keep(self, memory_left: int) -> None:
         """Retires the current slab where half of it is taken, and keeps what those that are retired
         have, if nobody writes there any more: no more than `memory_left` bytes in all."""
         current = self.current
         if current is not None and not current.is_retired:
             taken = wire.taken_bytes(self._fetch(current, wire.SLAB_HEAD_BYTES))
-            current.is_retired = 2 * taken > current.size - wire.SLAB_HEAD_BYTES
             with self.lock:
                 self._learn(current, taken)
+                if 2 * taken > current.size - wire.SLAB_HEAD_BYTES:
+                    current.retire()
         with self.lock:
             current = self.current
             if current is not None and current.is_retired and not current.users:

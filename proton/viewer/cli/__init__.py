@@ -9,6 +9,7 @@ A module of `proton.viewer.cli.commands` is a command.
 """
 
 import importlib
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable
@@ -28,6 +29,14 @@ def _add_commands() -> None:
     """Has each command add itself; others use the package's terminal without them."""
     for module in pkgutil.iter_modules(commands.__path__):
         importlib.import_module(f"{commands.__name__}.{module.name}")
+    for info in app.registered_commands:
+        info.help = _unwrapped(inspect.getdoc(info.callback) or "")
+
+
+def _unwrapped(text: str) -> str:
+    """A line a paragraph, as the terminal's columns are not those of the source."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(p if p.startswith(" ") else " ".join(p.split()) for p in paragraphs)
 
 
 def _with_command(words: list[str]) -> list[str]:

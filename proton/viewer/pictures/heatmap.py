@@ -72,7 +72,11 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     unit = tables.records.track[slices.record]
     if by is None:
         by = By.SM if (tracks.sm[unit] != NONE).any() else By.PROGRAM
-    there = np.flatnonzero(getattr(tracks, by.value)[unit] != NONE)
+    span = timeline.view
+    is_there = getattr(tracks, by.value)[unit] != NONE
+    if by is By.PROGRAM:  # one that ran at another time is no row; an SM that idles is one
+        is_there &= (slices.start < span[1]) & (slices.end > span[0])
+    there = np.flatnonzero(is_there)
     unit, start, end = once(unit[there], slices.start[there], slices.end[there])
     device = tracks.device[unit] if by is By.SM else np.zeros(unit.size, np.int64)
     pairs = np.stack([device, getattr(tracks, by.value)[unit]])
@@ -80,7 +84,6 @@ def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: in
     size = values.shape[1]
     each = max(-(-size // max(rows, 1)), 1)  # values a row
     count = -(-size // each)
-    span = timeline.view
     cut = cells(start, end, span, columns)
     cell = (place.ravel()[cut.index] // each) * columns + cut.column
     spent = np.bincount(cell, cut.ns, minlength=count * columns)[: count * columns]

@@ -57,7 +57,8 @@ def histograms(tables: Tables, where: Selection, limit: int) -> list[Histogram]:
         cuts = edges(values)
         count = np.histogram(values, cuts)[0]
         title = f"{labels[kernel]}/{timeline.names[name].path}"
-        found.append(Histogram(title, name, cuts, count, values))
+        colour_of = timeline.names[name].number
+        found.append(Histogram(title, colour_of, cuts, count, values))
     return found
 
 

@@ -54,7 +54,10 @@ def _data(timeline: Timeline) -> dict[str, Any]:
         "tracks": [[printable(name) for name in path] for path in timeline.tracks],
         "heights": timeline.heights.tolist(),
         "rows": np.bincount(timeline.row, minlength=int(timeline.heights.sum())).tolist(),
-        "names": [[printable(part) for part in (n.text, n.path, n.source)] for n in timeline.names],
+        "names": [
+            [*(printable(part) for part in (n.text, n.path, n.source)), n.number]
+            for n in timeline.names
+        ],
         "payload": [
             [[printable(field.name), field.kind] for field in scope.payload]
             for scope in tables.records.scopes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from proton.viewer.pictures.heatmap import Heat
 from proton.viewer.tables import Tables
 from proton.viewer.tables.labels import sm_name, thread_name
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def place_name(device: int, number: int, several: bool) -> str:
     """A thread of the CPU, or an SM; of several GPUs with its GPU."""
@@ -20,10 +24,20 @@ def place_name(device: int, number: int, several: bool) -> str:
     return f"GPU {device} {sm_name(number)}" if several else sm_name(number)
 
 
+def longest(programs: pd.DataFrame) -> int:
+    """The launch whose programs took the longest, from the first's begin to the last's end."""
+    begin = programs.groupby("launch")["start_ns"].min()
+    end = (programs["start_ns"] + programs["dur_ns"]).groupby(programs["launch"]).max()
+    return int((end - begin).idxmax())
+
+
 def resident(tables: Tables, launches: Sequence[int], rows: int, columns: int) -> Heat:
-    """How many programs of these launches (none named: of all) each place has in the mean, over
-    time; neighbours share a row where there are more places than rows."""
-    programs = tables.programs
+    """How many programs of these launches (none named: of the longest) each place has in the mean,
+    over time; neighbours share a row where there are more places than rows."""
+    programs, whose = tables.programs, ""
+    if not launches and programs["launch"].nunique() > 1:
+        launches = (longest(programs),)
+        whose = f" of launch {launches[0]}, the longest (--launch: others)"
     if launches:
         programs = programs[programs["launch"].isin(list(launches))]
     start = programs["start_ns"].to_numpy()
@@ -44,5 +58,5 @@ def resident(tables: Tables, launches: Sequence[int], rows: int, columns: int) -
     ends = [names[min((k + 1) * each, len(names)) - 1].split()[-1] for k in range(count)]
     labels = [names[k * each] + (f"-{ends[k]}" if each > 1 else "") for k in range(count)]
     value = spent.reshape(count, columns) / width / np.maximum(members, 1)
-    title = f"{tables.name}: resident programs"
+    title = f"{tables.name}: resident programs{whose}"
     return Heat(title=title, labels=labels, span=span, value=value)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -59,11 +59,13 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Name:
-    """What slices are called: the last name, the whole path, and where it is written."""
+    """What slices are called: the last name, the whole path, and where it is written. `number` is
+    that of the colour, which names of equal text share, in whatever kernel or variant."""
 
     text: str
     path: str
     source: str = ""
+    number: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,11 @@ class Timeline:
         builder = _Builder(tables)
         slices = builder.slices()
         slices = slices[_chosen(slices, builder, where)]
-        self.names = tuple(builder.names)
+        first: dict[str, int] = {}
+        self.names = tuple(
+            replace(name, number=first.setdefault(name.text, row))
+            for row, name in enumerate(builder.names)
+        )
         used = np.unique(slices.track)
         rank = sorted(used.tolist(), key=lambda track: builder.ranks[track])
         number = np.zeros(len(builder.paths), np.int64)

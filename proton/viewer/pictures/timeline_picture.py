@@ -28,7 +28,7 @@ from proton.viewer.pictures.picture import (
     fitting,
     time_axis,
 )
-from proton.viewer.pictures.timeline import Kind, Timeline
+from proton.viewer.pictures.timeline import Kind, Name, Timeline
 
 WIDTH, LEFT, ROW, GAP = 1200, 190, 16, 5  # pixels; a row is of one level
 HEAD, FOOT = 46, 8
@@ -36,6 +36,7 @@ MOST_TRACKS = 60
 MOST_LEVELS = 16  # of a track
 MOST_LABELS = 1500  # on slices, the widest ones
 MOST_NAMES = 24  # of the legend
+TICK, TICK_WIDTH = 5, 1.5  # pixels of a mark
 NARROW = 3  # pixels: a name has no room in less than some of these
 FIXED = {
     Kind.HOST: HOST,
@@ -47,9 +48,9 @@ FIXED = {
 }
 
 
-def fill(kind: int, name: int) -> str:
+def fill(kind: int, name: Name) -> str:
     """The colour of a slice."""
-    return FIXED.get(Kind(kind)) or colour(name)
+    return FIXED.get(Kind(kind)) or colour(name.number)
 
 
 def draw(timeline: Timeline, width: int = WIDTH, tracks: int = MOST_TRACKS) -> Picture:
@@ -79,7 +80,8 @@ def _legend(timeline: Timeline, width: int) -> list[list[tuple[float, str, str]]
     """Which colour is which scope, in lines: where each entry begins, its name and its colour."""
     slices = timeline.slices
     scopes = np.flatnonzero((slices.kind == Kind.SCOPE) | (slices.kind == Kind.EVENT))
-    names, inverse = np.unique(slices.name[scopes], return_inverse=True)
+    numbers = np.array([name.number for name in timeline.names], np.int64)
+    names, inverse = np.unique(numbers[slices.name[scopes]], return_inverse=True)
     time = np.bincount(inverse.ravel(), (slices.end - slices.start)[scopes], names.size)
     lines: list[list[tuple[float, str, str]]] = []
     x = float(width)
@@ -89,7 +91,7 @@ def _legend(timeline: Timeline, width: int) -> list[list[tuple[float, str, str]]
         if x + size > width:
             lines.append([])
             x = 4.0
-        lines[-1].append((x, text, fill(Kind.SCOPE, number)))
+        lines[-1].append((x, text, colour(number)))
         x += size
     return lines
 
@@ -132,22 +134,34 @@ class _Drawing:
         slices, view = self.timeline.slices, self.timeline.view
         there = (slices.track < self.tops.size) & (self.timeline.level < MOST_LEVELS)
         there &= (slices.end >= view[0]) & (slices.start <= view[1])
-        instant = slices.kind == Kind.MARK
-        wide = ((slices.end - slices.start) * self.scale >= 1) | instant
-        self._narrow(np.flatnonzero(there & ~wide))
-        rows = np.flatnonzero(there & wide)
+        is_mark = slices.kind == Kind.MARK
+        wide = (slices.end - slices.start) * self.scale >= 1
+        self._narrow(np.flatnonzero(there & ~wide & ~is_mark))
+        rows = np.flatnonzero(there & wide & ~is_mark)
         length = (slices.end - slices.start)[rows]
         named = np.zeros(rows.size, bool)
         named[np.argsort(-length, kind="stable")[:MOST_LABELS]] = True
         for row, name in zip(rows.tolist(), named.tolist(), strict=True):
             self._wide(row, name)
+        self._marks(np.flatnonzero(there & is_mark))
+
+    def _marks(self, rows: np.ndarray) -> None:
+        """Ticks at the foot of what they lie in, the first one of each pixel."""
+        timeline, start = self.timeline, self.timeline.slices.start[rows] - self.timeline.view[0]
+        pixel = (start * self.scale).astype(np.int64)
+        _, first = np.unique(timeline.row[rows] * self.picture.width + pixel, return_index=True)
+        for row, at in zip(rows[first].tolist(), start[first].tolist(), strict=True):
+            y = self._top(row) + ROW - 1.5 - TICK
+            box = Box(LEFT + at * self.scale, y, TICK_WIDTH, TICK, MARK,
+                      f"{timeline.label(row)}\nat {duration(at)}")  # fmt: skip
+            self.picture.boxes.append(box)
 
     def _wide(self, row: int, named: bool) -> None:
         timeline, slices = self.timeline, self.timeline.slices
         view = timeline.view
         start, end = (int(np.clip(x[row], *view)) for x in (slices.start, slices.end))
         x, y = LEFT + (start - view[0]) * self.scale, self._top(row)
-        width = max((end - start) * self.scale, 1.5 if slices.kind[row] == Kind.MARK else 0.0)
+        width = (end - start) * self.scale
         kind, name = int(slices.kind[row]), int(slices.name[row])
         label = timeline.label(row)
         length = duration(int(slices.end[row] - slices.start[row]))
@@ -155,8 +169,10 @@ class _Drawing:
         title = f"{label}\n{length} at {duration(start - view[0])}"
         if timeline.names[name].source and kind != Kind.PROGRAM:
             title += f"\n{timeline.names[name].source}"
-        self.picture.boxes.append(Box(x, y, width - gap, ROW - 1.5, fill(kind, name), title))
-        if named and width > NARROW * FONT and kind != Kind.MARK:
+        self.picture.boxes.append(
+            Box(x, y, width - gap, ROW - 1.5, fill(kind, timeline.names[name]), title)
+        )
+        if named and width > NARROW * FONT:
             self.picture.write(x + 3, y + FONT, label, width=width - 5)
 
     def _narrow(self, rows: np.ndarray) -> None:
@@ -179,8 +195,10 @@ class _Drawing:
             kind, name = divmod(int(found[head]), len(timeline.names))
             track = int(np.searchsorted(first_row, row, side="right")) - 1
             y = self.tops[track] + (row - first_row[track]) * ROW
-            title = f"mostly {timeline.names[name].text}"
-            box = Box(LEFT + column, float(y), count, ROW - 1.5, fill(kind, name), title)
+            of_name = timeline.names[name]
+            shade = fill(kind, of_name)
+            title = f"mostly {of_name.text}"
+            box = Box(LEFT + column, float(y), count, ROW - 1.5, shade, title)
             self.picture.boxes.append(box)
 
     def _top(self, row: int) -> float:

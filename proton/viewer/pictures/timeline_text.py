@@ -103,7 +103,7 @@ def _rows(
             line.append((" " * (first - at[row[head]]), ""))
         kind, name = divmod(int(by_style[head]), count)
         text = timeline.label(int(index[head])) if end - head > 1 else ""
-        line.append((_run(text, end - head, marks[kind, name]), fill(kind, name)))
+        line.append((_run(text, end - head, marks[kind, name]), fill(kind, timeline.names[name])))
         at[row[head]] = first + end - head
     return lines
 
@@ -121,7 +121,9 @@ def _legend(timeline: Timeline, marks: dict[tuple[int, int], str], width: int) -
     entries: dict[str, Line] = {}
     for (kind, name), mark in marks.items():
         word = WORDS.get(mark) or timeline.names[name].text
-        entries.setdefault(mark, [(mark, fill(kind, name)), (" " + beginning(word, width - 4), "")])
+        entries.setdefault(
+            mark, [(mark, fill(kind, timeline.names[name])), (" " + beginning(word, width - 4), "")]
+        )
     lines: list[Line] = [[]]
     used = 0
     for entry in entries.values():

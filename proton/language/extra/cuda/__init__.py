@@ -1,7 +1,12 @@
 """What NVIDIA's GPUs have; under the name that Triton has for it."""
 
+import sys
+
 from proton.language.extra import libdevice as libdevice
 from proton.language.function import builtin
+
+# It is imported as a module of this package, too.
+sys.modules[f"{__name__}.libdevice"] = libdevice
 
 
 @builtin

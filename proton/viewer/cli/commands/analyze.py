@@ -10,6 +10,7 @@ from proton.viewer.cli.app import File, Shape, app, as_json, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.critical import shares
 from proton.viewer.tables.occupancy import occupancy
+from proton.viewer.tables.units import numbers, readable
 
 PARTS = ("waits", "overlap", "imbalance", "critical path", "tail")
 
@@ -44,7 +45,8 @@ def analyze(
         print("{" + ",\n".join(texts) + "}")
     else:
         for title, table in shown.items():
-            terminal.stdout().print(title, style="bold", markup=False, highlight=False)
-            numbers = [name for name in table if table[name].dtype.kind in "iuf"]
-            print_frame(table, format, numbers)
+            said = title if len(table) else f"{title}: none"
+            terminal.stdout().print(said, style="bold", markup=False, highlight=False)
+            if len(table):
+                print_frame(readable(table), format, numbers(table))
     warn(run)

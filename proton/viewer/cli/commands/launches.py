@@ -6,9 +6,10 @@ import typer
 
 from proton.viewer.cli.app import File, Shape, app, print_frame, warn
 from proton.viewer.run import Run
+from proton.viewer.tables.units import readable
 
 SHOWN = ("kernel", "variant", "grid", "device", "scope", "start_ns", "dur_ns", "programs", "lost")
-NUMBERS = ("start_ns", "dur_ns", "programs", "lost")
+NUMBERS = ("start", "dur", "programs", "lost")
 
 
 @app.command()
@@ -18,10 +19,10 @@ def launches(
     limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 0,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
 ) -> None:
-    """List the launches in order: kernel, variant, grid, times in ns, programs and losses.
+    """List the launches in order: kernel, variant, grid, times, programs and losses.
 
     Times of a GPU are its own where its programs left them, else those of the host's call. json
-    and csv have all columns.
+    and csv have all columns, and times in ns.
 
     [bold]Examples[/bold]
 
@@ -34,5 +35,6 @@ def launches(
     table = table[table["kernel"] == kernel] if kernel else table
     shown = ["launch", *SHOWN] if format is Shape.TABLE else list(table.columns)
     table = table[shown].head(limit) if limit else table[shown]
-    print_frame(table.assign(grid=table["grid"].map(str)), format, NUMBERS)
+    table = table.assign(grid=table["grid"].map(str))
+    print_frame(readable(table) if format is Shape.TABLE else table, format, NUMBERS)
     warn(run)

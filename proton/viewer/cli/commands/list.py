@@ -38,7 +38,7 @@ def list_(
     console = terminal.stdout()
     labels = kernel_labels(run.kernels)
     for number, (kernel, label) in enumerate(zip(run.kernels, labels, strict=True)):
-        about = [kernel.target, kernel.strategy_name, f"launched {launched[number]} times"]
+        about = [kernel.target, kernel.strategy_name, _count(launched[number])]
         if label != kernel.name:
             about.append(str(kernel.options.get(SIGNATURE, "")))
         terminal.print_title(console, f"{label}: {', '.join(filter(None, about))}")
@@ -57,6 +57,10 @@ def _table(run: Run) -> "pd.DataFrame":
         for row in _scope_rows(kernel)
     ]
     return pd.DataFrame(rows, columns=["kernel", "target", *COLUMNS])
+
+
+def _count(launches: int) -> str:
+    return "1 launch" if launches == 1 else f"{launches} launches"
 
 
 def _scope_rows(kernel: Kernel) -> Iterator[tuple[str, str, str, str]]:

@@ -11,8 +11,8 @@ from proton.viewer.pictures.picture import Picture
 from proton.viewer.pictures.resident import resident
 from proton.viewer.pictures.text import Line
 from proton.viewer.run import Run
-from proton.viewer.tables.occupancy import COLUMNS
 from proton.viewer.tables.occupancy import occupancy as table_of
+from proton.viewer.tables.units import numbers, readable
 
 
 @app.command()
@@ -28,7 +28,8 @@ def occupancy(
 
     most and mean: programs of an SM at once. waves: programs over places times most. tail: the part
     of the launch, in percent, after the first place has run dry. imbalance: the busiest place over
-    the mean. The longest launches come first. With -o a picture (.svg, .png).
+    the mean. The longest launches come first, and the first of them is drawn, unless others are
+    named. With -o a picture (.svg, .png).
 
     [bold]Examples[/bold]
 
@@ -40,7 +41,8 @@ def occupancy(
     table = table_of(run).sort_values("dur_ns", ascending=False, kind="stable")
     table = table[table["launch"].isin(launch)] if launch else table
     if out is None:
-        print_frame(table.head(limit) if limit else table, format, COLUMNS[2:])
+        shown = table.head(limit) if limit else table
+        print_frame(readable(shown) if format is Shape.TABLE else shown, format, numbers(shown))
 
     def lines(size: int) -> list[Line]:
         found = resident(run, launch or (), picture.TEXT_ROWS, size - picture.LABEL)

@@ -168,7 +168,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %38 = "ttg.local_alloc"(%36) : (tensor<64x64xf16, #linear5>) -> !memdesc
       %39 = "ttg.local_alloc"(%33) : (tensor<64x64xf16, #linear5>) -> !memdesc
       %40 = "ttg.convert_layout"(%arg8) : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear6>
-      %41 = "ttng.warp_group_dot"(%39, %38, %40) {imprecise = 0 : i32} : (!memdesc, !memdesc, tensor<64x64xf32, #linear6>) -> tensor<64x64xf32, #linear6>
+      %41 = "ttng.warp_group_dot"(%39, %38, %40) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memdesc, !memdesc, tensor<64x64xf32, #linear6>) -> tensor<64x64xf32, #linear6>
       %42 = "ttng.warp_group_dot_wait"(%41) {pendings = 0 : i32} : (tensor<64x64xf32, #linear6>) -> tensor<64x64xf32, #linear6>
       %43 = "ttg.convert_layout"(%42) : (tensor<64x64xf32, #linear6>) -> tensor<64x64xf32, #linear>
       %44 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear>, tensor<64x64xi32, #linear>) -> tensor<64x64x!tt.ptr<f16>, #linear>
@@ -267,7 +267,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       %66 = "tt.load"(%arg10) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (tensor<64x64x!tt.ptr<f16>, #linear2>) -> tensor<64x64xf16, #linear2>
       %67 = "ttg.local_alloc"(%66) : (tensor<64x64xf16, #linear2>) -> !memdesc
       %68 = "ttg.local_alloc"(%65) : (tensor<64x64xf16, #linear2>) -> !memdesc
-      %69 = "ttng.warp_group_dot"(%68, %67, %arg8) {imprecise = 0 : i32} : (!memdesc, !memdesc, tensor<64x64xf32, #linear1>) -> tensor<64x64xf32, #linear1>
+      %69 = "ttng.warp_group_dot"(%68, %67, %arg8) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memdesc, !memdesc, tensor<64x64xf32, #linear1>) -> tensor<64x64xf32, #linear1>
       %70 = "ttng.warp_group_dot_wait"(%69) {pendings = 0 : i32} : (tensor<64x64xf32, #linear1>) -> tensor<64x64xf32, #linear1>
       %71 = "tt.addptr"(%arg9, %cst_2) : (tensor<64x64x!tt.ptr<f16>, #linear2>, tensor<64x64xi32, #linear2>) -> tensor<64x64x!tt.ptr<f16>, #linear2>
       %72 = "tt.splat"(%45) : (i32) -> tensor<64x64xi32, #linear>
@@ -372,7 +372,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       "ttg.async_wait"(%arg13) {pendings = 1 : i32} : (!ttg.async_token) -> ()
       %58 = "ttg.memdesc_index"(%21, %arg16) : (!mutable_memdesc, i32) -> !mutable_memdesc1
       %59 = "ttg.memdesc_index"(%22, %arg16) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %60 = "ttng.warp_group_dot"(%58, %59, %arg8) {imprecise = 0 : i32} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %60 = "ttng.warp_group_dot"(%58, %59, %arg8) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
       %61 = "ttng.warp_group_dot_wait"(%60) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
       %62 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
       %63 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
@@ -485,7 +485,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
       "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
       %52 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
       %53 = "ttg.memdesc_index"(%22, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %54 = "ttng.warp_group_dot"(%52, %53, %arg8) {imprecise = 0 : i32} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %54 = "ttng.warp_group_dot"(%52, %53, %arg8) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
       %55 = "ttng.warp_group_dot_wait"(%54) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
       %56 = arith.subi %18, %arg7 : i32
       %57 = arith.cmpi ugt, %56, %c2_i32 : i32
@@ -582,42 +582,51 @@ module attributes {"ttg.num-warps" = 4 : i32} {
     %39 = "ttg.memdesc_index"(%22, %c1_i32) : (!mutable_memdesc, i32) -> !mutable_memdesc1
     %40 = "ttg.async_copy_global_to_local"(%25, %39, %36) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.iteration = 1 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
     %41 = "ttg.async_commit_group"(%38, %40) {operandSegmentSizes = array<i32: 2>, proton.iteration = 1 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
-    %42:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %cst, %arg9 = %34, %arg10 = %35, %arg11 = %31, %arg12 = %41, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
+    %42 = ub.poison : tensor<64x64xf32, #linear>
+    %43:7 = scf.for %arg7 = %c0_i32 to %18 step %c1_i32 iter_args(%arg8 = %42, %arg9 = %34, %arg10 = %35, %arg11 = %31, %arg12 = %41, %arg13 = %c2_i32, %arg14 = %c0_i32) -> (tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32)  : i32 {
       "ttg.async_wait"(%arg11) {pendings = 1 : i32} : (!ttg.async_token) -> ()
-      %52 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %53 = "ttg.memdesc_index"(%22, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %55 = "ttg.memdesc_index"(%21, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %56 = "ttg.memdesc_index"(%22, %arg14) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %57 = arith.cmpi ne, %arg7, %c0_i32 : i32
       "ttng.fence_async_shared"() : () -> ()
-      %54 = "ttng.warp_group_dot"(%52, %53, %arg8) {imprecise = 0 : i32} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
-      %55 = "ttng.warp_group_dot_wait"(%54) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
-      %56 = arith.subi %18, %arg7 : i32
-      %57 = arith.cmpi ugt, %56, %c2_i32 : i32
-      %58 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %59 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-      %60 = "tt.splat"(%57) : (i1) -> tensor<64x64xi1, #linear1>
-      %61 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %62 = "ttg.async_copy_global_to_local"(%arg9, %61, %60) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %63 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
-      %64 = "ttg.async_copy_global_to_local"(%arg10, %63, %60) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
-      %65 = "ttg.async_commit_group"(%62, %64) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
-      %66 = arith.addi %arg13, %c1_i32 : i32
-      %67 = arith.cmpi eq, %66, %c3_i32 : i32
-      %68 = arith.select %67, %c0_i32, %66 : i32
-      %69 = arith.addi %arg14, %c1_i32 : i32
-      %70 = arith.cmpi eq, %69, %c3_i32 : i32
-      %71 = arith.select %70, %c0_i32, %69 : i32
-      scf.yield %55, %58, %59, %arg12, %65, %68, %71 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
+      %58 = "ttng.warp_group_dot"(%55, %56, %arg8, %57) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (!mutable_memdesc1, !mutable_memdesc1, tensor<64x64xf32, #linear>, i1) -> tensor<64x64xf32, #linear>
+      %59 = "ttng.warp_group_dot_wait"(%58) {pendings = 1 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+      %60 = arith.subi %18, %arg7 : i32
+      %61 = arith.cmpi ugt, %60, %c2_i32 : i32
+      %62 = "tt.addptr"(%arg9, %cst_0) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %63 = "tt.addptr"(%arg10, %20) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+      %64 = "tt.splat"(%61) : (i1) -> tensor<64x64xi1, #linear1>
+      %65 = "ttg.memdesc_index"(%21, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %66 = "ttg.async_copy_global_to_local"(%arg9, %65, %64) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %67 = "ttg.memdesc_index"(%22, %arg13) : (!mutable_memdesc, i32) -> !mutable_memdesc1
+      %68 = "ttg.async_copy_global_to_local"(%arg10, %67, %64) {operandSegmentSizes = array<i32: 1, 1, 1>, proton.ahead = 2 : i32} : (tensor<64x64x!tt.ptr<f16>, #linear1>, !mutable_memdesc1, tensor<64x64xi1, #linear1>) -> !ttg.async_token
+      %69 = "ttg.async_commit_group"(%66, %68) {operandSegmentSizes = array<i32: 2>, proton.ahead = 2 : i32} : (!ttg.async_token, !ttg.async_token) -> !ttg.async_token
+      %70 = arith.addi %arg13, %c1_i32 : i32
+      %71 = arith.cmpi eq, %70, %c3_i32 : i32
+      %72 = arith.select %71, %c0_i32, %70 : i32
+      %73 = arith.addi %arg14, %c1_i32 : i32
+      %74 = arith.cmpi eq, %73, %c3_i32 : i32
+      %75 = arith.select %74, %c0_i32, %73 : i32
+      scf.yield %59, %62, %63, %arg12, %69, %72, %75 : tensor<64x64xf32, #linear>, tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64x!tt.ptr<f16>, #linear1>, !ttg.async_token, !ttg.async_token, i32, i32
     }
-    "ttg.async_wait"(%42#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
-    %43 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
-    %44 = arith.muli %2, %43 : tensor<64x1xi32, #linear4>
-    %45 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %46 = "tt.addptr"(%45, %44) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
-    %47 = "tt.broadcast"(%46) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %48 = "tt.addptr"(%47, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
-    %49 = "ttng.warp_group_dot_wait"(%42#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
-    %50 = arith.truncf %49 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
-    %51 = "ttg.convert_layout"(%50) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
-    "tt.store"(%48, %51) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
+    "ttg.async_wait"(%43#4) {pendings = 0 : i32} : (!ttg.async_token) -> ()
+    %44 = "tt.splat"(%arg6) : (i32) -> tensor<64x1xi32, #linear4>
+    %45 = arith.muli %2, %44 : tensor<64x1xi32, #linear4>
+    %46 = "tt.splat"(%arg2) : (!tt.ptr<f16>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %47 = "tt.addptr"(%46, %45) : (tensor<64x1x!tt.ptr<f16>, #linear4>, tensor<64x1xi32, #linear4>) -> tensor<64x1x!tt.ptr<f16>, #linear4>
+    %48 = "tt.broadcast"(%47) : (tensor<64x1x!tt.ptr<f16>, #linear4>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %49 = "tt.addptr"(%48, %9) : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xi32, #linear1>) -> tensor<64x64x!tt.ptr<f16>, #linear1>
+    %50 = "ttng.warp_group_dot_wait"(%43#0) {pendings = 0 : i32} : (tensor<64x64xf32, #linear>) -> tensor<64x64xf32, #linear>
+    %51 = arith.cmpi slt, %c0_i32, %18 : i32
+    %52 = scf.if %51 -> (tensor<64x64xf32, #linear>) {
+      scf.yield %50 : tensor<64x64xf32, #linear>
+    } else {
+      %55 = "ttng.zeros"() : () -> tensor<64x64xf32, #linear>
+      scf.yield %55 : tensor<64x64xf32, #linear>
+    }
+    %53 = arith.truncf %52 : tensor<64x64xf32, #linear> to tensor<64x64xf16, #linear>
+    %54 = "ttg.convert_layout"(%53) : (tensor<64x64xf16, #linear>) -> tensor<64x64xf16, #linear1>
+    "tt.store"(%49, %54) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<64x64x!tt.ptr<f16>, #linear1>, tensor<64x64xf16, #linear1>) -> ()
     return
   }
 }

@@ -51,7 +51,7 @@ func.func @at_once(%x: tensor<64xf32, #a>) {
   }, {
     %0 = "ttg.convert_layout"(%x) : (tensor<64xf32, #a>) -> tensor<64xf32, #b>
     "ttg.warp_return"() : () -> ()
-  }) : () -> ()
+  }) {warps = 2 : i32} : () -> ()
   return
 }
 
@@ -67,7 +67,7 @@ func.func @beside_the_last_use(%x: tensor<64xf32, #a>, %y: !tile) {
   }, {
     %0 = "ttg.convert_layout"(%x) : (tensor<64xf32, #a>) -> tensor<64xf32, #b>
     "ttg.warp_return"() : () -> ()
-  }) : () -> ()
+  }) {warps = 2 : i32} : () -> ()
   return
 }
 }

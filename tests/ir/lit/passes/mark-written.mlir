@@ -121,10 +121,33 @@ func.func @anywhere(%a: !tt.ptr<f32>, %x: f32) attributes {tt.kernel} {
   return
 }
 
+// What a function writes that kernels call is any memory for it: its arguments may be one array.
+
 // CHECK-LABEL: func.func @not_a_kernel
-// CHECK-NOT: proton.written
+// CHECK-SAME: proton.written = array<i64: -1, 0>
 // CHECK: return
 func.func @not_a_kernel(%a: !tt.ptr<f32>, %x: f32) {
   "tt.store"(%a, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
   return
+}
+
+// What a function writes that a kernel calls is the kernel's; a pointer that it gives points where
+// what it takes does.
+
+// CHECK-LABEL: func.func @caller
+// CHECK-SAME: proton.written = array<i64: 0, 2>
+func.func @caller(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %x: f32) attributes {tt.kernel} {
+  %p = func.call @writes(%b, %c, %x) : (!tt.ptr<f32>, !tt.ptr<f32>, f32) -> !tt.ptr<f32>
+  %q = func.call @passes(%a) : (!tt.ptr<f32>) -> !tt.ptr<f32>
+  "tt.store"(%q, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
+  %y = "tt.load"(%p) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!tt.ptr<f32>) -> f32
+  return
+}
+func.func private @writes(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %x: f32) -> !tt.ptr<f32> attributes {tt.noinline} {
+  %p = func.call @passes(%b) : (!tt.ptr<f32>) -> !tt.ptr<f32>
+  "tt.store"(%p, %x) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 1, 0>} : (!tt.ptr<f32>, f32) -> ()
+  return %a : !tt.ptr<f32>
+}
+func.func private @passes(%a: !tt.ptr<f32>) -> !tt.ptr<f32> attributes {tt.noinline} {
+  return %a : !tt.ptr<f32>
 }

@@ -115,7 +115,7 @@ func.func @pipelined(%p: !pointers, %n: i32) {
 // CHECK-NEXT: "ttg.warp_return"
 // CHECK: "ttg.local_load"
 // CHECK-NEXT: "ttg.warp_return"
-// CHECK: }) : () -> ()
+// CHECK: }) {warps = 2 : i32} : () -> ()
 // CHECK-NEXT: "ttg.local_load"
 func.func @two_groups(%x: !tile) {
   %one = "ttg.local_reserve"() : () -> !buffer
@@ -128,7 +128,7 @@ func.func @two_groups(%x: !tile) {
   }, {
     %y = "ttg.local_load"(%two) : (!buffer) -> !tile
     "ttg.warp_return"() : () -> ()
-  }) : () -> ()
+  }) {warps = 2 : i32} : () -> ()
   %z = "ttg.local_load"(%one) : (!buffer) -> !tile
   return
 }

@@ -1,23 +1,26 @@
 // RUN: proton-opt --pipeline='prefetch-next-turn' %s | filecheck %s
 
-// The next turn's row is fetched in equal shares before each op of this one, and none in the last.
+// The next turn's row is fetched in equal shares, lines 0 to 31 and 32 to 63, before each loop of
+// this turn. In the last turn it is that turn's own. What computes a scalar gets no share.
 
 // CHECK-LABEL: func.func @rows(
 // CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[N:.*]] step %[[STEP:.*]] {
 // CHECK-NEXT: %[[J:.*]] = arith.addi %[[I]], %[[STEP]] : index
-// CHECK: %[[NEXT:.*]] = memref.reinterpret_cast %{{.*}} to offset: [%[[J]]], sizes: [1024]
 // CHECK: %[[LAST:.*]] = arith.subi %[[N]], %[[STEP]]
 // CHECK: %[[GOES_ON:.*]] = arith.cmpi slt, %[[I]], %[[LAST]]
-// CHECK: %[[HALF:.*]] = arith.constant 32 : index
-// CHECK: %[[END:.*]] = arith.select %[[GOES_ON]], %[[HALF]], %{{.*}} : index
-// CHECK: scf.for %{{.*}} = %{{.*}} to %[[END]] step
-// CHECK: memref.prefetch %[[NEXT]][%{{.*}}], read, locality<3>, data
+// CHECK: %[[THEN:.*]] = arith.select %[[GOES_ON]], %[[J]], %[[I]] : index
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [%[[THEN]]], sizes: [1024]
+// CHECK: %[[AT:.*]] = arith.constant 0 : index
+// CHECK: arith.muli %[[AT]], %{{.*}} : index
+// CHECK: llvm.inline_asm has_side_effects "prefetcht0 0($0); prefetcht0 64($0); {{.*}}; prefetcht0 1984($0)", "r"
 // CHECK: linalg.generic
-// CHECK: memref.prefetch %[[NEXT]]
+// CHECK: %[[AT:.*]] = arith.constant 1 : index
+// CHECK: arith.muli %[[AT]], %{{.*}} : index
+// CHECK: prefetcht0 1984($0)"
 // CHECK: linalg.generic
-// CHECK-NOT: memref.prefetch
+// CHECK-NOT: prefetcht
 // CHECK: return
-func.func @rows(%x: memref<f32>, %out: memref<1024xf32>, %n: index) attributes {tt.kernel} {
+func.func @rows(%x: memref<f32>, %out: memref<1024xf32>, %sum: memref<f32>, %n: index) attributes {tt.kernel} {
   %c0 = arith.constant 0 : index
   %step = arith.constant 1024 : index
   scf.for %i = %c0 to %n step %step {
@@ -32,26 +35,34 @@ func.func @rows(%x: memref<f32>, %out: memref<1024xf32>, %n: index) attributes {
       %s = arith.addf %b, %b : f32
       linalg.yield %s : f32
     }
+    linalg.generic {indexing_maps = [affine_map<() -> ()>], iterator_types = []} outs(%sum : memref<f32>) {
+    ^bb0(%b: f32):
+      %s = arith.addf %b, %b : f32
+      linalg.yield %s : f32
+    }
   }
   return
 }
 
 // A product's tiles share the fetches of what the next turn copies; its address is carried, and
-// is computed before the copy. 32 lines for 4 tiles: 8 for each.
+// is computed before the copy. 32 lines for 4 tiles: 8 for each, in 4 rows of 2.
 
 // CHECK-LABEL: func.func @product(
 // CHECK: scf.for %{{.*}} iter_args(%[[AT:.*]] = %{{.*}}) -> (index)
 // CHECK-NEXT: %[[JUMP:.*]] = arith.addi %[[AT]], %{{.*}} : index
-// CHECK: %[[NEXT:.*]] = memref.reinterpret_cast %{{.*}} to offset: [%[[JUMP]]], sizes: [16, 32]
+// CHECK: %[[THEN:.*]] = arith.select %{{.*}}, %[[JUMP]], %[[AT]] : index
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [%[[THEN]]], sizes: [16, 32]
 // CHECK: linalg.copy
 // CHECK: scf.for %[[COLUMN:.*]] =
 // CHECK: scf.for %[[ROW:.*]] =
 // CHECK-NEXT: %[[C:.*]] = arith.divui %[[COLUMN]]
 // CHECK-NEXT: %[[R:.*]] = arith.divui %[[ROW]]
-// CHECK: arith.constant 8 : index
-// CHECK: memref.prefetch %[[NEXT]][%{{.*}}, %{{.*}}], read
+// CHECK: %[[ROWS:.*]] = arith.constant 4 : index
+// CHECK: arith.muli %{{.*}}, %[[ROWS]] : index
+// CHECK: scf.for
+// CHECK: llvm.inline_asm has_side_effects "prefetcht0 0($0); prefetcht0 64($0)", "r"
 // CHECK: memref.store
-// CHECK-NOT: memref.prefetch
+// CHECK-NOT: prefetcht
 // CHECK: return
 func.func @product(%x: memref<f32>, %block: memref<16x32xf32>, %c: memref<16x32xf32>, %tile: f32, %n: index) attributes {tt.kernel} {
   %c0 = arith.constant 0 : index
@@ -76,7 +87,7 @@ func.func @product(%x: memref<f32>, %block: memref<16x32xf32>, %c: memref<16x32x
 // Not what is written, what all turns read, what is small, or what comes from memory.
 
 // CHECK-LABEL: func.func @others(
-// CHECK-NOT: memref.prefetch
+// CHECK-NOT: prefetcht
 // CHECK: return
 func.func @others(%x: memref<f32>, %table: memref<?xindex>, %out: memref<128xf32>, %n: index) attributes {tt.kernel} {
   %c0 = arith.constant 0 : index

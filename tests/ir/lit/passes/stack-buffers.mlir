@@ -81,9 +81,29 @@ func.func @too_many() attributes {tt.kernel} {
   return
 }
 
-// CHECK-LABEL: func.func @not_a_kernel(
-// CHECK-NEXT: memref.alloc() : memref<8xf32>
-func.func @not_a_kernel() {
-  %b = memref.alloc() : memref<8xf32>
+// A function that a kernel calls takes scratch behind the kernel's own, and less of the stack.
+
+// CHECK-LABEL: func.func @caller(
+// CHECK-SAME: %[[SCRATCH:.*]]: !llvm.ptr)
+// CHECK-SAME: proton.scratch_bytes = 196672 : i64
+// CHECK: %[[BEHIND:.*]] = llvm.getelementptr %[[SCRATCH]][131072] : (!llvm.ptr) -> !llvm.ptr, i8
+// CHECK-NEXT: call @callee(%[[BEHIND]])
+func.func @caller() attributes {tt.kernel} {
+  %b = memref.alloc() : memref<32768xf32>
+  func.call @callee() : () -> ()
+  return
+}
+
+// CHECK-LABEL: func.func private @callee(
+// CHECK-SAME: %[[OWN:.*]]: !llvm.ptr)
+// CHECK-NOT: proton.scratch_bytes
+// CHECK: llvm.getelementptr %[[OWN]][0]
+// CHECK: memref.reinterpret_cast {{.*}} sizes: [16400]
+// CHECK-COUNT-1: memref.alloca
+// CHECK-NOT: memref.alloca
+// CHECK: return
+func.func private @callee() attributes {tt.noinline} {
+  %b = memref.alloc() : memref<16400xf32>
+  %c = memref.alloc() : memref<8192xf32>
   return
 }

@@ -22,8 +22,8 @@
 func.func @in_place(%p: !llvm.ptr, %q: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64: 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -38,8 +38,8 @@ func.func @written_memory_is_copied(%p: !llvm.ptr, %i: i64, %o: memref<8xf32>) a
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %q = llvm.getelementptr %p[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-  %t = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %t = "tts.make_tptr"(%q, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -52,8 +52,8 @@ func.func @written_memory_is_copied(%p: !llvm.ptr, %i: i64, %o: memref<8xf32>) a
 func.func @unknown_writes(%p: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64: -1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -65,8 +65,8 @@ func.func @unknown_reads(%a: i64, %q: !llvm.ptr, %o: memref<8xf32>) attributes {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %p = llvm.inttoptr %a : i64 to !llvm.ptr
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -83,8 +83,8 @@ func.func @nothing_is_written(%a: i64, %o: memref<8xf32>) attributes {tt.kernel,
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %p = llvm.inttoptr %a : i64 to !llvm.ptr
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -133,8 +133,8 @@ func.func @nothing_is_written(%a: i64, %o: memref<8xf32>) attributes {tt.kernel,
 func.func @cut_block(%p: !llvm.ptr, %n: index, %m: index, %row: index, %y: f32, %o: memref<4x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
-  %x = "tts.load"(%t, %n, %m, %y) {operandSegmentSizes = array<i32: 1, 2, 0, 1>} : (!tts.tptr<tensor<4x8xf32>>, index, index, f32) -> tensor<4x8xf32>
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
+  %x = "tts.load"(%t, %n, %m, %y) {operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>} : (!tts.tptr<tensor<4x8xf32>>, index, index, f32) -> tensor<4x8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<4x8xf32>, memref<4x8xf32>) -> ()
   return
 }
@@ -153,8 +153,8 @@ func.func @cut_block(%p: !llvm.ptr, %n: index, %m: index, %row: index, %y: f32, 
 func.func @begins_later(%p: !llvm.ptr, %end: index, %start: index, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t, %end, %start) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, index, index) -> tensor<8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t, %end, %start) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, index, index) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -168,8 +168,8 @@ func.func @begins_later(%p: !llvm.ptr, %end: index, %start: index, %o: memref<8x
 func.func @cut_block_of_zeros(%p: !llvm.ptr, %n: index, %o: memref<8xi16>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xi16>>
-  %x = "tts.load"(%t, %n) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xi16>>, index) -> tensor<8xi16>
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xi16>>
+  %x = "tts.load"(%t, %n) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (!tts.tptr<tensor<8xi16>>, index) -> tensor<8xi16>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xi16>, memref<8xi16>) -> ()
   return
 }
@@ -184,8 +184,8 @@ func.func @full_mask(%p: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, pr
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t, %c8) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, index) -> tensor<8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t, %c8) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>, index) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -200,8 +200,8 @@ func.func @full_mask(%p: !llvm.ptr, %o: memref<8xf32>) attributes {tt.kernel, pr
 func.func @packed_for_matmul(%p: !llvm.ptr, %row: index, %acc: tensor<8x8xf32>, %o: memref<8x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8x8xf32>>) -> tensor<8x8xf32>
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8x8xf32>>) -> tensor<8x8xf32>
   %y = linalg.matmul ins(%x, %x : tensor<8x8xf32>, tensor<8x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
   bufferization.materialize_in_destination %y in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
   return
@@ -221,11 +221,11 @@ func.func @packed_for_matmul(%p: !llvm.ptr, %row: index, %acc: tensor<8x8xf32>, 
 func.func @left_factors(%p: !llvm.ptr, %row: index, %b: tensor<4x8xf32>, %acc: tensor<8x8xf32>, %o: memref<8x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x4xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x4xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
   %y = linalg.matmul ins(%x, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
-  %s = "tts.make_tptr"(%p, %row, %row, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x4xf32>>
-  %u = "tts.load"(%s) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
+  %s = "tts.make_tptr"(%p, %row, %row, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<8x4xf32>>
+  %u = "tts.load"(%s) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8x4xf32>>) -> tensor<8x4xf32>
   %z = linalg.matmul ins(%u, %b : tensor<8x4xf32>, tensor<4x8xf32>) outs(%y : tensor<8x8xf32>) -> tensor<8x8xf32>
   bufferization.materialize_in_destination %z in restrict writable %o : (tensor<8x8xf32>, memref<8x8xf32>) -> ()
   return
@@ -242,8 +242,8 @@ func.func @left_factors(%p: !llvm.ptr, %row: index, %b: tensor<4x8xf32>, %acc: t
 func.func @padded_right_factor(%p: !llvm.ptr, %row: index, %a: tensor<8x4xf32>, %acc: tensor<8x32xf32>, %o: memref<8x32xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x32xf32>>
-  %b = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<4x32xf32>>) -> tensor<4x32xf32>
+  %t = "tts.make_tptr"(%p, %row, %c1, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 1, 0>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x32xf32>>
+  %b = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<4x32xf32>>) -> tensor<4x32xf32>
   %y = linalg.matmul ins(%a, %b : tensor<8x4xf32>, tensor<4x32xf32>) outs(%acc : tensor<8x32xf32>) -> tensor<8x32xf32>
   bufferization.materialize_in_destination %y in restrict writable %o : (tensor<8x32xf32>, memref<8x32xf32>) -> ()
   return
@@ -258,8 +258,8 @@ func.func @padded_right_factor(%p: !llvm.ptr, %row: index, %a: tensor<8x4xf32>, 
 func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %c1, %col, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<4x8xf32>>) -> tensor<4x8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %col, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<4x8xf32>>) -> tensor<4x8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<4x8xf32>, memref<4x8xf32>) -> ()
   return
 }
@@ -316,8 +316,8 @@ func.func @column_major(%p: !llvm.ptr, %col: index, %o: memref<4x8xf32>) attribu
 // CHECK-NEXT: }
 func.func @wrap_around(%p: !llvm.ptr, %offset: index, %n: index, %o: memref<8xf32>) attributes {tt.kernel, proton.written = array<i64>} {
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %c1, %offset, %n) {wraps = array<i64: 1>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (!llvm.ptr, index, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  %t = "tts.make_tptr"(%p, %c1, %offset, %n) {gathers = array<i64: 0>, wraps = array<i64: 1>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>} : (!llvm.ptr, index, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
   bufferization.materialize_in_destination %x in restrict writable %o : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
@@ -352,8 +352,8 @@ func.func @direct_store(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel,
     %t = arith.addf %l, %l : f32
     linalg.yield %t : f32
   } -> tensor<8xf32>
-  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  %u = "tts.make_tptr"(%q, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }
 
@@ -407,8 +407,8 @@ func.func @direct_store_of_a_cut_block(%q: !llvm.ptr, %x: tensor<8xf32>, %n: ind
     %t = arith.addf %l, %l : f32
     linalg.yield %t : f32
   } -> tensor<8xf32>
-  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %y, %n) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
+  %u = "tts.make_tptr"(%q, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %y, %n) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
   return
 }
 
@@ -459,8 +459,8 @@ func.func @direct_store_of_a_cut_block(%q: !llvm.ptr, %x: tensor<8xf32>, %n: ind
 // CHECK-NEXT: }
 func.func @copied_store(%q: !llvm.ptr, %x: tensor<8xf32>, %n: index, %col: index) attributes {tt.kernel, proton.written = array<i64: 0>} {
   %c0 = arith.constant 0 : index
-  %u = "tts.make_tptr"(%q, %col, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %x, %n) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
+  %u = "tts.make_tptr"(%q, %col, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %x, %n) {operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>, index) -> ()
   return
 }
 
@@ -486,10 +486,10 @@ func.func @copied_store(%q: !llvm.ptr, %x: tensor<8xf32>, %n: index, %col: index
 func.func @a_loaded_value_is_copied(%p: !llvm.ptr, %q: !llvm.ptr) attributes {tt.kernel, proton.written = array<i64: 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
-  "tts.store"(%u, %x) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %u = "tts.make_tptr"(%q, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %x = "tts.load"(%t) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>) -> tensor<8xf32>
+  "tts.store"(%u, %x) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }
 
@@ -529,10 +529,10 @@ func.func @a_value_of_two_stores_is_copied(%p: !llvm.ptr, %q: !llvm.ptr, %x: ten
     %t = arith.addf %l, %l : f32
     linalg.yield %t : f32
   } -> tensor<8xf32>
-  %t = "tts.make_tptr"(%p, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%t, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
-  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  %t = "tts.make_tptr"(%p, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  %u = "tts.make_tptr"(%q, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%t, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }
 
@@ -574,8 +574,8 @@ func.func @column_major_store(%q: !llvm.ptr, %x: tensor<4x8xf32>, %n: index, %co
     %t = arith.addf %l, %l : f32
     linalg.yield %t : f32
   } -> tensor<4x8xf32>
-  %u = "tts.make_tptr"(%q, %c1, %col, %c0, %c0) {wraps = array<i64: 0, 0>, order = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 2, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
-  "tts.store"(%u, %y, %n, %c8) {operandSegmentSizes = array<i32: 1, 1, 2, 0>} : (!tts.tptr<tensor<4x8xf32>>, tensor<4x8xf32>, index, index) -> ()
+  %u = "tts.make_tptr"(%q, %c1, %col, %c0, %c0) {gathers = array<i64: 0, 0>, wraps = array<i64: 0, 0>, order = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 2, 0, 0>} : (!llvm.ptr, index, index, index, index) -> !tts.tptr<tensor<4x8xf32>>
+  "tts.store"(%u, %y, %n, %c8) {operandSegmentSizes = array<i32: 1, 1, 2, 0, 0>} : (!tts.tptr<tensor<4x8xf32>>, tensor<4x8xf32>, index, index) -> ()
   return
 }
 
@@ -609,8 +609,8 @@ func.func @program_order(%q: !llvm.ptr, %x: tensor<8xf32>) attributes {tt.kernel
     linalg.yield %t : f32
   } -> tensor<8xf32>
   "proton.mark"() {mark = "here", names = [], kinds = [], operandSegmentSizes = array<i32: 0, 0>} : () -> ()
-  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  %u = "tts.make_tptr"(%q, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }
 
@@ -640,7 +640,7 @@ func.func @a_reduction_is_copied(%q: !llvm.ptr, %x: tensor<8x4xf32>, %init: tens
     %t = arith.addf %o, %l : f32
     linalg.yield %t : f32
   } -> tensor<8xf32>
-  %u = "tts.make_tptr"(%q, %c1, %c0) {wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
-  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
+  %u = "tts.make_tptr"(%q, %c1, %c0) {gathers = array<i64: 0>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!llvm.ptr, index, index) -> !tts.tptr<tensor<8xf32>>
+  "tts.store"(%u, %y) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>} : (!tts.tptr<tensor<8xf32>>, tensor<8xf32>) -> ()
   return
 }

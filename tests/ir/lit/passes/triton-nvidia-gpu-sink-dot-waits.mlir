@@ -18,9 +18,9 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-NEXT: %[[O:.*]] = "ttng.warp_group_dot_wait"(%[[F]]) {pendings = 0 : i32}
 // CHECK-NEXT: arith.mulf %[[O]], %[[X]]
 func.func @two(%q: !memory, %k: !memory, %acc: !sum) -> !sum {
-  %e = "ttng.warp_group_dot"(%q, %k, %acc) {imprecise = 0 : i32} : (!memory, !memory, !sum) -> !sum
+  %e = "ttng.warp_group_dot"(%q, %k, %acc) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !memory, !sum) -> !sum
   %s = "ttng.warp_group_dot_wait"(%e) {pendings = 0 : i32} : (!sum) -> !sum
-  %f = "ttng.warp_group_dot"(%k, %q, %acc) {imprecise = 0 : i32} : (!memory, !memory, !sum) -> !sum
+  %f = "ttng.warp_group_dot"(%k, %q, %acc) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !memory, !sum) -> !sum
   %o = "ttng.warp_group_dot_wait"(%f) {pendings = 0 : i32} : (!sum) -> !sum
   %x = math.exp2 %s : !sum
   %r = arith.mulf %o, %x : !sum
@@ -36,9 +36,9 @@ func.func @two(%q: !memory, %k: !memory, %acc: !sum) -> !sum {
 // CHECK-NEXT: %[[S:.*]] = "ttng.warp_group_dot_wait"(%[[E]]) {pendings = 0 : i32}
 // CHECK-NEXT: return %[[S]], %[[O]]
 func.func @carried(%q: !memory, %k: !memory, %one: !sum, %other: !sum) -> (!sum, !sum) {
-  %e = "ttng.warp_group_dot"(%q, %k, %one) {imprecise = 0 : i32} : (!memory, !memory, !sum) -> !sum
+  %e = "ttng.warp_group_dot"(%q, %k, %one) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !memory, !sum) -> !sum
   %s = "ttng.warp_group_dot_wait"(%e) {pendings = 0 : i32} : (!sum) -> !sum
-  %f = "ttng.warp_group_dot"(%k, %q, %other) {imprecise = 0 : i32} : (!memory, !memory, !sum) -> !sum
+  %f = "ttng.warp_group_dot"(%k, %q, %other) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !memory, !sum) -> !sum
   %o = "ttng.warp_group_dot_wait"(%f) {pendings = 0 : i32} : (!sum) -> !sum
   return %s, %o : !sum, !sum
 }
@@ -52,10 +52,10 @@ func.func @carried(%q: !memory, %k: !memory, %one: !sum, %other: !sum) -> (!sum,
 // CHECK-NEXT: "ttng.fence_async_shared"
 // CHECK-NEXT: "ttng.warp_group_dot"
 func.func @written(%q: !memory, %m: !ttg.mutable_memdesc<[64, 64], f16, #k_major>, %x: tensor<64x64xf16, #acc>, %acc: !sum) -> !sum {
-  %e = "ttng.warp_group_dot"(%q, %m, %acc) {imprecise = 0 : i32} : (!memory, !ttg.mutable_memdesc<[64, 64], f16, #k_major>, !sum) -> !sum
+  %e = "ttng.warp_group_dot"(%q, %m, %acc) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !ttg.mutable_memdesc<[64, 64], f16, #k_major>, !sum) -> !sum
   %s = "ttng.warp_group_dot_wait"(%e) {pendings = 0 : i32} : (!sum) -> !sum
   "ttg.local_store"(%x, %m) : (tensor<64x64xf16, #acc>, !ttg.mutable_memdesc<[64, 64], f16, #k_major>) -> ()
-  %f = "ttng.warp_group_dot"(%q, %m, %s) {imprecise = 0 : i32} : (!memory, !ttg.mutable_memdesc<[64, 64], f16, #k_major>, !sum) -> !sum
+  %f = "ttng.warp_group_dot"(%q, %m, %s) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !ttg.mutable_memdesc<[64, 64], f16, #k_major>, !sum) -> !sum
   %o = "ttng.warp_group_dot_wait"(%f) {pendings = 0 : i32} : (!sum) -> !sum
   return %o : !sum
 }

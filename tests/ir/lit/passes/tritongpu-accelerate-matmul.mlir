@@ -8,7 +8,7 @@
 // CHECK-LABEL: func.func @warp_group(
 // CHECK: %[[B:.*]] = "ttg.local_alloc"(%arg1) : {{.*}} -> !ttg.memdesc<[64, 64], f16, #ttg.shared<{{..}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [32, 0], [8, 1], [16, 2], [32, 4], [0, 8], [0, 16], [0, 32]]>>
 // CHECK: %[[A:.*]] = "ttg.convert_layout"(%arg0) : {{.*}} -> tensor<64x64xf16, #ttg.linear<{{..}}0, 1], [8, 0], [0, 8], [0, 16], [0, 32]], {{..}}0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], {{..}}16, 0], [32, 0]], []>>
-// CHECK: %[[D:.*]] = "ttng.warp_group_dot"(%[[A]], %[[B]], %{{.*}}) {imprecise = 0 : i32}
+// CHECK: %[[D:.*]] = "ttng.warp_group_dot"(%[[A]], %[[B]], %{{.*}}) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>}
 // CHECK: "ttng.warp_group_dot_wait"(%[[D]]) {pendings = 0 : i32}
 // CHECK-NOT: tt.dot
 

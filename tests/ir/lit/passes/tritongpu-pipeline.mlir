@@ -49,7 +49,7 @@ func.func @matmul(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32, %zero:
     %b = "tt.load"(%q) {cache = "", evict = "", operandSegmentSizes = array<i32: 1, 0, 0>, volatile = false} : (!pointers) -> !tile
     %am = "ttg.local_alloc"(%a) : (!tile) -> !memory
     %bm = "ttg.local_alloc"(%b) : (!tile) -> !memory
-    %d = "ttng.warp_group_dot"(%am, %bm, %sum) {imprecise = 0 : i32} : (!memory, !memory, !sum) -> !sum
+    %d = "ttng.warp_group_dot"(%am, %bm, %sum) {imprecise = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!memory, !memory, !sum) -> !sum
     %w = "ttng.warp_group_dot_wait"(%d) {pendings = 0 : i32} : (!sum) -> !sum
     %p2 = "tt.addptr"(%p, %step) : (!pointers, tensor<64x64xi32, #regs>) -> !pointers
     %q2 = "tt.addptr"(%q, %step) : (!pointers, tensor<64x64xi32, #regs>) -> !pointers

@@ -24,6 +24,6 @@ func.func @ops(%p: tensor<4x!tt.ptr<f32>>, %i: i32) {
     "ttg.warp_return"() : () -> ()
   }, {
     "ttg.warp_return"() : () -> ()
-  }) : () -> ()
+  }) {warps = 2 : i32} : () -> ()
   return
 }

@@ -1,0 +1,139 @@
+"""What a thread knows of itself: its number among those that work together, and their barrier.
+
+These are the threads of the program, or those of one of the groups of warps that
+`ttg.warp_specialize` makes: groups have numbers, layouts and barriers of their own. What depends on
+the thread alone is computed once, where the function begins.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from proton.base.errors import PassError
+from proton.base.targets import WARP_SIZE
+from proton.conversion.ttg_to_llvm import nvidia
+from proton.conversion.ttg_to_llvm import values as v
+from proton.dialect.mlir import Operation, Value, ir
+from proton.layout import LinearLayout
+from proton.layout.linear import log2
+
+
+@dataclass
+class Threads:
+    """`warps` warps of a function, from warp `first` on, which meet at a barrier of hardware: 0 is
+    the program's."""
+
+    function: Operation
+    warps: int
+    first: int = 0
+    barrier_number: int = 0
+    known: dict[Any, Value] = field(default_factory=dict)
+
+    def groups(self, first: int) -> list["Threads"]:
+        """The first so many warps, and the rest; raises PassError where one has none."""
+        if self.barrier_number or not 0 < first < self.warps:
+            raise PassError(f"{first} of {self.warps} warps of a group are no group of their own")
+        rest = self.warps - first
+        return [Threads(self.function, first, 0, 1), Threads(self.function, rest, first, 2)]
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return WARP_SIZE * self.warps
+
+    @property
+    def number(self) -> Value:
+        """The thread's number, i32."""
+        if "thread" not in self.known:
+            block = self.function.regions[0].blocks[0]
+            with ir.InsertionPoint.at_block_begin(block), self.function.location:
+                number = nvidia.thread_number()
+                if self.first:
+                    number = v.add(number, v.i32(-WARP_SIZE * self.first))
+                self.known["thread"] = number
+        return self.known["thread"]
+
+    @property
+    def warp(self) -> Value:
+        """The number of the warp, i32, the same in all lanes for the assembler, too."""
+        thread = self.number
+        if "warp" not in self.known:
+            with self._behind(thread):
+                number = v.binary("llvm.lshr", thread, v.i32(log2(WARP_SIZE)))
+                self.known["warp"] = nvidia.warp_uniform(number)
+        return self.known["warp"]
+
+    @contextlib.contextmanager
+    def _behind(self, value: Value) -> Iterator[None]:
+        """Emits where values go that depend on this one alone."""
+        with ir.InsertionPoint.after(value.owner), self.function.location:
+            yield
+
+    def bits(self, bases: tuple[int, ...]) -> Value:
+        """The linear map of the thread's number, lane bits lowest."""
+        thread = self.number
+        if bases not in self.known:
+            with self._behind(thread):
+                self.known[bases] = v.xor_of_bits(thread, bases)
+        return self.known[bases]
+
+    def warp_bits(self, bases: tuple[int, ...]) -> Value | None:
+        """The linear map of the warp's number, the same in all lanes for the assembler, too; None
+        where it is 0."""
+        if not any(bases):
+            return None
+        key, warp = ("warp", bases), self.warp
+        if key not in self.known:
+            with self._behind(warp):
+                self.known[key] = v.xor_of_bits(warp, bases)
+        return self.known[key]
+
+    def is_warp_below(self, count: int) -> Value | None:
+        """Whether the thread is of one of the first so many warps; None where all are."""
+        if count >= self.warps:
+            return None
+        key, warp = ("warps", count), self.warp
+        if key not in self.known:
+            with self._behind(warp):
+                self.known[key] = v.compare("ult", warp, v.i32(count))
+        return self.known[key]
+
+    def part(self, layout: LinearLayout, column: int) -> Value:
+        """What lane and warp add to an output of a layout, i32."""
+        return self.bits(tuple(basis[column] for basis in _thread_bases(layout)))
+
+    def indices(self, layout: LinearLayout, axis: int) -> Value:
+        """The index along `axis` of each register's element, `vector<n x i32>`."""
+        registers = [int(x) for x in layout.table("register")[..., axis].ravel()]
+        base = v.splat(self.part(layout, axis), len(registers))
+        if not any(registers):
+            return base
+        bases = [basis[axis] for basis in _thread_bases(layout)]
+        apart = not any(basis & register for basis in bases for register in registers)
+        name = "llvm.add" if apart else "llvm.xor"
+        flags = {}
+        if apart:
+            flags["overflowFlags"] = ir.IntegerAttr.get(v.integer(32), 3)  # nsw, nuw
+        return v.binary(name, base, v.constants(registers), **flags)
+
+    def owns(self, layout: LinearLayout) -> Value | None:
+        """Whether this thread is the one of several copies that acts, i1; None without copies."""
+        free = layout.free_bits()
+        mask = free.get("lane", 0) | free.get("warp", 0) * WARP_SIZE
+        if not mask:
+            return None
+        key, thread = ("owner", mask), self.number
+        if key not in self.known:
+            with self._behind(thread):
+                bits = v.binary("llvm.and", thread, v.i32(mask))
+                self.known[key] = v.compare("eq", bits, v.i32(0))
+        return self.known[key]
+
+    def barrier(self) -> None:
+        """All of them arrive before any goes on."""
+        nvidia.barrier(self.barrier_number, self.count)
+
+
+def _thread_bases(layout: LinearLayout) -> list[tuple[int, ...]]:
+    return [basis for name in ("lane", "warp") for basis in layout.bases(name)]

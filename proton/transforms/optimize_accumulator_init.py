@@ -1,0 +1,100 @@
+"""Products of warp groups that begin at zero overwrite the registers of their sums.
+
+    %z = arith.constant dense<0.0>                %p = ub.poison
+    %r = scf.for %i = %a to %b                    %r = scf.for %i = %a to %b
+         iter_args(%acc = %z) {                        iter_args(%acc = %p) {
+                                          =>        %old = arith.cmpi ne, %i, %a
+      %d = ttng.warp_group_dot %x, %y, %acc         %d = ttng.warp_group_dot %x, %y, %acc, %old
+    }                                             }
+    %s = ttng.warp_group_dot_wait %r {0}          %s = ttng.warp_group_dot_wait %r {0}
+                                                  %t = scf.if %ran { %s } else { ttng.zeros }
+
+A thread of a large tile has a hundred sums and more. Zeroing them takes as long as an iteration
+does, for each tile; the instruction can leave out what was there. Where the loop does not run, the
+sums are zeroed behind it: `ttng.zeros` keeps that in its own branch.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from proton.dialect.emit import create, emit_if, is_zeros, number_of
+from proton.dialect.mlir import Module, Operation, arith, ir
+from proton.dialect.regions import ForLoop
+from proton.dialect.ttg import mem_desc_parts
+from proton.dialect.ttng import WarpGroupDotOp, ZerosOp
+from proton.dialect.walk import before, ops_named, replace, users
+from proton.passes import Pass, register
+
+_NOT_EQUAL, _LESS, _UNSIGNED_LESS = 1, 2, 6  # arith.cmpi's predicates
+_WAIT = "ttng.warp_group_dot_wait"
+
+
+@register
+@dataclass(frozen=True)
+class OptimizeAccumulatorInit(Pass):
+    """Sums that a loop carries from zero on are not zeroed ahead of it."""
+
+    name: ClassVar[str] = "tritongpu-optimize-accumulator-init"
+
+    def run(self, module: Module) -> None:
+        for product in ops_named(module, "ttng.warp_group_dot"):
+            number = _carried_from_zero(product)
+            if number is not None:
+                loop = ForLoop(product.parent.operation)
+                _overwrite_first(product, loop)
+                _begin_anywhere(loop, number)
+
+
+def _carried_from_zero(product: Operation) -> int | None:
+    """Which of its loop's carried values a product adds to, if that is zero at first and nothing
+    else reads it."""
+    (k, _), *_ = mem_desc_parts(product.operands[1].type)
+    if product.parent.name != "scf.for" or 0 < product.attributes["imprecise"].value < k:
+        return None
+    loop = ForLoop(product.parent.operation)
+    acc = product.operands[2]
+    if acc not in loop.iter_args or users(acc) != [product]:
+        return None
+    number = loop.iter_args.index(acc)
+    return number if is_zeros(loop.init_args[number]) else None
+
+
+def _overwrite_first(product: Operation, loop: ForLoop) -> None:
+    with before(product):
+        lower, *_ = loop.bounds
+        is_old = arith.CmpIOp(_NOT_EQUAL, loop.induction_var, lower).result
+        left, right, acc = product.operands
+        imprecise = product.attributes["imprecise"]
+        made = WarpGroupDotOp(left, right, acc, imprecise, acc.type, adds=is_old)
+        replace(product, [made.result])
+
+
+def _begin_anywhere(loop: ForLoop, number: int) -> None:
+    zeros = loop.init_args[number]
+    with before(loop.op):
+        loop.set_init_arg(number, create("ub.poison", zeros.type))
+    if _surely_runs(loop):
+        return
+    result = loop.op.results[number]
+    readers = users(result)
+    if len(readers) == 1 and readers[0].name == _WAIT and readers[0].block == loop.op.block:
+        result = readers[0].results[0]
+    uses = list(result.uses)
+    with ir.InsertionPoint.after(result.owner), result.owner.location:
+        lower, upper, _ = loop.bounds
+        has_run = arith.CmpIOp(_less(loop), lower, upper).result
+        type_ = zeros.type
+        (chosen,) = emit_if(has_run, [type_], lambda: [result], lambda: [ZerosOp(type_).result])
+    for use in uses:
+        use.owner.operation.operands[use.operand_number] = chosen
+
+
+def _surely_runs(loop: ForLoop) -> bool:
+    lower, upper, _ = (number_of(bound) for bound in loop.bounds)
+    is_signed = _less(loop) == _LESS
+    return is_signed and lower is not None and upper is not None and lower < upper
+
+
+def _less(loop: ForLoop) -> int:
+    """The predicate by which a loop compares its bounds."""
+    return _UNSIGNED_LESS if "unsignedCmp" in loop.op.attributes else _LESS

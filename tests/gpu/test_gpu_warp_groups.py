@@ -1,0 +1,32 @@
+"""A group of warps that copies, and one that multiplies what has come: IR written by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import proton
+from tests.compile.edited import edited
+from tests.compile.test_warp_groups import PRODUCER_AND_CONSUMER, product
+
+
+@pytest.mark.parametrize("k", [16, 64, 128, 192, 1000 * 16])
+@pytest.mark.parametrize(("m", "n"), [(64, 128), (1024, 512), (80, 144)])
+def test_a_producer_and_a_consumer(
+    m: int, n: int, k: int, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.get_device_capability()[0] != 9:
+        pytest.skip("wgmma is of compute capability 9.0")
+    torch.manual_seed(int(rng.integers(1 << 31)))
+    a = torch.randn(m, k, device="cuda", dtype=torch.float16)
+    b = torch.randn(k, n, device="cuda", dtype=torch.float16)
+    out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.float16)
+    values = a, b, out, m, n, k
+    with edited(product, PRODUCER_AND_CONSUMER, tmp_path, *values, num_warps=8) as kernel:
+        grid = proton.cdiv(m, 64), proton.cdiv(n, 128)
+        for _ in range(3):
+            kernel[grid](*values, num_warps=8)
+    want = a.double() @ b.double()
+    error = (out.double() - want).abs().max().item()
+    assert error <= 2e-3 * k**0.5, error
