@@ -339,9 +339,16 @@ def test_an_older_library_than_the_package_is_named(
         assert ("pip install 'nvidia-cuda-cupti==13.4.*'" in str(raised.value)) == is_older
 
 
-def test_sessions_one_after_the_other(driver: ProfilingDriver, package: Package) -> None:
-    counts = [len(profiled(driver, counters=COUNTERS).raw.counters[0].values) for _ in range(3)]
-    assert min(counts) > 0
+def test_sessions_one_after_the_other(
+    driver: ProfilingDriver, package: Package, tmp_path: Path
+) -> None:
+    for interval_ns, is_sampled in ((10_000, True), (10**9, False), (20_000, True)):
+        run = profiled(driver, counters=COUNTERS, counter_interval_ns=interval_ns)
+        (samples,) = run.raw.counters
+        assert samples.values.shape == (len(samples.start_ns), len(COUNTERS))
+        assert bool(samples.values.size) == is_sampled
+        assert Run.load(run.save(tmp_path / "run.proton")).counters.equals(run.counters)
+        assert len(run.summary().facts["counters of GPU 0"])
 
 
 def test_a_gpu_is_needed(package: Package) -> None:

@@ -165,7 +165,7 @@ class Sampler:
         starts, ends = (np.array([sample[of] for sample in found], np.int64) for of in (0, 1))
         values = np.array([sample[2] for sample in found], np.float64)
         order = np.argsort(starts, kind="stable")
-        return starts[order], ends[order], values.reshape(len(found), -1)[order]
+        return starts[order], ends[order], values.reshape(len(found), len(self.names))[order]
 
 
 @dataclass(frozen=True)
