@@ -23,7 +23,7 @@ JOBS ?= auto
 BROWSER ?= chromium
 
 # Those that need neither a GPU nor torch: make bench BENCHMARKS=cpu_kernels
-BENCHMARKS ?= compile_time profiling trace_io
+BENCHMARKS ?= compile_time profiling trace_io viewer
 
 .PHONY: bench bless clean demo docs docs-pictures format help lint lock setup test test-fast test-gpu
 

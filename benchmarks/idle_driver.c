@@ -2,7 +2,8 @@
    own part (gpu_host.py). Memory is the host's, events are over, copies copy.
 
    Where a driver takes time an environment variable may say so, in ns: IDLE_LAUNCH, IDLE_ASK (is
-   the stream capturing?), IDLE_EVENT. */
+   the stream capturing?), IDLE_EVENT, IDLE_ALLOCATION. Of a slab a program takes IDLE_CHUNKS times
+   16 bytes, where a kernel of one argument is launched with one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,8 +22,13 @@ static uint64_t now(void) {
     return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
+static long said(const char *name, long *number) {
+    if (*number < 0) *number = getenv(name) ? atol(getenv(name)) : 0;
+    return *number;
+}
+
 static int take_time(const char *name, long *ns) {
-    if (*ns < 0) *ns = getenv(name) ? atol(getenv(name)) : 0;
+    said(name, ns);
     for (uint64_t end = now() + *ns; *ns && now() < end;) {}
     return 0;
 }
@@ -69,8 +75,24 @@ int cuStreamIsCapturing(uint64_t stream, int *status) {
     static long ns = -1;
     return *status = 0, take_time("IDLE_ASK", &ns);
 }
-int cuLaunchKernelEx(const void *config, uint64_t function, void **parameters, void **extra) {
-    static long ns = -1;
+
+/* What was allocated: slabs. They begin with how much is taken of them. */
+static uint32_t *allocated[64];
+static int allocations;
+
+static uint32_t *slab(const void *address) {
+    for (int n = 0; n < allocations; n++)
+        if (allocated[n] == address) return allocated[n];
+    return 0;
+}
+
+/* The arguments lie one behind the other, 8 bytes each; a slab is the third one. */
+int cuLaunchKernelEx(const uint32_t *config, uint64_t function, char **parameters, void **extra) {
+    static long ns = -1, chunks = -1;
+    if (said("IDLE_CHUNKS", &chunks) && parameters[2] == parameters[0] + 16) {
+        uint32_t *taken = slab(*(void **)parameters[2]);
+        if (taken) __atomic_add_fetch(taken, config[0] * chunks, __ATOMIC_RELAXED);
+    }
     return take_time("IDLE_LAUNCH", &ns);
 }
 /* That kernel, on a thread: it answers each question, a number, with the time. */
@@ -93,7 +115,22 @@ int cuLaunchKernel(uint64_t function, unsigned gx, unsigned gy, unsigned gz, uns
 }
 int cuStreamQuery(uint64_t stream) { return 600; } /* the kernel above may run */
 
-int cuMemAlloc_v2(void **address, size_t size) { return *address = memory(size), 0; }
+int cuMemAlloc_v2(void **address, size_t size) {
+    static long ns = -1;
+    *address = memory(size);
+    if (allocations < 64) allocated[allocations++] = *address;
+    return take_time("IDLE_ALLOCATION", &ns);
+}
+int cuMemFree_v2(void *address) {
+    for (int n = 0; n < allocations; n++)
+        if (allocated[n] == address) allocated[n] = allocated[--allocations];
+    return 0;
+}
+int cuMemsetD8Async(void *address, unsigned char value, size_t size, uint64_t stream) {
+    uint32_t *taken = slab(address);
+    if (taken) *taken = 0;
+    return 0;
+}
 int cuMemHostAlloc(void **address, size_t size, unsigned flags) { return *address = memory(size), 0; }
 int cuMemAddressReserve(void **address, size_t size, size_t to, void *at, uint64_t flags) {
     return *address = memory(size), 0;
@@ -122,7 +159,6 @@ int cuMemcpy2DAsync_v2(const Rows *rows, uint64_t stream) {
 }
 
 /* What Proton calls by ctypes and is nothing here. */
-int cuMemsetD8Async(void) { return 0; }
 int cuEventSynchronize(void) { return 0; }
 int cuEventQuery(void) { return 0; }
 int cuEventElapsedTime(void) { return 0; }

@@ -28,6 +28,7 @@ from proton.base.knobs import knobs as knobs
 from proton.base.targets import GPUTarget as GPUTarget
 from proton.language.aggregate import aggregate as aggregate
 from proton.language.function import constexpr_function as constexpr_function
+from proton.language.function import must_use_result as must_use_result
 from proton.language.profiling import allocate_event as allocate_event
 from proton.language.profiling import cpu_timed_scope as cpu_timed_scope
 from proton.language.profiling import end_event as end_event
@@ -49,12 +50,15 @@ from proton.runtime.driver import compile as compile
 from proton.runtime.heuristics import heuristics as heuristics
 from proton.runtime.interface import KernelInterface as KernelInterface
 from proton.runtime.jit import JITFunction as JITFunction
+from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
 from proton.runtime.tuning import Config as Config
 from proton.viewer import Run as Run
 
 __version__: str
+TritonError = ProtonError
+InterpreterError = ProtonError
 
 def cdiv(x: int, y: int) -> int: ...
 @overload

@@ -25,9 +25,6 @@ VERSION = "3.9.0"  # the version of Triton whose surface Proton has
 _HOMES = {
     "triton.backends": "proton.backends.compiler",
     "triton.backends.compiler": "proton.backends.compiler",
-    "triton.compiler.code_generator": "proton.base.errors",
-    "triton.compiler.compiler": "proton.compiler",
-    "triton.compiler.errors": "proton.base.errors",
     "triton.errors": "proton.base.errors",
     "triton.language.libdevice": "proton.language.extra.libdevice",
     "triton.language.semantic": "proton.base.errors",

@@ -54,7 +54,7 @@ def show(run: Run, console: Console, limit: int = 0) -> None:
     totals = run.totals
     console.print(
         f"{totals.launches} launches, {totals.programs} programs, {totals.slices} slices; "
-        f"lost records: {totals.lost}; optimized-out scopes: {len(run.emptied)}",
+        f"lost records: {totals.lost}; optimized-out scopes: {len(run.optimized_out)}",
         soft_wrap=True,
     )
     print_warnings(console, run.summary().warnings)

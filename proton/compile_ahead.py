@@ -8,6 +8,7 @@ and to fail on.
 
 import contextlib
 import gc
+import math
 import os
 import select
 import signal
@@ -30,7 +31,7 @@ def compile_ahead(requests: Iterable[Request]) -> None:
     faster (`knobs.compile_processes`). Raises nothing for kernels that cannot be compiled."""
     if bypasses_cache() or sys.platform != "linux" or knobs.runtime.jit_cache_hook is not None:
         return
-    missing = _missing(requests)[:_MOST]
+    missing = sorted(_missing(requests)[:_MOST], key=_size, reverse=True)
     most = knobs.compile_processes or len(os.sched_getaffinity(0))
     if (processes := min(len(missing), most)) < 2:
         return
@@ -46,6 +47,13 @@ def _missing(requests: Iterable[Request]) -> list[Request]:
         with contextlib.suppress(ProtonError):  # a tool is missing: who compiles says so
             found[request.key] = request
     return [request for key, request in found.items() if not cache.has(key)]
+
+
+def _size(request: Request) -> int:
+    """What grows with the code of a kernel: the product of its constants, block sizes above all.
+    Who begins with the largest has all processes end at about the same time."""
+    constants = request.signature.constants.values()
+    return math.prod(value for value in constants if type(value) is int and value > 0)
 
 
 def _run(requests: Sequence[Request], processes: int) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import inspect
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 from proton import cache, compile_hooks
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, Kernel, Metadata, Options
+from proton.base import errors
 from proton.base.errors import CompilationError as CompilationError
 from proton.base.errors import CompileTimeAssertionFailure as CompileTimeAssertionFailure
 from proton.base.errors import ProtonError
@@ -192,6 +194,13 @@ _INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
     "AttrsDescriptor": "attrs of ASTSource is a dict: {('x_ptr',): [['tt.divisibility', 16]]}",
     "make_backend": "proton.compile takes a target",
 }
+
+
+# Triton has a package here: what its modules have in common with ours is in these.
+compiler = sys.modules[__name__]
+code_generator = errors
+for _name, _module in (("compiler", compiler), ("errors", errors), ("code_generator", errors)):
+    sys.modules[f"{__name__}.{_name}"] = _module
 
 
 def __getattr__(name: str) -> Any:

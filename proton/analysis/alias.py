@@ -104,7 +104,8 @@ class Roots(ForwardDataflow[None]):
 
 def pointer_argument(value: Value, entry: Block) -> int:
     """The argument that a lowered scalar pointer (`!llvm.ptr`) is an offset of, or UNKNOWN."""
-    while (op := defining_op(value)) is not None and op.name == "llvm.getelementptr":
+    passes = ("llvm.getelementptr", "builtin.unrealized_conversion_cast")
+    while (op := defining_op(value)) is not None and op.name in passes:
         value = op.operands[0]
     if isinstance(value, ir.BlockArgument) and value.owner == entry:
         return int(value.arg_number)

@@ -105,6 +105,8 @@ class AxisInfos(ForwardDataflow[None]):
 
 def _with_hints(op: Operation, info: AxisInfo) -> AxisInfo:
     """What the kernel's author promised (`tl.multiple_of`, ...) counts where it says more."""
+    if not len(op.attributes):
+        return info
     values = {}
     for name in ("contiguity", "divisibility", "constancy"):
         own = getattr(info, name)

@@ -26,6 +26,8 @@ from proton.dialect.ttg import is_mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import AsyncTokenType
 from proton.dialect.walk import defining_op
 
+_INDEX = "ttg.memdesc_index"
+
 
 @dataclass(frozen=True)
 class Part:
@@ -51,6 +53,8 @@ class SharedAliases(ForwardDataflow[None]):
         self.block(self.function.regions[0].blocks[0], None)
 
     def transfer(self, op: Operation, state: None) -> None:
+        if not _takes_part(op):
+            return
         if has(op, AllocatesShared):
             self.memory[op.results[0]] = frozenset([Part(op, 0, desc_bytes(op.results[0].type))])
         elif has(op, Asynchronous):
@@ -60,7 +64,7 @@ class SharedAliases(ForwardDataflow[None]):
         elif has(op, PassesTokens):
             known = [self.copies.get(token, frozenset()) for token in op.operands]
             self.copies[op.results[0]] = frozenset().union(*known)
-        elif op.name == "ttg.memdesc_index":
+        elif op.name == _INDEX:
             self.memory[op.results[0]] = frozenset(
                 _indexed(part, op) for part in self.memory.get(op.operands[0], ())
             )
@@ -82,6 +86,13 @@ class SharedAliases(ForwardDataflow[None]):
             elif source in self.products:
                 is_new |= _add(self.products, source, target)
         return is_new
+
+
+def _takes_part(op: Operation) -> bool:
+    """Whether an op gives memory, or something that is waited for; few do, and each is asked."""
+    if has(op, AllocatesShared, Asynchronous, PassesTokens, PassesMemory):
+        return True
+    return SharedEffects.are_known(op) or op.name == _INDEX
 
 
 def _add(known: dict[Any, frozenset[Any]], source: Any, target: Any) -> bool:

@@ -19,7 +19,7 @@ _ALIASES: dict[str, dict[str, str]] = {
         "libdevice_path": "libdevice",
     },
     "proton": {"disable": "profile_disable"},
-    "runtime": {"debug": "debug"},
+    "runtime": {"debug": "debug", "interpret": "interpret"},
 }
 # Group -> what programs may set to a function.
 _HOOKS: dict[str, tuple[str, ...]] = {

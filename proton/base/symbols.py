@@ -12,6 +12,7 @@ END = "$"
 # PTX ISA, "Identifiers": implementations take at least 1024 characters; a file's name has 255.
 LONGEST = 200
 _OTHER = re.compile(r"[^A-Za-z0-9_]|^[0-9]")
+_CODE = re.compile(r"\$([0-9a-f]+)\$")
 
 
 def mangled(name: str) -> str:
@@ -20,3 +21,11 @@ def mangled(name: str) -> str:
     if len(plain) > LONGEST:
         plain = plain[:LONGEST] + hashlib.sha256(name.encode(errors="replace")).hexdigest()[:16]
     return plain + END
+
+
+def written(symbol: str) -> str:
+    """The name of a function by its symbol; a symbol that is none of ours as it is."""
+    if not symbol.endswith(END):
+        return symbol
+    plain = symbol.removesuffix(END)
+    return "" if plain == END else _CODE.sub(lambda found: chr(int(found[1], 16)), plain)

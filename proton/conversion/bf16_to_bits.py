@@ -37,9 +37,6 @@ class BF16ToBits(Pass):
 
 
 def _convert(function: Operation) -> None:
-    if NOINLINE in function.attributes:
-        for argument in function.regions[0].blocks[0].arguments:
-            argument.set_type(_bits(argument.type))
     ops = [op for op in all_ops(function) if _touches_bf16(op)]
     # What to do is known by the types that are about to change.
     rules = [None if has(op, MovesBits) else _RULES.get(op.name, _compute) for op in ops]
@@ -50,6 +47,9 @@ def _convert(function: Operation) -> None:
         values += [a for region in op.regions for block in region.blocks for a in block.arguments]
         for value in values:
             value.set_type(_bits(value.type))
+    if NOINLINE in function.attributes:
+        for argument in function.regions[0].blocks[0].arguments:
+            argument.set_type(_bits(argument.type))
     for op, rule, gives, takes in zip(ops, rules, results, operands, strict=True):
         if rule is _compute:
             _compute(op, gives, takes)

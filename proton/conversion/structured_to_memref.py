@@ -20,14 +20,22 @@ from typing import Any, ClassVar
 
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
-from proton.base.errors import PassError
+from proton.base.errors import CompilationError
 from proton.dialect.attributes import PROGRAM_ORDER, WRITTEN
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import constant, create, emit_if, index_constant, index_loop, zero_of
 from proton.dialect.linalg import fill, generic
-from proton.dialect.memory import DYNAMIC, element_pointer, materialize, memref_at, to_tensor
+from proton.dialect.memory import (
+    DYNAMIC,
+    element_pointer,
+    materialize,
+    memref_at,
+    pointer_type,
+    to_tensor,
+)
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir, llvm, memref, tensor
+from proton.dialect.tt import is_pointer_like
 from proton.dialect.walk import (
     before,
     defining_op,
@@ -35,6 +43,7 @@ from proton.dialect.walk import (
     ops_named,
     producer_of,
     replace,
+    source_span,
     users,
 )
 from proton.passes import Pass, register
@@ -53,9 +62,8 @@ class StructuredToMemref(Pass):
 
     def run(self, module: Module) -> None:
         for function in functions(module):
-            if WRITTEN not in function.attributes:
-                raise PassError(f"{self.name} needs mark-written to have run on the tt level")
-            written = frozenset(function.attributes[WRITTEN])
+            # Where nobody has noted what it writes, it may write anything.
+            written = frozenset(function.attributes.get(WRITTEN, [UNKNOWN]))
             lowering = _Lowering(function, self.disjoint, written)
             for op in ops_named(function, "tts.store"):
                 with before(op):
@@ -83,18 +91,48 @@ def _constant_of(value: Value) -> int | None:
     return None
 
 
+def _address_of(pointer: Value) -> Value:
+    """A pointer as LLVM has it, also ahead of `triton-pointers-to-llvm`."""
+    type_ = pointer_type()
+    if pointer.type == type_:
+        return pointer
+    return create("builtin.unrealized_conversion_cast", type_, pointer)
+
+
+def _row(indices: Value) -> Value:
+    """A row of indices, of its known size where it was cast."""
+    op = defining_op(indices)
+    return op.operands[0] if op is not None and op.name == "tensor.cast" else indices
+
+
+def _check_element(op: Operation, element: Type) -> None:
+    """Refuses what memory cannot hold as it is, and another pass makes integers of."""
+    earlier = None
+    if is_pointer_like(element):
+        earlier = "triton-pointers-to-llvm"
+    elif isinstance(element, ir.FloatType) and element.width < 16:
+        earlier = "expand-float8"
+    if earlier is not None:
+        raise CompilationError(
+            f"{op.name} of a block of {element}, which no buffer holds",
+            source_span(op.location),
+            f"run {earlier} first: it makes integers of them",
+        )
+
+
 class _Access:
     """One tts access: its addresses, and when its block is whole."""
 
     def __init__(self, op: Operation, shape: tuple[int, ...], element: Type) -> None:
         pointer = producer_of(op.operands[0]).opview
         self.shape, self.element = shape, element
-        self.base, self.strides = pointer.base, list(pointer.strides)
+        _check_element(op, element)
+        self.base, self.strides = _address_of(pointer.base), list(pointer.strides)
         self.offsets, self.order = list(pointer.offsets), list(pointer.order)
         parents = iter(pointer.parents)
         self.parents = [sc.not_zero(next(parents)) if wraps else None for wraps in pointer.wraps]
         indices = iter(pointer.indices)
-        self.gathers = [next(indices) if gathers else None for gathers in pointer.gathers]
+        self.gathers = [_row(next(indices)) if gathers else None for gathers in pointer.gathers]
         self.dims, self.starts = list(op.opview.dims), list(op.opview.starts)
         self.mask = op.opview.mask
         self.start = self._start()

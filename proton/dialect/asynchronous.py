@@ -7,6 +7,9 @@ that was issued:
     ttg.async_copy_global_to_local     Issues(COPIES, closes=False)
     ttg.async_commit_group             Issues(COPIES)
     ttg.async_wait {pendings}          Retires(COPIES)
+    ttng.async_tma_copy_global_to_local    Issues(COPIES, closes=False)
+    ttng.barrier_expect %barrier, %pred    Issues(COPIES, condition=1)
+    ttng.wait_barrier                  Retires(COPIES)
     ttng.warp_group_dot                Issues(DOTS)
     ttng.warp_group_dot_wait           Retires(DOTS)
 
@@ -44,10 +47,11 @@ DOTS = Queue("dots", "dots")
 @dataclass(frozen=True)
 class Issues:
     """Begins work of a queue, which goes on by itself. A piece of work ends with an op that
-    `closes`."""
+    `closes`; nothing has begun where the operand `condition` of that is false."""
 
     queue: Queue
     closes: bool = True
+    condition: int | None = None
     _known: ClassVar[dict[str, "Issues"]] = {}
 
     def attach(self, name: str) -> None:
@@ -131,7 +135,9 @@ class Turn:
 
 
 def following_loop(op: Operation) -> Operation | None:
-    """The first loop that counts behind an op in its block."""
+    """The first loop that counts behind an op in its block, or behind the branch that it is in."""
+    while op.parent.name == "scf.if":
+        op = op.parent.operation
     ops = [view.operation for view in op.block.operations]
     behind = ops[ops.index(op) + 1 :]
     return next((other for other in behind if other.name == "scf.for"), None)

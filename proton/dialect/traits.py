@@ -223,9 +223,20 @@ class SharedEffects:
         """The effects of an op; one that nobody knows reads and writes all of its operands."""
         found = cls._known.get(op.name)
         if found is None:
-            everything = () if has(op, PassesMemory) else tuple(range(len(op.operands)))
-            found = cls(everything, everything)
+            found = _all_of(0 if has(op, PassesMemory) else len(op.operands))
         return found
+
+    @classmethod
+    def are_known(cls, op: Operation) -> bool:
+        """Whether an op says what its effects are."""
+        return op.name in cls._known
+
+
+@functools.cache
+def _all_of(operands: int) -> SharedEffects:
+    """The effects of an op that reads and writes all of so many operands."""
+    everything = tuple(range(operands))
+    return SharedEffects(everything, everything)
 
 
 # Layouts

@@ -11,6 +11,7 @@ of the program issues copies and says how many bytes will come, and all wait.
 from collections.abc import Sequence
 from typing import Any
 
+from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, reject
 from proton.dialect.mlir import Type, ext, ir
 from proton.dialect.traits import (
@@ -127,6 +128,7 @@ class AsyncTMACopyOp(
         Writes,
         Accesses,
         CopiesBoxes,
+        Issues(COPIES, closes=False),
         SharedEffects(reads=(1,), writes=(2,), lands_later=True),
     ],
 ):
@@ -242,7 +244,9 @@ class InvalBarrierOp(
 
 
 class BarrierExpectOp(
-    TTNG.Operation, name="barrier_expect", traits=[Writes, SharedEffects(reads=(0,))]
+    TTNG.Operation,
+    name="barrier_expect",
+    traits=[Writes, Issues(COPIES, condition=1), SharedEffects(reads=(0,))],
 ):
     """`ttng.barrier_expect %barrier, %pred {bytes}`: one thread arrives, if `pred` holds; the phase
     ends when so many bytes have arrived, too."""
@@ -264,7 +268,9 @@ class ArriveBarrierOp(
 
 
 class WaitBarrierOp(
-    TTNG.Operation, name="wait_barrier", traits=[Writes, SharedEffects(reads=(0,))]
+    TTNG.Operation,
+    name="wait_barrier",
+    traits=[Writes, Retires(COPIES), SharedEffects(reads=(0,))],
 ):
     """`ttng.wait_barrier %barrier, %phase`: until the phase of this parity has ended. What its
     copies wrote is there then, for each thread that waited. A thread that comes two phases late

@@ -69,17 +69,17 @@ class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
         if len(op.indices) != sum(op.gathers):
             number = len(op.indices)
             return reject(op, f"indices must have {sum(op.gathers)} entries, got {number}")
-        sizes = [size for size, gathers in zip(shape, op.gathers, strict=True) if gathers]
-        for size, row in zip(sizes, op.indices, strict=True):
-            if not check_type(op, "a row of indices", row, _row(size)):
-                return False
+        if not all(check_type(op, "a row of indices", row, index_row()) for row in op.indices):
+            return False
         return sorted(op.order) == list(range(rank)) or reject(
             op, f"order must permute {rank} dimensions, got {list(op.order)}"
         )
 
 
-def _row(size: int) -> Type:
-    return ir.RankedTensorType.get([size], integer(64))
+def index_row() -> Type:
+    """The type of a row of indices: of no known size, since IRDL has operands of a group be of one
+    type."""
+    return ir.RankedTensorType.get([ir.ShapedType.get_dynamic_size()], integer(64))
 
 
 def _verify_mask(op: Any, shape: tuple[int, ...]) -> bool:

@@ -71,6 +71,12 @@ def functions(module: Module) -> list[Operation]:
     ]
 
 
+def gpu_functions(module: Module) -> list[Operation]:
+    """What stands in the `gpu.module` that a module is: its functions, and what they declare."""
+    (inner,) = module.body.operations
+    return [view.operation for view in inner.operation.regions[0].blocks[0].operations]
+
+
 def kernel_functions(module: Module) -> list[Operation]:
     """The functions of a module that are kernels."""
     return [

@@ -223,21 +223,6 @@ def _logical_or(input: Any, other: Any) -> tensor:
     return logical("or", input, other)
 
 
-@rule(core.add)
-def _add(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
-    return binary("+", x, y)
-
-
-@rule(core.sub)
-def _sub(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
-    return binary("-", x, y)
-
-
-@rule(core.mul)
-def _mul(x: Any, y: Any, sanitize_overflow: bool = True) -> Any:
-    return binary("*", x, y)
-
-
 @rule(core.where)
 def where(condition: Any, x: Any, y: Any) -> tensor:
     """Elementwise choice."""

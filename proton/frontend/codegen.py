@@ -69,6 +69,7 @@ class Generator:
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call
         self.node: ast.AST | None = None
+        self._called_at: tuple[ast.AST | None, Location] | None = None
         self.scopes: list[str] = [] if self.own_function or not caller else list(caller.scopes)
         self.first_scope = len(self.scopes)  # of this function
         self.block_scope = len(self.scopes)  # the first of the block: it may exit those from here
@@ -106,7 +107,13 @@ class Generator:
         own = ir.Location.file(self.fn.file, line, column + 1)
         if self.caller is None or self.own_function:
             return own
-        return ir.Location.callsite(own, [self.caller._plain_location()])
+        return ir.Location.callsite(own, [self._call_location(self.caller)])
+
+    def _call_location(self, caller: "Generator") -> Location:
+        """Where the function is called: one place, which each op of its asks for."""
+        if self._called_at is None or self._called_at[0] is not caller.node:
+            self._called_at = caller.node, caller._plain_location()
+        return self._called_at[1]
 
     def location(self) -> Location:
         """Where the node being compiled is: file, call sites, and the open scopes around it."""

@@ -26,6 +26,7 @@ from proton.frontend import (
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute
 from proton.frontend.builder import at_compile_time, error, truth
+from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
 from proton.frontend.suggestions import instead_of, instead_of_missing
@@ -144,7 +145,7 @@ def binary_op(g: Any, op: ast.operator, left: Any, right: Any) -> Any:
         method = f"{prefix}{_METHODS.get(type(op), '')}__"
         if isinstance(owner, Aggregate) and hasattr(owner, method):
             return call(g, aggregates.member(owner, method)[0], [owner, other], {})
-    return arithmetic.binary(_OPERATORS[type(op)], left, right)
+    return binary_checked(g, _OPERATORS[type(op)], left, right)
 
 
 def _compare(g: Any, node: ast.Compare) -> Any:

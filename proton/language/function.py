@@ -171,6 +171,7 @@ class DeviceFunction:
         self.signature = inspect.signature(fn)
         self.arg_names = list(self.signature.parameters)
         self.source = Source(fn)
+        self.revision = 0  # counts the texts that it had
         self._closure = Closure(fn)
 
     @property
@@ -190,6 +191,7 @@ class DeviceFunction:
         """Has this text, from `def` on, compiled in the place of the function's own: Triton's tests
         make variants of a kernel so. What Python runs, and the parameters, stay as they are."""
         self.source = self.source.with_text(new_src)
+        self.revision += 1
         for cached in ("bound_names", "_reads"):
             self.__dict__.pop(cached, None)
 

@@ -43,11 +43,12 @@ def philox_impl(c0, c1, c2, c3, k0, k1, n_rounds: constexpr = ROUNDS):
     b = core.full((), multiply[1], c0.dtype)
     for _ in core.static_range(n_rounds):
         high_a, high_b = core.umulhi(a, c0), core.umulhi(b, c2)
-        low_a, low_b = a * c0, b * c2
+        low_a = core.mul(a, c0, sanitize_overflow=False)
+        low_b = core.mul(b, c2, sanitize_overflow=False)
         c0, c2 = high_b ^ c1 ^ k0, high_a ^ c3 ^ k1
         c1, c3 = low_b, low_a
-        k0 = k0 + core.full((), step[0], c0.dtype)
-        k1 = k1 + core.full((), step[1], c0.dtype)
+        k0 = core.add(k0, core.full((), step[0], c0.dtype), sanitize_overflow=False)
+        k1 = core.add(k1, core.full((), step[1], c0.dtype), sanitize_overflow=False)
     return c0, c1, c2, c3
 
 
@@ -106,7 +107,8 @@ def uint_to_uniform_float(x):
         core.static_assert(x.dtype.primitive_bitwidth == 32, "random words have 32 or 64 bits")
         signed = x.to(int32)
         scale: constexpr = _SCALE_32
-    return core.where(signed < 0, -signed - 1, signed).to(float32) * scale
+    positive = core.sub(-signed, 1, sanitize_overflow=False)
+    return core.where(signed < 0, positive, signed).to(float32) * scale
 
 
 @DeviceFunction

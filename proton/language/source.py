@@ -124,9 +124,8 @@ class Source:
         new = copy.copy(self)
         for name in ("_block", "text", "tree"):
             new.__dict__.pop(name, None)
-        end = self._start + len(self.block)
         lines = [f"{line}\n" for line in text.rstrip().splitlines()]
-        new._lines = [*self._lines[: self._start], *lines, *self._lines[end:]]
+        new._lines = [*self._lines[: self._start], *lines]  # what follows is of another indent
         new._problem, new._is_trusted = "", True
         return new
 

@@ -94,6 +94,8 @@ def _typed(value: Any) -> tuple[Any, ...]:
         return tuple, tuple(map(_typed, value))
     if isinstance(value, float):
         return type(value), repr(value)
+    if isinstance(value, DeviceFunction):
+        return type(value), value, value.revision
     if is_mutable(value):
         hash(value)  # raises TypeError for lists and the like
         return type(value), describe(value)

@@ -29,7 +29,7 @@ def kernel_model(kernel: CompiledKernel, noted: dict[str, Any]) -> Kernel:
         model,
         strategy=profile.strategy,
         scopes=profile.table.scopes,
-        emptied=profile.table.optimized_out,
+        optimized_out=profile.table.optimized_out,
         units=profile.units,
         unit_warps=profile.unit_warps,
         payload_slots=profile.schema.payload_slots,

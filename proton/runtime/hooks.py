@@ -1,8 +1,8 @@
 """Functions that programs have called around launches: `knobs.runtime.launch_enter_hook` and
-`launch_exit_hook`.
+`launch_exit_hook`; and around the loading of their machine code.
 
-Both get the launch's facts as a `LazyDict`: `.get()` gives the name of the kernel, and what the
-kernel's own `launch_metadata(grid, metadata, args)` says, which is computed only then.
+The former get the launch's facts as a `LazyDict`: `.get()` gives the name of the kernel, and what
+the kernel's own `launch_metadata(grid, metadata, args)` says, which is computed only then.
 """
 
 from collections.abc import Callable
@@ -55,3 +55,14 @@ def hooked(
     if knobs.runtime.launch_exit_hook:
         knobs.runtime.launch_exit_hook(facts)
     return launched
+
+
+def loaded(kernel: CompiledKernel, load: Callable[[], Any]) -> Any:
+    """What `load` gives, the function of a kernel, with the hooks of loading before and after."""
+    before, after = knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
+    if before:
+        before(None, None, kernel.name, kernel.metadata, kernel.hash)
+    function = load()
+    if after:
+        after(None, function, kernel.name, kernel.metadata, kernel.hash)
+    return function

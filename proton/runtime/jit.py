@@ -141,7 +141,14 @@ class JITFunction(DeviceFunction, KernelInterface):
         """A hash of the source, of what it reads and of the functions that it calls."""
         return self.source_key()
 
-    hash = cache_key
+    @property
+    def hash(self) -> str:
+        """The same."""
+        return self.cache_key
+
+    @hash.setter
+    def hash(self, value: None) -> None:
+        """Nothing is kept that would have to be forgotten, as Triton's tests have it."""
 
     @property
     def module(self) -> str:

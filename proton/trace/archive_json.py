@@ -53,7 +53,9 @@ def run_from_json(
     fields = Fields(document, where)
     version = fields.integer("schema")
     known = " or ".join(map(str, schemas))
-    require(version in schemas, where, f"schema must be {known}", version)
+    newer = "; a newer Proton wrote it: update this one (pip install -U proton-tile)"
+    hint = newer if version > max(schemas) else ""
+    require(version in schemas, where, f"schema must be {known}", f"{version}{hint}")
     clock = Fields(fields.take("clock"), f"{where}, clock")
     costs = {name: clock.number(name) for name in CLOCK_COSTS}
     clock.done()
@@ -166,7 +168,7 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Json]:
         "target": kernel.target,
         "strategy": kernel.strategy_name,
         "scopes": [scope_to_plain(scope) for scope in kernel.scopes],
-        "emptied": list(kernel.emptied),
+        "emptied": list(kernel.optimized_out),
         "units": kernel.units,
         "payload_slots": kernel.payload_slots,
         "unit_warps": kernel.unit_warps,
@@ -189,7 +191,7 @@ def _kernel_from_json(value: Json, where: str, schema: int) -> Kernel:
             _scope_from_json(scope, f"{where}, scope {number}", schema)
             for number, scope in enumerate(fields.items("scopes"))
         ),
-        emptied=texts(fields.items("emptied"), f"{where}, emptied"),
+        optimized_out=texts(fields.items("emptied"), f"{where}, emptied"),
         units=fields.integer("units"),
         payload_slots=fields.integer("payload_slots"),
         unit_warps=fields.integer("unit_warps"),

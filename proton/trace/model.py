@@ -64,7 +64,7 @@ class Kernel:
     target: str  # "cpu", "cuda:90"
     strategy: Strategy | None
     scopes: tuple[Scope, ...]
-    emptied: tuple[str, ...] = ()  # paths of scopes in which optimisation left no work
+    optimized_out: tuple[str, ...] = ()  # paths of scopes in which optimisation left no work
     units: int = 1  # of a program: warps of a GPU's; 1 on the CPU
     unit_warps: int = 1  # of a unit on a GPU: the first of them records
     payload_slots: int = 0

@@ -49,21 +49,22 @@ def _written_by_threads(function: Operation) -> Any:
     """Whether a value is memory that other ops than TMA's copies write, or it is not known."""
     aliases = SharedAliases(function)
     written = set()
-    for op in all_ops(function):
-        if has(op, AllocatesShared) and len(op.operands):
-            written.add(op)
-        elif op.name != _COPY:
-            written |= {
-                part.op
-                for number in SharedEffects.of(op).writes
-                for part in aliases.memory.get(op.operands[number], ())
-            }
+    for value, parts in aliases.memory.items():
+        if any(_writes(use) for use in value.uses):
+            written |= {part.op for part in parts}
+        written |= {part.op for part in parts if len(part.op.operands)}  # with what it holds
 
     def ask(value: Any) -> bool:
         parts = aliases.memory.get(value, ())
         return is_mem_desc(value.type) and (not parts or any(part.op in written for part in parts))
 
     return ask
+
+
+def _writes(use: Any) -> bool:
+    """Whether threads write through a use of memory."""
+    op = use.owner.operation
+    return op.name != _COPY and use.operand_number in SharedEffects.of(op).writes
 
 
 def _may_write_between(first: Operation, second: Operation) -> bool:

@@ -32,15 +32,19 @@ def begin_tma(
     barrier: Value,
     condition: Value,
     mapping: Mapping[Any, Any],
-) -> None:
+) -> list[Any]:
     """Begins the copies of TMA loads to memory, which arrive at one barrier, where the condition
-    holds. `mapping` has other values in the place of what the loads take."""
-    with loads[0].op.location:
-        BarrierExpectOp(barrier, condition, i32_attr(sum(desc_bytes(x.memory) for x in loads)))
+    holds; the ops. `mapping` has other values in the place of what the loads take. Bytes may arrive
+    before the barrier is told how many will: its phase lasts until then."""
+    begun: list[Any] = []
     for load, target in zip(loads, targets, strict=True):
         with load.op.location:
             map_, *indices = (mapping.get(value, value) for value in load.inputs)
-            AsyncTMACopyOp(map_, barrier, target, condition, indices)
+            begun.append(AsyncTMACopyOp(map_, barrier, target, condition, indices))
+    with loads[-1].op.location:
+        size = sum(desc_bytes(load.memory) for load in loads)
+        begun.append(BarrierExpectOp(barrier, condition, i32_attr(size)))
+    return begun
 
 
 def take_from(load: Load, memory: Value) -> None:

@@ -80,7 +80,9 @@ class _Copies:
 
     def _copy(self, name: str, path: ScopePath) -> None:
         original = self.functions[name]
-        new_name = f"{name}__{len(self.made)}in"
+        new_name, number = f"{name}__in", len(self.made)
+        while new_name in self.functions or new_name in self.made.values():
+            new_name, number = f"{name}__in{number}", number + 1
         self.made[name, path] = new_name
         self.copied.add(name)
         with ir.InsertionPoint(original):

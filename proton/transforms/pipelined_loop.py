@@ -141,7 +141,8 @@ class PipelinedLoop:
                 targets = [
                     MemDescIndexOp(load.buffers, index, load.memory) for load in self.arrivals
                 ]
-            begin_tma(self.arrivals, targets, barrier, is_inside, mapping)
+            for op in begin_tma(self.arrivals, targets, barrier, is_inside, mapping):
+                note(op.operation)
         if not self.copied:
             return []
         copies = [self._copy(load, mapping, index, is_inside) for load in self.copied]

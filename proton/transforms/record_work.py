@@ -25,10 +25,11 @@ from proton.dialect import traits
 from proton.dialect.asynchronous import Issues, Queue, Retires, Turn
 from proton.dialect.attributes import AHEAD, SHARED_OFFSET, SOURCE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
+from proton.dialect.emit import emit_when, number_of
 from proton.dialect.mlir import Block, Location, Module, Operation, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import ITERATION_FIELD, Origin, is_start, scope_of
-from proton.dialect.regions import WhileLoop, block_of
+from proton.dialect.regions import If, WhileLoop, block_of, end_of
 from proton.dialect.scopes import place_of
 from proton.dialect.traits import has
 from proton.dialect.walk import all_ops, before, defining_op, functions, source_span
@@ -111,6 +112,7 @@ class _Finder:
         name = f"{NOUNS[queue.work]} {place_of(run)}"
         self.issues[queue.name, source_span(run[-1].location)] = name
         if self._is_asked(queue):
+            _bring_under_condition(run)
             self._add(run, f"issue {name}", Origin("issue", queue.work, queue.name))
 
     def _wait(self, op: Operation, queue: Queue) -> None:
@@ -176,6 +178,23 @@ def _issued(ops: list[Operation]) -> Iterator[tuple[list[Operation], Queue]]:
             run.append(op)
             if issue.closes:
                 yield begun.pop(issue.queue), issue.queue
+
+
+def _bring_under_condition(run: list[Operation]) -> None:
+    """Puts what issues a piece of work into a branch of its own, where it has a condition: what was
+    not issued has no records, for nothing will wait for it."""
+    issue = Issues.of(run[-1])
+    if issue is None or issue.condition is None:
+        return
+    condition = run[-1].operands[issue.condition]
+    if number_of(condition):
+        return
+    with before(run[-1]):
+        emit_when(condition, lambda: None)
+    ops = [view.operation for view in run[-1].block.operations]
+    end = end_of(If(ops[ops.index(run[-1]) - 1]).blocks[0])
+    for op in run:
+        op.move_before(end)
 
 
 def _drained(loop: Operation, behind: list[Operation]) -> Iterator[Operation]:

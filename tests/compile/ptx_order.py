@@ -7,7 +7,9 @@ the text says less than the order of the blocks.
 import re
 from collections.abc import Iterator
 
-MARK = "// proton"  # on every instruction that records
+# An instruction that records: it is marked, or a barrier ahead of the end: that of the program says
+# of how many.
+RECORDS = re.compile(r"// proton|\bbar\.sync\s+0, \d+;|\bbar\.warp\.sync\b")
 WORK = re.compile(
     r"\b((?:cp\.async|wgmma)\.wait_group[.\w]*\s+\d+|wgmma\.mma_async|wgmma\.(?:fence|commit_group)|mma\.sync|ldmatrix|stmatrix|"
     r"cp\.async\.[.\w]*|cp\.reduce[.\w]*|mbarrier\.[.\w]*|fence\.proxy|"
@@ -46,6 +48,6 @@ def _function(body: str) -> Iterator[str]:
                         following = branch[2]
                         break
                     pending.append(branch[2])
-                elif MARK not in line:
+                elif not RECORDS.search(line):
                     yield from WORK.findall(line)
             label = following

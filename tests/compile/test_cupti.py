@@ -13,6 +13,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.base import symbols
 from proton.runtime.nvidia import cupti as gpu_cupti
 from proton.trace.merge import merge
 from proton.viewer.pictures.selection import Selection
@@ -141,6 +142,25 @@ def test_records_become_slices_of_streams_on_the_hosts_axis(
         all_of_it = {"where": Selection(start_ns=0)} if suffix == "svg" else {}
         text = loaded.save(tmp_path / f"all.{suffix}", **all_of_it).read_text()
         assert "gemm" in text or suffix == "html"
+
+
+def test_kernels_are_called_as_they_are_written(standin: Standin) -> None:
+    """... not by their symbols: ours, those of C++, and what is no symbol of either."""
+    sort = "_ZN14at_cuda_detail3cub6detail10radix_sort30DeviceRadixSortHistogramKernelEv"
+    names = {
+        symbols.mangled("größe"): "größe",
+        symbols.mangled("fill"): "fill",
+        sort: "at_cuda_detail::cub::detail::radix_sort::DeviceRadixSortHistogramKernel()",
+        "_Z_is_none": "_Z_is_none",
+        "triton_poi_fused_0": "triton_poi_fused_0",
+    }
+    with proton.profile("all", activities="all") as run:
+        now = time.perf_counter_ns()
+        for name in names:
+            place = {"device_id": 0, "stream_id": 1}
+            standin.ran(ActivityKind.CONCURRENT_KERNEL, now, now + 100, name=name, **place)
+        time.sleep(0.01)
+    assert list(run.frame["name"]) == list(names.values())
 
 
 def test_self_time_is_by_stream(standin: Standin) -> None:

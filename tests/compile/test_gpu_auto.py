@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 import proton
 import proton.language as tl
 from proton.trace.instrumentation import AUTO, Instrumentation
+from proton.trace.model import ONE
+from tests.compile.ptx_order import work
 from tests.compile.test_gpu_records import compiled
 
 
@@ -181,3 +184,43 @@ def test_ends_of_asynchronous_work_are_recorded_in_every_iteration() -> None:
         if sizes == "1"
     }
     assert conditions == {"slice"}
+
+
+@proton.jit
+def by_descriptors(a_ptr, b_ptr, c_ptr, K, tiles, FLATTEN: tl.constexpr):
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
+        a = tl.make_tensor_descriptor(a_ptr, [tiles * 128, K], [K, 1], [128, 64])
+        b = tl.make_tensor_descriptor(b_ptr, [K, 128], [128, 1], [64, 128])
+        c = tl.make_tensor_descriptor(c_ptr, [tiles * 128, 128], [128, 1], [128, 128])
+        acc = tl.zeros((128, 128), tl.float32)
+        for k in range(0, K, 64):
+            acc = tl.dot(a.load([tile * 128, k]), b.load([k, 0]), acc)
+        c.store([tile * 128, 0], acc.to(tl.float16))
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+@pytest.mark.parametrize("words", [("copies",), ("loads", "dots"), AUTO], ids="-".join)
+def test_copies_by_tma_have_both_ends(words: tuple[str, ...], flatten: bool) -> None:
+    """An issue is recorded where its condition holds: so each has the wait of one barrier."""
+    plain, recorded = (
+        compiled(
+            by_descriptors, *[tl.float16] * 3, 4096, 32, FLATTEN=flatten,
+            num_stages=3, num_warps=8, instrumentation=instrumentation,
+        )
+        for instrumentation in (None, Instrumentation(auto=words))
+    )  # fmt: skip
+    assert "cp.async.bulk.tensor" in plain.asm["ptx"]
+    expected, found = work(plain.asm["ptx"]), work(recorded.asm["ptx"])
+    assert Counter(found) == Counter(expected)
+    scopes = recorded.metadata["profile"]["scopes"]
+    ends = {(s["kind"], s["pendings"]) for s in scopes if s["queue"] == "copies"}
+    assert ends == {("issue", 0), ("wait", ONE)}
+    # Each issue of several copies lies in one branch, with its records.
+    issues = [
+        text for text in recorded.asm["ttgir"].split("scf.if")[1:] if "barrier_expect" in text
+    ]
+    assert len(issues) == recorded.asm["ttgir"].count("barrier_expect") == 3
+    for text in issues:
+        ahead, _, behind = text.partition("barrier_expect")
+        assert ahead.count("async_tma_copy_global_to_local") == 2
+        assert "_record" in behind.partition("scf.")[0]

@@ -23,11 +23,10 @@ from proton.runtime.nvidia.backend import BACKEND
 from proton.runtime.nvidia.launch import GPULauncher
 from proton.trace import wire
 from proton.trace.instrumentation import Instrumentation
-from tests.compile.ptx_order import work
+from tests.compile.ptx_order import RECORDS, work
 from tests.cpu.harness import kernels_of
 
 HOPPER = GPUTarget("cuda", 90)
-MARK = "// proton"  # on every instruction that records
 # Instructions whose number and order must not change.
 WORK = re.compile(r"\b((?:ld|st)\.(?:volatile\.)?(?:global|shared)|atom|red|shfl|bar|barrier)\.")
 PROGRAM = Instrumentation(placement="program")
@@ -66,7 +65,7 @@ def instructions(ptx: str) -> list[str]:
     """The work of a kernel: what WORK names, in order, with its width and modifiers."""
     found = []
     for line in ptx.splitlines():
-        if MARK not in line and (match := WORK.search(line)):
+        if not RECORDS.search(line) and (match := WORK.search(line)):
             found.append(line[match.start() :].split()[0].rstrip(";"))
     return found
 
@@ -108,7 +107,7 @@ def test_the_same_work_remains_where_records_are_taken_away(
         work = instructions(on.asm["ptx"])
         assert work == instructions(off.asm["ptx"])
         assert any("global" in line for line in work)
-        assert on.asm["ptx"].count(MARK) > 10
+        assert on.asm["ptx"].count("// proton") > 10
         assert on.n_spills == off.n_spills == 0
 
 

@@ -315,6 +315,19 @@ def test_processes_fill_the_cache(cache_dir: Any, monkeypatch: pytest.MonkeyPatc
     assert all(request is not None and cache.has(request.key) for request in requests)
 
 
+def test_the_largest_kernels_come_first(cache_dir: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    monkeypatch.setattr(
+        compile_ahead,
+        "_run",
+        lambda requests, _: begun.extend(r.signature.constants["BLOCK"] for r in requests),
+    )
+    with proton.knobs.scope(compile_processes=2):
+        tuned = proton.autotune(configs(32, 128, 16, 64), key=["n"])(proton.jit(add.fn))
+        tuned.warmup(*[tl.float32] * 3, 77)
+    assert begun == [128, 64, 32, 16]
+
+
 def note(forks: list[int], process: int) -> int:
     forks.append(process)
     return process

@@ -80,6 +80,17 @@ def test_several_hooks_of_a_launch_are_a_chain() -> None:
     assert heard[5:] == heard[:4]
 
 
+def test_code_is_loaded_between_its_hooks() -> None:
+    heard: list[Any] = []
+    knobs.runtime.kernel_load_start_hook.add(lambda *facts: heard.append(facts))
+    knobs.runtime.kernel_load_end_hook.add(lambda *facts: heard.append(facts))
+    found = kernel()[(1,)](np.zeros(8, np.float32), 5, BLOCK=8)
+    (_, nothing, *before), (_, function, *after) = heard
+    assert nothing is None
+    assert callable(function)
+    assert before == after == [found.name, found.metadata, found.hash]
+
+
 def test_a_hook_of_one_kernel_gets_its_arguments() -> None:
     seen: list[Any] = []
     fill, x = kernel(), np.zeros(8, np.float32)

@@ -9,7 +9,7 @@ import proton
 import proton.language as tl
 
 SUFFIXES = ("proton", "pftrace", "json", "csv")
-TABLES = ("frame", "marks", "events", "losses", "launches", "emptied", "totals", "records")
+TABLES = ("frame", "marks", "events", "losses", "launches", "optimized_out", "totals", "records")
 
 
 @proton.jit
@@ -88,7 +88,10 @@ def test_a_launch_without_any_record_left_is_in_the_run(tmp_path: Path, strategy
             ["marked", (5, 1, 1), 5, 5, 0, 0],
         ]
         assert (each.launches["dur_ns"] > 0).all()
-        assert each.emptied.values.tolist() == [["idle", 1, "dead"], ["idle", 1, "dead/inner"]]
+        assert each.optimized_out.values.tolist() == [
+            ["idle", 1, "dead"],
+            ["idle", 1, "dead/inner"],
+        ]
         (line,) = (line for line in each.summary().warnings if "optimized-out scopes" in line)
         assert line.endswith("idle: dead, idle: dead/inner")
 

@@ -146,6 +146,64 @@ def test_blocks_of_any_size_are_passed_and_made_in_functions_of_functions(
 
 
 @proton.jit(noinline=True)
+def sum_of_narrow(x, y):
+    return (x.to(tl.float32) + y.to(tl.float32)).to(x.dtype)
+
+
+@proton.jit(noinline=True)
+def is_large(x):
+    return x > 2
+
+
+@proton.jit(noinline=True)
+def unless_small(ptr, n):
+    if n < 3:
+        return
+    tl.store(ptr, n)
+
+
+@proton.jit(noinline=True)
+def descriptor_of(ptr, n):
+    return tl.make_tensor_descriptor(ptr, [n, 8], [8, 1], [4, 8])
+
+
+@proton.jit(noinline=True)
+def rows_at(descriptor, i):
+    return descriptor.load([i, 0])
+
+
+@proton.jit
+def passes_everything(f8_ptr, bf16_ptr, out_ptr, table_ptr, n):
+    i = tl.arange(0, 8)
+    x = sum_of_narrow(tl.load(f8_ptr + i), tl.load(f8_ptr + i + 8))
+    tl.store(f8_ptr + i + 16, x)
+    tl.store(bf16_ptr + 2, sum_of_narrow(tl.load(bf16_ptr), tl.load(bf16_ptr + 1)))
+    unless_small(out_ptr, n)
+    turns = 0
+    while is_large(n - turns):
+        turns += 1
+    tl.store(out_ptr + 1, turns)
+    table = rows_at(descriptor_of(table_ptr, n), 1)
+    tl.store(out_ptr + 2 + tl.arange(0, 4)[:, None] * 8 + i[None, :], table)
+
+
+@pytest.mark.parametrize("n", [1, 6])
+def test_narrow_floats_conditions_and_descriptors(n: int) -> None:
+    one, two, three = 0x3C, 0x40, 0x42  # as float8e5
+    f8 = np.array([one] * 8 + [two] * 8 + [0] * 8, np.uint8)
+    bf16 = encode(np.array([1.5, 2.5, 0], np.float32), "bfloat16")
+    out, table = np.zeros(34, np.int32), np.arange(1, 8 * n + 1, dtype=np.int32).reshape(n, 8)
+    pointers = proton.reinterpret(f8, tl.float8e5), pointer(bf16, "bfloat16")
+    passes_everything[(1,)](*pointers, out, table, n)
+    assert (f8[16:] == three).all()
+    assert decode(bf16, "bfloat16")[2] == 4
+    assert out[:2].tolist() == [n if n >= 3 else 0, max(0, n - 2)]
+    want = np.zeros((4, 8), np.int32)
+    want[: n - 1] = table[1:5]
+    assert (out[2:].reshape(4, 8) == want).all()
+
+
+@proton.jit(noinline=True)
 def positive(x):
     tl.device_assert(x > 0, "x must be positive")
     return x - 1

@@ -157,7 +157,7 @@ def test_nesting_iterations_marks_and_optimized_out_scopes(rng: np.random.Genera
     marks = run.marks
     assert [p["value"] for p in marks["payload"]] == list(range(rows))
     assert set(marks["name"]) == {"done"}
-    assert list(run.emptied["scope"]) == ["outer/nothing"]
+    assert list(run.optimized_out["scope"]) == ["outer/nothing"]
 
 
 def test_runs_and_kernels_show_themselves_in_notebooks(rng: np.random.Generator) -> None:
@@ -446,7 +446,7 @@ def test_early_returns(rng: np.random.Generator, placement: str, tmp_path: Path)
     stores = scopes[scopes.name.astype(str).str.contains("store")]
     assert sorted(stores.program) == [0, 2, 3, 4]
     assert list(run.marks.program) == [1]
-    assert len(run.emptied) == 0
+    assert len(run.optimized_out) == 0
     assert_trace_equals_tables(run, tmp_path / "early.pftrace")
 
 

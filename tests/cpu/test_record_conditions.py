@@ -154,7 +154,7 @@ def test_a_condition_may_be_known_while_compiling(on: bool) -> None:
     assert list(slices(run)["scope"]) == paths  # what is inside has a condition of its own
     assert list(run.marks["name"]) == ["mark"] * on
     assert run.totals.written == len(paths) + on
-    assert len(run.emptied) == 0
+    assert len(run.optimized_out) == 0
 
 
 def test_conditions_do_not_change_what_is_computed(rng: np.random.Generator) -> None:

@@ -226,3 +226,39 @@ def test_pointers_that_are_loaded(rng: np.random.Generator, rows: int, n: int) -
     # The table is a block, and each row; what its pointers point to is anywhere.
     assert text.count('"tts.load"') == 2
     assert (out == np.array(arrays)).all()
+
+
+@proton.jit
+def narrow_rows(x_ptr, index_ptr, out_ptr, row, step, N: tl.constexpr):
+    r, c = tl.arange(0, N), tl.arange(0, N)
+    index = tl.load(index_ptr + r) * 3 + step.to(tl.int8)
+    place = index.to(tl.int32) * row
+    tl.store(out_ptr + r[:, None] * N + c[None, :], tl.load(x_ptr + place[:, None] + c[None, :]))
+
+
+@pytest.mark.parametrize("step", [0, 100])
+def test_an_index_of_8_bits_wraps_in_8_bits(rng: np.random.Generator, step: int) -> None:
+    x, out = ordinary(rng, "int32", (256, 8)), np.zeros((8, 8), np.int32)
+    index = rng.integers(-128, 128, 8).astype(np.int8)
+    kernel = narrow_rows[(1,)](x[128:], index, out, 8, step, N=8)
+    assert structured(kernel) == (2, 1)
+    place = (index.astype(int) * 3 + step + 128) % 256 - 128
+    assert (out == x[128 + place]).all()
+
+
+@proton.jit
+def gathered_factors(a_ptr, b_ptr, index_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr):
+    i, k = tl.arange(0, N), tl.arange(0, K)
+    page = tl.load(index_ptr + k)
+    a = tl.load(a_ptr + i[:, None] * K + page[None, :])
+    b = tl.load(b_ptr + page[:, None] * N + i[None, :], mask=(page > 3)[:, None], other=0.0)
+    tl.store(out_ptr + i[:, None] * N + i[None, :], tl.dot(a, b, input_precision="ieee"))
+
+
+def test_both_factors_of_a_product_from_an_index(rng: np.random.Generator) -> None:
+    n, k = 16, 32
+    a, b = ordinary(rng, "float32", (n, k)), ordinary(rng, "float32", (k, n))
+    index, out = rng.permutation(k).astype(np.int32), np.zeros((n, n), np.float32)
+    assert structured(gathered_factors[(1,)](a, b, index, out, N=n, K=k)) == (3, 1)
+    want = a[:, 4:].astype(np.float64) @ b[4:]
+    assert np.allclose(out, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())

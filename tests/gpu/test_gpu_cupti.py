@@ -58,7 +58,7 @@ def test_ours_torchs_and_copies_are_on_one_axis(torch: Any) -> None:
     kernels, copies = between(frame, "kernel"), between(frame, "memcpy")
     copies = copies[copies["name"] == "memcpy DTOH"]
     copy = copies[[p["bytes"] == host.numel() * 4 for p in copies["payload"]]].iloc[-1]
-    ours = kernels[kernels["name"].str.startswith("fill")]
+    ours = kernels[kernels["name"] == "fill"]
     theirs = kernels[~kernels.index.isin(ours.index)]
     theirs = theirs[theirs["thread"] == copy["thread"]]
     assert len(ours) == LAUNCHES
@@ -96,3 +96,25 @@ def test_the_end_of_a_session_waits_for_the_gpu(torch: Any) -> None:
             torch.sort(x)
         torch.cuda.synchronize()
     assert len(alone) == len(between(run.frame, "kernel")) > 0
+
+
+def test_a_copy_on_another_stream_overlaps_kernels(torch: Any) -> None:
+    a = torch.randn(4096, 4096, device="cuda", dtype=torch.float16)
+    near, far = torch.zeros(1 << 26, pin_memory=True), torch.zeros(1 << 26, device="cuda")
+    side = torch.cuda.Stream()
+    a @ a
+    torch.cuda.synchronize()
+    with proton.profile("all", activities="all") as run:
+        with torch.cuda.stream(side):
+            far.copy_(near, non_blocking=True)  # 256 MB: some ms
+        for _ in range(20):
+            a = (a @ a) * 0.001
+    kernels, copies = between(run.frame, "kernel"), between(run.frame, "memcpy")
+    copy = copies[[p["bytes"] == near.numel() * 4 for p in copies["payload"]]].iloc[-1]
+    assert copy["name"] == "memcpy HTOD"
+    beside = kernels[
+        (kernels["start_ns"] < copy["end_ns"]) & (kernels["end_ns"] > copy["start_ns"])
+    ]
+    assert len(beside) > 0
+    assert copy["thread"] not in set(beside["thread"])
+    assert run.frame["name"].str.contains("::").any(), "C++'s names are readable"

@@ -8,6 +8,7 @@ import pytest
 import proton
 from proton.kernels.matmul import matmul_kernel
 from proton.trace.instrumentation import AUTO
+from tests.compile.test_gpu_auto import by_descriptors
 
 M = N = 256
 K, BLOCK_K, WARPS = 1024, 64, 8
@@ -55,3 +56,36 @@ def test_the_path_is_as_long_as_its_program() -> None:
     assert path["start_ns"].tolist()[1:] == ends[:-1]
     assert set(run.stalls["work"]) >= {"copies", "barriers"}
     assert (run.overlap["hidden"] <= 100).all()
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_copies_by_tma_fly_until_their_barrier_ends(stages: int, flatten: bool) -> None:
+    """Programs with several tiles: each copy that was issued is waited for once, in order."""
+    torch = pytest.importorskip("torch")
+    if torch.cuda.get_device_capability()[0] < 9:
+        pytest.skip("TMA is of compute capability 9.0")
+    tiles, programs = 7, 3
+    a = torch.randn(tiles * 128, K, device="cuda").half()
+    b, c = (
+        torch.randn(K, 128, device="cuda").half(),
+        torch.empty(tiles * 128, 128, device="cuda").half(),
+    )
+    options = {"FLATTEN": flatten, "num_stages": stages, "num_warps": WARPS}
+    with proton.profile("flights", auto=("copies", "dots"), strategy="flush") as run:
+        by_descriptors[(programs,)](a, b, c, K, tiles, **options)
+    torch.testing.assert_close(c.float(), a.float() @ b.float(), rtol=2e-2, atol=0.2)
+    flights = run.flights
+    assert run.totals.lost == 0
+    for program in range(programs):
+        turns = TURNS * len(range(program, tiles, programs))
+        for _, group in flights[flights["program"] == program].groupby("start_unit"):
+            copies = group[group["work"] == "copies"].sort_values("start_ns")
+            assert len(copies) == turns
+            ends = copies["start_ns"] + copies["dur_ns"]
+            assert ends.is_monotonic_increasing
+            if not flatten:
+                numbers = copies["iteration"].tolist()
+                assert numbers == [number % TURNS for number in range(turns)]
+            under_way = (ends.shift(stages) <= copies["start_ns"]).iloc[stages:]
+            assert under_way.all(), "no more than there are buffers"

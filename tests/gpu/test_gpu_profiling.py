@@ -243,7 +243,7 @@ def test_functions_that_are_called_record_where_their_caller_does(strategy: str)
     assert (off == on).all()
     for _, group in slices(run, "turn").groupby(["program", "warp"]):
         assert list(group.iteration) == [p["i"] for p in group.payload] == list(range(5))
-    assert len(slices(run, "scaled")) == 3 * 4 * 2
+    assert len(slices(run, "scaled")) == 3 * 4
     around = slices(run, "calls").set_index(["program", "warp"])
     for _, inner in slices(run, "turn").iterrows():
         outer = around.loc[(inner.program, inner.warp)]

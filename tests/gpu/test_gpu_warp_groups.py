@@ -28,5 +28,5 @@ def test_a_producer_and_a_consumer(
         for _ in range(3):
             kernel[grid](*values, num_warps=8)
     want = a.double() @ b.double()
-    error = (out.double() - want).abs().max().item()
-    assert error <= 2e-3 * k**0.5, error
+    error = (out.double() - want).abs() - want.abs() / 2048  # as it is rounded to fp16
+    assert error.max().item() <= 1e-3 * k**0.5

@@ -174,7 +174,7 @@ def kernel(
     unit_warps: int = 1,
     slots: int = 0,
     table: tuple[Scope, ...] | None = None,
-    emptied: tuple[str, ...] = (),
+    optimized_out: tuple[str, ...] = (),
     clock_bits: int = 64,
     target: str = "cpu",
 ) -> Kernel:
@@ -185,7 +185,7 @@ def kernel(
         target=target,
         strategy=strategy,
         scopes=scopes(3, slots) if table is None else table,
-        emptied=emptied,
+        optimized_out=optimized_out,
         units=units,
         unit_warps=unit_warps,
         payload_slots=slots,

@@ -186,6 +186,7 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         ("run.json", b"[" * 100_000, "not JSON"),
         ("run.json", b"[]", "must be an object, got list"),
         ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4 or 5 or 6 or 7, got 1"),
+        ("run.json", b'{"schema": 8}', "7, got 8; a newer Proton wrote it: update this one"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from synthetic import gpu_run, random_run
@@ -16,7 +17,9 @@ from proton.viewer import Run, cli
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     raw = random_run(21)
-    raw.kernels[0] = type(raw.kernels[0])(**{**vars(raw.kernels[0]), "emptied": ("gone [x]",)})
+    raw.kernels[0] = type(raw.kernels[0])(
+        **{**vars(raw.kernels[0]), "optimized_out": ("gone [x]",)}
+    )
     return Run(raw).save(tmp_path / "run.proton")
 
 
@@ -100,6 +103,26 @@ def test_export_writes_what_save_writes(viewer, saved, tmp_path) -> None:
     tables = json.loads((tmp_path / "tables.json").read_text())
     assert [row["start_ns"] for row in tables["frame"]] == whole.frame["start_ns"].tolist()
     assert [row["payload"] for row in tables["marks"]] == whole.marks["payload"].tolist()
+
+
+def test_json_has_what_is_drawn(viewer, saved) -> None:
+    def of(*words: str) -> Any:
+        status, out, _ = viewer(words[0], saved, *words[1:], "--json")
+        assert status == 0
+        return json.loads(out)
+
+    whole = Run.load(saved)
+    table = whole.stats()
+    assert of("flame")["total_ns"] == pytest.approx(table["self"].sum(), abs=len(table))
+    counts = {one["name"]: sum(one["count"]) for one in of("hist", "--limit", "0")}
+    assert sorted(counts.values()) == sorted(table["count"])
+    rows = of("timeline", "--kernel", "add")
+    scopes = [row["dur_ns"] for row in rows if row["kind"] == "scope"]
+    frame = whole.frame[(whole.frame["kind"] == "scope") & (whole.frame["kernel"] == "add")]
+    assert sorted(scopes) == sorted(frame["dur_ns"])
+    heat = of("heatmap")
+    assert len(heat["rows"]) == len(heat["units"])
+    assert of("stats") == json.loads(viewer("stats", saved, "--format", "json")[1])
 
 
 def test_help_has_the_lines_of_the_terminal_and_not_those_of_the_source(

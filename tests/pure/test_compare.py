@@ -12,6 +12,8 @@ from proton.viewer.compare import Budget, Budgets, Side, Status, check, diff
 from proton.viewer.compare.budget import BudgetError, budgets_of
 from proton.viewer.compare.matching import match
 from proton.viewer.compare.measure import sizes
+from proton.viewer.compare.report import interval
+from proton.viewer.compare.report import name as name_of
 from proton.viewer.compare.samples import Group, Variant, in_turns
 
 ADD = ("add", "x: *fp32, BLOCK=1024")
@@ -106,6 +108,31 @@ def test_two_kernels_of_one_name_stay_two() -> None:
     assert len([g for g in Side.of(runs).groups if g.scope == "s"]) == 2
     alike = Side.of([Run(raw)])
     assert [alike.values(g, "p50")[0] for g in alike.groups if g.scope] == [900, 100]
+
+
+def test_variants_of_a_kernel_are_told_apart_in_diffs_and_checks() -> None:
+    keys = [("add", f"x: *fp32, n: {n}, BLOCK={b}") for n, b in (("i32", 64), ("i64", 64))]
+    keys.append(("add", "x: *fp32, n: i32, BLOCK=128"))
+    kernels = {key: {"s": [1000]} for key in keys} | {("mul", ""): {"s": [10]}}
+    base, later = ([Run(raw_run(kernels, first + 2 * i)) for i in range(5)] for first in (0, 1))
+    sides = Side.of(base), Side.of(later)
+    wanted = {"mul/s", "add/s (n=i32, BLOCK=64)", "add/s (n=i64, BLOCK=64)"}
+    wanted.add("add/s (n=i32, BLOCK=128)")
+    assert {name_of(change) for change in diff(*sides) if change.group.scope} == wanted
+    rule = Budget(kernel="*", scope="s", max_regression=0.05)
+    report = check(sides[1], sides[0], Budgets(budgets=[rule]))
+    assert {finding.title for finding in report.findings} == {f"{title} p50" for title in wanted}
+
+
+def test_an_interval_that_tells_nothing_is_short() -> None:
+    rng = np.random.default_rng(1)
+    wild = [one("s", np.exp(rng.normal(8, 3, 2))) for _ in range(2)]
+    change = diff(side(wild[0]), side(wild[1], first=1))[0]
+    assert change.ratio is not None
+    assert change.ratio.high > 1e6
+    assert interval(change.ratio).endswith("to beyond +9900.0 %")
+    with pytest.raises(BudgetError, match="there is nothing"):
+        check(Side(processes=()), None, Budgets(budgets=[Budget(scope="s", max_ns=5)]))
 
 
 def test_processes_in_turns_are_pairs() -> None:

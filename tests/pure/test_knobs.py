@@ -1,11 +1,12 @@
 """Knobs read the environment when asked, can be overridden, and refuse what they cannot parse."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from proton.base.errors import ProtonError
-from proton.base.knobs import KNOBS, Knobs
+from proton.base.knobs import KNOBS, Knobs, environment
 
 
 def test_a_knob_reads_its_variable_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,3 +57,13 @@ def test_unknown_names_are_refused() -> None:
         knobs.speed
     with pytest.raises(AttributeError, match="no knob is named 'speed'"):
         knobs.speed = 11
+
+
+def test_a_process_that_is_started_gets_defaults_where_the_user_set_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PROTON_TEST_SET", "user's")
+    monkeypatch.delenv("PROTON_TEST_UNSET", raising=False)
+    found = environment(PROTON_TEST_SET="default", PROTON_TEST_UNSET="default")
+    assert found == os.environ | {"PROTON_TEST_UNSET": "default"}
+    assert found["PROTON_TEST_SET"] == "user's"

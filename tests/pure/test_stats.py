@@ -131,7 +131,7 @@ def test_each_group_is_what_numpy_says(by: list[str], metric: str) -> None:
 
 def of_variants() -> Run:
     """A run in which `add` is two kernels, launched twice and once, and `mul` is one."""
-    owners = [kernel(name="add"), kernel(name="mul"), kernel(name="add", emptied=("gone",))]
+    owners = [kernel(name="add"), kernel(name="mul"), kernel(name="add", optimized_out=("gone",))]
     launches = []
     for number in (0, 2, 1, 0):
         records = [Record(ticks(0), ticks(10 + number), 0)]
@@ -159,7 +159,7 @@ def test_variants_of_a_kernel_are_told_apart() -> None:
             ("mul", 1),
             ("add", 1),
         ]
-    assert whole.emptied.values.tolist() == [["add", 2, "gone"]]
+    assert whole.optimized_out.values.tolist() == [["add", 2, "gone"]]
     assert whole.summary().warnings[-1].endswith("optimized-out scopes: add #2: gone")
     only = whole.frame[whole.frame["kernel"] == "mul"]
     assert "variant" not in stats(only).columns

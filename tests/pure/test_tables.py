@@ -184,14 +184,14 @@ def test_a_run_of_nothing_has_all_tables(raw) -> None:
     raw.clock = Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64))
     whole = Run(raw)
     assert tuple(whole.frame.columns) == FRAME_COLUMNS
-    assert len(whole.marks) == len(whole.losses) == len(whole.emptied) == 0
+    assert len(whole.marks) == len(whole.losses) == len(whole.optimized_out) == 0
     assert len(whole.stats()) == 0
     assert whole.summary().warnings == ()
     assert "0 slices" in repr(whole)
 
 
 def test_warnings_are_one_line_each_however_many_programs() -> None:
-    owner = kernel(emptied=("load", "store/cast"))
+    owner = kernel(optimized_out=("load", "store/cast"))
     records = [Record(ticks(i), ticks(i + 1)) for i in range(10)]
     programs = [Written([records], state=1 + number % 2) for number in range(50)]
     raw = run([owner], [pack_launch(owner, (50, 1, 1), 4, programs)])

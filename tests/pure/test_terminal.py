@@ -44,7 +44,7 @@ def hostile_run() -> RawRun:
             ),
         ),
     )
-    owner = kernel(name=f"={HOSTILE}", table=table, slots=2, emptied=(f"@{HOSTILE}",))
+    owner = kernel(name=f"={HOSTILE}", table=table, slots=2, optimized_out=(f"@{HOSTILE}",))
     records = [Record(ticks(i), ticks(i + 1), i % 2, payload=(1, 2.0)) for i in range(9)]
     launch = pack_launch(owner, (1, 1, 1), 4, [Written([records])])
     host = HostSlice(name="=1+1", path="=1+1", thread=1, start=launch.host_start,

@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -45,6 +46,8 @@ COMMANDS = (
     ("occupancy", RUN, "--format", "json"),
     ("occupancy", RUN, "-o", f"{OUT}.svg"),
     ("analyze", RUN),
+    *((name, RUN, "--json") for name in ("summary", "list", "launches", "stats", "occupancy")),
+    *((name, RUN, "--json") for name in ("timeline", "flame", "hist", "heatmap", "metrics")),
     ("analyze", RUN, "--launch", "0", "--program", "0", "--format", "json"),
     ("merge", RUN, RUN, "-o", f"{OUT}.proton"),
     ("export", RUN, f"{OUT}.csv"),
@@ -134,20 +137,34 @@ def test_every_command_stands_odd_runs(
         assert "\x1b" not in out + err, words
         if lost:
             assert "records lost" in out + err, words
-        if words[-1] == "json" and words[0] != "export":
+        is_json = words[-1] in ("json", "--json")
+        if is_json and words[0] != "export":
             json.loads(out)
-        if words[-1] != "json" and words[0] != "sql":
+        if not is_json and words[0] != "sql":
             assert "_ns" not in out, (words, "times have units")
             shown = [line for line in out.splitlines() if "warning" not in line]
             assert max(map(len, shown), default=0) <= 60 or "\\u" in out, words
 
 
-def test_every_command_refuses_a_truncated_file_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def newer(file: Path) -> bytes:
+    """The file as if a newer Proton had written it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "run.json":
+                data = json.dumps(json.loads(data) | {"schema": 99}).encode()
+            new.writestr(name, data)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("how", ["truncated", "newer"])
+def test_every_command_refuses_a_bad_file_in_one_line(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = Run(random_run(5)).save(tmp_path / "run.proton").read_bytes()
-    bad = tmp_path / "bad.proton"
-    bad.write_bytes(whole[: len(whole) // 2])
+    file = Run(random_run(5)).save(tmp_path / "run.proton")
+    whole, bad = file.read_bytes(), tmp_path / "bad.proton"
+    bad.write_bytes(newer(file) if how == "newer" else whole[: len(whole) // 2])
     for words in COMMANDS:
         out = tmp_path / "none"
         status, said, err = call(monkeypatch, *filled(words, bad, out))

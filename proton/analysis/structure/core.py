@@ -13,6 +13,8 @@ from proton.dialect.mlir import Block, Operation, Type, Value, ir
 from proton.dialect.tt import is_pointer_like
 from proton.dialect.walk import defining_op
 
+MIN_WIDTH = 32  # of the integers that addresses are made of
+
 
 @dataclass
 class StructureAnalysis:
@@ -52,6 +54,8 @@ class StructureAnalysis:
             if is_pointer_like(value.type):
                 return Structure((), 0, Leaf(value))
             return Structure((), Leaf(value)) if _is_number(value.type) else None
+        if _wraps_on_purpose(value.type.element_type):
+            return None
         rule = RULES.get(op.name) if op is not None else None
         found = rule(self, op, shape) if rule is not None and op is not None else None
         return found or _gathered(value, shape)
@@ -66,6 +70,11 @@ def _gathered(value: Value, shape: tuple[int, ...]) -> Structure | None:
     dims = [Dim()] * len(shape)
     dims[axis] = Dim(gathers=((Leaf(value), 1),))
     return Structure(tuple(dims))
+
+
+def _wraps_on_purpose(type_: Type) -> bool:
+    """Whether arithmetic may well leave the range of an integer type; that of `Expr` would not."""
+    return isinstance(type_, ir.IntegerType) and type_.width < MIN_WIDTH
 
 
 def _is_number(type_: Type) -> bool:

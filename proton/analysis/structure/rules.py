@@ -172,9 +172,10 @@ def _reshape(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure 
     inner, source = analysis.structure(op.operands[0]), shape_of(op.operands[0])
     if inner is None or [n for n in source if n != 1] != [n for n in shape if n != 1]:
         return None
-    if any(n == 1 and dim != Dim() for n, dim in zip(source, inner.dims, strict=True)):
-        return None
-    kept = (dim for n, dim in zip(source, inner.dims, strict=True) if n != 1)
+    pairs = list(zip(source, inner.dims, strict=True))
+    if any(n == 1 and (dim.parent is not None or dim.gathers) for n, dim in pairs):
+        return None  # its one place is not 0
+    kept = (dim for n, dim in pairs if n != 1)
     return replace(inner, dims=tuple(next(kept) if n != 1 else Dim() for n in shape))
 
 

@@ -14,7 +14,7 @@ from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.profile import profile_of
 from proton.dialect.tensor_maps import tensor_maps_of
-from proton.dialect.walk import all_ops
+from proton.dialect.walk import gpu_functions
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 from proton.transforms.split_batched_dot import SplitBatchedDot
@@ -41,7 +41,7 @@ def compile_kernel(
         module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
         module = stages.run("ttgir", module, ttgir_passes(options))
         module = stages.run("llir", module, llir_passes(options))
-        (kernel,) = [op for op in all_ops(module) if "nvvm.kernel" in op.attributes]
+        (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)
         shared = int(kernel.attributes[SHARED_BYTES].value)
         _check_shared(fn, shared, target)

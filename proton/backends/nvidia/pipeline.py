@@ -64,24 +64,19 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         return passes
     if instrumentation.placement == "schedule":
         passes.append(PlaceRecords(work="tiles"))
-    if _records_barriers(options):
-        # Where they are is known behind these, which records make no difference to.
-        passes += [AllocateSharedMemory(), Membar()]
     if instrumentation.auto:
+        # Where barriers are is decided before, so that records make no difference to it.
+        passes += [AllocateSharedMemory(), Membar()]
         passes.append(RecordWork(work=SEPARATOR.join(instrumentation.auto)))
     instrument = ProtonToProtonGPU(strategy=instrumentation.strategy, every=instrumentation.every)
     return [*passes, instrument, InsertOptimizationBarriers()]
 
 
-def _records_barriers(options: GPUOptions) -> bool:
-    return options.instrumentation is not None and "barriers" in options.instrumentation.auto
-
-
 def llir_passes(options: GPUOptions) -> list[Pass]:
     """Shared memory, the places of records, and barriers, then everything to the llvm dialect."""
-    is_ready = _records_barriers(options)
-    passes: list[Pass] = [AllocateTensorMaps(), *([] if is_ready else [AllocateSharedMemory()])]
     instrumentation = options.instrumentation
+    is_ready = instrumentation is not None and bool(instrumentation.auto)
+    passes: list[Pass] = [AllocateTensorMaps(), *([] if is_ready else [AllocateSharedMemory()])]
     if instrumentation is not None:
         unit_warps = instrumentation.unit_warps(options.num_warps)
         passes.append(

@@ -5,14 +5,14 @@ import re
 from proton.backends.nvidia import tools
 from proton.base.targets import GPUTarget
 from proton.dialect.mlir import Module, gpu
-from proton.dialect.walk import all_ops
+from proton.dialect.walk import gpu_functions
 from proton.passes import Upstream
 
 
 def _needs_libdevice(module: Module) -> bool:
     return any(
         op.name == "llvm.func" and op.attributes["sym_name"].value.startswith("__nv_")
-        for op in all_ops(module)
+        for op in gpu_functions(module)
     )
 
 

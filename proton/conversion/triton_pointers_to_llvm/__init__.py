@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from proton.base.errors import CompilationError
 from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
 from proton.conversion.triton_pointers_to_llvm.printing import lower_print
-from proton.dialect import tt
+from proton.dialect import tt, tts
 from proton.dialect.abi import Argument, argument, pass_argument, update_type
 from proton.dialect.attributes import ASSERTIONS
 from proton.dialect.builtin import i64_attr, integer, string_attr
@@ -36,6 +36,7 @@ from proton.dialect.mlir import (
     memref,
     tensor,
 )
+from proton.dialect.tt_block import TensorDescType
 from proton.dialect.walk import (
     all_ops,
     before,
@@ -43,6 +44,7 @@ from proton.dialect.walk import (
     kernel_functions,
     ops_named,
     replace,
+    source_span,
 )
 from proton.passes import Pass, register
 
@@ -84,6 +86,8 @@ class TritonPointersToLLVM(Pass):
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):
             called = called_functions(kernel)
+            for function in (kernel, *called):
+                _refuse_blocks(function)
             i32 = integer(32)
             for kind in GRID:
                 pass_argument(kernel, kind, i32)
@@ -92,6 +96,20 @@ class TritonPointersToLLVM(Pass):
                 status = _Status(kernel)
             for function in (kernel, *called):
                 _convert(function, status, self.check_bounds)
+
+
+def _refuse_blocks(function: Operation) -> None:
+    """Block pointers and tensor descriptors are no addresses yet."""
+    for op in all_ops(function):
+        for value in (*op.operands, *op.results):
+            is_descriptor = isinstance(value.type, TensorDescType)
+            if is_descriptor or tt.is_block_pointer(value.type):
+                kind = "tensor-descriptor-to" if is_descriptor else "tensor"
+                raise CompilationError(
+                    f"{op.name} of {value.type}, which is no address yet",
+                    source_span(op.location),
+                    f"run rewrite-{kind}-pointer first: it makes pointers and masks of them",
+                )
 
 
 def _convert(function: Operation, status: "_Status | None", check_bounds: bool) -> None:
@@ -146,6 +164,8 @@ def _convert_types(block: Block) -> None:
 
 
 def _converted(type_: Type) -> Type:
+    if isinstance(type_, tts.StructuredPointerType):
+        return tts.StructuredPointerType.get(_converted(type_.target))
     if not tt.is_pointer_like(type_):
         return type_
     if isinstance(type_, ir.RankedTensorType):
@@ -217,6 +237,12 @@ def _ptr_to_int(op: Operation, pointee: Any) -> None:
         replace(op, [value])
     else:
         replace(op, [llvm.PtrToIntOp(integer(64), value).result])
+
+
+def _cast(op: Operation, pointee: Any) -> None:
+    """One of a pointer to an address, which `structured-to-memref` leaves where it runs first."""
+    if op.operands[0].type == op.results[0].type:
+        replace(op, [op.operands[0]])
 
 
 def _bitcast(op: Operation, pointee: Any) -> None:
@@ -407,6 +433,7 @@ _RULES: dict[str, Callable[[Any, Any], None]] = {
     "tt.int_to_ptr": _int_to_ptr,
     "tt.ptr_to_int": _ptr_to_int,
     "tt.bitcast": _bitcast,
+    "builtin.unrealized_conversion_cast": _cast,
 }
 _ACCESSES: dict[str, Callable[[Any, Any, AccessCheck | None], None]] = {
     "tt.load": _load,

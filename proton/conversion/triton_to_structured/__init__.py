@@ -14,6 +14,7 @@ from proton.conversion.triton_to_structured.carried import gathered_line, plan
 from proton.dialect import tt, tts
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of, shape_of
+from proton.dialect.emit import create
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import before, defining_op, functions, ops_named, replace
 from proton.passes import Pass, register
@@ -146,7 +147,7 @@ def _make_tptr(pointer: Structure, block: Type, emit: Materializer) -> Value:
         base = tt.AddPtrOp(base, emit(pointer.scalar), base.type).result
     parents = [emit(dim.parent) for dim in pointer.dims if dim.parent is not None]
     indices = [
-        gathered_line(dim, size, integer(64), emit)
+        create("tensor.cast", tts.index_row(), gathered_line(dim, size, integer(64), emit))
         for dim, size in zip(pointer.dims, block.shape, strict=True)
         if dim.gathers
     ]

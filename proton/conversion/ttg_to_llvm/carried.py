@@ -25,11 +25,11 @@ class _Carried:
     extracts: list[Operation]
 
 
-def carry_what_is_used(loop: Operation, scalars: Scalars) -> None:
-    """Changes what an `scf.for` carries; loops inside of it come first."""
+def carry_what_is_used(loop: Operation, scalars: Scalars) -> Operation:
+    """Changes what an `scf.for` carries, and gives the loop; loops inside of it come first."""
     found = _found(ForLoop(loop))
     if not found:
-        return
+        return loop
     old = ForLoop(loop).init_args
     with ir.InsertionPoint(loop), loop.location:
         initial = [scalars.some(old[carried.number], carried.indices) for carried in found]
@@ -37,7 +37,7 @@ def carry_what_is_used(loop: Operation, scalars: Scalars) -> None:
     view = ForLoop(with_carried(loop, initial))
     _use_new(view, found, scalars)
     scalars.forget(*view.op.results)
-    without_carried(view.op, {carried.number for carried in found})
+    return without_carried(view.op, {carried.number for carried in found})
 
 
 def _found(loop: ForLoop) -> list[_Carried]:

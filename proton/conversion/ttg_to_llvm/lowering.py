@@ -13,6 +13,7 @@ from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.base.errors import PassError
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.carried import carry_what_is_used
+from proton.conversion.ttg_to_llvm.carried_sums import carry_sums
 from proton.conversion.ttg_to_llvm.scalars import Scalars
 from proton.conversion.ttg_to_llvm.threads import Threads
 from proton.dialect.attributes import KERNEL, SHARED_OFFSET
@@ -140,7 +141,7 @@ class Lowering:
             self.threads = threads
             self.lower(site)
         for loop in reversed(loops):  # inner ones come behind those around them
-            carry_what_is_used(loop, self.scalars)
+            carry_sums(carry_what_is_used(loop, self.scalars), self.scalars)
 
     def lower(self, site: Site) -> None:
         """Replaces an op by what its rule emits, or gives it the types of LLVM."""

@@ -121,8 +121,8 @@ def shuffle_lanes(kind: str, value: Value, lane: Value) -> Value:
 
 
 def barrier(number: int = 0, threads: int = 0) -> None:
-    """All threads of the program arrive before any goes on; at another barrier than 0, so many."""
-    given = [v.i32(number), v.i32(threads)] if number else []
+    """All threads of the program arrive before any goes on, or so many."""
+    given = [v.i32(number), v.i32(threads)] if threads else []
     segments = ir.DenseI32ArrayAttr.get([len(given) // 2, len(given) // 2, 0])
     effect("nvvm.barrier", *given, operandSegmentSizes=segments)
 

@@ -260,7 +260,7 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.store(unit.table, [_wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.ring is not None:
         _copy_ring(unit, number)
-    ctx.threads.barrier()
+    nvidia.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
     v.when(first_thread(ctx), lambda: finish(unit.block))
     return []
 

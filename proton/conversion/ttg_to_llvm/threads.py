@@ -132,7 +132,7 @@ class Threads:
 
     def barrier(self) -> None:
         """All of them arrive before any goes on."""
-        nvidia.barrier(self.barrier_number, self.count)
+        nvidia.barrier(self.barrier_number, self.count if self.barrier_number else 0)
 
 
 def _thread_bases(layout: LinearLayout) -> list[tuple[int, ...]]:

@@ -25,6 +25,7 @@ from proton.runtime.cpu.arguments import Memory, classify, ctype_of
 from proton.runtime.cpu.bounds import BoundsTable
 from proton.runtime.cpu.grid import WorkEstimate, check_grid, run_grid
 from proton.runtime.cpu.recorder import CPURecorder
+from proton.runtime.hooks import loaded
 
 
 @dataclass
@@ -156,7 +157,7 @@ class CPULauncher(Launcher):
         written = kernel.metadata["written"]
         return _Variant(
             kernel,
-            prototype(kernel.code.address),
+            loaded(kernel, lambda: prototype(kernel.code.address)),
             written=sorted({passed[number] for number in written if number >= 0}),
             writes_anywhere=-1 in written,
             names=names,

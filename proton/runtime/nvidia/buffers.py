@@ -157,11 +157,13 @@ class RingBuffer(Generic[Taken]):
         most: int,
         lock: threading.Lock,
         on_end: Callable[[list[Taken]], None] = lambda buffers: None,
+        on_look: Callable[[], None] = lambda: None,
     ) -> None:
-        """`most` bytes are what it grows to; `on_end` is told of buffers whose kernels ended."""
+        """`most` bytes are what it grows to; `on_end` is told of buffers whose kernels ended, and
+        `on_look` of each `look` before that."""
         self.device, self.queue, self.lock, self.on_end = device, queue, lock, on_end
         self.memory: cuda.Memory | None = None  # until the first buffer is taken
-        self.most, self.size = most, 0
+        self.most, self.size, self.on_look = most, 0, on_look
         self.address = 0  # of the first buffer
         self.growing = threading.Lock()
         self.host = 0  # the staging memory
@@ -304,6 +306,8 @@ class RingBuffer(Generic[Taken]):
         """Sees which kernels have ended, and waits for one if none has; fetches a part of their
         buffers, if that is due. A ring that is half full grows, if it can, and that is all. Gives
         whether to go on at once."""
+        if self.is_look_due:
+            self.on_look()
         is_half_full = 2 * self.used > self.size
         if self.is_over or not (self.sent or self.ended) or (is_half_full and self.grow()):
             self.is_fetch_due = False

@@ -8,6 +8,8 @@ is optional: `load` says why it is not there.
     slices = collector.stop()
 """
 
+import ctypes
+import functools
 import importlib
 import threading
 import time
@@ -15,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from proton.base import symbols
 from proton.base.errors import ProfileError
 from proton.trace.model import HostSlice
 from proton.trace.scope_path import FUSED, SEPARATOR
@@ -152,6 +155,25 @@ class _Activity:
         )
 
 
+@functools.cache
+def _readable(name: str) -> str:
+    """A kernel's name by its symbol: ours as it is written, one of C++ with its types."""
+    if not name.startswith("_Z"):
+        return symbols.written(name)
+    try:
+        library = ctypes.CDLL("libstdc++.so.6")
+        demangle, free = library.__cxa_demangle, ctypes.CDLL(None).free
+    except (OSError, AttributeError):  # its names stay as they are
+        return name
+    demangle.restype, free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    text = demangle(name.encode(), None, None, None)
+    if not text:
+        return name
+    found = ctypes.string_at(text).decode(errors="replace")
+    free(text)
+    return found
+
+
 class Collector:
     """Listens from its making until `stop`. Raises ProfileError where CUPTI refuses."""
 
@@ -187,6 +209,8 @@ class Collector:
             name = f"memcpy {self.cupti.ActivityMemcpyKind(activity.copy).name}"
         elif kind == "memset":
             name = "memset"
+        else:
+            name = _readable(name)
         name = name.replace(SEPARATOR, "|").replace(FUSED, "+") or "unknown"
         values = _VALUES[kind]
         payload = {values[of]: n for of, n in activity.values.items() if of in values}

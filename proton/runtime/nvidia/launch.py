@@ -35,7 +35,7 @@ from proton.language import types as ty
 from proton.runtime import session as sessions
 from proton.runtime.arguments import flat, signature_of
 from proton.runtime.backend import KernelFunction, Launcher
-from proton.runtime.hooks import around_launches
+from proton.runtime.hooks import around_launches, loaded
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.arguments import Given, given, stand_in
 from proton.runtime.nvidia.fast_path import OPTIONS, checked_grid, generated, known_options
@@ -259,14 +259,9 @@ def _check_libraries(libraries: Any) -> None:
 
 
 def _loaded(kernel: GPUKernel) -> Any:
-    """The function of the driver's, between the hooks of the program."""
-    before, after = knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
-    if before:
-        before(None, None, kernel.name, kernel.metadata, kernel.hash)
-    function = cuda.load(kernel.asm["cubin"], kernel.metadata["symbol"], kernel.shared)
-    if after:
-        after(None, function, kernel.name, kernel.metadata, kernel.hash)
-    return function
+    """The function of the driver's."""
+    symbol, shared = kernel.metadata["symbol"], kernel.shared
+    return loaded(kernel, lambda: cuda.load(kernel.asm["cubin"], symbol, shared))
 
 
 def _passed(short: str | None) -> list[str | None]:

@@ -6,6 +6,7 @@ are captured into a CUDA graph are in graph.py.
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from threading import get_ident
 
 import numpy as np
@@ -23,6 +24,7 @@ from proton.trace import wire
 from proton.trace.model import Chunk, GPUClock, Launch
 from proton.trace.profile import KernelProfile
 
+_TAKEN = attrgetter("slab", "kernel.taker")
 MOST_BYTES = 2 << 30  # of the buffers of launches on a device at one time
 FIRST_SHARE = 64  # a ring buffer begins with at most one part of so many of the device's memory
 
@@ -35,7 +37,9 @@ class Device:
         clock_bits = state.instrumentation.clock_bits
         self.calibration: GPUCalibration = calibrate(device, clock_bits)
         most = min(MOST_BYTES, wire.aligned(knobs.profile_memory, STEP_BYTES))
-        ring: RingBuffer[GPURecording] = RingBuffer(device, queue, most, state.lock, self._on_end)
+        ring: RingBuffer[GPURecording] = RingBuffer(
+            device, queue, most, state.lock, self._on_end, self._on_look
+        )
         self.ring = ring
         first = min(most, cuda.total_memory(device) // FIRST_SHARE)
         while not ring.grow(first) and first > STEP_BYTES:  # others have the memory
@@ -53,7 +57,8 @@ class Device:
             recording.arguments = (ring.address + recording.start,)
             return True
         if self.slabs is None:
-            self.slabs = Slabs(self.queue, cuda.new_stream(), self.state.lock)
+            stream = cuda.new_stream()
+            self.slabs = Slabs(self.queue, stream, self.state.lock, self.ring.look)
         slab = recording.slab = self.slabs.take(kernel.slab_bytes, kernel.taker)
         if slab is None:
             return False
@@ -85,11 +90,14 @@ class Device:
             self.slabs.kept_bytes = 0
         return found
 
+    def _on_look(self) -> None:
+        if self.slabs is not None:
+            self.slabs.spare()
+
     def _on_end(self, launches: "list[GPURecording]") -> None:
         if self.slabs is None:
             return
-        taken = ((launch.slab, launch.kernel.taker) for launch in launches)
-        self.slabs.end((slab, taker) for slab, taker in taken if slab is not None)
+        self.slabs.end(map(_TAKEN, launches))  # without a line of Python for each
         if not self.ring.is_over:
             self.slabs.keep(self.state.memory_left)
 

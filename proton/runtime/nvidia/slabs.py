@@ -1,11 +1,13 @@
 """The slabs that launches take chunks from under strategy flush.
 
 A session has a few slabs on each GPU. Launches share one of them: a unit takes a chunk of it by an
-atomic, and the chunk says of which launch, program and unit it is. A slab that is half full, or
-that so many launches have taken that it may be, is *retired*: launches that come take the next one,
-and when those that had it have ended, a thread copies what was taken of it, clears that, and it is
-free again. Nothing of this is queued on the streams of the launches, and what is not taken is not
-sent.
+atomic, and the chunk says of which launch, program and unit it is. Once so many launches have taken
+a slab that it may be half full, a thread looks what was taken. If that is much the slab is
+*retired*: launches that come take the next one, and when those that had it have ended, the thread
+copies what was taken, clears that, and the slab is free again. It also makes slabs, before they are
+needed: a launch that finds none goes on with the old one, and makes one itself only where that may
+be full, as the thread waits for a long kernel. Nothing of this is queued on the streams of the
+launches, and what is not taken is not sent.
 
 How many launches may share a slab depends on what launches of their kernels took before: twice that
 is expected. A kernel that is new is expected to fill half a slab with FIRST_LAUNCHES. A launch only
@@ -15,7 +17,7 @@ slab when they have ended.
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +28,7 @@ from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
 MOST_SLABS = 4  # of a device; where all are retired, the last one goes on until it is full
+MUCH = 1 / 4  # of a slab: there is room for what launches take until the thread has seen them
 FIRST_LAUNCHES = 16  # of a new kernel, before somebody looks what they took
 MOST_LAUNCHES = 256  # share a slab, whatever they take
 
@@ -96,7 +99,7 @@ class Slab:
 
     def retire(self) -> None:
         """Launches that come take another one, if there is one."""
-        self.is_retired, self.left = True, 0.0
+        self.is_retired, self.left = True, min(self.left, 0.0)
 
     def empty(self) -> None:
         """Nobody has anything of it any more."""
@@ -114,6 +117,7 @@ class Slabs:
     queue: Queue
     stream: int  # of its own: it waits for no launch
     lock: threading.Lock = field(default_factory=threading.Lock)
+    look: Callable[[], None] = lambda: None  # has the thread call `spare` and `keep`
     current: Slab | None = None
     free: list[Slab] = field(default_factory=list)
     retired: deque[Slab] = field(default_factory=deque)
@@ -130,7 +134,7 @@ class Slabs:
         """The slab that a launch of a kernel writes to, of `size` bytes or more; None where there
         is no memory for one. `give_back` or `end` ends that."""
         slab = self.current
-        if slab is None or slab.left <= 0 or slab.size < size:
+        if slab is None or slab.size < size or (slab.left <= 0 and self._has_next(slab)):
             slab = self._next(size)
             if slab is None:
                 return None
@@ -141,13 +145,31 @@ class Slabs:
             slab.takers.add(taker)
         return slab
 
+    def _has_next(self, slab: Slab) -> bool:
+        """Retires a slab that may be half full; whether to take another one, which is free, or has
+        to be made as this one may be full."""
+        slab.retire()
+        return bool(self.free) or (self._is_full(slab) and self.count < MOST_SLABS)
+
+    @staticmethod
+    def _is_full(slab: Slab) -> bool:
+        """By what is expected of the launches that took it."""
+        return slab.left <= -slab.size / 2
+
     def _next(self, size: int) -> Slab | None:
-        """The slab to take from now on: where there is no other one, the same."""
+        """The slab to take from now on: where there is no other one yet, the same."""
         slab = self.current
-        if slab is not None and slab.left <= 0:
-            slab.retire()
-        if self.free or self.count < MOST_SLABS or slab is None or slab.size < size:
-            self._renew(size)
+        found = next((slab for slab in self.free if slab.size >= size), None)
+        if found is not None:
+            self.free.remove(found)
+        elif slab is None or slab.size < size or self._is_full(slab):
+            found = self._new(size)
+        if found is not None:
+            self.current = found
+            if slab is not None:
+                slab.retire()
+                self.retired.append(slab)
+                self.look()
         return self.current
 
     @staticmethod
@@ -166,25 +188,16 @@ class Slabs:
             most = max((taker.expected for taker in slab.takers), default=0.0)
             slab.left = slab.size / 2 - taken - slab.users * most
 
-    def _renew(self, size: int) -> None:
-        """Makes a free slab the current one, or a new one; else the current one goes on."""
-        fitting = [slab for slab in self.free if slab.size >= size]
-        old = self.current
-        if fitting:
-            self.free.remove(fitting[0])
-            self.current = fitting[0]
-        elif self.count < MOST_SLABS or old is None or old.size < size:
-            with cuda.capture_aside():
-                try:
-                    address = cuda.allocate_device(size)
-                except cuda.CUDAError:
-                    return
-                self.current = Slab(address, size)
-                self.count += 1
-                cuda.write_word(self._room_of(self.current), wire.slab_room(size))
-        if old is not None and old is not self.current:
-            old.retire()
-            self.retired.append(old)
+    def _new(self, size: int) -> Slab | None:
+        """A slab, if there is memory; with the lock or without."""
+        with cuda.capture_aside():
+            try:
+                slab = Slab(cuda.allocate_device(size), size)
+                cuda.write_word(self._room_of(slab), wire.slab_room(size))
+            except cuda.CUDAError:
+                return None
+        self.count += 1
+        return slab
 
     @staticmethod
     def _room_of(slab: Slab) -> int:
@@ -192,23 +205,34 @@ class Slabs:
 
     # On the thread that keeps what arrives
 
-    def end(self, launches: Iterable[tuple[Slab, Taker]]) -> None:
-        """Launches that took slabs have ended."""
+    def spare(self) -> None:
+        """Makes another slab where launches are about to need one, if there may be one more. It
+        waits for no launch: thousands may be queued behind a long one."""
+        current = self.current
+        if current is None or self.free or self.count >= MOST_SLABS:
+            return
+        if (self.retired or current.left <= 0) and (slab := self._new(current.size)) is not None:
+            with self.lock:
+                self.free.append(slab)
+
+    def end(self, launches: Iterable[tuple[Slab | None, Taker]]) -> None:
+        """Launches have ended, each with the slab that it took, if any."""
         ended = Counter(launches)
         with self.lock:
             for (slab, taker), count in ended.items():
-                slab.over += count
-                slab.ended[taker] += count
+                if slab is not None:
+                    slab.over += count
+                    slab.ended[taker] += count
 
     def keep(self, memory_left: int) -> None:
-        """Retires the current slab where half of it is taken, and keeps what those that are retired
+        """Retires the current slab where much of it is taken, and keeps what those that are retired
         have, if nobody writes there any more: no more than `memory_left` bytes in all."""
         current = self.current
         if current is not None and not current.is_retired:
             taken = wire.taken_bytes(self._fetch(current, wire.SLAB_HEAD_BYTES))
             with self.lock:
                 self._learn(current, taken)
-                if 2 * taken > current.size - wire.SLAB_HEAD_BYTES:
+                if taken > MUCH * current.size or current.left <= 0:
                     current.retire()
         with self.lock:
             current = self.current

@@ -1,5 +1,6 @@
 """What the commands that draw have in common: which part of a run, and where the picture goes."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -57,10 +58,14 @@ def show(
     picture: Callable[[], Picture],
     lines: Callable[[int], Iterable[Line]],
     width: int,
+    numbers: Callable[[], object] | None = None,
 ) -> None:
-    """Writes a picture where a file is named; else prints it in characters."""
+    """Writes a picture where a file is named; else prints it in characters, or as JSON the
+    `numbers` that it is of."""
     if out is not None:
         run.save(out, picture_format(out).name, picture=picture())
+    elif numbers is not None:
+        print(json.dumps(numbers()))
     else:
         shown = lines(width or terminal.picture_width())
         terminal.print_lines(terminal.stdout(), shown)

@@ -25,7 +25,6 @@ from proton.viewer.compare.report import (
 )
 
 TITLE = "proton-viewer check"
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JUnit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="JUnit's XML.")]
 Picture = Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")]
 

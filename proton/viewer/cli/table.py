@@ -154,7 +154,8 @@ class _Table:
     def _title(self, row: Sequence[str], apart: Sequence[int]) -> list[Line]:
         """What there is of a row, but for the numbers `apart`, in lines."""
         cells = enumerate(zip(self.columns, row, strict=True))
-        pieces = [f"{name} {cell}" for place, (name, cell) in cells if cell and place not in apart]
+        there = [words for place, words in cells if words[1] and place not in apart]
+        pieces = [" ".join(words).strip() for words in there]
         lines: list[str] = []
         for piece in pieces:
             if lines and cell_len(f"{lines[-1]}, {piece},") <= self.width:

@@ -27,6 +27,8 @@ from proton.viewer.compare.diff import Change, Comparison, compare
 from proton.viewer.compare.samples import Group, Process, Side
 from proton.viewer.compare.statistics import Estimate
 
+LARGEST = 100.0  # ratio that is written as it is
+
 
 class Status(enum.Enum):
     """What became of a rule; the value is the exit status of a check with such an end."""
@@ -113,7 +115,7 @@ def _covered(rule: Budget, both: Comparison) -> list[Group]:
     if not named:
         known = list(dict.fromkeys(map(str, groups)))
         name = f"{rule.kernel}/{rule.scope}" if rule.scope else rule.kernel
-        there = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+        there = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "") or "nothing"
         hint = did_you_mean(name, known)
         raise BudgetError(f"budget {rule.title}: nothing has that name; there is {there}{hint}")
     return [group for group in named if rule.holds_for(group, _facts(both, group))]
@@ -148,7 +150,7 @@ def _findings(
 ) -> list[Finding]:
     """What a rule says of one thing: an answer for each of its limits."""
     source = both.candidate.sources.get(group._replace(warp=Group._field_defaults["warp"]), ("", 0))
-    title = f"{group} {rule.stat}"
+    title = f"{both.title(group)} {rule.stat}"
     if group in both.vanished and group not in both.candidate.groups:
         change = both.lost(group, rule.stat)
         reason = "vanished: the baseline has it, the candidate does not"
@@ -211,7 +213,9 @@ def _absolute(
 
 
 def percent(ratio: float) -> str:
-    """1.053 as +5.3 %."""
+    """1.053 as +5.3 %; the end of an interval that tells nothing may be a number of 200 digits."""
+    if ratio > LARGEST:
+        return f"beyond {percent(LARGEST)}"
     return f"{100 * (ratio - 1):+.1f} %"
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from proton.base.errors import ProtonError
 from proton.base.words import did_you_mean
 from proton.viewer.compare import statistics
-from proton.viewer.compare.matching import match
-from proton.viewer.compare.samples import STATS, Group, Side, in_turns
+from proton.viewer.compare.matching import differences, match
+from proton.viewer.compare.samples import STATS, Group, Side, Variant, in_turns
 from proton.viewer.compare.statistics import Estimate
 
 ERROR = 0.01  # that any of all intervals misses its value on a side
@@ -31,6 +31,7 @@ class Change:
     stat: str
     before: np.ndarray
     after: np.ndarray
+    title: str = ""  # the group, and of several variants which
     unit: str = PROCESSES
     ratio: Estimate | None = None
 
@@ -55,6 +56,12 @@ class Comparison:
     in_turns: bool
     was: dict[Group, Group]  # the baseline's group for each of the candidate's
     vanished: tuple[Group, ...]
+    variants: dict[Variant, str]  # what tells those of one kernel apart
+
+    def title(self, group: Group) -> str:
+        """What a thing is called."""
+        which = self.variants.get(group.variant, "")
+        return f"{group} ({which})" if which else str(group)
 
     def change(self, group: Group, stat: str, error: float, reference: str = "") -> Change:
         """One scope of the candidate; `error` is the probability that one end misses."""
@@ -71,12 +78,16 @@ class Comparison:
             before = before / _beside(self.baseline, reference, stat)
             after = after / _beside(self.candidate, reference, stat)
         ratio = None if was is None else _ratio(before, after, error, pairs)
-        return Change(group=group, was=was, stat=stat, unit=unit, ratio=ratio, **shown)
+        title = self.title(group)
+        return Change(group=group, was=was, stat=stat, title=title, unit=unit, ratio=ratio, **shown)
 
     def lost(self, group: Group, stat: str) -> Change:
         """One that vanished."""
         before = _there(self.baseline.values(group, stat))
-        return Change(group=group, was=group, stat=stat, before=before, after=np.zeros(0))
+        return Change(
+            group=group, was=group, stat=stat, title=self.title(group), before=before,
+            after=np.zeros(0),
+        )  # fmt: skip
 
 
 def compare(baseline: Side, candidate: Side) -> Comparison:
@@ -95,6 +106,7 @@ def compare(baseline: Side, candidate: Side) -> Comparison:
         in_turns=in_turns(baseline, candidate),
         was=was,
         vanished=gone,
+        variants=differences([*candidate.groups, *gone]),
     )
 
 

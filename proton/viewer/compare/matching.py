@@ -1,10 +1,11 @@
-"""Which kernel of one side is which of the other: by name, and of several by closest constants."""
+"""Which kernel of one side is which of the other: by name, and of several by closest constants; and
+what tells several of one name apart."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from proton.viewer.compare.samples import Group, Variant
 
@@ -36,6 +37,26 @@ def match(baseline: Sequence[Group], candidate: Sequence[Group]) -> dict[Variant
         if after[i] not in found and k not in taken:
             found[after[i]] = left[k]
             taken.add(k)
+    return found
+
+
+def differences(groups: Iterable[Group]) -> dict[Variant, str]:
+    """Of each variant of a kernel that has several: the arguments that not all of them have alike,
+    `BLOCK=64`; its number among them where the arguments do not say it."""
+    of_kernel: dict[str, dict[Variant, dict[str, str]]] = {}
+    for group in groups:
+        of_kernel.setdefault(group.variant.kernel, {})[group.variant] = arguments(
+            group.variant.signature
+        )
+    found = {}
+    for variants in of_kernel.values():
+        names = dict.fromkeys(name for each in variants.values() for name in each)
+        telling = [n for n in names if len({each.get(n) for each in variants.values()}) > 1]
+        texts = [", ".join(f"{n}={each.get(n, 'none')}" for n in telling)
+                 for each in variants.values()]  # fmt: skip
+        for number, (variant, text) in enumerate(zip(variants, texts, strict=True), 1):
+            if len(variants) > 1:
+                found[variant] = text if texts.count(text) == 1 else f"#{number}"
     return found
 
 

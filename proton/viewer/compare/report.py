@@ -19,7 +19,7 @@ from proton.viewer.compare.matching import arguments
 from proton.viewer.compare.statistics import Estimate
 
 CHANGE_COLUMNS = ("scope", "stat", "before", "after", "change", "interval", "n", "")
-CHANGE_NUMBERS = ("before", "after", "change", "interval", "n")
+CHANGE_NUMBERS = ("before", "after", "change", "interval")
 FINDING_COLUMNS = ("status", "what", "change", "interval", "why")
 FINDING_NUMBERS = ("change", "interval")
 DIGITS = 4  # of times
@@ -60,7 +60,7 @@ def finding_rows(report: Report) -> list[list[str]]:
 def name(change: Change) -> str:
     """The scope, and what of its kernel's arguments is another than it was."""
     if change.was is None or change.was.variant == change.group.variant:
-        return str(change.group)
+        return change.title
     old = arguments(change.was.variant.signature)
     new = arguments(change.group.variant.signature)
     other = [
@@ -124,8 +124,9 @@ def headline(report: Report) -> str:
     before, after = report.processes
     how = "in turns" if report.in_turns else "apart"
     against = f" against {before} measured {how}" if before else ""
+    processes = ONE[PROCESSES] if after == 1 else PROCESSES
     return (
-        f"{report.status.word}: {', '.join(counts) or 'nothing to check'}; {after} processes"
+        f"{report.status.word}: {', '.join(counts) or 'nothing to check'}; {after} {processes}"
         f"{against}; false alarms: {100 * report.false_alarms:g} % of checks at most"
     )
 

@@ -8,7 +8,7 @@ from proton.viewer.formats import Format
 from proton.viewer.tables import Tables
 
 DIGITS = 15  # the most that pandas offers
-TABLES = ("frame", "marks", "events", "flights", "losses", "launches", "emptied")
+TABLES = ("frame", "marks", "events", "flights", "losses", "launches", "optimized_out")
 
 
 def write(tables: Tables, file: BinaryIO, target: Path) -> None:

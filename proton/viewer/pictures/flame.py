@@ -37,6 +37,16 @@ class Frame:
         """The frames inside, what takes longest first."""
         return sorted(self.inner.values(), key=lambda frame: -frame.time)
 
+    def numbers(self) -> dict[str, object]:
+        """The same for JSON, times in ns."""
+        return {
+            "name": self.name,
+            "total_ns": self.time,
+            "self_ns": self.own,
+            "count": self.count,
+            "inner": [frame.numbers() for frame in self.by_time()],
+        }
+
 
 def flame(tables: Tables, where: Filter) -> Frame:
     """The graph of the chosen slices."""

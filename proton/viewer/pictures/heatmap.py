@@ -64,6 +64,10 @@ class Heat:
         """The hottest cell's."""
         return float(self.value.max(initial=0.0))
 
+    def numbers(self) -> dict[str, object]:
+        """The same for JSON; `span_ns` is from the first column's begin to the last one's end."""
+        return {"rows": self.labels, "span_ns": self.span, "units": self.value.tolist()}
+
 
 def heat(tables: Tables, by: By | None, where: Selection, rows: int, columns: int) -> Heat:
     """By SM where a GPU ran it, else by program, unless told otherwise."""

@@ -16,6 +16,7 @@ import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +38,9 @@ from proton.viewer.tables.labels import (
 )
 from proton.viewer.tables.places import Place, Places
 from proton.viewer.tables.rows import launch_times
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 HOST, THREADS, GPUS = 0, 1, 2  # groups of tracks, from above
 STREAMS = -(1 << 20)  # of a GPU, above its launches
@@ -166,6 +170,23 @@ class Timeline:
         if (first, last) != (start, end):
             text += f"; here {duration(last - first)} with launches (--start 0: all)"
         return text + (f"; {lost} records lost" if lost else "")
+
+    def table(self) -> pd.DataFrame:
+        """One row a slice: its track, its level there, what it is, its name and its times."""
+        import pandas as pd
+
+        slices = self.slices
+        tracks = np.array([" > ".join(path) for path in self.tracks], object)
+        return pd.DataFrame(
+            {
+                "track": tracks[slices.track],
+                "level": self.level,
+                "kind": [Kind(kind).name.lower() for kind in slices.kind.tolist()],
+                "name": [self.label(row) for row in range(len(self))],
+                "start_ns": slices.start,
+                "dur_ns": slices.end - slices.start,
+            }
+        )
 
     def label(self, row: int) -> str:
         """What a slice is called; a program with its coordinates."""

@@ -214,12 +214,14 @@ def launch_times(raw: RawRun, records: Records) -> tuple[np.ndarray, np.ndarray]
     return start, end - start
 
 
-def emptied(raw: RawRun) -> pd.DataFrame:
+def optimized_out(raw: RawRun) -> pd.DataFrame:
     """One row a scope in which optimisation left no work."""
     import pandas as pd
 
     kernels = zip(raw.kernels, variant_numbers(raw.kernels), strict=True)
-    rows = [(kernel.name, number, path) for kernel, number in kernels for path in kernel.emptied]
+    rows = [
+        (kernel.name, number, path) for kernel, number in kernels for path in kernel.optimized_out
+    ]
     table = pd.DataFrame(rows, columns=["kernel", "variant", "scope"])
     return table.astype({"kernel": "str", "variant": np.int64, "scope": "str"})
 

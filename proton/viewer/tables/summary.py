@@ -164,13 +164,13 @@ def _warnings(run: Tables) -> list[str]:
         fit, off = (kernel.options.get(f"blocks_per_sm{end}") for end in ("", OFF))
         if isinstance(fit, int) and isinstance(off, int) and fit != off:
             lines.append(f"{label}: {fit} programs fit on an SM, {off} without instrumentation")
-    emptied = [
+    optimized_out = [
         f"{label}: {path}"
         for kernel, label in zip(run.kernels, labels, strict=True)
-        for path in kernel.emptied
+        for path in kernel.optimized_out
     ]
-    if emptied:
-        lines.append(f"optimized-out scopes: {', '.join(emptied)}")
+    if optimized_out:
+        lines.append(f"optimized-out scopes: {', '.join(optimized_out)}")
     return lines
 
 

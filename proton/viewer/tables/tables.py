@@ -140,9 +140,9 @@ class Tables:
         return counters.by_kernel(self.raw, self.launches)
 
     @cached_property
-    def emptied(self) -> pd.DataFrame:
+    def optimized_out(self) -> pd.DataFrame:
         """One row a scope in which optimisation left no work: kernel, variant, scope."""
-        return rows.emptied(self.raw)
+        return rows.optimized_out(self.raw)
 
     @cached_property
     def totals(self) -> Totals:

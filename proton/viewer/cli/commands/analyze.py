@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import File, Shape, app, as_json, print_frame, warn
+from proton.viewer.cli.app import File, Json, Shape, app, as_json, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.critical import shares
 from proton.viewer.tables.occupancy import occupancy
@@ -22,6 +22,7 @@ def analyze(
     program: Annotated[int | None, typer.Option(help="Likewise, the program.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="So many rows of each table; 0 for all.")] = 10,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+    to_json: Json = False,
 ) -> None:
     """Say what kernels wait for: waits by cause, how much of the copies products hide, who waits
     more than others, the critical path of a program, and the tails of launches.
@@ -35,6 +36,7 @@ def analyze(
 
         proton-viewer analyze matmul.proton --launch 3 --program 17
     """
+    format = Shape.JSON if to_json else format
     run = Run.load(file)
     path = shares(run.critical_path(launch, program))
     tails = occupancy(run).sort_values("dur_ns", ascending=False, kind="stable")

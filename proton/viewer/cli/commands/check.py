@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from proton.viewer.cli.app import app
-from proton.viewer.cli.gate import Json, JUnit, Picture, say, warn
+from proton.viewer.cli.app import Json, app
+from proton.viewer.cli.gate import JUnit, Picture, say, warn
 from proton.viewer.compare import Budgets, Side
 from proton.viewer.compare import check as hold
 

@@ -9,7 +9,7 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import app
+from proton.viewer.cli.app import Json, app
 from proton.viewer.cli.gate import warn, write
 from proton.viewer.cli.table import print_table
 from proton.viewer.compare.diff import ERROR, LAUNCHES
@@ -57,6 +57,7 @@ def diff(
         Path | None, typer.Option(metavar="FILE.svg", help="Both sides as a picture.")
     ] = None,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+    to_json: Json = False,
 ) -> None:
     """Compare two runs, or two folders of runs, scope by scope.
 
@@ -72,6 +73,7 @@ def diff(
 
         proton-viewer diff before.proton after.proton --format markdown
     """
+    format = Shape.JSON if to_json else format
     sides = [Side.load([path], warps=warps) for path in (baseline, candidate)]
     try:
         changes = compare(*sides, stat=stat, error=ERROR, reference=reference)

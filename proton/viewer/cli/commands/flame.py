@@ -1,7 +1,7 @@
 """`proton-viewer flame`."""
 
 from proton.viewer.cli import drawing
-from proton.viewer.cli.app import File, app, warn
+from proton.viewer.cli.app import File, Json, app, warn
 from proton.viewer.cli.commands.stats import End, Exclude, Include, Start
 from proton.viewer.pictures import flame as picture
 from proton.viewer.run import Run
@@ -17,6 +17,7 @@ def flame(
     start: Start = None,
     end: End = None,
     width: drawing.Width = 0,
+    to_json: Json = False,
 ) -> None:
     """Draw how the time in scopes is divided over kernels, scopes, and the scopes inside of them.
 
@@ -32,6 +33,11 @@ def flame(
     run = Run.load(file)
     root = picture.flame(run, where)
     drawing.show(
-        run, out, lambda: picture.draw(root), lambda size: picture.draw_text(root, size), width
+        run,
+        out,
+        lambda: picture.draw(root),
+        lambda size: picture.draw_text(root, size),
+        width,
+        root.numbers if to_json else None,
     )
     warn(run)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from proton.viewer.cli import drawing
-from proton.viewer.cli.app import File, app, warn
+from proton.viewer.cli.app import File, Json, app, warn
 from proton.viewer.pictures import heatmap as picture
 from proton.viewer.pictures.picture import Picture
 from proton.viewer.pictures.text import Line
@@ -28,6 +28,7 @@ def heatmap(
     start: drawing.From = None,
     end: drawing.To = None,
     width: drawing.Width = 0,
+    to_json: Json = False,
 ) -> None:
     """Draw how many warps (programs, on the CPU) are in scopes at once, by SM or program, over
     time.
@@ -50,5 +51,8 @@ def heatmap(
     def drawn() -> Picture:
         return picture.draw(picture.heat(run, by, where, picture.ROWS, picture.COLUMNS))
 
-    drawing.show(run, out, drawn, lines, width)
+    def numbers() -> object:
+        return picture.heat(run, by, where, picture.ROWS, picture.COLUMNS).numbers()
+
+    drawing.show(run, out, drawn, lines, width, numbers if to_json else None)
     warn(run)

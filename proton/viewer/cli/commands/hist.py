@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from proton.viewer.cli import drawing
-from proton.viewer.cli.app import File, app, warn
+from proton.viewer.cli.app import File, Json, app, warn
 from proton.viewer.pictures import hist as picture
 from proton.viewer.run import Run
 
@@ -23,6 +23,7 @@ def hist(
     end: drawing.To = None,
     limit: Annotated[int, typer.Option(min=0, help="So many scopes; 0 for all.")] = 5,
     width: drawing.Width = 0,
+    to_json: Json = False,
 ) -> None:
     """Draw how the durations of each scope are spread; what took most time in all comes first.
 
@@ -43,5 +44,6 @@ def hist(
         lambda: picture.draw(found, run.name),
         lambda size: picture.draw_text(found, run.name, size),
         width,
+        (lambda: [one.numbers() for one in found]) if to_json else None,
     )
     warn(run)

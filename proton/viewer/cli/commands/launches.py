@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.units import readable
 
@@ -18,6 +18,7 @@ def launches(
     kernel: Annotated[str, typer.Option(help="Only launches of the kernel of this name.")] = "",
     limit: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 0,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+    to_json: Json = False,
 ) -> None:
     """List the launches in order: kernel, variant, grid, times, programs and losses.
 
@@ -30,6 +31,7 @@ def launches(
 
         proton-viewer launches add.proton --kernel add --format csv > launches.csv
     """
+    format = Shape.JSON if to_json else format
     run = Run.load(file)
     table = run.launches.rename_axis("launch").reset_index()
     table = table[table["kernel"] == kernel] if kernel else table

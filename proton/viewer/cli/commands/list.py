@@ -8,7 +8,7 @@ import typer
 
 from proton.trace.model import Kernel
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.cli.table import print_table
 from proton.viewer.run import Run
 from proton.viewer.tables.labels import SIGNATURE, kernel_labels
@@ -21,7 +21,9 @@ COLUMNS = ("scope", "kind", "payload", "source")
 
 @app.command("list")
 def list_(
-    file: File, format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE
+    file: File,
+    format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+    to_json: Json = False,
 ) -> None:
     """List the kernels of a run, their scopes, and where each scope stands in the source.
 
@@ -29,6 +31,7 @@ def list_(
 
         proton-viewer list add.proton
     """
+    format = Shape.JSON if to_json else format
     run = Run.load(file)
     if format is not Shape.TABLE:
         print_frame(_table(run), format, ())
@@ -70,5 +73,5 @@ def _scope_rows(kernel: Kernel) -> Iterator[tuple[str, str, str, str]]:
         payload = ", ".join(field.name for field in scope.payload)
         source = f"{scope.file}:{scope.line}" if scope.file else ""
         yield scope.path, kind, payload, source
-    for path in kernel.emptied:
+    for path in kernel.optimized_out:
         yield path, "optimized out", "", ""

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from proton.base.text import printable
-from proton.viewer.cli.app import app
-from proton.viewer.cli.gate import Json, JUnit, Picture, say
+from proton.viewer.cli.app import Json, app
+from proton.viewer.cli.gate import JUnit, Picture, say
 from proton.viewer.compare import Budgets, Report
 from proton.viewer.compare.measure import (
     BASELINE,

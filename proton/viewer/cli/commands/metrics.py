@@ -1,5 +1,6 @@
 """`proton-viewer metrics`: what Triton's proton-viewer prints, with its options."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import app, warn
+from proton.viewer.cli.app import Json, app, warn
 from proton.viewer.cli.table import print_table
 from proton.viewer.run import Run
 from proton.viewer.tables.metrics import (
@@ -25,6 +26,7 @@ from proton.viewer.tables.metrics import (
 )
 
 DEEPEST = 100
+Row = tuple[int, str, list[float]]  # how deep a frame lies, its name and its metrics
 FORMATS = ("full", "file_function_line", "function_line", "file_function")
 
 
@@ -54,6 +56,7 @@ def metrics(
     other: Annotated[
         Path | None, typer.Option("--diff-profile", "-diff", help="Less those of this file.")
     ] = None,
+    to_json: Json = False,
 ) -> None:
     """Print a tree of scopes with metrics, as Triton's proton-viewer does; its files open, too.
 
@@ -82,6 +85,19 @@ def metrics(
     kept = _filtered(root, _regex(include), _regex(exclude), bool(include))
     least = threshold * abs(value_of(root, chosen[0])) if chosen else 0.0
     rows = list(_rows(kept or Node(root.name), chosen, depth, least, format))
+    if to_json:
+        print(json.dumps([_entry(row, chosen) for row in rows]))
+    else:
+        _print_tree(rows, chosen, print_sorted)
+
+
+def _entry(row: Row, metrics: list[str]) -> dict[str, object]:
+    level, name, values = row
+    return {"level": level, "name": name, **dict(zip(metrics, values, strict=True))}
+
+
+def _print_tree(rows: list[Row], chosen: list[str], print_sorted: bool) -> None:
+    """The tree, and below it the list where that is asked for."""
     _print([(" " * 2 * level + name, values) for level, name, values in rows], chosen)
     if print_sorted:
         largest = sorted(rows, key=lambda row: -row[2][0]) if chosen else rows
@@ -119,7 +135,7 @@ def _filtered(
 
 def _rows(
     node: Node, metrics: list[str], depth: int, least: float, format: str, level: int = 0
-) -> Iterator[tuple[int, str, list[float]]]:
+) -> Iterator[Row]:
     """A row a frame: how deep it lies, its name and its metrics."""
     values = [value_of(node, name) for name in metrics]
     if level and values and abs(values[0]) < least:

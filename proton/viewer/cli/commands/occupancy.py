@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from proton.viewer.cli import drawing, terminal
-from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.pictures import heatmap as picture
 from proton.viewer.pictures.picture import Picture
 from proton.viewer.pictures.resident import resident
@@ -23,6 +23,7 @@ def occupancy(
     limit: Annotated[int, typer.Option(min=0, help="So many launches; 0 for all.")] = 20,
     width: drawing.Width = 0,
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+    to_json: Json = False,
 ) -> None:
     """Say how well launches fill their SMs (threads, on the CPU), and draw their resident programs.
 
@@ -37,6 +38,7 @@ def occupancy(
 
         proton-viewer occupancy add.proton --launch 3 -o resident.svg
     """
+    format = Shape.JSON if to_json else format
     run = Run.load(file)
     table = table_of(run).sort_values("dur_ns", ascending=False, kind="stable")
     table = table[table["launch"].isin(launch)] if launch else table

@@ -6,7 +6,7 @@ import typer
 
 from proton.base.errors import ProtonError
 from proton.base.packages import need
-from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def sql(
         str, typer.Argument(metavar="[QUERY]", help="SQL; without it, the tables are listed.")
     ] = "",
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+    to_json: Json = False,
 ) -> None:
     """Ask the tables of a run in SQL, with DuckDB (pip install 'proton-tile\\[sql]').
 
@@ -36,6 +37,7 @@ def sql(
 
         proton-viewer sql add.proton "select scope, sum(dur_ns) from slices group by all"
     """
+    format = Shape.JSON if to_json else format
     need("sql", "duckdb", "sql", "run.frame and export need no package")
     run = Run.load(file)
     table = ask(run, query or LIST)

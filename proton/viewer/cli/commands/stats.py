@@ -9,7 +9,7 @@ import typer
 from proton.base.errors import ProtonError
 from proton.base.text import printable
 from proton.base.words import did_you_mean
-from proton.viewer.cli.app import File, Shape, app, print_frame, warn
+from proton.viewer.cli.app import File, Json, Shape, app, print_frame, warn
 from proton.viewer.run import Run
 from proton.viewer.tables.rates import COLUMNS as RATE_COLUMNS
 from proton.viewer.tables.rates import PART, RATES, parse_peaks
@@ -96,6 +96,7 @@ def stats(
     kind: Counted = Kind.SCOPE,
     peak: Peak = "",
     format: Annotated[Shape, typer.Option(help="How to print.")] = Shape.TABLE,
+    to_json: Json = False,
 ) -> None:
     """Count, total, self, share, mean, std, min, percentiles and max of slices, in ns, by group.
 
@@ -121,6 +122,7 @@ def stats(
 
         proton-viewer stats add.proton --by kernel --metric dur_ns --format csv > kernels.csv
     """
+    format = Shape.JSON if to_json else format
     groups = _checked("--by", check_groups, [name.strip() for name in by.split(",")])
     peaks = _checked("--peak", parse_peaks, peak)
     _check(sort, kind, tree)
@@ -133,13 +135,17 @@ def stats(
         for keys in ([KERNEL_SCOPE, ["kernel"]] if tree else [groups])
     ]
     table = as_tree(*tables) if tree else tables[0]
-    if sort not in table:
-        raise typer.BadParameter(_without(sort), param_hint="'--sort'")
-    if not tree:
-        table = table.sort_values(sort, ascending=False, kind="stable")
+    table = _sorted(table, sort, tree)
     shown = _readable(table, metric) if format is Shape.TABLE else table
     print_frame(shown.head(limit) if limit else shown, format, SORTED)
     warn(run)
+
+
+def _sorted(table: "pd.DataFrame", sort: str, tree: bool) -> "pd.DataFrame":
+    """Largest first; a tree as it is. A usage error where the run has no such column."""
+    if sort not in table:
+        raise typer.BadParameter(_without(sort), param_hint="'--sort'")
+    return table if tree else table.sort_values(sort, ascending=False, kind="stable")
 
 
 def _check(sort: str, kind: Kind, tree: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proton.viewer.cli import terminal
-from proton.viewer.cli.app import File, Shape, app, print_frame
+from proton.viewer.cli.app import File, Json, Shape, app, print_frame
 from proton.viewer.run import Run
 from proton.viewer.tables.stats import COLUMNS, TIMES
 from proton.viewer.tables.units import with_units
@@ -22,6 +22,7 @@ SHOWN = ["kernel", "variant", "scope", "count", "total", "self", "mean", "p99", 
 def summary(
     file: File,
     format: Annotated[Shape, typer.Option(help="How to print; csv: scopes.")] = Shape.TABLE,
+    to_json: Json = False,
 ) -> None:
     """Say what was recorded, which kernels and scopes took the most time, and what is missing.
 
@@ -32,6 +33,7 @@ def summary(
 
         proton-viewer summary add.proton
     """
+    format = Shape.JSON if to_json else format
     found = Run.load(file).summary()
     if format is Shape.JSON:
         kernels, scopes = (_rows(table) for table in (found.kernels, found.scopes))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from proton.viewer.cli import drawing, terminal
-from proton.viewer.cli.app import File, app, warn
+from proton.viewer.cli.app import File, Json, app, as_json, warn
 from proton.viewer.pictures.timeline import Timeline
 from proton.viewer.pictures.timeline_text import draw_text
 from proton.viewer.run import Run
@@ -30,6 +30,7 @@ def timeline(
     end: drawing.To = None,
     rows: Annotated[int, typer.Option(min=0, help="Print so many rows; 0 for all.")] = 40,
     width: drawing.Width = 0,
+    to_json: Json = False,
 ) -> None:
     """Draw what ran where and when: on the terminal, as a picture, or as a page for a browser.
 
@@ -50,6 +51,9 @@ def timeline(
         chosen = drawing.picture_format(out, "where")
         run = Run.load(file)
         run.save(out, chosen.name, where=where)
+    elif to_json:
+        run = Run.load(file)
+        print(as_json(Timeline(run, where).table()))
     else:
         run = Run.load(file)
         lines = draw_text(Timeline(run, where), width or terminal.picture_width(), rows)

@@ -5,9 +5,9 @@
 
 // CHECK-LABEL: func.func @kernel(
 // CHECK: call @leaf(%{{.*}}) {{.*}}
-// CHECK: call @[[MIDDLE:middle__.*]](%
+// CHECK: call @[[MIDDLE:middle__in.*]](%
 // CHECK: call @[[MIDDLE]](%
-// CHECK: call @[[LEAF:leaf__.*]](%
+// CHECK: call @[[LEAF:leaf__in.*]](%
 // CHECK: call @silent(
 // AUTO-LABEL: func.func @kernel(
 // AUTO: call @silent__
@@ -24,7 +24,7 @@ func.func @kernel(%x: f32) attributes {tt.kernel} {
 
 // CHECK: func.func private @[[MIDDLE]](
 // CHECK-SAME: proton.scopes_around = "outer"
-// CHECK: call @[[INNER:leaf__.*]](%{{.*}}) {{.*}} loc(#[[PLACE:.*]])
+// CHECK: call @[[INNER:leaf__in.*]](%{{.*}}) {{.*}} loc(#[[PLACE:.*]])
 // CHECK: arith.negf %{{.*}} loc(#[[PLAIN:.*]])
 func.func private @middle(%x: f32) attributes {tt.noinline} {
   func.call @leaf(%x) : (f32) -> () loc("scope:inner"("a.py":9:1))

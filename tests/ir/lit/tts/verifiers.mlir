@@ -60,3 +60,35 @@ func.func @load_other(%p: !tts.tptr<tensor<4xf32>>, %x: f16) {
   %0 = "tts.load"(%p, %x) {operandSegmentSizes = array<i32: 1, 0, 0, 1, 0>} : (!tts.tptr<tensor<4xf32>>, f16) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @make_tptr_indices(%p: !tt.ptr<f32>, %i: index) {
+  // expected-error@+1 {{indices must have 1 entries, got 0}}
+  %q = "tts.make_tptr"(%p, %i, %i) {gathers = array<i64: 1>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (!tt.ptr<f32>, index, index) -> !tts.tptr<tensor<4xf32>>
+  return
+}
+
+// -----
+
+func.func @make_tptr_row(%p: !tt.ptr<f32>, %i: index, %r: tensor<?xi32>) {
+  // expected-error@+1 {{a row of indices must have type tensor<?xi64>, got tensor<?xi32>}}
+  %q = "tts.make_tptr"(%p, %i, %i, %r) {gathers = array<i64: 1>, wraps = array<i64: 0>, order = array<i64: 0>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1>} : (!tt.ptr<f32>, index, index, tensor<?xi32>) -> !tts.tptr<tensor<4xf32>>
+  return
+}
+
+// -----
+
+func.func @load_mask(%q: !tts.tptr<tensor<4xf32>>, %m: tensor<8xi1>) {
+  // expected-error@+1 {{'tts.load' mask must have type tensor<4xi1>, got tensor<8xi1>}}
+  %x = "tts.load"(%q, %m) {operandSegmentSizes = array<i32: 1, 0, 0, 0, 1>} : (!tts.tptr<tensor<4xf32>>, tensor<8xi1>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @store_mask(%q: !tts.tptr<tensor<4xf32>>, %x: tensor<4xf32>, %m: tensor<4xi8>) {
+  // expected-error@+1 {{'tts.store' mask must have type tensor<4xi1>, got tensor<4xi8>}}
+  "tts.store"(%q, %x, %m) {operandSegmentSizes = array<i32: 1, 1, 0, 0, 1>} : (!tts.tptr<tensor<4xf32>>, tensor<4xf32>, tensor<4xi8>) -> ()
+  return
+}

@@ -1,0 +1,72 @@
+"""Integers that overflow: an error in debug mode, as Triton has it, and wrapped without."""
+
+import numpy as np
+import pytest
+
+from tests.cpu.harness import kernels_of
+
+KERNELS = """
+@proton.jit
+def plus(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) + tl.load(y_ptr + at))
+
+@proton.jit
+def minus(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    x -= tl.load(y_ptr + at)
+    tl.store(out_ptr + at, x)
+
+@proton.jit
+def times(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, tl.mul(tl.load(x_ptr + at), tl.load(y_ptr + at)))
+
+@proton.jit
+def wraps(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at)
+    tl.store(out_ptr + at, tl.mul(x, tl.add(x, y, sanitize_overflow=False), False))
+
+@proton.jit
+def drawn(seed, x_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(x_ptr + at, tl.rand(seed, at) + tl.sum(tl.randint(seed, at)) * 0.0)
+"""
+OPERATIONS = {"plus": np.add, "minus": np.subtract, "times": np.multiply}
+NAMES = {"plus": "add", "minus": "sub", "times": "mul"}
+N = 8
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_debug_mode_finds_overflows(rng: np.random.Generator, name: str, dtype: str) -> None:
+    kernel, info, of = getattr(kernels_of(KERNELS), name), np.iinfo(dtype), OPERATIONS[name]
+    x = rng.integers(info.min, info.max, N, dtype=dtype, endpoint=True)
+    y = rng.integers(1, 3, N, dtype=dtype)
+    exact = of(x.astype(object), y.astype(object))
+    y[(exact < info.min) | (exact > info.max)] = name == "times"  # 0, or 1: nothing changes
+    out = np.zeros_like(x)
+    kernel[(1,)](x, y, out, N=N, debug=True)
+    assert (out == of(x, y)).all()
+    place = rng.integers(N)
+    x[place], y[place] = {"plus": (info.max, 1), "minus": (info.min, 1), "times": (info.max, 2)}[
+        name
+    ]
+    kernel[(1,)](x, y, out, N=N)
+    with np.errstate(over="ignore"):
+        assert (out == of(x, y)).all()
+    with pytest.raises(AssertionError, match=f"{dtype} overflow detected for .* {NAMES[name]}"):
+        kernel[(1,)](x, y, out, N=N, debug=True)
+
+
+@pytest.mark.interpreted
+def test_what_is_meant_to_wrap_is_not_checked() -> None:
+    x, out = np.full(N, 2**31 - 1, np.int32), np.zeros(N, np.int32)
+    kernels_of(KERNELS).wraps[(1,)](x, x, out, N=N, debug=True)
+    assert (out == 2).all()  # the largest times -2
+    numbers = np.zeros(N, np.float32)
+    kernels_of(KERNELS).drawn[(1,)](2**40 + 7, numbers, N=N, debug=True)
+    assert ((numbers >= 0) & (numbers < 1)).all()

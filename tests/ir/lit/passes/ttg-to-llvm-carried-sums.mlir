@@ -1,0 +1,28 @@
+// RUN: proton-opt --pipeline='allocate-shared-memory,ttg-to-llvm,canonicalize' %s | filecheck %s
+
+#sums = #ttg.linear<[[0, 1], [8, 0], [0, 8], [0, 16], [0, 32], [0, 64]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], [[16, 0], [32, 0]], []>
+
+module attributes {"ttg.num-warps" = 4 : i32} {
+
+// The sums of a product are carried one by one, and are a vector again behind the loop.
+
+// CHECK-LABEL: func.func @product(
+// CHECK: %[[ZERO:.*]] = llvm.mlir.constant(0.000000e+00 : f32) : f32
+// CHECK: %[[FOR:.*]]:64 = scf.for {{.*}} iter_args(%[[FIRST:[^ ]*]] = %[[ZERO]],
+// CHECK-NOT: vector
+// CHECK: %[[WAIT:.*]] = llvm.inline_asm has_side_effects "// wait{{.*}}"{{.*}} %[[FIRST]],
+// CHECK: %[[NEXT:.*]] = llvm.extractvalue %[[WAIT]][0]
+// CHECK: scf.yield %[[NEXT]],
+// CHECK: }
+// CHECK: vector.from_elements %[[FOR]]#0, {{.*}}, %[[FOR]]#63 : vector<64xf32>
+func.func @product(%n: i32) -> tensor<64x128xf32, #sums> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zeros = arith.constant dense<0.0> : tensor<64x128xf32, #sums>
+  %e = scf.for %k = %c0 to %n step %c1 iter_args(%s = %zeros) -> (tensor<64x128xf32, #sums>) : i32 {
+    %w = "ttng.warp_group_dot_wait"(%s) {pendings = 0 : i32} : (tensor<64x128xf32, #sums>) -> tensor<64x128xf32, #sums>
+    scf.yield %w : tensor<64x128xf32, #sums>
+  }
+  return %e : tensor<64x128xf32, #sums>
+}
+}
