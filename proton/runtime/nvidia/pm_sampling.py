@@ -79,7 +79,7 @@ def load() -> Cupti:
         return Cupti(*(importlib.import_module(name) for name in names))
     except (ImportError, OSError, RuntimeError) as error:
         raise ProfileError(
-            f"counters need CUPTI from the package cupti-python: {INSTALL} ({error})"
+            f"counters need CUPTI from the package cupti-python 13.4 or later: {INSTALL} ({error})"
         ) from None
 
 
