@@ -1,13 +1,16 @@
 """Counters of a GPU's hardware, with a stand-in for CUPTI's package: what is asked of it, on which
 clock samples are, what is refused, and what files and the viewer make of them."""
 
+import ctypes
 import enum
+import functools
+import json
 import sys
 import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,10 +18,12 @@ import pytest
 import proton
 from proton.base.errors import ProfileError
 from proton.runtime.nvidia import counters as gpu_counters
+from proton.runtime.nvidia import pm_sampling
 from proton.trace.instrumentation import COUNTERS
 from proton.trace.merge import merge
 from proton.trace.model import CounterSamples
 from proton.viewer import Run
+from proton.viewer.tables.labels import gpu_name
 from tests.compile.test_gpu_sessions import TIMER, ProfilingDriver, kernels
 from tests.perfetto_equality import assert_trace_equals_tables
 from tests.pure.synthetic import gpu_run
@@ -28,101 +33,198 @@ AHEAD = 1_700_000_000_000_000_000  # ns: by how much CUPTI's clock is ahead of t
 PEAK = ".avg.pct_of_peak_sustained_elapsed"
 
 
-class Mode(enum.IntEnum):
-    GPU_TIME_INTERVAL = 1
-    KEEP_OLDEST = 0
-
-
 class CuptiError(Exception):
     pass
 
 
-class Package:
-    """What the package would do: each sample has its number and the number of its metric as value.
-    It has `metrics`, of which one pass takes `together`; `clock` is the one of its samples."""
+class Mode(enum.IntEnum):
+    GPU_TIME_INTERVAL = 1
+    KEEP_OLDEST = 0
+    PM_SAMPLING = 2
+
+
+class Stop(enum.IntEnum):
+    COUNTER_DATA_FULL = 1
+    END_OF_RECORDS = 2
+
+
+class Params:
+    """A structure of the bindings: `ptr` is where it lies."""
+
+    made: ClassVar[dict[int, "Params"]] = {}
 
     def __init__(self) -> None:
+        self.struct_size = 0
+        self.ptr = id(self)
+        Params.made[self.ptr] = self
+
+
+class Package(types.ModuleType):
+    """What the bindings of CUPTI would do: each sample has its number and the number of its metric
+    as value, and the first no begin. It has `metrics`, of which one pass takes `together`; `clock`
+    is the one of its samples."""
+
+    PmSamplingTriggerMode = PmSamplingHardwareBufferAppendMode = ProfilerType = Mode
+    PmSamplingDecodeStopReason = Stop
+
+    def __init__(self) -> None:
+        super().__init__("cupti.cupti")
         self.metrics = {names[0] for names in gpu_counters.METRICS.values()}
         self.together = len(COUNTERS)
-        self.clock = "timer"
+        self.apart = {"two", "that need", "a pass each"}
+        self.clock = "cupti"
         self.refuses: dict[str, Exception] = {}  # by what is called
-        self.enabled: set[int] = set()
+        self.enabled: dict[int, Any] = {}  # by GPU
+        self.is_initialized = False
         self.batches: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_STRUCT_SIZE"):
+            return len(name)
+        if name.endswith("Params"):
+            return Params
+        if name.startswith("__"):
+            raise AttributeError(name)
+        function = getattr(type(self), f"do_{name}")
+        size = len(f"{name}_PARAMS_STRUCT_SIZE")
+
+        def call(address: int) -> None:
+            if name in self.refuses:
+                raise self.refuses[name]
+            params = Params.made.pop(address)
+            assert params.struct_size == size
+            function(self, params)
+
+        return call
 
     def of(self, clock: str, host_ns: int) -> int:
         return host_ns + {"timer": TIMER, "cupti": AHEAD, "neither": 5}[clock]
 
+    def get_timestamp(self) -> int:
+        return self.of("cupti", time.perf_counter_ns())
+
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        package, sampling, base = (
-            types.ModuleType(name) for name in ("cupti", "cupti.pm_sampling", "cupti.cupti")
+        host = types.ModuleType("cupti.profiler_host")
+        vars(host).update(
+            ProfilerHost=functools.partial(FakeHost, self),
+            ProfilerType=Mode,
+            get_num_of_passes=lambda image: int(image[0]),
         )
-        package_of = self
-
-        class Collector(FakeCollector):
-            package = package_of
-
-        vars(sampling).update(Collector=Collector, TriggerMode=Mode, HardwareBufferAppendMode=Mode)
-        vars(base)["get_timestamp"] = lambda: self.of("cupti", time.perf_counter_ns())
-        for module in (package, sampling, base):
+        for module in (types.ModuleType("cupti"), self, host):
             monkeypatch.setitem(sys.modules, module.__name__, module)
 
+    # CUPTI's functions
 
-class FakeCollector:
-    package: Package
+    def do_profiler_initialize(self, params: Any) -> None:
+        self.is_initialized = True
 
-    def __init__(self, device_index: int) -> None:
-        self.device = device_index
-        self.chosen: list[str] = []
-        self.left: list[Any] = []
+    def do_device_get_chip_name(self, params: Any) -> None:
+        params.p_chip_name = "GH100"
 
-    def _called(self, name: str) -> None:
-        if name in self.package.refuses:
-            raise self.package.refuses[name]
+    def do_pm_sampling_enable(self, params: Any) -> None:
+        assert self.is_initialized
+        assert params.device_index not in self.enabled
+        params.p_pm_sampling_object = 0x100 + params.device_index
+        self.enabled[params.device_index] = types.SimpleNamespace(left=[], config=0)
 
-    def enable(self) -> None:
-        self._called("enable")
-        assert self.device not in self.package.enabled
-        self.package.enabled.add(self.device)
+    def _sampling(self, params: Any) -> Any:
+        return self.enabled[params.p_pm_sampling_object - 0x100]
 
-    def disable(self) -> None:
-        self.package.enabled.remove(self.device)
+    def do_pm_sampling_disable(self, params: Any) -> None:
+        sampling = self._sampling(params)
+        if sampling.config:  # CUPTI still reads it
+            assert read(*sampling.config) == sampling.said
+        del self.enabled[params.p_pm_sampling_object - 0x100]
 
-    def configure(
-        self, *, metrics: list[str], hardware_buffer_size: int, sampling_interval: int,
-        trigger_mode: Mode, hw_buffer_append_mode: Mode,
-    ) -> None:  # fmt: skip
-        self._called("configure")
-        assert trigger_mode is Mode.GPU_TIME_INTERVAL
-        assert hw_buffer_append_mode is Mode.KEEP_OLDEST
-        assert hardware_buffer_size > 0
-        if not all(metric.removesuffix(PEAK) in self.package.metrics for metric in metrics):
-            raise ValueError("invalid metric name")
-        if len(metrics) > self.package.together:
-            raise CuptiError("ERROR_INVALID_PARAMETER (1)")
-        self.chosen, self.interval = list(metrics), sampling_interval
+    def do_pm_sampling_set_config(self, params: Any) -> None:
+        assert params.trigger_mode is Mode.GPU_TIME_INTERVAL
+        assert params.hw_buffer_append_mode is Mode.KEEP_OLDEST
+        assert params.hardware_buffer_size > 0
+        sampling = self._sampling(params)
+        assert not sampling.config, "an object is configured once"
+        sampling.interval, sampling.config = (
+            params.sampling_interval,
+            (params.p_config, params.config_size),
+        )
+        sampling.said = read(*sampling.config)
 
-    def start(self) -> None:
-        self._called("start")
-        self.begin = time.perf_counter_ns()
+    def do_pm_sampling_get_counter_data_size(self, params: Any) -> None:
+        names = (ctypes.c_char_p * params.num_metrics).from_address(params.p_metric_names)
+        self._sampling(params).metrics = [(name or b"").decode() for name in names]
+        params.counter_data_size = self._sampling(params).most = params.max_samples
 
-    def stop(self) -> None:
-        self._called("stop")
-        end = time.perf_counter_ns()
-        times = np.arange(self.begin, end, self.interval)
-        self.left = [
-            types.SimpleNamespace(
-                start_timestamp=self.package.of(self.package.clock, int(first)),
-                end_timestamp=self.package.of(self.package.clock, int(first)) + self.interval,
-                metric_values=[number + column / 8 for column in range(len(self.chosen))],
-            )
-            for number, first in enumerate(times[:-1])
+    def do_pm_sampling_counter_data_image_initialize(self, params: Any) -> None:
+        self._sampling(params).image = params.p_counter_data
+        ctypes.memset(params.p_counter_data, 1, params.counter_data_size)
+
+    def do_pm_sampling_start(self, params: Any) -> None:
+        self._sampling(params).begin = time.perf_counter_ns()
+
+    def do_pm_sampling_stop(self, params: Any) -> None:
+        sampling, end = self._sampling(params), time.perf_counter_ns()
+        times = np.arange(sampling.begin, end, sampling.interval)[:-1]
+        starts = [self.of(self.clock, int(first)) for first in times]
+        sampling.left = [
+            (start if number else 0, start + sampling.interval, number)
+            for number, start in enumerate(starts)
         ]
 
-    def decode(self, max_samples: int) -> list[Any]:
-        self._called("decode")
-        found, self.left = self.left[:max_samples], self.left[max_samples:]
-        self.package.batches.append(len(found))
-        return found
+    def do_pm_sampling_decode_data(self, params: Any) -> None:
+        sampling = self._sampling(params)
+        image = read(params.p_counter_data_image, params.counter_data_image_size)
+        assert set(image) == {1}, "initialized anew"
+        ctypes.memset(params.p_counter_data_image, 2, 1)
+        sampling.decoded, sampling.left = (
+            sampling.left[: sampling.most],
+            sampling.left[sampling.most :],
+        )
+        self.batches.append(len(sampling.decoded))
+        params.overflow = 0
+        is_full = len(sampling.decoded) == sampling.most
+        params.decode_stop_reason = Stop.COUNTER_DATA_FULL if is_full else Stop.END_OF_RECORDS
+
+    def do_pm_sampling_get_counter_data_info(self, params: Any) -> None:
+        (sampling,) = [s for s in self.enabled.values() if s.image == params.p_counter_data_image]
+        params.num_completed_samples = len(sampling.decoded)
+
+    def do_pm_sampling_counter_data_get_sample_info(self, params: Any) -> None:
+        sample = self._sampling(params).decoded[params.sample_index]
+        params.start_timestamp, params.end_timestamp, _ = sample
+
+
+def read(address: int, size: int) -> bytes:
+    return bytes((ctypes.c_ubyte * size).from_address(address))
+
+
+class FakeHost:
+    """The package's `ProfilerHost`: an image of a configuration is the number of its passes."""
+
+    def __init__(self, package: Package, chip: str, kind: Mode) -> None:
+        assert (chip, kind) == ("GH100", Mode.PM_SAMPLING)
+        self.package, self.is_ready = package, False
+
+    def initialize(self) -> None:
+        self.is_ready = True
+
+    def deinitialize(self) -> None:
+        self.is_ready = False
+
+    def create_config_image(self, metrics: list[str]) -> np.ndarray:
+        assert self.is_ready
+        known, bare = self.package.metrics, {metric.removesuffix(PEAK) for metric in metrics}
+        if not bare <= known:
+            raise ValueError("invalid metric name")
+        is_one = len(metrics) <= self.package.together and not self.package.apart <= bare
+        return np.array([1 if is_one else 2, len(metrics)], np.uint8)
+
+    def evaluate_metric_values(
+        self, counter_data_image: np.ndarray, metrics: list[str], index: int
+    ) -> np.ndarray:
+        assert self.is_ready
+        (sampling,) = self.package.enabled.values()
+        assert sampling.image == counter_data_image.ctypes.data
+        assert sampling.metrics == metrics
+        return sampling.decoded[index][2] + np.arange(len(metrics)) / 8
 
 
 @pytest.fixture
@@ -130,7 +232,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> Iterator[Package]:
     found = Package()
     found.install(monkeypatch)
     yield found
-    assert not found.enabled, "each collector was disabled"
+    assert not found.enabled, "each sampling was disabled"
 
 
 @pytest.fixture
@@ -151,11 +253,11 @@ def profiled(driver: ProfilingDriver, **options: Any) -> Run:
     return run
 
 
-@pytest.mark.parametrize("clock", ["timer", "cupti"])
+@pytest.mark.parametrize("clock", ["cupti", "timer"])
 def test_samples_are_on_the_runs_axis(
     driver: ProfilingDriver, package: Package, monkeypatch: pytest.MonkeyPatch, clock: str
 ) -> None:
-    monkeypatch.setattr(gpu_counters, "BATCH", 7)
+    monkeypatch.setattr(pm_sampling, "BATCH", 7)
     package.clock = clock
     before = time.perf_counter_ns()
     run = profiled(driver, counters="dram,sm", counter_interval_ns=100_000)
@@ -165,8 +267,8 @@ def test_samples_are_on_the_runs_axis(
     assert samples.metrics == (f"sm__cycles_active{PEAK}", f"dram__throughput{PEAK}")
     assert set(package.batches[:-1]) == {7}
     count = len(samples.values)
-    assert count == sum(package.batches) >= 30
-    assert samples.values[:, 0].tolist() == list(range(count))
+    assert count == sum(package.batches) - 1 >= 30, "nobody knows when the first began"
+    assert samples.values[:, 0].tolist() == list(range(1, count + 1))
     assert np.abs(samples.end_ns - samples.start_ns - 100_000).max() <= 50
     slack = samples.error_ns + 1
     assert before - slack <= samples.start_ns[0]
@@ -186,23 +288,32 @@ def test_a_metric_that_a_chip_lacks_gives_way(driver: ProfilingDriver, package: 
     )
 
 
+def test_a_metric_gives_way_to_a_counter_behind_it(
+    driver: ProfilingDriver, package: Package
+) -> None:
+    package.apart = {"lts__throughput", "dram__throughput"}
+    package.metrics |= {"lts__t_sectors"}
+    run = profiled(driver, counters=COUNTERS)
+    assert run.raw.counters[0].metrics[-2:] == (f"lts__t_sectors{PEAK}", f"dram__throughput{PEAK}")
+
+
 def test_what_cannot_be_sampled_is_an_error_that_says_what_to_do(
     driver: ProfilingDriver, package: Package, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package.together = 1
     with pytest.raises(ProfileError, match=r"cannot sample 'dram' beside sm .*ask for fewer"):
         profiled(driver, counters="sm,dram")
-    for call in ("enable", "configure", "start"):
+    for call in ("pm_sampling_enable", "pm_sampling_set_config", "pm_sampling_start"):
         package.refuses = {call: PermissionError("Insufficient privileges")}
         with pytest.raises(ProfileError, match=r"ERR_NVGPUCTRPERM.*run as root.*NVreg_R"):
             profiled(driver, counters="sm")
         package.refuses = {call: CuptiError("ERROR_INSUFFICIENT_PRIVILEGES (35)")}
         with pytest.raises(ProfileError, match="ERR_NVGPUCTRPERM"):
             profiled(driver, counters="sm")
-    package.refuses = {"enable": RuntimeError("PM sampling is already enabled on this device.")}
-    with pytest.raises(ProfileError, match="cannot sample GPU 0: PM sampling is already enabled"):
+    package.refuses = {"pm_sampling_enable": CuptiError("ERROR_INVALID_OPERATION (5)")}
+    with pytest.raises(ProfileError, match=r"cannot sample 'sm' \(somebody samples it already"):
         profiled(driver, counters="sm")
-    monkeypatch.setitem(sys.modules, "cupti.pm_sampling", None)
+    monkeypatch.setitem(sys.modules, "cupti.profiler_host", None)
     with pytest.raises(ProfileError, match=r"pip install 'proton-tile\[cupti\]'"):
         profiled(driver, counters="sm")
     with pytest.raises(ProfileError, match=r"counters takes words of sm, .*did you mean dram"):
@@ -210,6 +321,34 @@ def test_what_cannot_be_sampled_is_an_error_that_says_what_to_do(
     with pytest.raises(ProfileError, match=r"counter_interval_ns must be an integer in \[1000"):
         proton.start("run", counters="sm", counter_interval_ns=10)
     assert len(profiled(driver).raw.counters) == 0, "nothing is asked of the package unasked"
+
+
+def test_an_older_library_than_the_package_is_named(
+    driver: ProfilingDriver, package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = CuptiError("ERROR_INVALID_PARAMETER (1)")
+    package.refuses = {"pm_sampling_set_config": refusal}
+    monkeypatch.setattr(pm_sampling, "_package_version", lambda: "13.4.0")
+    for version, is_older in ((130_000, True), (28, True), (130_400, False), (0, False)):
+        found = ("/usr/lib/libcupti.so.13", version) if version else None
+        monkeypatch.setattr(pm_sampling, "_library", functools.partial(lambda of: of, found))
+        with pytest.raises(ProfileError, match="cannot sample 'sm'") as raised:
+            profiled(driver, counters="sm")
+        said = f"libcupti.so.13 (cuptiGetVersion says {version}), which is older than"
+        assert (said in str(raised.value)) == is_older
+        assert ("pip install 'nvidia-cuda-cupti==13.4.*'" in str(raised.value)) == is_older
+
+
+def test_sessions_one_after_the_other(
+    driver: ProfilingDriver, package: Package, tmp_path: Path
+) -> None:
+    for interval_ns, is_sampled in ((10_000, True), (10**9, False), (20_000, True)):
+        run = profiled(driver, counters=COUNTERS, counter_interval_ns=interval_ns)
+        (samples,) = run.raw.counters
+        assert samples.values.shape == (len(samples.start_ns), len(COUNTERS))
+        assert bool(samples.values.size) == is_sampled
+        assert Run.load(run.save(tmp_path / "run.proton")).counters.equals(run.counters)
+        assert len(run.summary().facts["counters of GPU 0"])
 
 
 def test_a_gpu_is_needed(package: Package) -> None:
@@ -222,8 +361,8 @@ def test_the_rest_of_the_run_is_kept(
     driver: ProfilingDriver, package: Package, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     if what == "decode":
-        package.refuses = {"decode": MemoryError("Record overflow in the hardware buffer.")}
-        said = "cannot sample GPU 0: Record overflow"
+        package.refuses = {"pm_sampling_decode_data": CuptiError("ERROR_OUT_OF_MEMORY (8)")}
+        said = "cannot sample GPU 0: its buffer for samples overflowed"
     else:
         package.clock = "neither"
         said = "lie outside of the time of the session"
@@ -283,6 +422,21 @@ def test_means_of_kernels_weigh_samples_by_time() -> None:
                 covered[number] += max(0, end - max(begin, launch["start_ns"]))
         assert row["mean"] == pytest.approx(np.average(column, weights=covered))
         assert row["max"] == column[covered > 0].max()
+
+
+def test_chromes_json_has_each_sample(tmp_path: Path) -> None:
+    run = sampled(9)
+    events = json.loads(run.save(tmp_path / "run.json").read_text())["traceEvents"]
+    processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    found = [
+        (processes[e["pid"]], e["name"], round(e["ts"] * 1000), *e["args"].values())
+        for e in events
+        if e["ph"] == "C"
+    ]
+    table = run.counters
+    names = [gpu_name(run.raw, device) for device in table.device]
+    wanted = zip(names, table.counter + ", %", table.start_ns, table.value, strict=True)
+    assert sorted(found) == sorted(wanted)
 
 
 def test_perfetto_has_a_track_with_a_unit_for_each_counter(tmp_path: Path) -> None:

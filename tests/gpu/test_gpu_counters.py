@@ -14,7 +14,7 @@ from proton.kernels.matmul import matmul
 from proton.trace.instrumentation import COUNTERS
 from proton.viewer import Run
 
-pytest.importorskip("cupti.pm_sampling")
+pytest.importorskip("cupti.profiler_host")
 
 INTERVAL_NS, WAIT_NS, LAUNCHES = 5_000, 400_000, 5
 
@@ -30,10 +30,11 @@ def spin(out_ptr, ns):
 
 
 def sampled(work: Any, counters: Any, interval_ns: int = INTERVAL_NS) -> Run:
-    """The run of some work, after it was done once; skipped where the driver forbids it."""
+    """The run of some work, which was recorded once before; skipped where the driver forbids it."""
     torch = pytest.importorskip("torch")
-    work()
-    torch.cuda.synchronize()
+    with proton.profile("warm"):  # compiles what the session launches
+        work()
+        torch.cuda.synchronize()
     try:
         with proton.profile("run", counters=counters, counter_interval_ns=interval_ns) as run:
             time.sleep(0.002)
@@ -73,6 +74,8 @@ def test_sms_are_busy_while_a_kernel_runs_and_idle_between() -> None:
     for begin, finish in zip(first, last, strict=True):
         inside |= (start >= begin + margin) & (end <= finish - margin)
         near |= (end >= begin - margin) & (start <= finish + margin)
+    rises = start[1:][(busy[1:] > 50) & (busy[:-1] <= 50)]
+    print(f"rises begin {[int(np.abs(first - rise).min()) for rise in rises]} ns from launches")
     print(
         f"margin {margin:.0f} ns; inside {inside.sum()} samples, least {busy[inside].min():.1f} %; "
         f"outside {(~near).sum()}, most {busy[~near].max():.1f} %, mean {busy[~near].mean():.2f} %"

@@ -145,6 +145,7 @@ def runs_of_all_kinds(path: Path) -> list[Path]:
             if name == "run.json":
                 document = json.loads(data)
                 document["schema"] = 2
+                del document["counters"]
                 for scope in (scope for entry in document["kernels"] for scope in entry["scopes"]):
                     del scope["work"], scope["queue"], scope["pendings"]
                 data = json.dumps(document).encode()

@@ -1,21 +1,19 @@
-"""Counters of a GPU's hardware over time, by CUPTI's PM sampling.
+"""Counters of a GPU's hardware over time, by CUPTI's PM sampling (pm_sampling.py).
 
 The GPU samples counters at an interval, into a buffer of its own; CUPTI decodes that when the
-session ends. The package cupti-python (`pip install 'proton-tile[cupti]'`) is optional. What cannot
-be had is a ProfileError that says what to do: the package, the driver's permission, a counter that
-a GPU lacks or cannot sample beside the others.
+session ends. What cannot be had is a ProfileError that says what to do: the package, the driver's
+permission, a counter that a GPU lacks or cannot sample beside the others.
 
     sampler = Sampler(device, ("sm", "dram"), interval_ns=10_000)
     samples = sampler.stop()
 
-CUPTI does not say which clock the times of samples are of. They lie between the readings of that
-clock around the sampling: of the GPU's timer, or of CUPTI's own.
+CUPTI takes the times of samples from the GPU to its own clock, as it does those of activities, so
+they lie between the readings of that clock around the sampling. Where they do not, they may lie
+between those of the GPU's timer.
 """
 
-import importlib
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +22,14 @@ import numpy as np
 from proton.base.errors import ProfileError
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.clock_exchange import TimerPair, timer_pair
+from proton.runtime.nvidia.pm_sampling import (
+    PMSampling,
+    Sample,
+    explained,
+    is_permission,
+    load,
+    of_other_release,
+)
 from proton.trace.gpu_clock import device_line
 from proton.trace.model import CounterSamples, GPUClock
 
@@ -42,38 +48,9 @@ METRICS = {
     "dram": ("dram__throughput", "dram__bytes"),
 }
 UNIT = "%"
-BUFFER_BYTES = 512 << 20  # of the GPU's samples, which CUPTI decodes at the end
-BATCH = 20_000  # samples that are decoded at once
 MOST = 500_000  # samples that a run keeps of a GPU, the oldest
 READINGS = 5  # of CUPTI's clock, of which the quickest counts
-# How far samples may lie outside of the readings of their own clock, and how far both clocks may
-# differ where both would do.
-SLACK_NS = 50_000
-INSTALL = "pip install 'proton-tile[cupti]'"
-PERMISSION = (
-    "the driver keeps performance counters to administrators (ERR_NVGPUCTRPERM): run as root or "
-    "with the capability SYS_ADMIN, or have the driver's module loaded with "
-    "NVreg_RestrictProfilingToAdminUsers=0"
-)
-
-
-@dataclass(frozen=True)
-class Cupti:
-    """The modules of the package."""
-
-    sampling: Any
-    base: Any
-
-
-def load() -> Cupti:
-    """The package; raises ProfileError where it is not there."""
-    try:
-        names = ("cupti.pm_sampling", "cupti.cupti")
-        return Cupti(*(importlib.import_module(name) for name in names))
-    except (ImportError, OSError, RuntimeError) as error:
-        raise ProfileError(
-            f"counters need CUPTI from the package cupti-python: {INSTALL} ({error})"
-        ) from None
+SLACK_NS = 50_000  # by which samples may lie outside of the readings of their clock
 
 
 def check_counters() -> None:
@@ -109,62 +86,62 @@ class Sampler:
 
     def __init__(self, device: int, names: Sequence[str], interval_ns: int) -> None:
         self.device, self.names, self.cupti = device, tuple(names), load()
-        with _explained(device), cuda.on_device(device):
-            self.collector = self.cupti.sampling.Collector(device_index=device)
-            self.collector.enable()
+        with explained(device), cuda.on_device(device):
+            self.sampling = PMSampling(self.cupti, device)
+            self.metrics = self._opened(interval_ns)
             try:
-                self.metrics = self._configured(interval_ns)
                 self.first = _Moment.now(device, self.cupti.base)
-                self.collector.start()
+                self.sampling.start()
             except BaseException:
-                self.collector.disable()
+                self.sampling.close()
                 raise
 
-    def _configured(self, interval_ns: int) -> tuple[str, ...]:
-        """Chooses a metric for each counter, such that one pass has them all."""
-        chosen: list[str] = []
-        for name in self.names:
-            for metric in METRICS[name]:
-                refusal = self._refusal([*chosen, metric + PERCENT], interval_ns)
-                if refusal is None:
-                    chosen.append(metric + PERCENT)
-                    break
-            else:
-                beside = f" beside {', '.join(self.names[: len(chosen)])}" if chosen else ""
-                raise ProfileError(
-                    f"counters: GPU {self.device} cannot sample {name!r}{beside} ({refusal}); "
-                    "leave it out, or ask for fewer"
-                )
-        return tuple(chosen)
-
-    def _refusal(self, metrics: list[str], interval_ns: int) -> Exception | None:
-        """Why these metrics cannot be sampled together; None where they are from now on."""
-        sampling = self.cupti.sampling
-        try:
-            self.collector.configure(
-                metrics=metrics,
-                hardware_buffer_size=BUFFER_BYTES,
-                sampling_interval=interval_ns,
-                trigger_mode=sampling.TriggerMode.GPU_TIME_INTERVAL,
-                hw_buffer_append_mode=sampling.HardwareBufferAppendMode.KEEP_OLDEST,
+    def _opened(self, interval_ns: int) -> tuple[str, ...]:
+        """Chooses a metric for each counter, such that one pass has them all, and opens the
+        sampling of these."""
+        refused: list[tuple[int, Exception]] = []  # at which counter, and why
+        found = self._chosen([], interval_ns, refused)
+        if found is None:
+            place, refusal = max(refused, key=lambda entry: entry[0])
+            beside = f" beside {', '.join(self.names[:place])}" if place else ""
+            raise ProfileError(
+                f"counters: GPU {self.device} cannot sample {self.names[place]!r}{beside} "
+                f"({refusal}); leave it out, or ask for fewer{of_other_release()}"
             )
-        except PermissionError:
-            raise
-        except Exception as error:  # of the package, whose kind depends on what is refused
-            if _is_permission(error):
-                raise
-            return error
+        return tuple(found)
+
+    def _chosen(
+        self, chosen: list[str], interval_ns: int, refused: list[tuple[int, Exception]]
+    ) -> list[str] | None:
+        """These metrics, and those of the other counters that go with them; None if none do."""
+        place = len(chosen)
+        for metric in METRICS[self.names[place]]:
+            tried = [*chosen, metric + PERCENT]
+            is_last = len(tried) == len(self.names)
+            try:
+                self.sampling.check(tried)
+                if is_last:
+                    self.sampling.open(tried, interval_ns)
+                    return tried
+            except Exception as error:  # of the package, whose kind depends on what is refused
+                if is_permission(error):
+                    raise
+                refused.append((place, error))
+                continue
+            found = self._chosen(tried, interval_ns, refused)
+            if found is not None:
+                return found
         return None
 
     def stop(self) -> CounterSamples:
         """Everything sampled, on the host's clock."""
-        with _explained(self.device), cuda.on_device(self.device):
+        with explained(self.device), cuda.on_device(self.device):
             try:
-                self.collector.stop()
+                self.sampling.stop()
                 last = _Moment.now(self.device, self.cupti.base)
                 starts, ends, values = self._decoded()
             finally:
-                self.collector.disable()
+                self.sampling.close()
         line = _line(self.first, last, starts, ends, self.device)
         start_ns, end_ns = line.to_host(starts), line.to_host(ends)
         return CounterSamples(
@@ -180,19 +157,15 @@ class Sampler:
 
     def _decoded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Starts, ends and values of the samples, in order of time."""
-        found: list[Any] = []
-        while len(found) < MOST:
-            data = self.collector.decode(max_samples=BATCH)
-            found += list(data)
-            if len(data) < BATCH:
-                break
-        starts, ends = (
-            np.array([getattr(sample, name) for sample in found], np.int64)
-            for name in ("start_timestamp", "end_timestamp")
-        )
-        values = np.array([sample.metric_values for sample in found], np.float64)
+        found: list[Sample] = []
+        is_last = False
+        while not is_last and len(found) < MOST:
+            samples, is_last = self.sampling.decode()
+            found += samples
+        starts, ends = (np.array([sample[of] for sample in found], np.int64) for of in (0, 1))
+        values = np.array([sample[2] for sample in found], np.float64)
         order = np.argsort(starts, kind="stable")
-        return starts[order], ends[order], values.reshape(len(found), -1)[order]
+        return starts[order], ends[order], values.reshape(len(found), len(self.names))[order]
 
 
 @dataclass(frozen=True)
@@ -212,30 +185,24 @@ class _Line:
 def _line(
     first: _Moment, last: _Moment, starts: np.ndarray, ends: np.ndarray, device: int
 ) -> _Line:
-    """That of the clock of these samples: the one between whose readings they lie."""
+    """That of the clock of these samples: CUPTI's, or else the one between whose readings they
+    lie."""
     moments, timers = (first, last), (first.timer, last.timer)
     pairs = {
-        "the GPU's timer": [(t.timer_ns, t.host_ns, t.error_ns) for t in timers],
         "CUPTI's clock": [(m.cupti_ns, m.host_ns, m.error_ns) for m in moments],
+        "the GPU's timer": [(t.timer_ns, t.host_ns, t.error_ns) for t in timers],
     }
-    lines = [_line_through(own, device) for own in pairs.values()]
-    if not starts.size:
-        return lines[0]
-    outside = [
-        max(own[0][0] - int(starts[0]), int(ends[-1]) - own[1][0], 0) for own in pairs.values()
-    ]
-    best = int(np.argmin(outside))
-    if outside[best] > SLACK_NS:
-        far = ", ".join(f"{n} ns of {name}" for n, name in zip(outside, pairs, strict=True))
-        raise ProfileError(
-            f"counters: samples of GPU {device} lie outside of the time of the session, by {far}; "
-            "they cannot be put on its axis"
-        )
-    if max(outside) > SLACK_NS:
-        return lines[best]
-    # Both would do: the timer's, as wrong as they are apart.
-    apart = np.abs(lines[0].to_host(starts[:1]) - lines[1].to_host(starts[:1]))
-    return _Line(lines[0].clock, lines[0].error_ns + float(apart.max()))
+    far = []
+    for name, own in pairs.items():
+        (begin, *_), (end, *_) = own
+        outside = max(begin - int(starts[0]), int(ends[-1]) - end, 0) if starts.size else 0
+        if outside <= SLACK_NS:
+            return _line_through(own, device)
+        far.append(f"{outside} ns of {name} ({begin} to {end})")
+    raise ProfileError(
+        f"counters: samples of GPU {device}, from {starts[0]} to {ends[-1]}, lie outside of the "
+        f"time of the session, by {', '.join(far)}; they cannot be put on its axis"
+    )
 
 
 def _line_through(pairs: Sequence[tuple[int, int, float]], device: int) -> _Line:
@@ -248,20 +215,3 @@ def _line_through(pairs: Sequence[tuple[int, int, float]], device: int) -> _Line
     )
     line = device_line(clock, 0)
     return _Line(clock, line.error_ns + float(line.residual_ns.max()))
-
-
-def _is_permission(error: Exception) -> bool:
-    return isinstance(error, PermissionError) or "INSUFFICIENT_PRIVILEGES" in str(error)
-
-
-@contextmanager
-def _explained(device: int) -> Iterator[None]:
-    """What the package raises, as a ProfileError that says what to do."""
-    try:
-        yield
-    except ProfileError:
-        raise
-    except Exception as error:  # of the package, whose kind depends on its version
-        if _is_permission(error):
-            raise ProfileError(f"counters: {PERMISSION}") from None
-        raise ProfileError(f"counters: CUPTI cannot sample GPU {device}: {error}") from None

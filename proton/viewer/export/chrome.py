@@ -7,7 +7,8 @@ thread. No two places share a thread id, for to some readers a tid is one thread
 A slice is one complete event ("X") with microseconds to three decimals, which is exact; a program
 is one of the category "program" around its scopes. The host's part of a GPU's launch is an event of
 the category "call", and a flow leads from it to the launch. An event of a kernel is asynchronous:
-its start ("b") and its end ("e") are where they were recorded.
+its start ("b") and its end ("e") are where they were recorded. A counter of a GPU's hardware ("C")
+has the value of each sample from its begin.
 """
 
 import json
@@ -88,6 +89,18 @@ class _Writer:
         found, flights = self.records.events, self.records.flights
         yield from self._asynchronous("event", self.tables.events, found.start, found.end)
         yield from self._asynchronous("flight", self.tables.flights, flights.issue, flights.wait)
+        yield from self._counters()
+
+    def _counters(self) -> Iterator[str]:
+        """What counters of GPUs' hardware said, from the begin of each sample."""
+        for samples in self.raw.counters:
+            gpu = gpu_name(self.raw, samples.device)
+            pid, tid = self._thread((gpu,), gpu, LAUNCHES)
+            starts = (samples.start_ns - self.raw.origin_ns).tolist()
+            for place, (name, unit) in enumerate(zip(samples.names, samples.units, strict=True)):
+                head = f'{{"ph":"C","name":{self._quote(f"{name}, {unit}")},"pid":{pid},"tid":{tid}'
+                for start, value in zip(starts, samples.values[:, place].tolist(), strict=True):
+                    yield f'{head},"ts":{microseconds(start)}{_args(NONE, {name: value})}}}'
 
     def _host(self, frame: "pd.DataFrame") -> Iterator[str]:
         """Host scopes and launches."""

@@ -1,0 +1,270 @@
+"""PM sampling of one GPU: CUPTI's own sequence of calls, by the bindings of cupti-python.
+
+    sampling = PMSampling(load(), device)
+    sampling.open(metrics, interval_ns)      # enables it, configures it, makes the image
+    sampling.start(); ...; sampling.stop()
+    samples, is_last = sampling.decode()     # until they are the last
+    sampling.close()
+
+The package's class `Collector` is not used, for two reasons. It ends CUPTI's profiler for the whole
+process when it is disabled, whoever else samples; here that is begun, and goes on until the process
+ends. And CUPTI keeps the address of a configuration: what it was given last has to live until PM
+sampling is disabled, also if that was refused. Here each object is configured once.
+"""
+
+import ctypes
+import importlib
+import importlib.metadata
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from proton.base.errors import ProfileError
+
+INSTALL = "pip install 'proton-tile[cupti]'"
+PERMISSION = (
+    "the driver keeps performance counters to administrators (ERR_NVGPUCTRPERM): run as root or "
+    "with the capability SYS_ADMIN, or have the driver's module loaded with "
+    "NVreg_RestrictProfilingToAdminUsers=0"
+)
+BUFFER_BYTES = 512 << 20  # of the GPU's samples, which CUPTI decodes at the end
+BATCH = 4096  # samples that are decoded at once
+# What CUPTI's errors mean, by the call and by the error's name.
+_MEANINGS = {
+    ("pm_sampling_enable", "INVALID_OPERATION"): "somebody samples it already: another session, "
+    "or a tool such as Nsight Systems",
+    ("pm_sampling_set_config", "NOT_SUPPORTED"): "not in one pass, or not at times on this GPU",
+    ("pm_sampling_decode_data", "OUT_OF_MEMORY"): "its buffer for samples overflowed; ask for a "
+    "longer counter_interval_ns",
+    ("profiler_initialize", "NOT_INITIALIZED"): "libnvperf_host.so and libnvperf_target.so are "
+    "not found; have the folder of libcupti.so in LD_LIBRARY_PATH",
+}
+
+Sample = tuple[int, int, list[float]]  # begin, end, and a value of each metric
+
+
+@dataclass(frozen=True)
+class Cupti:
+    """The modules of the package."""
+
+    base: Any
+    host: Any
+
+    def call(self, name: str, **fields: Any) -> Any:
+        """Calls a function of CUPTI that takes a structure, and gives that back."""
+        kind = "".join(word.title() for word in name.split("_"))
+        params = getattr(self.base, f"{kind}Params")()
+        params.struct_size = getattr(self.base, f"{name.upper()}_PARAMS_STRUCT_SIZE")
+        for field, value in fields.items():
+            setattr(params, field, value)
+        try:
+            getattr(self.base, name)(params.ptr)
+        except Exception as error:  # the package's own, whose kind depends on its version
+            for (call, said), meaning in _MEANINGS.items():
+                if call == name and said in str(error):
+                    raise RuntimeError(f"{meaning} ({error})") from None
+            raise
+        return params
+
+
+def load() -> Cupti:
+    """The package; raises ProfileError where it is not there."""
+    try:
+        names = ("cupti.cupti", "cupti.profiler_host")
+        return Cupti(*(importlib.import_module(name) for name in names))
+    except (ImportError, OSError, RuntimeError) as error:
+        raise ProfileError(
+            f"counters need CUPTI from the package cupti-python 13.4 or later: {INSTALL} ({error})"
+        ) from None
+
+
+class PMSampling:
+    """PM sampling of a GPU. What CUPTI refuses is an exception of the package, or says what it
+    means; `explained` makes a ProfileError of both."""
+
+    def __init__(self, cupti: Cupti, device: int) -> None:
+        self.cupti, self.device, self.object = cupti, device, 0
+        self.metrics: list[str] = []
+        cupti.call("profiler_initialize")  # once is enough, and more often does no harm
+        self.chip = cupti.call("device_get_chip_name", device_index=device).p_chip_name
+
+    def check(self, metrics: Sequence[str]) -> None:
+        """Raises an exception where no single pass has these metrics on such a GPU."""
+        passes = self.cupti.host.get_num_of_passes(self._configuration(metrics))
+        if passes != 1:
+            raise ValueError(f"that takes {passes} passes, and sampling has one")
+
+    def open(self, metrics: Sequence[str], interval_ns: int) -> None:
+        """Enables the sampling of metrics. If that fails nothing is to be closed."""
+        call, base = self.cupti.call, self.cupti.base
+        self.metrics = list(metrics)
+        self.object = call("pm_sampling_enable", device_index=self.device).p_pm_sampling_object
+        try:
+            self.configuration = self._configuration(metrics)  # CUPTI keeps its address
+            call(
+                "pm_sampling_set_config",
+                p_pm_sampling_object=self.object,
+                config_size=len(self.configuration),
+                p_config=self.configuration.ctypes.data,
+                hardware_buffer_size=BUFFER_BYTES,
+                sampling_interval=interval_ns,
+                trigger_mode=base.PmSamplingTriggerMode.GPU_TIME_INTERVAL,
+                hw_buffer_append_mode=base.PmSamplingHardwareBufferAppendMode.KEEP_OLDEST,
+            )
+            self.image = self._new_image()
+            self.evaluator = self._new_host()
+        except BaseException:
+            self._disable()
+            raise
+
+    def start(self) -> None:
+        self.cupti.call("pm_sampling_start", p_pm_sampling_object=self.object)
+
+    def stop(self) -> None:
+        self.cupti.call("pm_sampling_stop", p_pm_sampling_object=self.object)
+
+    def decode(self) -> tuple[list[Sample], bool]:
+        """The next samples, and whether they are the last. CUPTI does not know when the first of
+        all began, which is left out."""
+        self._clear_image()
+        decoded = self.cupti.call(
+            "pm_sampling_decode_data", p_pm_sampling_object=self.object, **self._image_fields
+        )
+        count = self._completed()
+        end = self.cupti.base.PmSamplingDecodeStopReason.END_OF_RECORDS
+        found = [self._sample(number) for number in range(count)]
+        is_last = not count or decoded.decode_stop_reason == end
+        return [sample for sample in found if 0 < sample[0] <= sample[1]], is_last
+
+    def close(self) -> None:
+        """Ends the sampling of this GPU."""
+        self.evaluator.deinitialize()
+        self._disable()
+
+    def _disable(self) -> None:
+        self.cupti.call("pm_sampling_disable", p_pm_sampling_object=self.object)
+        self.object = 0
+
+    def _new_host(self) -> Any:
+        """What knows the metrics of the chip."""
+        host = self.cupti.host
+        found = host.ProfilerHost(self.chip, host.ProfilerType.PM_SAMPLING)
+        found.initialize()
+        return found
+
+    def _configuration(self, metrics: Sequence[str]) -> np.ndarray:
+        host = self._new_host()
+        try:
+            image: np.ndarray = host.create_config_image(metrics=list(metrics))
+        finally:
+            host.deinitialize()
+        return image
+
+    def _new_image(self) -> np.ndarray:
+        """The counter data image, into which samples are decoded."""
+        names = (ctypes.c_char_p * len(self.metrics))(*(name.encode() for name in self.metrics))
+        size = self.cupti.call(
+            "pm_sampling_get_counter_data_size",
+            p_pm_sampling_object=self.object,
+            p_metric_names=ctypes.addressof(names),
+            num_metrics=len(self.metrics),
+            max_samples=BATCH,
+        ).counter_data_size
+        return np.zeros(size, np.uint8)
+
+    @property
+    def _image_fields(self) -> dict[str, int]:
+        return {
+            "p_counter_data_image": self.image.ctypes.data,
+            "counter_data_image_size": len(self.image),
+        }
+
+    def _clear_image(self) -> None:
+        self.cupti.call(
+            "pm_sampling_counter_data_image_initialize",
+            p_pm_sampling_object=self.object,
+            counter_data_size=len(self.image),
+            p_counter_data=self.image.ctypes.data,
+        )
+
+    def _completed(self) -> int:
+        info = self.cupti.call("pm_sampling_get_counter_data_info", **self._image_fields)
+        return int(info.num_completed_samples)
+
+    def _sample(self, number: int) -> Sample:
+        info = self.cupti.call(
+            "pm_sampling_counter_data_get_sample_info",
+            p_pm_sampling_object=self.object,
+            sample_index=number,
+            **self._image_fields,
+        )
+        values = self.evaluator.evaluate_metric_values(
+            counter_data_image=self.image, metrics=self.metrics, index=number
+        )
+        return int(info.start_timestamp), int(info.end_timestamp), values.tolist()
+
+
+def is_permission(error: Exception) -> bool:
+    """Whether the driver's permission is what lacks."""
+    return isinstance(error, PermissionError) or "INSUFFICIENT_PRIVILEGES" in str(error)
+
+
+@contextmanager
+def explained(device: int) -> Iterator[None]:
+    """What the package raises, as a ProfileError that says what to do."""
+    try:
+        yield
+    except ProfileError:
+        raise
+    except Exception as error:  # of the package, whose kind depends on its version
+        if is_permission(error):
+            raise ProfileError(f"counters: {PERMISSION}") from None
+        raise ProfileError(
+            f"counters: CUPTI cannot sample GPU {device}: {error}{of_other_release()}"
+        ) from None
+
+
+def of_other_release() -> str:
+    """Says so where the library that was loaded is older than the package, else nothing: one that
+    is refuses structures of the other."""
+    package = re.match(r"(\d+)\.(\d+)", _package_version())
+    found = _library()
+    if package is None or found is None:
+        return ""
+    path, version = found
+    library = divmod(version // 100, 100) if version >= 10_000 else (12, 0)  # 12.9 says 28
+    if library >= tuple(map(int, package.groups())):
+        return ""
+    release = ".".join(package.groups())
+    return (
+        f". The process loaded {path} (cuptiGetVersion says {version}), which is older than the "
+        f"package cupti-python {release}: pip install 'nvidia-cuda-cupti=={release}.*'; where "
+        "another package, such as torch, loads its own first, have that one's libcupti.so.13 in "
+        "LD_PRELOAD"
+    )
+
+
+def _package_version() -> str:
+    try:
+        return importlib.metadata.version("cupti-python")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _library() -> tuple[str, int] | None:
+    """Where the CUPTI lies that this process loaded first, and its version."""
+    try:
+        maps = Path("/proc/self/maps").read_text()
+        found = re.search(r"(/\S*/libcupti\.so\S*)$", maps, re.MULTILINE)
+        if found is None:
+            return None
+        version = ctypes.c_uint32()
+        ctypes.CDLL(found[1]).cuptiGetVersion(ctypes.byref(version))
+    except (OSError, AttributeError):
+        return None
+    return found[1], version.value
