@@ -21,7 +21,7 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK: %[[E:.*]] = llvm.load %[[PENDING_END]]
 // CHECK: llvm.inline_asm has_side_effects "@$5 st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "l,r,r,r,r,b" %{{.*}}, %[[S]], %[[E]],
 // CHECK-NOT: st.global.v4
-// CHECK: "bar.sync 0; // proton"
+// CHECK: nvvm.barrier
 // CHECK: return
 func.func @one_record(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
@@ -51,7 +51,7 @@ func.func @counted(%profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = [
 // CHECK: "@$5 st.global.v4.b32
 // CHECK: "@$5 st.global.v4.b32
 // CHECK-NOT: "@$5 st.global
-// CHECK: "bar.sync 0; // proton"
+// CHECK: nvvm.barrier
 func.func @one_reading(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
@@ -66,11 +66,11 @@ func.func @one_reading(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, p
 // CHECK-LABEL: func.func @ring(
 // CHECK: "@$5 st.shared.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "r,r,r,r,r,b"
 // CHECK: "@$2 st.global.b64 [$0], $1; // proton"
-// CHECK: "bar.warp.sync -1; // proton"
+// CHECK: nvvm.bar.warp.sync
 // CHECK: scf.for
 // CHECK: "ld.shared.v4.b32 {$0, $1, $2, $3}, [$4]; // proton"
 // CHECK: "st.global.v4.b32 [$0], {$1, $2, $3, $4}; // proton", "l,r,r,r,r"
-// CHECK: "bar.sync 0; // proton"
+// CHECK: nvvm.barrier
 func.func @ring(%x: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.abi = ["profile"], proton.profile = {capacity = 4 : i64, clock_bits = 32 : i64, optimized_out = [], payload_slots = 0 : i64, ring = 64 : i64, sample_programs = 1 : i64, sampled_units = 15 : i64, scopes = [], strategy = "circular", unit_warps = 1 : i64, units = 4 : i64}} {
   %s = "proton_gpu.init"() : () -> !proton_gpu.segment
   %t0 = "proton_gpu.read_counter"() : () -> i64
