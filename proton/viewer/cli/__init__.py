@@ -74,6 +74,8 @@ def main() -> None:
             app(_with_command(sys.argv[1:]))
         finally:
             terminal.close_streams()
+    except BrokenPipeError:
+        sys.exit(1)  # as click does where a reader leaves: nobody is there to be told
     except (ProtonError, OSError) as error:
         print(f"proton-viewer: {printable(' '.join(_said(error).split()))}", file=sys.stderr)
         sys.exit(BAD)
