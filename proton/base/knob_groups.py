@@ -99,6 +99,11 @@ class KnobGroup:
         names = _HOOKS.get(name, ())
         object.__setattr__(self, "_hooks", {hook: self._unset(hook) for hook in names})
 
+    def hooks(self) -> dict[str, Any]:
+        """Its hooks by name, as they are at any time: launches look at them, and an attribute of
+        the group takes half a microsecond."""
+        return self._hooks
+
     def _unset(self, hook: str) -> Any:
         """What a hook is where no program has set it."""
         if hook not in _CHAINS:

@@ -11,6 +11,8 @@ from typing import Any
 from proton.backends.compiler import CompiledKernel
 from proton.base.knobs import knobs
 
+_HOOKS = knobs.runtime.hooks()
+
 
 class LazyDict:
     """A dict of which parts are computed when it is asked for."""
@@ -33,8 +35,7 @@ class LazyDict:
 
 def around_launches() -> bool:
     """Whether a program wants to hear of launches."""
-    hooks = knobs.runtime
-    return bool(hooks.launch_enter_hook or hooks.launch_exit_hook)
+    return bool(_HOOKS["launch_enter_hook"] or _HOOKS["launch_exit_hook"])
 
 
 def hooked(
