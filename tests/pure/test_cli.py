@@ -18,6 +18,7 @@ from proton.viewer import Run, cli
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     raw = random_run(21)
+    raw.machine["boot"] = "0f1e2d3c"
     raw.kernels[0] = type(raw.kernels[0])(
         **{**vars(raw.kernels[0]), "optimized_out": ("gone [x]",)}
     )
@@ -52,6 +53,7 @@ def test_summary_says_what_is_there_and_what_is_missing(viewer, saved) -> None:
         assert path in out
     assert f"warning: {whole.totals.lost} of {whole.totals.written} records lost" in out
     assert "optimized-out scopes: add: gone [x]" in out
+    assert "0f1e2d3c" not in out, "which boot it was is for merging"
 
 
 def test_summary_of_a_gpu_says_its_name_sms_clocks_and_resources(viewer, tmp_path) -> None:

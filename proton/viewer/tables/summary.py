@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proton.base import markup
 from proton.base.text import printable
-from proton.trace.model import WALL_CLOCKED
+from proton.trace.model import BOOT, WALL_CLOCKED
 from proton.trace.wire import Kind, State
 from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
@@ -68,7 +68,7 @@ def summary(run: Tables) -> Summary:
         **_gpu_facts(run),
         **counters.facts(run.raw),
         **_kernel_facts(run),
-        **{key: str(value) for key, value in run.raw.machine.items()},
+        **{key: str(value) for key, value in run.raw.machine.items() if key != BOOT},
     }
     kernels = run.stats(("kernel",), "dur_ns", LAUNCH)
     return Summary(facts=facts, kernels=kernels, scopes=run.stats(), warnings=tuple(_warnings(run)))
