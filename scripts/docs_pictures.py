@@ -141,6 +141,12 @@ def perfetto(run: Run, folder: Path, program: str, name: str, view: str) -> None
         server.server_close()
 
 
+def without_this_machine() -> None:
+    """Takes the folder of this checkout out of what the pictures say of sources."""
+    for file in PICTURES.glob("*.svg"):
+        file.write_text(file.read_text().replace(f"{ROOT}/", ""))
+
+
 def main(arguments: Sequence[str]) -> None:
     """Makes them all."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -160,6 +166,7 @@ def main(arguments: Sequence[str]) -> None:
             pages(folder, options.browser)
         else:
             print(f"no {options.browser}: perfetto.png and page.png are left as they were")
+    without_this_machine()
 
 
 if __name__ == "__main__":
