@@ -45,17 +45,20 @@ STAGES = ("frontend", "ttir", "ttgir", "llir", "ptx", "cubin")
 Answers = dict[str, dict[str, list[dict[str, Any]]]]  # specimen -> compiler -> one a round
 
 
-def specimen(name: str, types: str, block: int, num_warps: int) -> dict[str, Any]:
+def specimen(
+    name: str, types: str, constants: dict[str, Any], num_warps: int, num_stages: int = 3
+) -> dict[str, Any]:
     """A kernel whose pointers are aligned and whose sizes 16 divides, but for `share`, the rows
-    of a program. `types` has its parameters, each as name:type."""
+    of a program. `types` has its parameters, each as name:type; the others are `constants`."""
     typed = dict(entry.split(":") for entry in types.split())
     return {
         "file": f"{name}.py",
         "function": f"{name.removeprefix('vector_')}_kernel",
         "types": typed,
-        "constants": {"BLOCK": block},
+        "constants": constants,
         "divisible": [n for n, type_ in typed.items() if n != "share" and type_ != "fp32"],
         "num_warps": num_warps,
+        "num_stages": num_stages,
     }
 
 
@@ -65,12 +68,40 @@ LAYER_NORM = (
     "x_ptr:*fp16 weight_ptr:*fp16 bias_ptr:*fp16 y_ptr:*fp16 mean_ptr:*fp32 rstd_ptr:*fp32 "
     "stride:i32 rows:i32 columns:i32 share:i32 epsilon:fp32"
 )
+MATMUL = (
+    "a_ptr:*fp16 b_ptr:*fp16 c_ptr:*fp16 M:i32 N:i32 K:i32 "
+    "stride_am:i32 stride_bk:i32 stride_cm:i32"
+)
+MATMUL_CONSTANTS = {
+    "stride_ak": 1,
+    "stride_bn": 1,
+    "stride_cn": 1,
+    "PRECISION": "tf32",
+    "BLOCK_M": 128,
+    "BLOCK_N": 256,
+    "BLOCK_K": 64,
+    "GROUP_M": 8,
+}
+ATTENTION = (
+    "q_ptr:*fp16 k_ptr:*fp16 v_ptr:*fp16 out_ptr:*fp16 lse_ptr:*fp32 stride_qz:i32 stride_qh:i32 "
+    "stride_qn:i32 stride_kz:i32 stride_kh:i32 stride_kn:i32 stride_vz:i32 stride_vh:i32 "
+    "stride_vn:i32 stride_oz:i32 stride_oh:i32 stride_on:i32 heads:i32 length:i32 scale:fp32"
+)
+ATTENTION_CONSTANTS = {
+    "HEAD": 128,
+    "BLOCK_M": 128,
+    "BLOCK_N": 64,
+    "CAUSAL": False,
+    "OVERLAP": False,
+}
 SPECIMENS = {
-    "vector add 1024": specimen("vector_add", ADD, 1024, 4),
-    "softmax 1024": specimen("softmax", SOFTMAX, 1024, 4),
-    "softmax 8192": specimen("softmax", SOFTMAX, 8192, 8),
-    "layer norm 1024": specimen("layer_norm", LAYER_NORM, 1024, 4),
-    "layer norm 8192": specimen("layer_norm", LAYER_NORM, 8192, 8),
+    "vector add 1024": specimen("vector_add", ADD, {"BLOCK": 1024}, 4),
+    "softmax 1024": specimen("softmax", SOFTMAX, {"BLOCK": 1024, "STAGES": 1}, 4),
+    "softmax 8192": specimen("softmax", SOFTMAX, {"BLOCK": 8192, "STAGES": 1}, 8),
+    "layer norm 1024": specimen("layer_norm", LAYER_NORM, {"BLOCK": 1024}, 4),
+    "layer norm 8192": specimen("layer_norm", LAYER_NORM, {"BLOCK": 8192}, 8),
+    "matmul 128x256": specimen("matmul", MATMUL, MATMUL_CONSTANTS, 8),
+    "attention 128x64": specimen("attention", ATTENTION, ATTENTION_CONSTANTS, 8),
 }
 
 

@@ -49,11 +49,12 @@ def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
     proton.knobs.always_compile = not specimen["cached"]
     begin = time.perf_counter()
     types = {name: str_to_ty(short) for name, short in specimen["types"].items()}
+    options = {name: specimen[name] for name in ("num_warps", "num_stages")}
     kernel = compile_function(
         NVIDIA,
         proton.jit(function),
         Signature(types, specimen["constants"], frozenset(specimen["divisible"])),
-        GPUOptions(GPUTarget("cuda", CAPABILITY), num_warps=specimen["num_warps"]),
+        GPUOptions(GPUTarget("cuda", CAPABILITY), **options),
     )
     ms = (time.perf_counter() - begin) * 1e3
     assert kernel.from_cache == specimen["cached"]
@@ -83,7 +84,8 @@ def compile_by_triton(specimen: dict[str, Any]) -> dict[str, Any]:
         },
     )
     # Fusion is Triton's default; 3.9 warns where nobody asks for it.
-    options = {"num_warps": specimen["num_warps"], "enable_fp_fusion": True}
+    options = {name: specimen[name] for name in ("num_warps", "num_stages")}
+    options["enable_fp_fusion"] = True
     triton.compile(source, target=GPUTarget("cuda", CAPABILITY, 32), options=options)
     ms = (time.perf_counter() - begin) * 1e3
     assert heard[0]["cache_hit"] == specimen["cached"]

@@ -5,7 +5,7 @@ memory that copies arrive at.
 memory and which barrier it takes is said by the copies that they become. An *mbarrier* counts the
 bytes that its copies still have to bring (PTX ISA, "Asynchronous barrier"). It goes from phase to
 phase, and a thread waits for the end of the one whose parity it names: 0, 1, 0, ... Here one thread
-of the program issues copies and says how many bytes will come, and all wait.
+of each warp issues the boxes that fall to it, one says how many bytes will come, and all wait.
 """
 
 from collections.abc import Sequence
@@ -132,8 +132,9 @@ class AsyncTMACopyOp(
         SharedEffects(reads=(1,), writes=(2,), lands_later=True),
     ],
 ):
-    """`ttng.async_tma_copy_global_to_local %map, %barrier, %dst, %pred, %indices`: one thread
-    begins to copy the block at `indices`, if `pred` holds; its bytes arrive at the barrier."""
+    """`ttng.async_tma_copy_global_to_local %map, %barrier, %dst, %pred, %indices`: a thread of
+    each warp begins to copy its boxes of the block at `indices`, if `pred` holds; their bytes
+    arrive at the barrier."""
 
     map: Operand[Any]
     barrier: Operand[Any]
@@ -154,8 +155,8 @@ class AsyncTMAStoreOp(
     name="async_tma_copy_local_to_global",
     traits=[Writes, Accesses, CopiesBoxes, SharedEffects(reads=(1,), reads_later="stores")],
 ):
-    """`ttng.async_tma_copy_local_to_global %map, %src, %indices`: one thread begins to copy the
-    block to `indices`."""
+    """`ttng.async_tma_copy_local_to_global %map, %src, %indices`: a thread of each warp begins to
+    copy its boxes of the block to `indices`."""
 
     map: Operand[Any]
     src: Operand[Any]

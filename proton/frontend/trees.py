@@ -69,8 +69,3 @@ def with_handles(value: Any, handles: Iterator[Any]) -> Any:
         for leaf in leaves(value)
     )
     return with_leaves(value, new)
-
-
-def holds_tensors(value: Any) -> bool:
-    """Whether a tensor is in a value, or is it."""
-    return any(True for _ in tensors(value))
