@@ -1,0 +1,164 @@
+"""Attention, backward, on a GPU: the same source by Proton and by Triton, and torch's own (SDPA).
+
+    python benchmarks/gpu_attention_backward.py [--heads 128 64] [--causal 0 1] [--rounds 10]
+
+The kernel of dk and dv and that of dq have the best of the same configurations, for each compiler;
+then compilers take turns, and medians of the rounds count. TFLOP/s count the 10 x batch x heads x
+length^2 x D operations of five products, half of them where the attention is causal, although two
+kernels compute two of the products twice. torch's is its whole backward pass. Results are checked
+against torch in fp32.
+"""
+
+import argparse
+import json
+import math
+import statistics
+from typing import Any
+
+import torch
+from gpu_attention import ROUND_MS
+from gpu_matmul import Launch, milliseconds
+from peers import triton_module
+from rich.console import Console
+from rich.table import Table
+
+import proton
+from proton.kernels import attention, attention_backward
+
+BATCH, HEADS, LENGTH = 4, 32, 4096
+CONFIGURATIONS = [
+    {"BLOCK": block, "STEP": step, "num_warps": warps, "num_stages": stages}
+    for block, step, warps, stages in (
+        (128, 64, 8, 2),
+        (128, 32, 8, 2),
+        (128, 64, 8, 1),
+        (64, 64, 4, 2),
+        (64, 32, 4, 3),
+        (64, 128, 4, 2),
+    )
+]
+KERNELS = ("dkdv_kernel", "dq_kernel")
+
+
+class Problem:
+    """Inputs, what the forward pass left of them, and torch's gradients."""
+
+    def __init__(self, head: int, causal: bool) -> None:
+        shape = (BATCH, HEADS, LENGTH, head)
+        self.head, self.causal = head, causal
+        self.q, self.k, self.v, self.dout = (
+            torch.randn(shape, device="cuda", dtype=torch.float16) for _ in range(4)
+        )
+        self.scale = 1 / math.sqrt(head)
+        self.grads = [torch.empty_like(self.q) for _ in range(3)]
+        self.delta = torch.empty(shape[:3], device="cuda")
+        self.lse = torch.empty(shape[:3], device="cuda")
+        out = torch.empty_like(self.q)
+        for z in range(BATCH):  # what attention's kernel leaves: of base 2
+            scores = self.q[z].float() @ self.k[z].float().mT * self.scale
+            if causal:
+                scores.masked_fill_(torch.ones_like(scores[0]).triu(1).bool(), -math.inf)
+            self.lse[z] = scores.logsumexp(-1) / math.log(2)
+            out[z] = (scores.softmax(-1) @ self.v[z].float()).half()
+        del scores
+        self.delta.copy_((out.float() * self.dout.float()).sum(-1))
+
+    def launcher(self, kernel: Any, name: str, configuration: dict[str, Any]) -> Launch:
+        grid = (proton.cdiv(LENGTH, configuration["BLOCK"]), BATCH * HEADS)
+        arrays = (self.q, self.k, self.v, self.dout)
+        strides = [x.stride(axis) for x in arrays for axis in range(3)]
+        outputs = self.grads[1:] if name == "dkdv_kernel" else self.grads[:1]
+        return lambda: kernel[grid](
+            *arrays, self.lse, self.delta, *outputs, *strides, HEADS, LENGTH, self.scale,
+            HEAD=self.head, CAUSAL=self.causal, **configuration,
+        )  # fmt: skip
+
+    def torch_launch(self) -> Launch:
+        inputs = [x.detach().requires_grad_() for x in (self.q, self.k, self.v)]
+        out = torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=self.causal)
+        return lambda: torch.autograd.grad(out, inputs, self.dout, retain_graph=True)
+
+    def error(self) -> float:
+        """How far the gradients are from torch's in fp32, of the first heads."""
+        inputs = [x[:1, :2].float().requires_grad_() for x in (self.q, self.k, self.v)]
+        out = torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=self.causal)
+        wanted = torch.autograd.grad(out, inputs, self.dout[:1, :2].float())
+        pairs = zip(self.grads, wanted, strict=True)
+        return max(float((own[:1, :2].float() - want).abs().max()) for own, want in pairs)
+
+
+def best(problem: Problem, kernel: Any, name: str) -> tuple[dict[str, Any], Launch]:
+    """The fastest configuration of a kernel."""
+    found = []
+    for configuration in CONFIGURATIONS:
+        launch = problem.launcher(kernel, name, configuration)
+        try:
+            milliseconds(launch, 1)
+        except Exception as error:
+            if "resource" not in str(type(error)).lower() + str(error).lower():
+                raise
+            continue
+        time = statistics.median(milliseconds(launch, 3) for _ in range(3))
+        found.append((time, configuration, launch))
+    _, configuration, launch = min(found, key=lambda entry: entry[0])
+    return configuration, launch
+
+
+def measure(head: int, causal: bool, rounds: int, modules: dict[str, Any]) -> dict[str, Any]:
+    problem = Problem(head, causal)
+    row: dict[str, Any] = {"head": head, "causal": causal}
+    launches: dict[tuple[str, str], Launch] = {("torch", "all"): problem.torch_launch()}
+    for whose, module in modules.items():
+        for grad in problem.grads:
+            grad.fill_(math.nan)
+        for name in KERNELS:
+            configuration, launch = best(problem, getattr(module, name), name)
+            launches[whose, name] = launch
+            row[f"{whose}_{name}"] = " ".join(str(value) for value in configuration.values())
+        row[f"{whose}_error"] = problem.error()
+    times: dict[tuple[str, str], list[float]] = {key: [] for key in launches}
+    counts = {key: max(1, round(ROUND_MS / milliseconds(f, 3))) for key, f in launches.items()}
+    for _ in range(rounds):
+        for key, launch in launches.items():
+            times[key].append(milliseconds(launch, counts[key]))
+    medians = {key: statistics.median(taken) for key, taken in times.items()}
+    work = 10 * BATCH * HEADS * LENGTH * LENGTH * head / (2 if causal else 1)
+    row["torch"] = work / medians["torch", "all"] / 1e9
+    for whose in modules:
+        own = [medians[whose, name] for name in KERNELS]
+        row[whose] = work / sum(own) / 1e9
+        row[f"{whose}_ms"] = own
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--heads", nargs="*", type=int, default=[128, 64], help="sizes D")
+    parser.add_argument("--causal", nargs="*", type=int, default=[0, 1])
+    parser.add_argument("--rounds", type=int, default=10)
+    arguments = parser.parse_args()
+    modules: dict[str, Any] = {
+        "proton": attention_backward,
+        "triton": triton_module(attention_backward),
+    }
+    modules["triton"].LOG2_E = modules["triton"].tl.constexpr(attention.LOG2_E.value)
+    table = Table("D", "causal", "Proton", "Triton", "torch", "/ Triton", "/ torch", "ms",
+                  "Triton's", "error", "configurations", title="TFLOP/s")  # fmt: skip
+    for head in arguments.heads:
+        for causal in map(bool, arguments.causal):
+            row = measure(head, causal, arguments.rounds, modules)
+            print(json.dumps(row), flush=True)
+            table.add_row(
+                str(head),
+                "yes" if causal else "no",
+                *(f"{row[name]:.0f}" for name in ("proton", "triton", "torch")),
+                *(f"{row['proton'] / row[peer]:.3f}" for peer in ("triton", "torch")),
+                *(", ".join(f"{ms:.2f}" for ms in row[f"{name}_ms"]) for name in modules),
+                f"{row['proton_error']:.1e}",
+                "; ".join(row[f"{whose}_{name}"] for whose in modules for name in KERNELS),
+            )
+    Console(width=180).print(table)
+
+
+if __name__ == "__main__":
+    main()
