@@ -107,6 +107,12 @@ def times(count: int, launch: Launch) -> None:
     torch.cuda.synchronize()
 
 
+def _add_row(table: Table, *cells: str) -> None:
+    """Adds a row and prints it at once: a table takes minutes, and may be cut short."""
+    print(" | ".join(cells), flush=True)
+    table.add_row(*cells)
+
+
 def host_table() -> Table:
     """us per launch on the host without and with records, by kernel, stream and strategy: medians
     of 5 rounds, and of what each round adds."""
@@ -141,7 +147,7 @@ def host_table() -> Table:
         where = "default" if stream is None else "its own"
         off, on = np.median(rounds, axis=0)
         added = np.median(rounds[:, 1] - rounds[:, 0])
-        table.add_row(name, where, strategy, *(f"{us:.1f}" for us in (off, on, added)))
+        _add_row(table, name, where, strategy, *(f"{us:.1f}" for us in (off, on, added)))
     return table
 
 
@@ -203,7 +209,7 @@ def stream_table() -> Table:
         added = statistics.median(on - kernel for _, kernel, on in rounds)
         where = "default" if stream is None else "its own"
         numbers = [f"{us:.2f}" for us in (off, kernel, on, added)]
-        table.add_row(name, where, strategy, *numbers)
+        _add_row(table, name, where, strategy, *numbers)
     return table
 
 
@@ -266,5 +272,5 @@ def graph_table() -> Table:
         numbers = [statistics.median(of) for of in zip(*rounds, strict=True)]
         numbers.append(statistics.median(on - kernel for _, kernel, on in rounds))
         numbers += [statistics.median(of) for of in zip(*host, strict=True)]
-        table.add_row(name, *(f"{us:.2f}" for us in numbers))
+        _add_row(table, name, *(f"{us:.2f}" for us in numbers))
     return table
