@@ -291,6 +291,9 @@ class GPURecorder(Recorder):
                 cuda.synchronize(device)  # `_synchronize` says what is wrong
             try:
                 found.append(sampler.stop())
+                if sampler.lost:
+                    machine[f"counters of GPU {device}, lost"] = sampler.told_lost
+                    print(f"proton: counters of GPU {device}: {sampler.told_lost}", file=sys.stderr)
             except ProfileError as error:
                 machine[f"counters of GPU {device}"] = str(error)
                 print(f"proton: {error}", file=sys.stderr)
