@@ -309,7 +309,7 @@ def test_what_is_lost_is_counted_and_said(
     (samples,) = run.raw.counters
     told = run.raw.machine["counters of GPU 0, lost"]
     lost = int(str(told).split()[0])
-    assert 20 - 1 == len(samples.values)
+    assert len(samples.values) == 20 - 1
     assert 15 <= lost <= most - 19
     assert why in str(told)
     assert str(told) in capsys.readouterr().err
