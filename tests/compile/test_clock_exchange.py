@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from proton.base.targets import GPUTarget
 from proton.runtime.nvidia import clock_exchange, cuda
-from proton.runtime.nvidia.clock_exchange import LEAST_WAY_NS, Exchange, Reading, TimerPair, tightest
+from proton.runtime.nvidia.clock_exchange import (
+    LEAST_WAY_NS,
+    Exchange,
+    Reading,
+    TimerPair,
+    tightest,
+)
 from tests.compile.fake_cuda import check_loadable
 
 ZERO = 1_790_000_000_000_000_000  # what the timer says when the host's clock says 0

@@ -290,7 +290,7 @@ def _told(device: int) -> tuple[list[Exchange], list[Reading]]:
     host_bytes = (ctypes.c_ubyte * _READINGS).from_address(link.address)
     ctypes.memset(host_bytes, 0, _READINGS)
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
-    taken = [(link.address, pointer)]
+    taken: list[tuple[int, Any]] = [(link.address, pointer)]
     taken += [(value, number) for value in (EXCHANGES, PATIENCE_NS, READINGS)]
     cuda.launch_once(link.function, 1, 1, link.stream, taken)
     exchanges = _exchanges(device, link)
@@ -334,5 +334,7 @@ def _readings(device: int, link: _Link) -> list[Reading]:
     behind = published[following[known] + 1]
     return [
         Reading(before, found, latest, after)
-        for (before, found, after), latest in zip(rows[known].tolist(), behind.tolist(), strict=True)
+        for (before, found, after), latest in zip(
+            rows[known].tolist(), behind.tolist(), strict=True
+        )
     ]
