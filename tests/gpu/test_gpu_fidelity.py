@@ -62,7 +62,8 @@ def log() -> Any:
 def by_unit(run: Any, launch: int) -> list[Any]:
     """The flights of each unit of a launch, in order."""
     found = run.flights
-    found = found[found["launch"] == launch].sort_values("start_ns", kind="stable")
+    found = found[(found["launch"] == launch) & (found["queue"] == "copies")]
+    found = found.sort_values("start_ns", kind="stable")
     return [own for _, own in found.groupby("start_unit")]
 
 
