@@ -248,19 +248,29 @@ def timer_pair(device: int) -> TimerPair:
 
 
 def tightest(exchanges: Sequence[Exchange], readings: Sequence[Reading] = ()) -> TimerPair:
-    """The pair in the middle of what all of them allow, at the quickest exchange.
+    """The pair in the middle of what all of them allow, at the quickest exchange or reading.
 
     The clocks drift apart by less than MAX_DRIFT allows, so what one of them says of that moment is
     the less sure the farther away it is; the timer counts in steps, and what it says may be up to a
     step old.
     """
-    quickest = min(exchanges, key=lambda e: e.answered_ns - e.asked_ns)
-    host, now = quickest.asked_ns, quickest.timer_ns
     # (host's clock, timer): the timer was read later than the host's clock, or earlier.
     later = [(e.asked_ns, e.timer_ns) for e in exchanges]
     earlier = [(e.answered_ns, e.timer_ns) for e in exchanges]
     later += [(r.found_ns, r.after_ns) for r in readings]
     earlier += [(r.next_ns, r.before_ns) for r in readings]
+    took = [e.answered_ns - e.asked_ns for e in exchanges]
+    took += [r.next_ns - r.found_ns + r.after_ns - r.before_ns for r in readings]
+    places = [int(np.argmin(took[: len(exchanges)]))]
+    places += [len(exchanges) + int(np.argmin(took[len(exchanges) :]))] if readings else []
+    pairs = [_middle(later, earlier, *later[place]) for place in places]
+    return min(pairs, key=lambda pair: pair.error_ns)
+
+
+def _middle(
+    later: list[tuple[int, int]], earlier: list[tuple[int, int]], host: int, now: int
+) -> TimerPair:
+    """The pair at the moment when the timer says `now`, which is that of the host, about."""
     (asked, saw), (answered, said) = (
         np.array([(h - host, t - now) for h, t in of], np.int64).T for of in (later, earlier)
     )

@@ -54,7 +54,6 @@ READINGS = 5  # of CUPTI's clock, of which the quickest counts
 SLACK_NS = 50_000  # by which samples may lie outside of the readings of their clock
 ROOM = 1.05  # times the samples that a session's time has are what an image has room for
 SPARE = 64  # and so many more
-EMPTY_CALLS = 3  # in a row end the decoding
 
 
 def check_counters() -> None:
@@ -175,12 +174,12 @@ class Sampler:
     def _decoded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Starts, ends and values of the samples, in order of time."""
         found: list[Sample] = []
-        empty = 0
-        while empty < EMPTY_CALLS and len(found) < MOST:
+        is_empty = False
+        while not is_empty and len(found) < MOST:
             batch = self.sampling.decode()
             found += batch.samples
             self.overflow |= batch.overflow
-            empty = 0 if batch.count else empty + 1
+            is_empty = not batch.count
         del found[MOST:]
         starts, ends = (np.array([sample[of] for sample in found], np.int64) for of in (0, 1))
         values = np.array([sample[2] for sample in found], np.float64)

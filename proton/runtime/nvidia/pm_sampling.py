@@ -7,9 +7,9 @@
     batch = sampling.decode()                # until one is empty
     sampling.close()
 
-An image (CUPTI's counter data image) is where samples are decoded to. What is under way in one that
-is full does not go on in the next: one that has room for all is what loses nothing. Why decoding
-stopped says less than what it gave: whoever decodes goes on until a call gives nothing.
+An image (CUPTI's counter data image) is where samples are decoded to. Those that it has no room for
+are gone (on an H200 the next call gives nothing): one that has room for all is what loses nothing.
+Whoever decodes goes on until a call gives nothing, whatever reason the one before had.
 
 The package's class `Collector` is not used, for two reasons. It ends CUPTI's profiler for the whole
 process when it is disabled, whoever else samples; here that is begun, and goes on until the process
@@ -38,7 +38,8 @@ PERMISSION = (
     "NVreg_RestrictProfilingToAdminUsers=0"
 )
 BUFFER_BYTES = 512 << 20  # of the GPU's samples, which CUPTI decodes at the end
-IMAGE_BYTES = 256 << 20  # of the image, at most
+# Of the image, at most. A sample takes 7 to 16 KiB on an H200, so that is 130,000 to 300,000.
+IMAGE_BYTES = 2 << 30
 # What CUPTI's errors mean, by the call and by the error's name.
 _MEANINGS = {
     ("pm_sampling_enable", "INVALID_OPERATION"): "somebody samples it already: another session, "
