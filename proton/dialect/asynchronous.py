@@ -8,8 +8,10 @@ that was issued:
     ttg.async_commit_group             Issues(COPIES)
     ttg.async_wait {pendings}          Retires(COPIES)
     ttng.async_tma_copy_global_to_local    Issues(COPIES, closes=False)
-    ttng.barrier_expect %barrier, %pred    Issues(COPIES, condition=1)
+    ttng.barrier_expect %barrier, %pred, %iteration    Issues(COPIES, condition=1, iteration=2)
     ttng.wait_barrier                  Retires(COPIES)
+    ttng.async_tma_copy_local_to_global    Issues(STORES)
+    ttng.tma_store_wait {pendings}     Retires(STORES)
     ttng.warp_group_dot                Issues(DOTS)
     ttng.warp_group_dot_wait           Retires(DOTS)
 
@@ -19,6 +21,7 @@ wait for an mbarrier does.
 
 A pass that begins work for another iteration than the one that is running says so on the op:
 `AHEAD` iterations after that of the loop around it, or, ahead of the loop, for `ITERATION` of it.
+Where that is known only when the kernel runs, an operand is the number of the iteration.
 """
 
 from dataclasses import dataclass
@@ -34,24 +37,30 @@ from proton.trace.model import ONE
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue of asynchronous work; `work` is the kind of work, a word of the option `auto`."""
+    """A queue of asynchronous work; `work` is the kind of work, a word of the option `auto`, and
+    `noun` what names call a piece of it. `loads`: it fetches data."""
 
     name: str
     work: str
+    noun: str
+    loads: bool = False
 
 
-COPIES = Queue("copies", "copies")
-DOTS = Queue("dots", "dots")
+COPIES = Queue("copies", "copies", "copy", loads=True)
+STORES = Queue("stores", "copies", "store")  # copies to global memory
+DOTS = Queue("dots", "dots", "dot")
 
 
 @dataclass(frozen=True)
 class Issues:
     """Begins work of a queue, which goes on by itself. A piece of work ends with an op that
-    `closes`; nothing has begun where the operand `condition` of that is false."""
+    `closes`; nothing has begun where the operand `condition` of that is false. Where the op has an
+    operand `iteration`, the work is of the iteration of that number."""
 
     queue: Queue
     closes: bool = True
     condition: int | None = None
+    iteration: int | None = None
     _known: ClassVar[dict[str, "Issues"]] = {}
 
     def attach(self, name: str) -> None:

@@ -129,7 +129,12 @@ def iteration_number(loop: Operation, bits: int) -> Value:
     """Inside an `scf.for`: the number of its iteration, counted from 0, in so many bits."""
     view = ForLoop(loop)
     lower, _, step = view.bounds
-    number = arith.DivSIOp(arith.SubIOp(view.induction_var, lower).result, step).result
+    return number_of_iteration(view.induction_var, lower, step, bits)
+
+
+def number_of_iteration(index: Value, lower: Value, step: Value, bits: int) -> Value:
+    """The number of the iteration with this index of a loop, in so many bits."""
+    number = arith.DivSIOp(arith.SubIOp(index, lower).result, step).result
     type_ = integer(bits)
     if isinstance(number.type, ir.IndexType):
         return arith.IndexCastOp(type_, number).result

@@ -11,7 +11,7 @@ of each warp issues the boxes that fall to it, one says how many bytes will come
 from collections.abc import Sequence
 from typing import Any
 
-from proton.dialect.asynchronous import COPIES, Issues, Retires
+from proton.dialect.asynchronous import COPIES, STORES, Issues, Retires
 from proton.dialect.diagnostics import check_block, reject
 from proton.dialect.mlir import Type, ext, ir
 from proton.dialect.traits import (
@@ -153,7 +153,13 @@ class AsyncTMACopyOp(
 class AsyncTMAStoreOp(
     TTNG.Operation,
     name="async_tma_copy_local_to_global",
-    traits=[Writes, Accesses, CopiesBoxes, SharedEffects(reads=(1,), reads_later="stores")],
+    traits=[
+        Writes,
+        Accesses,
+        CopiesBoxes,
+        Issues(STORES),
+        SharedEffects(reads=(1,), reads_later="stores"),
+    ],
 ):
     """`ttng.async_tma_copy_local_to_global %map, %src, %indices`: a thread of each warp begins to
     copy its boxes of the block to `indices`."""
@@ -191,7 +197,9 @@ class LocalToGlobalOp(
 
 
 class TMAStoreWaitOp(
-    TTNG.Operation, name="tma_store_wait", traits=[Writes, SharedEffects(ends_reads="stores")]
+    TTNG.Operation,
+    name="tma_store_wait",
+    traits=[Writes, Retires(STORES), SharedEffects(ends_reads="stores")],
 ):
     """`ttng.tma_store_wait {pendings, landed}`: until all but so many of the thread's copies to
     global memory have landed; else until they have been read from shared memory."""
@@ -247,14 +255,16 @@ class InvalBarrierOp(
 class BarrierExpectOp(
     TTNG.Operation,
     name="barrier_expect",
-    traits=[Writes, Issues(COPIES, condition=1), SharedEffects(reads=(0,))],
+    traits=[Writes, Issues(COPIES, condition=1, iteration=2), SharedEffects(reads=(0,))],
 ):
-    """`ttng.barrier_expect %barrier, %pred {bytes}`: one thread arrives, if `pred` holds; the phase
-    ends when so many bytes have arrived, too."""
+    """`ttng.barrier_expect %barrier, %pred, %iteration? {bytes}`: one thread arrives, if `pred`
+    holds; the phase ends when so many bytes have arrived, too. Records say that the copies are of
+    the loop's iteration of this number."""
 
     barrier: Operand[Any]
     pred: Operand[ir.IntegerType[1]]
     bytes: ir.IntegerAttr
+    iteration: Operand[ir.IntegerType[64]] | None = None
     verify_invariants = staticmethod(_verify_barrier)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from proton.trace.check import require
 from proton.trace.model import (
+    NO_PEER,
     Clock,
     CounterSamples,
     GPUClock,
@@ -24,6 +25,7 @@ HOST_KINDS = ("host", "compile")
 GPU_KINDS = ("kernel", "memcpy", "memset")  # of what has a device
 FIRST_WITH_WORK = 6  # the schema in which scopes say what work they are of
 FIRST_WITH_COUNTERS = 7  # and that of counters
+FIRST_WITH_PEERS = 8  # and that of the GPU by whose clock another one's is
 MAX_SAMPLES, MAX_COUNTERS = 1 << 24, 64
 CLOCK_COSTS = ("error_ns", "slice_cost_ns", "edge_cost_ns")
 
@@ -66,7 +68,7 @@ def run_from_json(
         origin_unix_ns=fields.integer("origin_unix_ns"),
         clock=Clock(ticks=np.zeros(0, np.uint64), host_ns=np.zeros(0, np.int64)),
         gpus=[
-            _gpu_from_json(value, f"{where}, gpu {number}")
+            _gpu_from_json(value, f"{where}, gpu {number}", version)
             for number, value in enumerate(fields.items("gpus"))
         ],
         dropped_launches=fields.integer("dropped_launches"),
@@ -139,11 +141,13 @@ def _gpu_to_json(gpu: GPUClock) -> dict[str, Json]:
         "error_ns": float(gpu.error_ns),
         "slice_cost_cycles": float(gpu.slice_cost_cycles),
         "edge_cost_cycles": float(gpu.edge_cost_cycles),
+        "peer": gpu.peer,
+        "peer_error_ns": float(gpu.peer_error_ns),
     }
 
 
-def _gpu_from_json(value: Json, where: str) -> GPUClock:
-    fields = Fields(value, where)
+def _gpu_from_json(value: Json, where: str, version: int) -> GPUClock:
+    fields, has_peer = Fields(value, where), version >= FIRST_WITH_PEERS
 
     def times(name: str) -> np.ndarray:
         return np.array([integer(t, f"{where}, {name}") for t in fields.items(name)], np.int64)
@@ -156,6 +160,8 @@ def _gpu_from_json(value: Json, where: str) -> GPUClock:
         error_ns=fields.number("error_ns"),
         slice_cost_cycles=fields.number("slice_cost_cycles"),
         edge_cost_cycles=fields.number("edge_cost_cycles"),
+        peer=fields.integer("peer") if has_peer else NO_PEER,
+        peer_error_ns=fields.number("peer_error_ns") if has_peer else 0.0,
     )
     fields.done()
     return gpu

@@ -10,9 +10,11 @@ device's GPUClock takes the timer to the host's clock.
 At a pair, and so between two, the line of an SM is off by at most half the resolution of the timer
 and the SM's largest residual; a duration, the difference of two such times, by at most twice that,
 which is what is stated. That is against other times of the same GPU; against the host the
-uncertainty of the device's line comes on top, and against another GPU those of both lines.
+uncertainty of the device's line comes on top, and against another GPU those of both lines; or what
+two GPUs of one process told each other, where they did (`peer`).
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +23,7 @@ import numpy as np
 from proton.trace.check import check_device, require
 from proton.trace.clock import MAX_NS, ClockLine, fit, to_ns
 from proton.trace.decode import Decoded
-from proton.trace.model import Clock, GPUClock, RawRun
+from proton.trace.model import NO_PEER, Clock, GPUClock, RawRun
 from proton.trace.wire import State
 
 RATE_ERROR = 0.01  # a launch that tells its rate less well takes the median of those that do
@@ -55,7 +57,8 @@ class GPUTimes:
     GPU ran. No time is off by more than error_ns, nor is the difference of two of one SM.
 
     `launches` has the clocks of the launches of which any program began, `hosts` the lines from
-    timer to host of their devices.
+    timer to host of their devices, and `peers` by whose clock these are, and how far that may be
+    off: by its own, unless it says another's.
     """
 
     zero: np.ndarray
@@ -64,6 +67,7 @@ class GPUTimes:
     error_ns: np.ndarray
     launches: dict[int, LaunchClock]
     hosts: dict[int, ClockLine]
+    peers: dict[int, tuple[int, float]]
 
     def ns(self, cycles: np.ndarray, program: np.ndarray) -> np.ndarray:
         """When the SMs of these programs were at these cycles, in ns since the origin."""
@@ -76,7 +80,13 @@ class GPUTimes:
 
     def alignment_ns(self) -> float:
         """How far times of two devices may be off against each other, whichever two."""
-        return sum(sorted(map(self.host_error_ns, self.hosts))[-2:])
+        pairs = itertools.combinations(self.hosts, 2)
+        return max((self._apart_ns(*pair) for pair in pairs), default=0.0)
+
+    def _apart_ns(self, one: int, other: int) -> float:
+        by_host = self.host_error_ns(one) + self.host_error_ns(other)
+        (peer, error), (peer_of_other, error_of_other) = self.peers[one], self.peers[other]
+        return min(by_host, error + error_of_other) if peer == peer_of_other else by_host
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +115,9 @@ def check_gpus(gpus: Sequence[GPUClock]) -> None:
         pairs = f"{gpu.timer_ns.size} timers, {gpu.host_ns.size} host times"
         same = gpu.timer_ns.size == gpu.host_ns.size
         require(same, where, "timer_ns and host_ns must pair", pairs)
-        for name in ("error_ns", "slice_cost_cycles", "edge_cost_cycles"):
+        known = gpu.peer in (NO_PEER, *devices) and gpu.peer != gpu.device
+        require(known, where, f"peer must be another GPU of the run, or {NO_PEER}", gpu.peer)
+        for name in ("error_ns", "slice_cost_cycles", "edge_cost_cycles", "peer_error_ns"):
             value = getattr(gpu, name)
             good = bool(np.isfinite(value)) and 0 <= value < MAX_NS
             require(good, where, f"{name} must be finite and not below 0", value)
@@ -161,8 +173,15 @@ def gpu_times(raw: RawRun, decoded: Mapping[int, Decoded], programs: np.ndarray)
             start_ns=start,
             end_ns=end,
         )
+    peers = {gpu.device: _peer(gpu, hosts[gpu.device]) for gpu in raw.gpus if gpu.device in hosts}
     return GPUTimes(
-        zero=zero, slope=slope, offset=offset, error_ns=error, launches=launches, hosts=hosts
+        zero=zero,
+        slope=slope,
+        offset=offset,
+        error_ns=error,
+        launches=launches,
+        hosts=hosts,
+        peers=peers,
     )
 
 
@@ -200,6 +219,12 @@ def device_line(gpu: GPUClock, origin_ns: int) -> ClockLine:
     span = int(gpu.timer_ns[-1] - gpu.timer_ns[0])
     drifts = span > 0 and 2 * gpu.error_ns <= MAX_DRIFT * span
     return fit(clock, origin_ns, None if drifts else 1.0)
+
+
+def _peer(gpu: GPUClock, line: ClockLine) -> tuple[int, float]:
+    if gpu.peer == NO_PEER:
+        return gpu.device, 0.0
+    return gpu.peer, gpu.peer_error_ns + float(line.residual_ns.max())
 
 
 def _host_line(raw: RawRun, device: int) -> ClockLine:

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from proton.trace.model import FORKED, UNFINISHED, Clock, GPUClock, Kernel, Launch, RawRun
+from proton.trace.model import (
+    FORKED,
+    NO_PEER,
+    UNFINISHED,
+    Clock,
+    GPUClock,
+    Kernel,
+    Launch,
+    RawRun,
+)
 
 
 def join(runs: Sequence[RawRun]) -> RawRun:
@@ -82,8 +91,12 @@ def _gpus(runs: Sequence[RawRun]) -> list[GPUClock]:
 def _gpu(gpus: Sequence[GPUClock]) -> GPUClock:
     host_ns = np.concatenate([gpu.host_ns for gpu in gpus])
     order = np.argsort(host_ns, kind="stable")
+    if len(gpus) == 1:
+        return gpus[0]
     return replace(
         gpus[0],
+        peer=NO_PEER,
+        peer_error_ns=0.0,
         timer_ns=np.concatenate([gpu.timer_ns for gpu in gpus])[order],
         host_ns=host_ns[order],
         error_ns=max(gpu.error_ns for gpu in gpus),

@@ -13,7 +13,16 @@ import numpy as np
 
 from proton.trace.errors import TraceFormatError
 from proton.trace.join import join
-from proton.trace.model import BOOT, WALL_CLOCKED, Clock, GPUClock, HostSlice, Launch, RawRun
+from proton.trace.model import (
+    BOOT,
+    NO_PEER,
+    WALL_CLOCKED,
+    Clock,
+    GPUClock,
+    HostSlice,
+    Launch,
+    RawRun,
+)
 from proton.trace.records import read
 
 # Of runs that do not say which boot they are of. Two wall clocks less their monotonic ones, read in
@@ -128,7 +137,9 @@ def _moved_slice(slice_: HostSlice, shift: int, threads: dict[int, int], devices
 
 def _moved_gpu(gpu: GPUClock, shift: int, devices: int, name: str) -> GPUClock:
     shown = f"{name}: {gpu.name}" if gpu.name else name
-    return replace(gpu, device=gpu.device + devices, host_ns=gpu.host_ns + shift, name=shown)
+    peer = gpu.peer if gpu.peer == NO_PEER else gpu.peer + devices
+    moved = replace(gpu, device=gpu.device + devices, peer=peer, name=shown)
+    return replace(moved, host_ns=gpu.host_ns + shift)
 
 
 def _with_threads(run: RawRun, launch: Launch, first: int) -> np.ndarray:

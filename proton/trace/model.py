@@ -158,6 +158,9 @@ class Clock:
     edge_cost_ns: float = 0.0
 
 
+NO_PEER = -1
+
+
 @dataclass(frozen=True, kw_only=True)
 class GPUClock:
     """How a GPU's global timer becomes host time: pairs (timer, perf_counter_ns) taken around the
@@ -165,6 +168,9 @@ class GPUClock:
 
     How cycles of an SM become the timer's ns is in the headers that each program leaves.
     `slice_cost_cycles` and `edge_cost_cycles` are as in Clock, in cycles of an SM.
+
+    `peer` is the GPU of the same process by whose clock the pairs are, or NO_PEER: against that one
+    times are wrong by up to `peer_error_ns`, whatever they are against the host.
     """
 
     device: int
@@ -174,6 +180,8 @@ class GPUClock:
     error_ns: float = 0.0
     slice_cost_cycles: float = 0.0
     edge_cost_cycles: float = 0.0
+    peer: int = NO_PEER
+    peer_error_ns: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,10 +32,12 @@ def begin_tma(
     barrier: Value,
     condition: Value,
     mapping: Mapping[Any, Any],
+    iteration: Value | None = None,
 ) -> list[Any]:
     """Begins the copies of TMA loads to memory, which arrive at one barrier, where the condition
-    holds; the ops. `mapping` has other values in the place of what the loads take. Bytes may arrive
-    before the barrier is told how many will: its phase lasts until then."""
+    holds; the ops. `mapping` has other values in the place of what the loads take, and `iteration`
+    is the number of that which they are of. Bytes may arrive before the barrier is told how many
+    will: its phase lasts until then."""
     begun: list[Any] = []
     for load, target in zip(loads, targets, strict=True):
         with load.op.location:
@@ -43,7 +45,8 @@ def begin_tma(
             begun.append(AsyncTMACopyOp(map_, barrier, target, condition, indices))
     with loads[-1].op.location:
         size = sum(desc_bytes(load.memory) for load in loads)
-        begun.append(BarrierExpectOp(barrier, condition, i32_attr(size)))
+        expect = BarrierExpectOp(barrier, condition, i32_attr(size), iteration=iteration)
+        begun.append(expect)
     return begun
 
 

@@ -130,10 +130,16 @@ class PipelinedLoop:
     # Copies
 
     def copies(
-        self, mapping: dict[Any, Any], index: Any, is_inside: Any, note: Callable[[Any], None]
+        self,
+        mapping: dict[Any, Any],
+        index: Any,
+        is_inside: Any,
+        note: Callable[[Any], None],
+        iteration: Value | None = None,
     ) -> list[Value]:
         """Begins the copies of an iteration whose values are in `mapping`; the token of the group
-        of those that have one. `note` writes on an op of theirs which iteration that is."""
+        of those that have one. `note` writes on an op of theirs which iteration that is, unless
+        TMA's copies have its number."""
         clone(self.slice.ops, mapping)
         if self.arrivals:
             with self.arrivals[0].op.location:
@@ -141,7 +147,8 @@ class PipelinedLoop:
                 targets = [
                     MemDescIndexOp(load.buffers, index, load.memory) for load in self.arrivals
                 ]
-            for op in begin_tma(self.arrivals, targets, barrier, is_inside, mapping):
+            begun = begin_tma(self.arrivals, targets, barrier, is_inside, mapping, iteration)
+            for op in begun:
                 note(op.operation)
         if not self.copied:
             return []

@@ -14,7 +14,7 @@ from tile to tile.
 from typing import Any
 
 from proton.analysis.pipelining import Load, Tiles
-from proton.dialect.emit import emit_if
+from proton.dialect.emit import emit_if, number_of_iteration
 from proton.dialect.mlir import Value, arith
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.transforms.pipelined_loop import PipelinedLoop, clone, has_more, i32, is_less
@@ -55,8 +55,9 @@ class PipelinedTiles(PipelinedLoop):
         outer, inner = ForLoop(self.tiles.loop), ForLoop(self.loop)
         mapping = {inner.induction_var: k, outer.induction_var: tile}
         mapping |= dict(zip(self.tiles.live, known, strict=True))
-        self.copies(mapping, write, runs, lambda op: None)
         lower, upper, step = inner.bounds
+        number = number_of_iteration(k, lower, step, 64)
+        self.copies(mapping, write, runs, lambda op: None, number)
         _, last, distance = outer.bounds
 
         def next_tile() -> list[Value]:

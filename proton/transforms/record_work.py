@@ -26,7 +26,7 @@ from proton.dialect.asynchronous import Issues, Queue, Retires, Turn
 from proton.dialect.attributes import AHEAD, SHARED_OFFSET, SOURCE_LOOP
 from proton.dialect.builtin import string_attr, strings_attr
 from proton.dialect.emit import emit_when, number_of
-from proton.dialect.mlir import Block, Location, Module, Operation, ir
+from proton.dialect.mlir import Block, Location, Module, Operation, Value, ir
 from proton.dialect.proton import RecordOp
 from proton.dialect.records import ITERATION_FIELD, Origin, is_start, scope_of
 from proton.dialect.regions import If, WhileLoop, block_of, end_of
@@ -37,7 +37,6 @@ from proton.passes import Pass, register
 from proton.trace.scope_path import ScopePath
 
 SEPARATOR = "+"  # between the words in the pass's text
-NOUNS = {"loads": "load", "dots": "dot", "copies": "copy"}
 
 
 @register
@@ -109,7 +108,7 @@ class _Finder:
             self._add([op], f"{name} {place_of([op])}", Origin("wait", "barriers"))
 
     def _issue(self, run: list[Operation], queue: Queue) -> None:
-        name = f"{NOUNS[queue.work]} {place_of(run)}"
+        name = f"{queue.noun} {place_of(run)}"
         self.issues[queue.name, source_span(run[-1].location)] = name
         if self._is_asked(queue):
             _bring_under_condition(run)
@@ -125,12 +124,12 @@ class _Finder:
         """What a wait is for: what was issued at its place, or all that was issued."""
         here = source_span(op.location)
         names = {name for (of, _), name in self.issues.items() if of == queue.name}
-        only = next(iter(names)) if len(names) == 1 else f"{NOUNS[queue.work]} {place_of([op])}"
+        only = next(iter(names)) if len(names) == 1 else f"{queue.noun} {place_of([op])}"
         return self.issues.get((queue.name, here), only)
 
     def _is_asked(self, queue: Queue) -> bool:
         """Loads that became asynchronous copies are loads as well."""
-        return queue.work in self.words or (queue.work == "copies" and "loads" in self.words)
+        return queue.work in self.words or (queue.loads and "loads" in self.words)
 
     def _loop(self, loop: Operation) -> None:
         if self.marked and SOURCE_LOOP not in loop.attributes:
@@ -241,7 +240,7 @@ def _place(piece: _Piece) -> None:
     turn = Turn.of(piece.first) if piece.origin.queue else None
     end = ops[last + 1]
     with before(ops[first]), piece.location:
-        number = turn.number(piece.first) if turn is not None else None
+        number = _given_number(piece.last) if turn is None else turn.number(piece.first)
         payload = [] if number is None else [number]
         names, kinds = ([ITERATION_FIELD], ["int"]) if payload else ([], [])
         listed = strings_attr(names), strings_attr(kinds)
@@ -249,6 +248,14 @@ def _place(piece: _Piece) -> None:
     piece.origin.write(start.operation)
     with before(end), piece.location:
         RecordOp([], scope, string_attr("end"), nothing, nothing)
+
+
+def _given_number(op: Operation) -> Value | None:
+    """The number of the iteration that is an operand of what issues work."""
+    issue = Issues.of(op)
+    if issue is None or issue.iteration is None or issue.iteration >= len(op.operands):
+        return None
+    return op.operands[issue.iteration]
 
 
 def _edge(op: Operation) -> int:

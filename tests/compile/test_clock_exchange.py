@@ -1,6 +1,7 @@
 """How a GPU's timer lies to the host's clock, against clocks whose relation is known exactly."""
 
 import ctypes
+import itertools
 import random
 import threading
 import time
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 
 from proton.base.targets import GPUTarget
 from proton.runtime.nvidia import clock_exchange, cuda
-from proton.runtime.nvidia.clock_exchange import LEAST_WAY_NS, Exchange, TimerPair, tightest
+from proton.runtime.nvidia.clock_exchange import (
+    LEAST_WAY_NS,
+    Exchange,
+    Reading,
+    TimerPair,
+    tightest,
+)
 from tests.compile.fake_cuda import check_loadable
 
 ZERO = 1_790_000_000_000_000_000  # what the timer says when the host's clock says 0
@@ -61,6 +68,38 @@ def test_the_true_relation_is_within_the_bound(
     assert pair.error_ns <= least - LEAST_WAY_NS + step + 1
 
 
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 1 << 32),
+    drift=st.sampled_from([0.0, 2e-5, -9e-5]),
+    step=st.sampled_from([1, 32]),
+    there=st.integers(LEAST_WAY_NS, 3000),
+    back=st.integers(LEAST_WAY_NS, 3000),
+    every=st.integers(20, 5000),
+)
+def test_readings_of_the_hosts_clock_bound_it(
+    seed: int, drift: float, step: int, there: int, back: int, every: int
+) -> None:
+    """The host's clock is written again and again, and is in memory some time before the next one
+    is read; the kernel's question takes a way there, and what it finds one back."""
+    of, timer, start = random.Random(seed), Timer(drift, step), 5_000_000_000_000
+    published = [start + every * n + of.randrange(every // 2) for n in range(400)]
+    visible = [of.randrange(*both) for both in itertools.pairwise(published)]
+    readings = []
+    for _ in range(50):
+        number = of.randrange(len(visible) - 2)
+        sampled = of.randint(visible[number], visible[number + 1] - 1)
+        before, after = timer.at(sampled - there), timer.at(sampled + back + of.randrange(100))
+        found, latest = published[number], published[number + 2]
+        readings.append(Reading(before, found, latest, after))
+    slow = Exchange(start, timer.at(start + 20_000), start + 40_000)
+    pair = tightest([slow], readings)
+    timer.assert_within(pair)
+    drifted = 2 * clock_exchange.MAX_DRIFT * (400 * every + 20_000)
+    most = (there + back + 100 + 3 * every) / 2 - LEAST_WAY_NS + step + 1 + drifted
+    assert pair.error_ns <= most
+
+
 def test_both_sides_are_bounded_by_their_own_best_exchange() -> None:
     """Each exchange is slow in one direction, no two in the same."""
     timer = Timer()
@@ -90,6 +129,8 @@ class Device:
         monkeypatch.setattr(cuda, "launch_once", self.launch)
         monkeypatch.setattr(cuda, "is_idle", self.is_idle)
         monkeypatch.setattr(clock_exchange, "EXCHANGES", 20)
+        monkeypatch.setattr(clock_exchange, "READINGS", 30)
+        monkeypatch.setattr(clock_exchange, "_PUBLISHED", 1 << 22)  # a thread begins late
         monkeypatch.setattr(clock_exchange, "_LOOKS", 1000)
 
     def allocate(self, size: int) -> int:
@@ -97,16 +138,27 @@ class Device:
         return ctypes.addressof(self.memory)
 
     def launch(self, function: int, programs: int, threads: int, stream: int, taken: Any) -> None:
-        (cell, _), (count, _), _ = taken
-        assert (programs, threads, stream, count) == (1, 1, 7, 20)
-        question = ctypes.c_uint64.from_address(cell)
-        answer = ctypes.c_uint64.from_address(cell + 128)
+        (cell, _), (count, _), _, (most, _) = taken
+        assert (programs, threads, stream, count, most) == (1, 1, 7, 20, 30)
+        words = (ctypes.c_uint64 * (48 + 3 * most)).from_address(cell)
+
+        def now() -> int:
+            return self.timer.at(time.perf_counter_ns())
 
         def run() -> None:
             for number in range(1, self.answers + 1):
-                while question.value != number:
+                while words[0] != number:
                     time.sleep(0)
-                answer.value = self.timer.at(time.perf_counter_ns()) << 2 | number & 3
+                words[16] = now() << 2 | number & 3
+            if self.answers < count:
+                return
+            last = 0
+            for place in range(48, 48 + 3 * most, 3):
+                while words[32] == last:
+                    time.sleep(0)
+                words[place], words[place + 1], words[place + 2] = now(), words[32], now()
+                last = words[place + 1]
+            words[16] = 0
 
         self.thread = threading.Thread(target=run)
         self.thread.start()
@@ -123,9 +175,11 @@ def test_the_host_talks_to_the_kernel(monkeypatch: pytest.MonkeyPatch, step: int
     Device(timer, answers=20).install(monkeypatch)
     link = clock_exchange._link.__wrapped__(0)
     monkeypatch.setattr(clock_exchange, "_link", lambda device: link)
-    exchanges = clock_exchange._exchanges(0)
+    exchanges, readings = clock_exchange._told(0)
     assert all(e.asked_ns <= e.answered_ns for e in exchanges)
-    timer.assert_within(tightest(exchanges))
+    assert all(r.found_ns < r.next_ns for r in readings)
+    assert len(readings) > 20
+    timer.assert_within(tightest(exchanges, readings))
 
 
 def test_a_kernel_that_ends_without_an_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,4 +187,4 @@ def test_a_kernel_that_ends_without_an_answer_is_an_error(monkeypatch: pytest.Mo
     link = clock_exchange._link.__wrapped__(0)
     monkeypatch.setattr(clock_exchange, "_link", lambda device: link)
     with pytest.raises(clock_exchange.ProfileError, match="GPU 0 did not tell its global timer"):
-        clock_exchange._exchanges(0)
+        clock_exchange._told(0)

@@ -61,8 +61,10 @@ class Params:
 
 class Package(types.ModuleType):
     """What the bindings of CUPTI would do: each sample has its number and the number of its metric
-    as value, and the first no begin. It has `metrics`, of which one pass takes `together`; `clock`
-    is the one of its samples."""
+    as value, the first no begin and the last no end. It has `metrics`, of which one pass takes
+    `together`; `clock` is the one of its samples. What an image has no room for is there at the
+    next call, or `drops`; the buffer of the GPU keeps `most` samples. Why a call stopped says
+    nothing: it is the end of records also where more come."""
 
     PmSamplingTriggerMode = PmSamplingHardwareBufferAppendMode = ProfilerType = Mode
     PmSamplingDecodeStopReason = Stop
@@ -77,6 +79,7 @@ class Package(types.ModuleType):
         self.enabled: dict[int, Any] = {}  # by GPU
         self.is_initialized = False
         self.batches: list[int] = []
+        self.drops, self.most = False, 1 << 30
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_STRUCT_SIZE"):
@@ -151,10 +154,11 @@ class Package(types.ModuleType):
     def do_pm_sampling_get_counter_data_size(self, params: Any) -> None:
         names = (ctypes.c_char_p * params.num_metrics).from_address(params.p_metric_names)
         self._sampling(params).metrics = [(name or b"").decode() for name in names]
-        params.counter_data_size = self._sampling(params).most = params.max_samples
+        params.counter_data_size = self._sampling(params).room = params.max_samples
 
     def do_pm_sampling_counter_data_image_initialize(self, params: Any) -> None:
-        self._sampling(params).image = params.p_counter_data
+        sampling = self._sampling(params)
+        sampling.image, sampling.room = params.p_counter_data, params.counter_data_size
         ctypes.memset(params.p_counter_data, 1, params.counter_data_size)
 
     def do_pm_sampling_start(self, params: Any) -> None:
@@ -166,22 +170,21 @@ class Package(types.ModuleType):
         starts = [self.of(self.clock, int(first)) for first in times]
         sampling.left = [
             (start if number else 0, start + sampling.interval, number)
-            for number, start in enumerate(starts)
+            for number, start in enumerate(starts[: self.most])
         ]
+        if len(sampling.left) > 1:
+            sampling.left.append((starts[-1], 0, len(starts)))
 
     def do_pm_sampling_decode_data(self, params: Any) -> None:
         sampling = self._sampling(params)
         image = read(params.p_counter_data_image, params.counter_data_image_size)
         assert set(image) == {1}, "initialized anew"
         ctypes.memset(params.p_counter_data_image, 2, 1)
-        sampling.decoded, sampling.left = (
-            sampling.left[: sampling.most],
-            sampling.left[sampling.most :],
-        )
+        sampling.decoded, behind = (sampling.left[: sampling.room], sampling.left[sampling.room :])
+        sampling.left = [] if self.drops else behind
         self.batches.append(len(sampling.decoded))
-        params.overflow = 0
-        is_full = len(sampling.decoded) == sampling.most
-        params.decode_stop_reason = Stop.COUNTER_DATA_FULL if is_full else Stop.END_OF_RECORDS
+        params.overflow = len(sampling.decoded) > self.most
+        params.decode_stop_reason = Stop.END_OF_RECORDS
 
     def do_pm_sampling_get_counter_data_info(self, params: Any) -> None:
         (sampling,) = [s for s in self.enabled.values() if s.image == params.p_counter_data_image]
@@ -253,21 +256,29 @@ def profiled(driver: ProfilingDriver, **options: Any) -> Run:
     return run
 
 
-@pytest.mark.parametrize("clock", ["cupti", "timer"])
+@pytest.mark.parametrize(("clock", "room"), [("cupti", None), ("cupti", 7), ("timer", 7)])
 def test_samples_are_on_the_runs_axis(
-    driver: ProfilingDriver, package: Package, monkeypatch: pytest.MonkeyPatch, clock: str
+    driver: ProfilingDriver,
+    package: Package,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: str,
+    room: int | None,
 ) -> None:
-    monkeypatch.setattr(pm_sampling, "BATCH", 7)
-    package.clock = clock
+    """With room for all at once, whatever follows is lost; and with many small images."""
+    if room is not None:
+        monkeypatch.setattr(pm_sampling, "IMAGE_BYTES", room)
+    package.clock, package.drops = clock, room is None
     before = time.perf_counter_ns()
     run = profiled(driver, counters="dram,sm", counter_interval_ns=100_000)
     after = time.perf_counter_ns()
     (samples,) = run.raw.counters
     assert samples.names == ("sm", "dram"), "in the order of the option's words"
     assert samples.metrics == (f"sm__cycles_active{PEAK}", f"dram__throughput{PEAK}")
-    assert set(package.batches[:-1]) == {7}
+    given = [batch for batch in package.batches if batch]
+    assert set(given[:-1]) == ({7} if room else set())
     count = len(samples.values)
-    assert count == sum(package.batches) - 1 >= 30, "nobody knows when the first began"
+    assert count == sum(given) - 2 >= 30, "nobody knows when the first began and the last ended"
+    assert "counters of GPU 0, lost" not in run.raw.machine
     assert samples.values[:, 0].tolist() == list(range(1, count + 1))
     assert np.abs(samples.end_ns - samples.start_ns - 100_000).max() <= 50
     slack = samples.error_ns + 1
@@ -276,6 +287,33 @@ def test_samples_are_on_the_runs_axis(
     assert set(run.counters["counter"]) == {"sm", "dram"}
     line = run.summary().facts["counters of GPU 0"]
     assert f"{count} samples of 100000 ns" in line
+
+
+@pytest.mark.parametrize("what", ["overflow", "image"])
+def test_what_is_lost_is_counted_and_said(
+    driver: ProfilingDriver,
+    package: Package,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+) -> None:
+    """The GPU's buffer was full, or the rest of a full image is nowhere."""
+    if what == "overflow":
+        package.most, why = 20, "CUPTI's buffer overflowed"
+    else:
+        monkeypatch.setattr(pm_sampling, "IMAGE_BYTES", 20)
+        package.drops, why = True, "what its buffers hold"
+    before = time.perf_counter_ns()
+    run = profiled(driver, counters="sm", counter_interval_ns=100_000)
+    most = (time.perf_counter_ns() - before) // 100_000
+    (samples,) = run.raw.counters
+    told = run.raw.machine["counters of GPU 0, lost"]
+    lost = int(str(told).split()[0])
+    assert len(samples.values) == 20 - 1
+    assert 15 <= lost <= most - 19
+    assert why in str(told)
+    assert str(told) in capsys.readouterr().err
+    assert run.summary().facts["counters of GPU 0, lost"] == told
 
 
 def test_a_metric_that_a_chip_lacks_gives_way(driver: ProfilingDriver, package: Package) -> None:

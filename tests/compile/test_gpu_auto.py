@@ -215,6 +215,11 @@ def test_copies_by_tma_have_both_ends(words: tuple[str, ...], flatten: bool) -> 
     scopes = recorded.metadata["profile"]["scopes"]
     ends = {(s["kind"], s["pendings"]) for s in scopes if s["queue"] == "copies"}
     assert ends == {("issue", 0), ("wait", ONE)}
+    # Copies to global memory are waited for until their memory can be written again; of a loop over
+    # tiles all but the last one until they have landed, too.
+    stores = {(s["kind"], s["pendings"]) for s in scopes if s["queue"] == "stores"}
+    kinds = {("issue", 0), ("wait", 0), *([("wait", 1)] if flatten else [])}
+    assert stores == (kinds if "copies" in words else set())
     # Each issue of several copies lies in one branch, with its records.
     issues = [
         text for text in recorded.asm["ttgir"].split("scf.if")[1:] if "barrier_expect" in text
@@ -224,3 +229,6 @@ def test_copies_by_tma_have_both_ends(words: tuple[str, ...], flatten: bool) -> 
         ahead, _, behind = text.partition("barrier_expect")
         assert ahead.count("async_tma_copy_global_to_local") == 2
         assert "_record" in behind.partition("scf.")[0]
+    # Where the next tile's copies begin in this one's loop their number is known only there.
+    numbered = [text for text in issues if "operandSegmentSizes = array<i32: 1, 1, 1>}" in text]
+    assert len(numbered) == (3 if flatten else 0)

@@ -32,6 +32,7 @@ from proton.runtime.nvidia.calibration import GPUCalibration
 from proton.runtime.nvidia.clock_exchange import TimerPair
 from proton.runtime.nvidia.slabs import Slabs, Taker
 from proton.trace import wire
+from proton.trace.gpu_peers import PeerPair
 from proton.trace.model import Strategy
 from proton.trace.profile import KernelProfile
 from tests.compile.fake_cuda import STREAM, FakeDriver
@@ -114,10 +115,15 @@ class ProfilingDriver(FakeDriver):
         monkeypatch.setattr(cuda, "programs_per_sm", lambda function, threads, shared: 8)
         monkeypatch.setattr(gpu_profile, "calibrate", lambda device, bits: GPUCalibration(9.0, 2.0))
         monkeypatch.setattr(gpu_profile, "timer_pair", self._timer_pair)
+        monkeypatch.setattr(gpu_recorder, "peer_pair", self._peer_pair)
 
     def _timer_pair(self, device: int) -> TimerPair:
         now = time.perf_counter_ns()
         return TimerPair(TIMER + now, now, 3000.0)
+
+    def _peer_pair(self, first: int, other: int) -> PeerPair:
+        now = TIMER + time.perf_counter_ns()
+        return PeerPair(now, now + 100 * other, 400.0)
 
     def _allocate_host(self, size: int) -> int:
         block = ctypes.create_string_buffer(size)

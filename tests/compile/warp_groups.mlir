@@ -68,7 +68,7 @@ module attributes {"ttg.num-warps" = 8 : i32} {
         "ttng.wait_barrier"(%is_empty, %phase) : (!barrier, i32) -> ()
         "ttg.barrier"() : () -> ()
         %is_full = "ttg.memdesc_index"(%full, %at) : (!barriers, i32) -> !barrier
-        "ttng.barrier_expect"(%is_full, %true) {bytes = 24576 : i32} : (!barrier, i1) -> ()
+        "ttng.barrier_expect"(%is_full, %true) {bytes = 24576 : i32, operandSegmentSizes = array<i32: 1, 1, 0>} : (!barrier, i1) -> ()
         %left = "ttg.memdesc_index"(%lefts, %at) : (!lefts, i32) -> !left
         "ttng.async_tma_copy_global_to_local"(%map_a, %is_full, %left, %true, %row, %i) {operandSegmentSizes = array<i32: 1, 1, 1, 1, 2>} : (!map_a, !barrier, !left, i1, i32, i32) -> ()
         %right = "ttg.memdesc_index"(%rights, %at) : (!rights, i32) -> !right

@@ -40,7 +40,7 @@ def test_every_iteration_has_its_copies_and_its_product(stages: int) -> None:
     flights = run.flights
     assert run.totals.lost == 0
     for (_, unit), group in flights.groupby(["program", "start_unit"]):
-        copies = group[group["work"] == "copies"].sort_values("start_ns")
+        copies = group[group["queue"] == "copies"].sort_values("start_ns")
         # Those that begin beyond the loop's end copy nothing, and have their numbers.
         assert copies["iteration"].tolist() == list(range(TURNS + stages - 1)), unit
         dots = group[group["work"] == "dots"]
@@ -80,12 +80,15 @@ def test_copies_by_tma_fly_until_their_barrier_ends(stages: int, flatten: bool) 
     for program in range(programs):
         turns = TURNS * len(range(program, tiles, programs))
         for _, group in flights[flights["program"] == program].groupby("start_unit"):
-            copies = group[group["work"] == "copies"].sort_values("start_ns")
+            copies = group[group["queue"] == "copies"].sort_values("start_ns")
             assert len(copies) == turns
             ends = copies["start_ns"] + copies["dur_ns"]
             assert ends.is_monotonic_increasing
-            if not flatten:
-                numbers = copies["iteration"].tolist()
-                assert numbers == [number % TURNS for number in range(turns)]
+            numbers = copies["iteration"].tolist()
+            assert numbers == [number % TURNS for number in range(turns)]
+            # A tile's store is under way until its memory is written again: by the next tile where
+            # it goes on beside that, so of the last one nobody sees the end.
+            stores = group[group["queue"] == "stores"].sort_values("start_ns")
+            assert stores["iteration"].tolist() == list(range(turns // TURNS - flatten))
             under_way = (ends.shift(stages) <= copies["start_ns"]).iloc[stages:]
             assert under_way.all(), "no more than there are buffers"

@@ -90,9 +90,9 @@ def repacked(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_S
     return path
 
 
-@pytest.mark.parametrize("schema", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("schema", [2, 3, 4, 5, 6, 7])
 def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
-    """They had no kind of a host slice, no work of a scope, and no counters."""
+    """They had no kind of a host slice, no work of a scope, no counters, and no peer of a GPU."""
     raw = random_run(6)
     contents = members(Run(raw).save(tmp_path / "run.proton").read_bytes())
     document = json.loads(contents["run.json"])
@@ -102,7 +102,10 @@ def test_older_schemas_are_read(tmp_path: Path, schema: int) -> None:
     for scope in (scope for entry in document["kernels"] for scope in entry["scopes"]):
         if schema < 6:
             del scope["work"], scope["queue"], scope["pendings"]
-    del document["counters"]
+    if schema < 7:
+        del document["counters"]
+    for gpu in document["gpus"]:
+        del gpu["peer"], gpu["peer_error_ns"]
     contents["run.json"] = json.dumps(document).encode()
     assert plain(Run.load(repacked(tmp_path / "old.proton", contents)).raw) == plain(raw)
 
@@ -185,8 +188,8 @@ def npy(array: np.ndarray, **options: Any) -> bytes:
         ("run.json", b"{", "not JSON"),
         ("run.json", b"[" * 100_000, "not JSON"),
         ("run.json", b"[]", "must be an object, got list"),
-        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4 or 5 or 6 or 7, got 1"),
-        ("run.json", b'{"schema": 8}', "7, got 8; a newer Proton wrote it: update this one"),
+        ("run.json", b'{"schema": 1}', "schema must be 2 or 3 or 4 or 5 or 6 or 7 or 8, got 1"),
+        ("run.json", b'{"schema": 9}', "8, got 9; a newer Proton wrote it: update this one"),
         ("run.json", b'{"schema": true}', "schema: must be an integer, got bool"),
     ],
 )
@@ -201,7 +204,8 @@ def gpu(**change: Any) -> dict[str, Any]:
     """One entry of run.json's gpus."""
     costs = {"error_ns": 1.0, "slice_cost_cycles": 1.0, "edge_cost_cycles": 1.0}
     pairs = {"timer_ns": [10, 20], "host_ns": [10, 20]}
-    return {"device": 0, "name": "H200", **pairs, **costs, **change}
+    peer = {"peer": -1, "peer_error_ns": 0.0}
+    return {"device": 0, "name": "H200", **pairs, **costs, **peer, **change}
 
 
 @pytest.mark.parametrize(
@@ -229,6 +233,8 @@ def gpu(**change: Any) -> dict[str, Any]:
         ({"gpus": [gpu(host_ns=[5, 4])]}, "host_ns must not fall"),
         ({"gpus": [gpu(host_ns=[-5, 4])]}, "host_ns must be times in ns"),
         ({"gpus": [gpu(error_ns=float("inf"))]}, "gpu 0, error_ns: must be a finite number"),
+        ({"gpus": [gpu(peer=0)]}, "peer must be another GPU of the run, or -1, got 0"),
+        ({"gpus": [gpu(peer=3)]}, "peer must be another GPU of the run, or -1, got 3"),
         ({"gpus": [gpu(edge_cost_cycles=-1)]}, "edge_cost_cycles must be finite and not below 0"),
         ({"host": [["a", "a", 1, 5, 4, {}]]}, "start and end must be times in ns, in order"),
     ],

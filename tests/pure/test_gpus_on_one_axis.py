@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import ORIGIN_NS, Chip, Record, Written, kernel, pack_launch, run
 
+from proton.trace.gpu_peers import PeerPair, aligned
 from proton.trace.merge import merge
 from proton.trace.model import BOOT, WALL_CLOCKED, GPUClock, RawRun, Scope
 from proton.viewer import Run, cli
@@ -111,6 +112,57 @@ def test_a_flag_is_seen_after_it_was_set(
     whole = Run(merge(ranks, ["rank0", "rank1"]))
     assert [gpu.device for gpu in whole.raw.gpus] == [0, 1]
     assert_in_order(whole, took)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 1 << 32),
+    drifts=st.tuples(*[st.sampled_from([0.0, 3e-5, -8e-5])] * 2),
+    peer_error_ns=st.sampled_from([0, 50, 400]),
+    resolution=st.sampled_from([1, 32]),
+)
+def test_gpus_that_told_each_other_their_timers_agree_better(
+    seed: int, drifts: tuple[float, float], peer_error_ns: int, resolution: int
+) -> None:
+    """Than by the host, against which they are where they were, as far as is known."""
+    of, host_error_ns = random.Random(seed), 1500
+    chips = [
+        Chip(of, number, resolution=resolution, drift=drift) for number, drift in enumerate(drifts)
+    ]
+    told = [
+        PeerPair(
+            chips[0].timer(at),
+            chips[1].timer(at) + of.randint(-peer_error_ns, peer_error_ns),
+            peer_error_ns + resolution,
+        )
+        for at in (50_000, 1_900_000_000)
+    ]
+    clocks = [noted(chip, of, host_error_ns) for chip in chips]
+    programs, took = talks(chips, of)
+    raw = a_run(chips, aligned(clocks, 0, {1: told}), programs)
+    assert raw.gpus[1].peer == 0
+    whole = Run(raw)
+    assert_in_order(whole, took)
+    gpu = whole.records.gpu
+    assert gpu is not None
+    assert gpu.alignment_ns() <= peer_error_ns + resolution + 2
+    for chip in chips:
+        times = gpu.hosts[chip.device].ns(np.array([chip.timer(at) for at in ENDS], np.uint64))
+        assert (np.abs(times - np.array(ENDS)) <= gpu.host_error_ns(chip.device) + resolution).all()
+    other = Run(merge([raw, replace(raw, name="b")], ["a", "b"]))
+    assert [clock.peer for clock in other.raw.gpus] == [-1, 0, -1, 2]
+    assert other.records.gpu is not None
+    assert other.records.gpu.alignment_ns() >= 2 * host_error_ns, "of two processes by the host"
+
+
+def test_gpus_that_told_each_other_nothing_agree_as_the_host_says() -> None:
+    of = random.Random(3)
+    chips = [Chip(of, number) for number in range(2)]
+    clocks = [noted(chip, of, 500) for chip in chips]
+    once = {1: [PeerPair(chips[0].timer(9), chips[1].timer(9), 1.0)]}
+    for told in ({}, once):
+        assert aligned(clocks, 0, told) == clocks
+    assert aligned(clocks[1:], 0, once) == clocks[1:], "the first launched nothing"
 
 
 def ranks(of: random.Random, boots: tuple[str, str]) -> tuple[list[RawRun], Any]:

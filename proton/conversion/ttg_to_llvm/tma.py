@@ -153,7 +153,7 @@ def _inval(ctx: Lowering, site: Site) -> list[Any]:
 
 @lowers("ttng.barrier_expect")
 def _expect(ctx: Lowering, site: Site) -> list[Any]:
-    barrier, condition = site.operands
+    barrier, condition, *_ = site.operands
     issues = v.binary("llvm.and", condition, _is_issuer(ctx))
     nvidia.barrier_expect(nvidia.shared_address(barrier), site.number("bytes"), issues)
     return []

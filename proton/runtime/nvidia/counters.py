@@ -6,6 +6,7 @@ permission, a counter that a GPU lacks or cannot sample beside the others.
 
     sampler = Sampler(device, ("sm", "dram"), interval_ns=10_000)
     samples = sampler.stop()
+    sampler.lost                    # what CUPTI took, and did not give
 
 CUPTI takes the times of samples from the GPU to its own clock, as it does those of activities, so
 they lie between the readings of that clock around the sampling. Where they do not, they may lie
@@ -51,6 +52,8 @@ UNIT = "%"
 MOST = 500_000  # samples that a run keeps of a GPU, the oldest
 READINGS = 5  # of CUPTI's clock, of which the quickest counts
 SLACK_NS = 50_000  # by which samples may lie outside of the readings of their clock
+ROOM = 1.05  # times the samples that a session's time has are what an image has room for
+SPARE = 64  # and so many more
 
 
 def check_counters() -> None:
@@ -86,6 +89,7 @@ class Sampler:
 
     def __init__(self, device: int, names: Sequence[str], interval_ns: int) -> None:
         self.device, self.names, self.cupti = device, tuple(names), load()
+        self.interval_ns, self.lost, self.overflow = interval_ns, 0, False
         with explained(device), cuda.on_device(device):
             self.sampling = PMSampling(self.cupti, device)
             self.metrics = self._opened(interval_ns)
@@ -137,13 +141,17 @@ class Sampler:
         """Everything sampled, on the host's clock."""
         with explained(self.device), cuda.on_device(self.device):
             try:
+                ended = time.perf_counter_ns()
                 self.sampling.stop()
                 last = _Moment.now(self.device, self.cupti.base)
+                count = (last.host_ns - self.first.host_ns) / self.interval_ns * ROOM + SPARE
+                self.sampling.make_room(min(int(count), MOST))
                 starts, ends, values = self._decoded()
             finally:
                 self.sampling.close()
         line = _line(self.first, last, starts, ends, self.device)
         start_ns, end_ns = line.to_host(starts), line.to_host(ends)
+        self.lost = _missing(start_ns, end_ns, (self.first.host_ns, ended), self.interval_ns)
         return CounterSamples(
             device=self.device,
             start_ns=start_ns,
@@ -155,17 +163,42 @@ class Sampler:
             error_ns=line.error_ns,
         )
 
+    @property
+    def told_lost(self) -> str:
+        """What is said where samples were lost."""
+        why = f"a run keeps the oldest {MOST}, and CUPTI what its buffers hold"
+        if self.overflow:
+            why = "CUPTI's buffer overflowed"
+        return f"{self.lost} samples lost: {why}; ask for a longer counter_interval_ns"
+
     def _decoded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Starts, ends and values of the samples, in order of time."""
         found: list[Sample] = []
-        is_last = False
-        while not is_last and len(found) < MOST:
-            samples, is_last = self.sampling.decode()
-            found += samples
+        is_empty = False
+        while not is_empty and len(found) < MOST:
+            batch = self.sampling.decode()
+            found += batch.samples
+            self.overflow |= batch.overflow
+            is_empty = not batch.count
+        del found[MOST:]
         starts, ends = (np.array([sample[of] for sample in found], np.int64) for of in (0, 1))
         values = np.array([sample[2] for sample in found], np.float64)
         order = np.argsort(starts, kind="stable")
         return starts[order], ends[order], values.reshape(len(found), len(self.names))[order]
+
+
+def _missing(
+    starts: np.ndarray, ends: np.ndarray, session: tuple[int, int], interval_ns: int
+) -> int:
+    """How many samples are not there of those that were taken in the session's time: between those
+    that are, and behind the last. In front of the first none are expected, for CUPTI takes its time
+    to begin."""
+    begin, end = session
+    if not starts.size:
+        return (end - begin) // interval_ns
+    between = np.maximum(starts[1:] - ends[:-1], 0)
+    behind = max(0, end - int(ends[-1]) - SLACK_NS)
+    return int(np.round(between / interval_ns).sum()) + behind // interval_ns
 
 
 @dataclass(frozen=True)

@@ -301,16 +301,15 @@ def read_device(address: int, size: int) -> np.ndarray:
 class Memory:
     """Zeroed memory of a device that can grow: its address stays, and so does what is in it."""
 
-    def __init__(self, device: int, most: int) -> None:
-        """Reserves addresses for `most` bytes. What is behind them is taken by `grow`."""
+    def __init__(self, device: int, most: int, *lent_to: int) -> None:
+        """Reserves addresses for `most` bytes. What is behind them is taken by `grow`; the devices
+        that it is lent to reach it, too."""
         driver = _driver()
         self._properties = driver.CUmemAllocationProp()
         self._properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         self._properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         self._properties.location.id = device
-        self._access = driver.CUmemAccessDesc()
-        self._access.location = self._properties.location
-        self._access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        self._access = [_access(user) for user in (device, *lent_to)]
         self._most, self._parts = most, list[tuple[int, int, Any]]()
         self.address = int(_call(driver.cuMemAddressReserve, most, 0, 0, 0))
         self.size = 0
@@ -326,7 +325,7 @@ class Memory:
             raise
         self._parts.append((place, size, handle))
         self.size += size
-        _call(driver.cuMemSetAccess, place, size, [self._access], 1)
+        _call(driver.cuMemSetAccess, place, size, self._access, len(self._access))
         stream = _side_stream(current_device())
         _call(driver.cuMemsetD8Async, place, 0, size, stream)
         _call(driver.cuStreamSynchronize, stream)
@@ -338,6 +337,16 @@ class Memory:
             _call(driver.cuMemUnmap, place, size)
             _call(driver.cuMemRelease, handle)
         _call(driver.cuMemAddressFree, self.address, self._most)
+
+
+def _access(device: int) -> Any:
+    """That a device may read and write memory."""
+    driver = _driver()
+    access = driver.CUmemAccessDesc()
+    access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    access.location.id = device
+    access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    return access
 
 
 def allocate_host(size: int) -> int:

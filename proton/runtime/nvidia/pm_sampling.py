@@ -3,8 +3,13 @@
     sampling = PMSampling(load(), device)
     sampling.open(metrics, interval_ns)      # enables it, configures it, makes the image
     sampling.start(); ...; sampling.stop()
-    samples, is_last = sampling.decode()     # until they are the last
+    sampling.make_room(count)                # an image that has room for so many samples
+    batch = sampling.decode()                # until one is empty
     sampling.close()
+
+An image (CUPTI's counter data image) is where samples are decoded to. Those that it has no room for
+are gone (on an H200 the next call gives nothing): one that has room for all is what loses nothing.
+Whoever decodes goes on until a call gives nothing, whatever reason the one before had.
 
 The package's class `Collector` is not used, for two reasons. It ends CUPTI's profiler for the whole
 process when it is disabled, whoever else samples; here that is begun, and goes on until the process
@@ -33,7 +38,8 @@ PERMISSION = (
     "NVreg_RestrictProfilingToAdminUsers=0"
 )
 BUFFER_BYTES = 512 << 20  # of the GPU's samples, which CUPTI decodes at the end
-BATCH = 4096  # samples that are decoded at once
+# Of the image, at most. A sample takes 7 to 16 KiB on an H200, so that is 130,000 to 300,000.
+IMAGE_BYTES = 2 << 30
 # What CUPTI's errors mean, by the call and by the error's name.
 _MEANINGS = {
     ("pm_sampling_enable", "INVALID_OPERATION"): "somebody samples it already: another session, "
@@ -46,6 +52,17 @@ _MEANINGS = {
 }
 
 Sample = tuple[int, int, list[float]]  # begin, end, and a value of each metric
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one call decoded. `count` has those samples, too, of which CUPTI does not know the begin
+    or the end: the first and the last of all. `overflow`: the GPU's buffer was full."""
+
+    samples: list[Sample]
+    count: int
+    overflow: bool
+    reason: int  # why it stopped there: a PmSamplingDecodeStopReason
 
 
 @dataclass(frozen=True)
@@ -116,7 +133,6 @@ class PMSampling:
                 trigger_mode=base.PmSamplingTriggerMode.GPU_TIME_INTERVAL,
                 hw_buffer_append_mode=base.PmSamplingHardwareBufferAppendMode.KEEP_OLDEST,
             )
-            self.image = self._new_image()
             self.evaluator = self._new_host()
         except BaseException:
             self._disable()
@@ -128,18 +144,22 @@ class PMSampling:
     def stop(self) -> None:
         self.cupti.call("pm_sampling_stop", p_pm_sampling_object=self.object)
 
-    def decode(self) -> tuple[list[Sample], bool]:
-        """The next samples, and whether they are the last. CUPTI does not know when the first of
-        all began, which is left out."""
+    def make_room(self, count: int) -> None:
+        """Makes an image for so many samples, or for as many as IMAGE_BYTES hold."""
+        size = self._image_bytes(count)
+        if size > IMAGE_BYTES:
+            size = self._image_bytes(max(1, count * IMAGE_BYTES // size))
+        self.image = np.zeros(size, np.uint8)
+
+    def decode(self) -> Batch:
+        """The next samples."""
         self._clear_image()
         decoded = self.cupti.call(
             "pm_sampling_decode_data", p_pm_sampling_object=self.object, **self._image_fields
         )
-        count = self._completed()
-        end = self.cupti.base.PmSamplingDecodeStopReason.END_OF_RECORDS
-        found = [self._sample(number) for number in range(count)]
-        is_last = not count or decoded.decode_stop_reason == end
-        return [sample for sample in found if 0 < sample[0] <= sample[1]], is_last
+        found = [self._sample(number) for number in range(self._completed())]
+        known = [sample for sample in found if 0 < sample[0] <= sample[1]]
+        return Batch(known, len(found), bool(decoded.overflow), int(decoded.decode_stop_reason))
 
     def close(self) -> None:
         """Ends the sampling of this GPU."""
@@ -165,17 +185,16 @@ class PMSampling:
             host.deinitialize()
         return image
 
-    def _new_image(self) -> np.ndarray:
-        """The counter data image, into which samples are decoded."""
+    def _image_bytes(self, count: int) -> int:
         names = (ctypes.c_char_p * len(self.metrics))(*(name.encode() for name in self.metrics))
-        size = self.cupti.call(
+        params = self.cupti.call(
             "pm_sampling_get_counter_data_size",
             p_pm_sampling_object=self.object,
             p_metric_names=ctypes.addressof(names),
             num_metrics=len(self.metrics),
-            max_samples=BATCH,
-        ).counter_data_size
-        return np.zeros(size, np.uint8)
+            max_samples=count,
+        )
+        return int(params.counter_data_size)
 
     @property
     def _image_fields(self) -> dict[str, int]:

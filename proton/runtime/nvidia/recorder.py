@@ -22,6 +22,7 @@ from proton.runtime.nvidia.buffers import LASTING_STREAMS, Arrived
 from proton.runtime.nvidia.counters import Sampler, check_counters
 from proton.runtime.nvidia.cupti import Collector
 from proton.runtime.nvidia.graph import capture
+from proton.runtime.nvidia.peer_exchange import peer_pair
 from proton.runtime.nvidia.profile import Device, GPURecording, ProfiledKernel
 from proton.runtime.nvidia.queue import Queue
 from proton.runtime.nvidia.run_times import RunTimes, Timing
@@ -29,6 +30,7 @@ from proton.runtime.nvidia.slabs import Taker, chunks_of, slab_bytes
 from proton.runtime.nvidia.variant import InstrumentedVariant
 from proton.runtime.recording import Recorded, Recorder, SessionState
 from proton.trace import wire
+from proton.trace.gpu_peers import PeerPair, aligned
 from proton.trace.model import ACTIVITIES, CounterSamples, GPUClock, HostSlice, Launch
 
 SETTLE_EVERY = 16  # launches after which it is asked what memory the thread gave back
@@ -48,6 +50,7 @@ class GPURecorder(Recorder):
         self.number = 0  # of the last launch
         self.lost = 0  # launches whose records did not arrive
         self.error = ""  # what the driver said when the session ended
+        self.met: dict[int, list[PeerPair]] = {}  # what GPUs and the first one told each other
         self.samplers: dict[int, Sampler] = {}  # of counters, by GPU
         device = cuda.device_in_use()
         if state.options.counters:
@@ -169,6 +172,14 @@ class GPURecorder(Recorder):
             )
         self._sample(device)
         self.devices[device] = Device(device, self.queue, self.state)
+        self._meet(device)
+
+    def _meet(self, device: int) -> None:
+        """Has a GPU tell the first of the session its clock, and the other way round."""
+        first = next(iter(self.devices))
+        pair = peer_pair(first, device) if device != first else None
+        if pair is not None:
+            self.met.setdefault(device, []).append(pair)
 
     def _sample(self, device: int) -> None:
         """Has the counters of a GPU sampled from now on, if that is asked for."""
@@ -276,11 +287,12 @@ class GPURecorder(Recorder):
                     try:
                         cuda.synchronize(number)
                         device.read_clock()
+                        self._meet(number)
                     except cuda.CUDAError as problem:
                         self.error = str(problem)
                     clocks.append(device.clock())
                 device.finish(is_broken=bool(self.error))
-        return clocks
+        return aligned(clocks, next(iter(self.devices), 0), self.met)
 
     def _sampled(self, machine: dict[str, object]) -> list[CounterSamples]:
         """What counters said until the GPUs had done everything; where they say nothing after all,
@@ -291,6 +303,9 @@ class GPURecorder(Recorder):
                 cuda.synchronize(device)  # `_synchronize` says what is wrong
             try:
                 found.append(sampler.stop())
+                if sampler.lost:
+                    machine[f"counters of GPU {device}, lost"] = sampler.told_lost
+                    print(f"proton: counters of GPU {device}: {sampler.told_lost}", file=sys.stderr)
             except ProfileError as error:
                 machine[f"counters of GPU {device}"] = str(error)
                 print(f"proton: {error}", file=sys.stderr)
