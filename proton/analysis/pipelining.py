@@ -20,7 +20,7 @@ from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
 from proton.dialect.walk import all_ops, defining_op, ops_named
-from proton.layout.matrix_memory import matrix_layout
+from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box
 
@@ -103,7 +103,7 @@ class Load:
         order = (fast, *(a for a in reversed(range(len(shape))) if a != fast))
         chosen = None
         if len(shape) == 2:
-            chosen = matrix_layout(shape, stored_bytes(element), (order[0], order[1]))
+            chosen = copied_layout(shape, stored_bytes(element), (order[0], order[1]))
         return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
 
     @property

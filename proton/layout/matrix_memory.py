@@ -11,11 +11,12 @@ import functools
 from dataclasses import dataclass
 
 from proton.layout.linear import LinearLayout
-from proton.layout.named import SWIZZLES, dim, shared_nvmma
+from proton.layout.named import CHUNK_BYTES, SWIZZLES, dim, shared_nvmma
 
 ROWS = 8  # after which a swizzle repeats
 UNIT = 16  # bytes in which a descriptor counts
 ALIGNMENT = 1024  # bytes, of the widest swizzle: 8 rows of 128
+LONG_BYTES = 8  # of the elements that `wgmma` does not take
 _MODES = {128: 1, 64: 2, 32: 3}
 
 
@@ -25,12 +26,29 @@ def matrix_layout(
 ) -> LinearLayout | None:
     """The widest swizzle that rows along `order[0]` have room for; None where they are shorter
     than 32 bytes."""
+    return _swizzled(shape, element_bytes, order, CHUNK_BYTES)
+
+
+@functools.cache
+def copied_layout(
+    shape: tuple[int, int], element_bytes: int, order: tuple[int, int]
+) -> LinearLayout | None:
+    """Like `matrix_layout`, of a matrix that threads copy. For `mma` half a warp reads four
+    elements of each of four rows at once, if they have 64 bits: these 32 bytes move with the row,
+    so that they lie in banks of their own."""
+    chunk = 4 * element_bytes if element_bytes == LONG_BYTES else CHUNK_BYTES
+    return _swizzled(shape, element_bytes, order, chunk)
+
+
+def _swizzled(
+    shape: tuple[int, int], element_bytes: int, order: tuple[int, int], chunk: int
+) -> LinearLayout | None:
     row = shape[order[0]] * element_bytes
     if shape[order[1]] < ROWS:
         return None
     for swizzle in SWIZZLES:
         if row >= swizzle:
-            return shared_nvmma(shape, element_bytes, swizzle, order)
+            return shared_nvmma(shape, element_bytes, swizzle, order, chunk)
     return None
 
 

@@ -102,6 +102,22 @@ def test_the_best_configurations_of_matmul(
     assert set(copies) == {"16"}
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("arch, depth, instruction, count", [
+    (80, 16, "m8n8k4", 64), (89, 4, "m8n8k4", 16), (90, 16, "m16n8k16", 8),
+    (90, 8, "m16n8k8", 8), (90, 4, "m16n8k4", 8), (120, 32, "m16n8k16", 16),
+])  # fmt: skip
+def test_fp64(arch: int, depth: int, instruction: str, count: int, transposed: bool) -> None:
+    """Four warps with 32 x 32 of the result each; copies on their way, and no multiply-adds."""
+    kernel = matmul(arch, tl.float64, f"64x64x{depth}", out=tl.float64, transposed=transposed)
+    ptx = kernel.asm["ptx"]
+    name = f"mma.sync.aligned.{instruction}.row.col.f64.f64.f64.f64"
+    assert (instructions(kernel), ptx.count(name)) == ({name}, count)
+    assert "DMMA" in kernel.asm["sass"]
+    assert "fma.rn.f64" not in ptx
+    assert "cp.async" in ptx
+
+
 def test_stages_are_as_many_as_shared_memory_has_room_for() -> None:
     each = (128 + 256) * 64 * 2
     assert matmul(90, tl.float16, "128x256x64", warps=8, stages=2).shared >= 2 * each
