@@ -239,3 +239,28 @@ def test_what_is_multiplied_and_used_otherwise(arch: int) -> None:
     loop = kernel.asm["ttgir"].split("scf.for", 1)[1].split("scf.yield", 1)[0]
     assert loop.count('"ttg.async_copy_global_to_local"') == 1
     assert kernel.n_spills == 0
+
+
+@proton.jit
+def second_transposed(a_ptr, b_ptr, out_ptr, n, N: tl.constexpr, TRANS: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    total = tl.zeros((N, N), tl.float32)
+    for k in range(0, n, N):
+        a = tl.load(a_ptr + i * n + k + j)
+        if TRANS:
+            b = tl.load(b_ptr + i * n + k + j).T
+        else:
+            b = tl.load(b_ptr + j * n + k + i)
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr + i * N + j, total)
+
+
+def test_what_is_transposed_is_read_from_memory_as_it_is_used() -> None:
+    """Registers of `mma` are loaded from the copy of b, not from one of its transpose."""
+    found = [
+        accesses(second_transposed.warmup(tl.float16, tl.float16, tl.float32, 4096, N=64,
+                                          TRANS=trans, target=GPUTarget("cuda", 80)))
+        for trans in (False, True)
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert found[0]["ldmatrix.sync.aligned.m8n8.x4.shared.b16"] == 2 * 32 * 64 // (4 * 64)

@@ -357,6 +357,13 @@ def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     return v.bitcast(assembly(text, constraints, bits, scalar, effects=False), target)
 
 
+def narrowed_to_float8(low: Any, high: Any, name: str) -> Any:
+    """Two fp32 as the 8-bit floats that PTX calls so, to nearest and saturating, in an i16; from
+    compute capability 8.9 on."""
+    text = f"cvt.rn.satfinite.{name}x2.f32 $0, $1, $2;"
+    return assembly(text, "=h,f,f", v.integer(16), high, low, effects=False)
+
+
 def optimization_barrier(words: Sequence[Value]) -> list[Value]:
     """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
     kept: list[Any] = []
