@@ -144,6 +144,30 @@ def test_attention(head: int, causal: bool, overlap: bool) -> None:
     assert ("wgmma.wait_group.sync.aligned 1;" in kernel.asm["ptx"]) == overlap
 
 
+@pytest.mark.parametrize("dtype, head, blocks", [
+    (tl.float8e4nv, 128, (128, 64, 8, 2, True)), (tl.float8e5, 64, (128, 128, 8, 3, False)),
+])  # fmt: skip
+def test_attention_of_float8(
+    dtype: Any, head: int, blocks: tuple[int, int, int, int, bool]
+) -> None:
+    """Warp groups make both products; v, whose keys lie side by side, is copied as it is."""
+    block_m, block_n, warps, stages, overlap = blocks
+    strides, turned = [1 << 20, 1 << 16, 128], [1 << 20, 1 << 16, 1]
+    kernel = attention_kernel.warmup(
+        *[dtype] * 3, tl.float16, tl.float32, *strides * 2, *turned, *strides, 32, 4096, 0.1,
+        HEAD=head, BLOCK_M=block_m, BLOCK_N=block_n, CAUSAL=False, OVERLAP=overlap, stride_vd=4096,
+        num_warps=warps, num_stages=stages, target=GPUTarget("cuda", 90),
+    )  # fmt: skip
+    assert isinstance(kernel, GPUKernel)
+    assert kernel.n_spills == 0
+    kind = {tl.float8e4nv: "e4m3", tl.float8e5: "e5m2"}[dtype]
+    names = {f"wgmma.mma_async.sync.aligned.m64n{n}k32.f32.{kind}.{kind}" for n in (head, block_n)}
+    assert instructions(kernel) == names
+    found = accesses(kernel)
+    assert not {name for name in found if name.endswith(".b8")}
+    assert f"cvt.rn.satfinite.{kind}x2.f32" in kernel.asm["ptx"]
+
+
 def test_rows_in_flight() -> None:
     """A loop without products is pipelined where it asks for it; what is masked off is `other`."""
 
