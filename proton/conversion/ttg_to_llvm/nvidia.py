@@ -204,12 +204,14 @@ def copy_tensor_to_shared(
 
 
 def copy_tensor_to_global(
-    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value
+    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value, reduction: str = ""
 ) -> None:
-    """Begins to copy a box to global memory."""
-    count = len(coordinates)
+    """Begins to copy a box to global memory, or to combine it with what is there: add, min, max,
+    and, or, xor."""
+    count, name = len(coordinates), "cp.reduce.async" if reduction else "cp.async"
+    combined = f".{reduction}" if reduction else ""
     text = (
-        f"@$0 cp.async.bulk.tensor.{count}d.global.shared::cta.bulk_group "
+        f"@$0 {name}.bulk.tensor.{count}d.global.shared::cta{combined}.bulk_group "
         f"[$1, {{{_names(3, count)}}}], [$2];"
     )
     assembly(text, "b,l,r" + ",r" * count, None, predicate, map_, source, *coordinates)
