@@ -291,8 +291,8 @@ REDUCED = [
 
 
 def small_numbers(rng: np.random.Generator, dtype: str, rows: int, columns: int) -> Any:
-    """Random bits as a signed integer; of floats integers whose sums are exact. Rows lie 16 elements
-    further apart than they are long, which is a multiple of 16."""
+    """Random bits as a signed integer; of floats integers whose sums are exact. Rows are multiples
+    of 16 elements, and lie 16 further apart."""
     torch = pytest.importorskip("torch")
     shape = rows, columns + 16
     if dtype in INTEGERS:
