@@ -359,6 +359,13 @@ def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     return v.bitcast(assembly(text, constraints, bits, scalar, effects=False), target)
 
 
+def permuted_bytes(low: Value, high: Value, selector: Value) -> Value:
+    """Four of the eight bytes of two words, each chosen by four bits (`prmt`)."""
+    type_ = v.integer(32)
+    return assembly("prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", type_, low, high, selector,
+                    effects=False)  # fmt: skip
+
+
 def narrowed_to_float8(low: Any, high: Any, name: str) -> Any:
     """Two fp32 as the 8-bit floats that PTX calls so, to nearest and saturating, in an i16; from
     compute capability 8.9 on."""
