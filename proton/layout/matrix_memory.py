@@ -11,7 +11,14 @@ import functools
 from dataclasses import dataclass
 
 from proton.layout.linear import LinearLayout
-from proton.layout.named import CHUNK_BYTES, SWIZZLES, dim, shared_nvmma
+from proton.layout.named import (
+    CHUNK_BYTES,
+    SWIZZLES,
+    WARP_SIZE,
+    blocked,
+    dim,
+    shared_nvmma,
+)
 
 ROWS = 8  # after which a swizzle repeats
 UNIT = 16  # bytes in which a descriptor counts
@@ -50,6 +57,20 @@ def _swizzled(
         if row >= swizzle:
             return shared_nvmma(shape, element_bytes, swizzle, order, chunk)
     return None
+
+
+@functools.cache
+def transposing_layout(shape: tuple[int, int], fast: int, num_warps: int) -> LinearLayout:
+    """In which threads carry a matrix of bytes from memory whose rows run along dimension `fast` to
+    one whose rows run along the other: each has squares of 4 x 4, a word of which is read, or
+    written, at once. Of the grids of lanes this one takes the fewest turns of swizzled memory."""
+    lanes, warps, left = [4, 4], [1, 1], num_warps
+    lanes[fast] = WARP_SIZE // 4
+    for axis in (fast, 1 - fast):
+        warps[axis] = min(left, max(1, shape[axis] // (4 * lanes[axis])))
+        left //= warps[axis]
+    warps[1 - fast] *= left
+    return blocked(shape, (4, 4), lanes, warps, (fast, 1 - fast))
 
 
 @dataclass(frozen=True)

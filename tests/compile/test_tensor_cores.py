@@ -147,15 +147,19 @@ def test_attention(head: int, causal: bool, overlap: bool) -> None:
 @pytest.mark.parametrize("dtype, head, blocks", [
     (tl.float8e4nv, 128, (128, 64, 8, 2, True)), (tl.float8e5, 64, (128, 128, 8, 3, False)),
 ])  # fmt: skip
+@pytest.mark.parametrize("transposed", [False, True])
 def test_attention_of_float8(
-    dtype: Any, head: int, blocks: tuple[int, int, int, int, bool]
+    dtype: Any, head: int, blocks: tuple[int, int, int, int, bool], transposed: bool
 ) -> None:
-    """Warp groups make both products; v, whose keys lie side by side, is copied as it is."""
+    """Warp groups make both products; a v whose keys lie side by side is copied as it is, another
+    one is transposed word by word."""
     block_m, block_n, warps, stages, overlap = blocks
-    strides, turned = [1 << 20, 1 << 16, 128], [1 << 20, 1 << 16, 1]
+    strides = [1 << 20, 1 << 16, 128]
+    turned = [1 << 20, 1 << 16, 1] if transposed else strides
     kernel = attention_kernel.warmup(
         *[dtype] * 3, tl.float16, tl.float32, *strides * 2, *turned, *strides, 32, 4096, 0.1,
-        HEAD=head, BLOCK_M=block_m, BLOCK_N=block_n, CAUSAL=False, OVERLAP=overlap, stride_vd=4096,
+        HEAD=head, BLOCK_M=block_m, BLOCK_N=block_n, CAUSAL=False, OVERLAP=overlap,
+        stride_vd=4096 if transposed else 1,
         num_warps=warps, num_stages=stages, target=GPUTarget("cuda", 90),
     )  # fmt: skip
     assert isinstance(kernel, GPUKernel)
@@ -163,8 +167,9 @@ def test_attention_of_float8(
     kind = {tl.float8e4nv: "e4m3", tl.float8e5: "e5m2"}[dtype]
     names = {f"wgmma.mma_async.sync.aligned.m64n{n}k32.f32.{kind}.{kind}" for n in (head, block_n)}
     assert instructions(kernel) == names
-    found = accesses(kernel)
-    assert not {name for name in found if name.endswith(".b8")}
+    loop = max(kernel.asm["ptx"].split("$L__BB"), key=lambda part: part.count("wgmma.mma_async"))
+    assert ".shared.b8" not in loop
+    assert ("st.shared" in loop) != transposed
     assert f"cvt.rn.satfinite.{kind}x2.f32" in kernel.asm["ptx"]
 
 
