@@ -77,9 +77,11 @@ def take_from(load: Load, memory: Value) -> None:
 def _transposing_type(memory: Value, user: Any) -> Any:
     """How bytes are read that the user of a load stores in rows of the other dimension; None where
     it does not."""
+    if user.name != "ttg.local_alloc":
+        return None
     type_ = user.operands[0].type
     shape = tuple(type_.shape)
-    if user.name != "ttg.local_alloc" or len(shape) != 2 or stored_bytes(type_.element_type) != 1:
+    if len(shape) != 2 or stored_bytes(type_.element_type) != 1:
         return None
     source, target = (
         fast_axis(mem_desc_parts(desc)[2].bases("offset"))
