@@ -4,7 +4,8 @@
 
 Each compiler has the best of the same configurations; then the three take turns, and medians of the
 rounds count. TFLOP/s count 4 x batch x heads x length^2 x D operations, half of them where the
-attention is causal. Results are checked against torch in fp32.
+attention is causal. Results are checked against torch in fp32. With fp8 (e4m3) v lies transposed
+in memory and results are fp16; torch, which has no attention of fp8, has the same numbers as fp16.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from rich.table import Table
 import proton
 from proton.kernels import attention
 
-DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 SHAPES = [(4, 32, 4096, 128), (4, 32, 4096, 64), (1, 32, 16384, 128), (4, 16, 8192, 64),
           (8, 16, 1000, 128)]  # fmt: skip
 ROUND_MS = 30
@@ -49,8 +50,9 @@ def launcher(
     strides = [x.stride(axis) for x in tensors[:4] for axis in range(3)]
     scale = 1 / math.sqrt(head)
     return lambda: kernel[grid](
-        *tensors, *strides, heads, length, scale, HEAD=head, CAUSAL=causal, **configuration
-    )
+        *tensors, *strides, heads, length, scale, HEAD=head, CAUSAL=causal,
+        stride_vd=tensors[2].stride(3), **configuration,
+    )  # fmt: skip
 
 
 def best(
@@ -71,10 +73,19 @@ def best(
     return configuration, time
 
 
+def inputs(shape: tuple[int, ...], dtype: str) -> list[torch.Tensor]:
+    """q, k and v; of 8-bit floats v is transposed in memory."""
+    q, k, v = (torch.randn(shape, device="cuda").to(DTYPES[dtype]) for _ in range(3))
+    if v.itemsize == 1:
+        v = v.transpose(2, 3).contiguous().transpose(2, 3)
+    return [q, k, v]
+
+
 def measure(
     shape: tuple[int, ...], dtype: str, causal: bool, rounds: int, peer: Any
 ) -> dict[str, Any]:
-    q, k, v = (torch.randn(shape, device="cuda", dtype=DTYPES[dtype]) for _ in range(3))
+    q, k, v = inputs(shape, dtype)
+    wide = [x.half() if x.itemsize == 1 else x for x in (q, k, v)]
     batch, heads, length, head = shape
     row: dict[str, Any] = {"shape": shape, "dtype": dtype, "causal": causal}
     launches: dict[str, Launch] = {}
@@ -82,7 +93,7 @@ def measure(
         *(x[:1, :2].float() for x in (q, k, v)), is_causal=causal
     )
     for name, kernel in (("proton", attention.attention_kernel), ("triton", peer)):
-        out = torch.full_like(q, math.nan)
+        out = torch.full_like(wide[0], math.nan)
         lse = torch.empty(batch * heads, length, device="cuda")
         configuration, _ = best(kernel, (q, k, v, out, lse), causal)
         launches[name] = launcher(kernel, (q, k, v, out, lse), causal, configuration)
@@ -92,7 +103,7 @@ def measure(
         row[f"{name}_nan"] = bool(out.isnan().any())
         row[f"{name}_configuration"] = configuration
     launches["torch"] = lambda: torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, is_causal=causal
+        *wide, is_causal=causal
     )
     times: dict[str, list[float]] = {name: [] for name in launches}
     for launch in launches.values():

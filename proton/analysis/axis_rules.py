@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Operation, Value, ir
-from proton.dialect.regions import ForLoop
+from proton.dialect.regions import ForLoop, If
 from proton.dialect.traits import KeepsSign, NonNegative, has
 from proton.dialect.tt import is_pointer_like, pointee_of
 from proton.dialect.walk import defining_op
@@ -384,20 +384,23 @@ RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
 }
 
 
-def is_non_negative(value: Value) -> bool:
+def is_non_negative(value: Value, assumed: frozenset[Value] = frozenset()) -> bool:
     """Whether an integer is known to be at least 0. A divisor that is not a constant is taken to be
-    positive: it is a number of blocks or columns."""
+    positive: it is a number of blocks or columns. `assumed`: what loops carry, of which the same is
+    being asked."""
+
+    def ask(other: Value) -> bool:
+        return is_non_negative(other, assumed)
+
     op = defining_op(value)
     if op is None:
-        return _is_counter(value)
+        return _is_counter(value) or _stays_non_negative(value, assumed)
     if op.name == "arith.remsi":  # has the dividend's sign
-        return is_non_negative(op.operands[0])
+        return ask(op.operands[0])
     if op.name == "arith.divsi":
         divisor = defining_op(op.operands[1])
         is_constant = divisor is not None and divisor.name == "arith.constant"
-        return is_non_negative(op.operands[0]) and (
-            not is_constant or is_non_negative(op.operands[1])
-        )
+        return ask(op.operands[0]) and (not is_constant or ask(op.operands[1]))
     if op.name == "arith.constant":
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr):
@@ -406,8 +409,15 @@ def is_non_negative(value: Value) -> bool:
     if op.name == "tt.make_range":
         return _integer(op, "start") >= 0
     if op.name == "arith.maxsi":
-        return any(map(is_non_negative, op.operands))
-    return has(op, NonNegative) or (has(op, KeepsSign) and all(map(is_non_negative, op.operands)))
+        return any(map(ask, op.operands))
+    if op.name == "arith.select":
+        return all(map(ask, list(op.operands)[1:]))
+    if op.name in ("scf.if", "scf.for"):
+        number = list(op.results).index(value)
+        if op.name == "scf.for":
+            return ask(ForLoop(op).iter_args[number])
+        return all(ask(values[number]) for values in If(op).yielded)
+    return has(op, NonNegative) or (has(op, KeepsSign) and all(map(ask, op.operands)))
 
 
 def _is_counter(value: Value) -> bool:
@@ -415,3 +425,16 @@ def _is_counter(value: Value) -> bool:
     owner = value.owner.owner.operation
     is_variable = owner.name == "scf.for" and value.arg_number == 0
     return is_variable and is_non_negative(ForLoop(owner).bounds[0])
+
+
+def _stays_non_negative(value: Value, assumed: frozenset[Value]) -> bool:
+    """Whether a block argument is what a loop carries, begins at 0 or above, and does not get
+    below."""
+    owner = value.owner.owner.operation
+    if owner.name != "scf.for" or value.arg_number == 0:
+        return False
+    if value in assumed:
+        return True
+    loop, number = ForLoop(owner), value.arg_number - 1
+    sides = loop.init_args[number], loop.yielded[number]
+    return all(is_non_negative(side, assumed | {value}) for side in sides)

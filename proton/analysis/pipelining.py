@@ -20,7 +20,7 @@ from proton.dialect.regions import ForLoop, end_of, is_invariant
 from proton.dialect.traits import Accesses, Pure, Writes, has
 from proton.dialect.ttg import is_mem_desc, is_tensor, layout_of, mem_desc, mem_desc_parts
 from proton.dialect.walk import all_ops, defining_op, ops_named
-from proton.layout.matrix_memory import matrix_layout
+from proton.layout.matrix_memory import copied_layout
 from proton.layout.named import shared_row_major
 from proton.layout.tensor_map import Box
 
@@ -87,7 +87,7 @@ class Load:
             return users[0] if kept == self._box.layout else None
         wanted = kept.bases("offset")
         own = layout_of(self.op.results[0].type).bases("register")
-        return users[0] if _fast_axis(wanted) == _fast_axis(own) else None
+        return users[0] if fast_axis(wanted) == fast_axis(own) else None
 
     @property
     def memory(self) -> Any:
@@ -99,11 +99,11 @@ class Load:
         if (alloc := self.alloc) is not None:
             kept = mem_desc_parts(alloc.results[0].type)[2]
             return mem_desc(shape, element, kept, is_mutable=True)
-        fast = _fast_axis(layout.bases("register"))
+        fast = fast_axis(layout.bases("register"))
         order = (fast, *(a for a in reversed(range(len(shape))) if a != fast))
         chosen = None
         if len(shape) == 2:
-            chosen = matrix_layout(shape, stored_bytes(element), (order[0], order[1]))
+            chosen = copied_layout(shape, stored_bytes(element), (order[0], order[1]))
         return mem_desc(shape, element, chosen or shared_row_major(shape, order), is_mutable=True)
 
     @property
@@ -113,7 +113,8 @@ class Load:
         return box
 
 
-def _fast_axis(bases: Any) -> int:
+def fast_axis(bases: Any) -> int:
+    """The dimension of the first of some bases that is along one."""
     first = next((basis for basis in bases if any(basis)), None)
     return 0 if first is None else next(axis for axis, value in enumerate(first) if value)
 

@@ -33,7 +33,8 @@ Operand, Result = ext.Operand, ext.Result
 PADDINGS = ("zero", "nan")  # what a block has where its tensor has nothing
 BOUNDARY_CHECK = "boundaryCheck"  # on tt.load and tt.store: the dimensions in which to look
 PADDING = "padding"  # on tt.load: what lies outside
-REDUCE_KINDS = ("add", "min", "max", "and", "or", "xor")
+ORDERED_KINDS = ("add", "min", "max")  # which floats have, too
+REDUCE_KINDS = (*ORDERED_KINDS, "and", "or", "xor")
 MAX_RANK = 5  # of a descriptor's tensor
 
 
@@ -206,6 +207,16 @@ class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes]
     indices: Sequence[Operand[ir.IntegerType[32]]]
     kind: ir.StringAttr
     is_unsigned: ir.IntegerAttr
+
+    @property
+    def rmw_op(self) -> str:
+        """The same as `tt.atomic_rmw` calls it: "fadd" of floats, "umax" of unsigned integers."""
+        kind = str(self.kind.value)
+        if kind not in ORDERED_KINDS:
+            return kind
+        if isinstance(self.desc.type.target.element_type, ir.FloatType):
+            return f"f{kind}"
+        return f"u{kind}" if self.is_unsigned.value and kind != "add" else kind
 
     @staticmethod
     def verify_invariants(op: "DescriptorReduceOp") -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.dialect.asynchronous import COPIES, STORES, Issues, Retires
-from proton.dialect.diagnostics import check_block, reject
+from proton.dialect.diagnostics import check_block, check_choice, reject
 from proton.dialect.mlir import Type, ext, ir
 from proton.dialect.traits import (
     Accesses,
@@ -28,20 +28,31 @@ from proton.dialect.traits import (
     Writes,
 )
 from proton.dialect.tt_block import TensorDescType
+from proton.dialect.tt_memory import RMW_OPS
 from proton.dialect.ttg import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
 from proton.dialect.ttng import TTNG
 from proton.layout.named import shared_row_major
 
 Operand, Result = ext.Operand, ext.Result
 
+NO_REDUCTION = "none"  # of a store that overwrites
+
 
 class TensorMapType(TTNG.Type, name="tensormap"):
     """`!ttng.tensormap<tensor<64x32xf16>, "zero">`: a tensor in memory as TMA knows it, of which
-    blocks of this type are copied; what they have outside of it is "zero" or "nan"."""
+    blocks of this type are copied; what they have outside of it is "zero" or "nan". Integers that
+    TMA compares as signed ones have a sign, `si32`."""
 
     block: ir.TypeAttr
     padding: ir.StringAttr
     target, outside = TensorDescType.target, TensorDescType.outside
+
+    @property
+    def element(self) -> Any:
+        """The type of a block's elements, as tensors have it."""
+        type_ = self.target.element_type
+        is_signed = isinstance(type_, ir.IntegerType) and type_.is_signed
+        return ir.IntegerType.get_signless(type_.width) if is_signed else type_
 
 
 def is_tensor_map(type_: Type) -> bool:
@@ -81,7 +92,11 @@ def _verify_map(op: Any) -> bool:
 
 def _verify_tensor(op: Any, what: str, value: Any) -> bool:
     block = op.map.type.target
-    return check_block(op, what, value, tuple(block.shape), block.element_type)
+    return check_block(op, what, value, tuple(block.shape), op.map.type.element)
+
+
+def _verify_reduction(op: Any) -> bool:
+    return check_choice(op, "reduction", op.reduction, (NO_REDUCTION, *RMW_OPS))
 
 
 def _verify_memory(op: Any, memory: Any) -> bool:
@@ -90,7 +105,7 @@ def _verify_memory(op: Any, memory: Any) -> bool:
     if not is_mem_desc(memory.type):
         return reject(op, f"memory must be a !ttg.memdesc, got {memory.type}")
     shape, element, _ = mem_desc_parts(memory.type)
-    fits = (shape, element) == (tuple(block.shape), block.element_type)
+    fits = (shape, element) == (tuple(block.shape), op.map.type.element)
     return fits or reject(op, f"{memory.type} does not hold {block}")
 
 
@@ -107,15 +122,17 @@ class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, Layout
 
 
 class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[Writes, Accesses, AnyLayout]):
-    """`ttng.tma_store %map, %src, %indices`: writes what of the block is in the tensor."""
+    """`ttng.tma_store %map, %src, %indices {reduction}`: writes what of the block is in the tensor,
+    or combines each element in memory with the block's: what `tt.atomic_rmw` names, or "none"."""
 
     map: Operand[Any]
     src: Operand[Any]
     indices: Sequence[Operand[ir.IntegerType[32]]]
+    reduction: ir.StringAttr
 
     @staticmethod
     def verify_invariants(op: "TMAStoreOp") -> bool:
-        return _verify_map(op) and _verify_tensor(op, "src", op.src)
+        return _verify_map(op) and _verify_tensor(op, "src", op.src) and _verify_reduction(op)
 
 
 # What they become
@@ -161,32 +178,37 @@ class AsyncTMAStoreOp(
         SharedEffects(reads=(1,), reads_later="stores"),
     ],
 ):
-    """`ttng.async_tma_copy_local_to_global %map, %src, %indices`: a thread of each warp begins to
-    copy its boxes of the block to `indices`."""
+    """`ttng.async_tma_copy_local_to_global %map, %src, %indices {reduction}`: a thread of each warp
+    begins to copy its boxes of the block to `indices`, or to combine them with what is there."""
 
     map: Operand[Any]
     src: Operand[Any]
     indices: Sequence[Operand[ir.IntegerType[32]]]
+    reduction: ir.StringAttr
 
     @staticmethod
     def verify_invariants(op: "AsyncTMAStoreOp") -> bool:
-        return _verify_map(op) and _verify_memory(op, op.src)
+        return _verify_map(op) and _verify_memory(op, op.src) and _verify_reduction(op)
 
 
 class LocalToGlobalOp(
     TTNG.Operation, name="local_to_global", traits=[Writes, SharedEffects(reads=(0,))]
 ):
-    """`ttng.local_to_global %src, %base, %sizes..., %strides..., %indices...`: the threads write
-    what of the block at `indices` is in the tensor; its last stride is 1, and not named."""
+    """`ttng.local_to_global %src, %base, %sizes..., %strides..., %indices... {reduction}`: the
+    threads write what of the block at `indices` is in the tensor, or combine it with what is there;
+    the tensor's last stride is 1, and not named."""
 
     src: Operand[Any]
     base: Operand[Any]
     sizes: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
     indices: Sequence[Operand[ir.IntegerType[32]]]
+    reduction: ir.StringAttr
 
     @staticmethod
     def verify_invariants(op: "LocalToGlobalOp") -> bool:
+        if not _verify_reduction(op):
+            return False
         if not is_mem_desc(op.src.type):
             return reject(op, f"memory must be a !ttg.memdesc, got {op.src.type}")
         rank = len(mem_desc_parts(op.src.type)[0])

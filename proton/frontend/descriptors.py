@@ -190,7 +190,7 @@ def _define_reduction(kind: str) -> None:
         what = f"desc.atomic_{kind}"
         block = _checked(desc, what)
         element = block.element_ty
-        check_atomic_element(element, what, kind in ("add", "min", "max"))
+        check_atomic_element(element, what, kind in tt_block.ORDERED_KINDS)
         stored = _stored(block.shape, value, element)
         tt_block.DescriptorReduceOp(
             desc.handle,

@@ -95,10 +95,12 @@ def attention_kernel(
     stride_vz, stride_vh, stride_vn, stride_oz, stride_oh, stride_on,
     heads, length, scale,
     HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
-    OVERLAP: tl.constexpr,
+    OVERLAP: tl.constexpr, stride_vd=1,
 ):  # fmt: skip
     """BLOCK_M rows of q of one head. The arrays are (batch, heads, length, HEAD), whose last
-    dimension lies side by side; lse gets the logarithm of each row's sum, to base 2."""
+    dimension lies side by side, but for v's; lse gets the logarithm of each row's sum, to base 2.
+    Tensor cores take 8-bit floats whose keys lie side by side: such a v is best transposed in
+    memory (stride_vn = 1)."""
     batch, head = tl.program_id(1) // heads, tl.program_id(1) % heads
     block = tl.program_id(0)
     if CAUSAL:
@@ -113,7 +115,7 @@ def attention_kernel(
         q_ptr + rows[:, None] * stride_qn + depth[None, :], mask=rows[:, None] < length, other=0.0
     )
     k_ptrs = k_ptr + depth[:, None] + columns[None, :] * stride_kn
-    v_ptrs = v_ptr + columns[:, None] * stride_vn + depth[None, :]
+    v_ptrs = v_ptr + columns[:, None] * stride_vn + depth[None, :] * stride_vd
     acc = tl.zeros((BLOCK_M, HEAD), dtype=tl.float32)
     row_max = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     row_sum = tl.zeros((BLOCK_M,), dtype=tl.float32)
@@ -144,7 +146,7 @@ def configuration(q: Array) -> dict[str, Any]:
         return {"BLOCK_M": 64, "BLOCK_N": 64, "OVERLAP": False}
     if q.itemsize > 2:
         return {"BLOCK_M": 64, "BLOCK_N": 32, "num_warps": 4, "num_stages": 2, "OVERLAP": False}
-    blocks = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8}
+    blocks = {"BLOCK_M": 128, "BLOCK_N": 64 if q.itemsize == 2 else 128, "num_warps": 8}
     if q.shape[-1] <= 64:
         return blocks | {"num_stages": 3, "OVERLAP": False}
     return blocks | {"num_stages": 2, "OVERLAP": True}
@@ -163,20 +165,24 @@ def attention(
     the sums of exp(q @ k.T * scale), to base 2; `causal`: a row sees the keys up to its own.
 
     q, k, v and the result are (batch, heads, length, size), the last dimension contiguous and a
-    power of two; lse is (batch, heads, length), contiguous. `scale` is 1 / sqrt(size), unless it
-    is given. `options`: the kernel's blocks and OVERLAP, and those of the launch (num_warps, ...).
+    power of two; v may also lie transposed, as (..., size, length), which is faster for 8-bit
+    floats. Of these the result is fp16. lse is (batch, heads, length), contiguous. `scale` is
+    1 / sqrt(size), unless it is given. `options`: the kernel's blocks and OVERLAP, and those of the
+    launch (num_warps, ...).
     """
     batch, heads, length, head = q.shape
     if out is None:
         lse = arrays.empty(q, (batch, heads, length), "float32")
-        out = arrays.empty_like(q), lse
-    check_shapes(q=q, k=k, v=v, out=out[0])
+        out = arrays.empty(q, q.shape, "float16") if q.itemsize == 1 else arrays.empty_like(q), lse
+    is_transposed = tuple(v.shape) == tuple(q.shape) and arrays.stride(v, 2) == 1
+    check_shapes(q=q, k=k, v=k if is_transposed else v, out=out[0])
     scale = 1 / math.sqrt(head) if scale is None else scale
     options = configuration(q) | options
     strides = [arrays.stride(x, axis) for x in (q, k, v, out[0]) for axis in range(3)]
     attention_kernel[proton.cdiv(length, options["BLOCK_M"]), batch * heads](
-        q, k, v, *out, *strides, heads, length, scale, HEAD=head, CAUSAL=causal, **options
-    )
+        q, k, v, *out, *strides, heads, length, scale, HEAD=head, CAUSAL=causal,
+        stride_vd=arrays.stride(v, 3), **options,
+    )  # fmt: skip
     return out
 
 

@@ -49,7 +49,8 @@ def matmul_kernel(
     # Rows and columns beyond the edge wrap around: what they give is not stored.
     a_ptrs = a_ptr + (rows % M)[:, None] * stride_am + depth[None, :] * stride_ak
     b_ptrs = b_ptr + depth[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
-    c = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    SUMS: tl.constexpr = tl.float64 if a_ptr.dtype.element_ty == tl.float64 else tl.float32
+    c = tl.zeros((BLOCK_M, BLOCK_N), dtype=SUMS)
     for k in range(0, K, BLOCK_K):
         with proton.scope("load"):
             a = tl.load(a_ptrs, mask=depth[None, :] < K - k, other=0.0)
@@ -77,13 +78,14 @@ def configuration(a: Array, b: Array) -> dict[str, int]:
 
 
 def matmul(a: Array, b: Array, out: Array | None = None, **options: Any) -> Array:
-    """a @ b in fp32; any strides.
+    """a @ b in fp32, of fp64 in fp64; any strides.
 
     `options`: the kernel's blocks (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee",
     or "tf32" for tensor cores), and those of the launch (num_warps, ...).
     """
     (m, k), n = a.shape, b.shape[1]
-    out = arrays.empty(a, (m, n), "float32") if out is None else out
+    sums = "float64" if arrays.dtype_name(a) == "float64" else "float32"
+    out = arrays.empty(a, (m, n), sums) if out is None else out
     options = {"PRECISION": "ieee"} | configuration(a, b) | options
     strides = [arrays.stride(x, axis) for x in (a, b, out) for axis in (0, 1)]
     grid = (proton.cdiv(m, options["BLOCK_M"]) * proton.cdiv(n, options["BLOCK_N"]),)

@@ -34,11 +34,12 @@ def matmul_descriptors_kernel(
     BLOCK_M: tl.constexpr = c.block_shape[0]
     BLOCK_N: tl.constexpr = c.block_shape[1]
     BLOCK_K: tl.constexpr = a.block_shape[1]
+    SUMS: tl.constexpr = tl.float64 if a.dtype == tl.float64 else tl.float32
     blocks_m, blocks_n = tl.cdiv(c.shape[0], BLOCK_M), tl.cdiv(c.shape[1], BLOCK_N)
     for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, tl.num_programs(0), flatten=True):
         block_m, block_n = _place(tile, blocks_m, blocks_n, GROUP_M)
         row, column = block_m * BLOCK_M, block_n * BLOCK_N
-        total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        total = tl.zeros((BLOCK_M, BLOCK_N), dtype=SUMS)
         for k in range(0, a.shape[1], BLOCK_K):
             with proton.scope("load"):
                 left = a.load([row, k])

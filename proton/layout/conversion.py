@@ -3,7 +3,9 @@
 `plan` answers with the cheapest of three ways:
 
 - `Permutation`: each thread renames its own registers,
-- `Shuffle`: each register is read from another lane of the warp, one shuffle a register,
+- `Shuffle`: each register is read from another lane of the warp, one shuffle a register; which of
+  two registers of that lane it is may depend on the lane that reads, if elements are bytes: a
+  shuffle brings both,
 - `Exchange`: through shared memory, in a layout chosen so that neither the stores nor the loads
   of a warp meet in a bank.
 
@@ -47,12 +49,16 @@ class Shuffle:
     `warps`(warp) XOR `flips[r]`.
 
     `lanes` and `warps` hold the source lane of each power of two of the target's lane and warp.
+    Where a lane's number has an odd count of the bits `choosers`, it takes register `sources[r]`
+    XOR `choice` instead.
     """
 
     sources: tuple[int, ...]
     flips: tuple[int, ...]
     lanes: tuple[int, ...]
     warps: tuple[int, ...]
+    choice: int = 0
+    choosers: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,14 +112,16 @@ def plan(
         registers = 1 << target.in_bits("register")
         places = [needed.apply(register=register) for register in range(registers)]
         sources = tuple(place["register"] for place in places)
-        if _is_own(needed, target, "lane") and _registers_alike(needed):
+        choice, choosers = _choice(needed)
+        if _is_own(needed, target, "lane") and not choosers:
             return Permutation(sources)
-        if _registers_alike(needed):
+        if not choosers or (choice and _are_halves(needed, element_bytes)):
             column = needed.out_names.index("lane")
             lanes, warps = (
                 tuple(basis[column] for basis in needed.bases(name)) for name in ("lane", "warp")
             )
-            return Shuffle(sources, tuple(place["lane"] for place in places), lanes, warps)
+            flips = tuple(place["lane"] for place in places)
+            return Shuffle(sources, flips, lanes, warps, choice, choosers)
     return exchange(source, target, element_bytes, has_stmatrix)
 
 
@@ -132,12 +140,23 @@ def _is_own(needed: LinearLayout, target: LinearLayout, level: str) -> bool:
     return True
 
 
-def _registers_alike(needed: LinearLayout) -> bool:
-    """Whether the source register depends on the target register alone."""
+def _choice(needed: LinearLayout) -> tuple[int, int]:
+    """What a thread's place changes of the source register, and the bits of lanes that do; (0, all)
+    where it is not one change, or warps make it."""
     column = needed.out_names.index("register")
-    return all(
-        basis[column] == 0 for name, bases in needed.ins if name != "register" for basis in bases
-    )
+    changes = [basis[column] for basis in needed.bases("lane")]
+    others = [b[column] for n, bases in needed.ins if n not in ("register", "lane") for b in bases]
+    found = {change for change in changes if change}
+    if len(found) > 1 or any(others):
+        return 0, WARP_SIZE - 1
+    return max(found, default=0), sum(1 << bit for bit, change in enumerate(changes) if change)
+
+
+def _are_halves(needed: LinearLayout, element_bytes: int) -> bool:
+    """Whether elements are bytes, and those of half a word come from one lane."""
+    registers = needed.bases("register")
+    column = needed.out_names.index("lane")
+    return element_bytes == 1 and len(registers) >= log2(BANK_BYTES) and not registers[0][column]
 
 
 # Exchanges

@@ -11,11 +11,19 @@ import functools
 from dataclasses import dataclass
 
 from proton.layout.linear import LinearLayout
-from proton.layout.named import SWIZZLES, dim, shared_nvmma
+from proton.layout.named import (
+    CHUNK_BYTES,
+    SWIZZLES,
+    WARP_SIZE,
+    blocked,
+    dim,
+    shared_nvmma,
+)
 
 ROWS = 8  # after which a swizzle repeats
 UNIT = 16  # bytes in which a descriptor counts
 ALIGNMENT = 1024  # bytes, of the widest swizzle: 8 rows of 128
+LONG_BYTES = 8  # of the elements that `wgmma` does not take
 _MODES = {128: 1, 64: 2, 32: 3}
 
 
@@ -25,13 +33,44 @@ def matrix_layout(
 ) -> LinearLayout | None:
     """The widest swizzle that rows along `order[0]` have room for; None where they are shorter
     than 32 bytes."""
+    return _swizzled(shape, element_bytes, order, CHUNK_BYTES)
+
+
+@functools.cache
+def copied_layout(
+    shape: tuple[int, int], element_bytes: int, order: tuple[int, int]
+) -> LinearLayout | None:
+    """Like `matrix_layout`, of a matrix that threads copy. For `mma` half a warp reads four
+    elements of each of four rows at once, if they have 64 bits: these 32 bytes move with the row,
+    so that they lie in banks of their own."""
+    chunk = 4 * element_bytes if element_bytes == LONG_BYTES else CHUNK_BYTES
+    return _swizzled(shape, element_bytes, order, chunk)
+
+
+def _swizzled(
+    shape: tuple[int, int], element_bytes: int, order: tuple[int, int], chunk: int
+) -> LinearLayout | None:
     row = shape[order[0]] * element_bytes
     if shape[order[1]] < ROWS:
         return None
     for swizzle in SWIZZLES:
         if row >= swizzle:
-            return shared_nvmma(shape, element_bytes, swizzle, order)
+            return shared_nvmma(shape, element_bytes, swizzle, order, chunk)
     return None
+
+
+@functools.cache
+def transposing_layout(shape: tuple[int, int], fast: int, num_warps: int) -> LinearLayout:
+    """In which threads carry a matrix of bytes from memory whose rows run along dimension `fast` to
+    one whose rows run along the other: each has squares of 4 x 4, a word of which is read, or
+    written, at once. Of the grids of lanes this one takes the fewest turns of swizzled memory."""
+    lanes, warps, left = [4, 4], [1, 1], num_warps
+    lanes[fast] = WARP_SIZE // 4
+    for axis in (fast, 1 - fast):
+        warps[axis] = min(left, max(1, shape[axis] // (4 * lanes[axis])))
+        left //= warps[axis]
+    warps[1 - fast] *= left
+    return blocked(shape, (4, 4), lanes, warps, (fast, 1 - fast))
 
 
 @dataclass(frozen=True)

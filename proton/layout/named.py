@@ -127,15 +127,22 @@ MMA_ACCUMULATOR = standard(_thread_grid(2) * _register(2, 0), 2)
 """16 x 8 result of `mma.m16n8`: c0, c1 in the thread's row, c2, c3 eight rows below."""
 
 
+def _mma_row(bits: int) -> tuple[LinearLayout, LinearLayout]:
+    """Eight rows of 256 bits: the grid of threads with a register each, and how often it lies along
+    the row. Registers have 32 bits, or one element of 64."""
+    return _thread_grid(max(1, 32 // bits)), _register(min(2, 64 // bits), 1)
+
+
 def mma_operand_a(bits: int) -> LinearLayout:
-    """16 x (256 / bits) left operand of `mma.m16n8`: 32-bit registers over row, then column."""
-    return standard(_thread_grid(32 // bits) * _register(2, 0) * _register(2, 1), 2)
+    """16 x (256 / bits) left operand of `mma.m16n8`: registers over row, then column."""
+    grid, along = _mma_row(bits)
+    return standard(grid * _register(2, 0) * along, 2)
 
 
 def mma_operand_b(bits: int) -> LinearLayout:
     """(256 / bits) x 8 right operand of `mma.m16n8`: the transpose of half of the left one."""
-    grid = _thread_grid(32 // bits) * _register(2, 1)
-    swapped = grid.renamed({"dim0": "dim1", "dim1": "dim0"})
+    grid, along = _mma_row(bits)
+    swapped = (grid * along).renamed({"dim0": "dim1", "dim1": "dim0"})
     return standard(swapped, 2)
 
 
@@ -196,14 +203,18 @@ def shared_swizzled(
 
 
 def shared_nvmma(
-    shape: Sequence[int], element_bytes: int, swizzle_bytes: int, order: Sequence[int] = (1, 0)
+    shape: Sequence[int],
+    element_bytes: int,
+    swizzle_bytes: int,
+    order: Sequence[int] = (1, 0),
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> LinearLayout:
     """Shared memory as `wgmma` and TMA read it: rows of `swizzle_bytes` (32, 64 or 128), in which
     16-byte chunks are permuted by the row; wider matrices are split into such blocks of columns.
     A row runs along dimension `order[0]`.
 
     The pattern repeats after 8 rows: chunk c of row r lies at c XOR (r * swizzle_bytes / 128
-    mod (swizzle_bytes / 16)).
+    mod (swizzle_bytes / 16)). Threads may read it in other chunks; hardware knows those of 16.
     """
     if swizzle_bytes not in SWIZZLES:
         raise ValueError(f"swizzle_bytes must be 32, 64 or 128, got {swizzle_bytes}")
@@ -215,9 +226,9 @@ def shared_nvmma(
     block[fast], block[slow] = width, shape[slow]
     tile = shared_swizzled(
         block,
-        vec=CHUNK_BYTES // element_bytes,
+        vec=chunk_bytes // element_bytes,
         per_phase=128 // swizzle_bytes,
-        max_phase=swizzle_bytes // CHUNK_BYTES,
+        max_phase=swizzle_bytes // chunk_bytes,
         order=order,
     )
     return tile * LinearLayout.identity(shape[fast] // width, "offset", dim(fast))

@@ -46,9 +46,10 @@ from proton.passes import Pass, register
 _EQUAL, _ORDERED = 1, 7  # arith.cmpf's predicates
 DOT_TILE = 4  # rows and columns of the result that a thread computes by multiply-adds
 WARP_GROUPS = 90  # the architecture that has `wgmma`: no other, not a later one, does
-MMA = 80  # the first architecture with `mma` of bf16, tf32 and int8
+MMA = 80  # the first architecture with `mma` of bf16, tf32, fp64 and int8
 MMA_FP8 = 89
-INSTRUCTION_TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")  # of operands
+INSTRUCTION_TYPES = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2", "i8")  # of operands
+WARP_GROUP_BITS = (8, 16, 32)  # of operands of `wgmma`
 TENSOR_PRECISIONS = ("tf32", "tf32x3")
 
 
@@ -111,7 +112,7 @@ class _Product:
 
     def _product(self, a: Any, b: Any, acc: Any) -> Any:
         shape = shape_of(acc)
-        if self.arch == WARP_GROUPS:
+        if self.arch == WARP_GROUPS and self._bits in WARP_GROUP_BITS:
             tiling = warp_group_tiling(shape, self.warps)
             right = tiling and self._in_memory(b, 0)
             if tiling is not None and right is not None:

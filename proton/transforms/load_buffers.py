@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proton.analysis.pipelining import Load
-from proton.analysis.scratch import desc_bytes
+from proton.analysis.pipelining import Load, fast_axis
+from proton.analysis.scratch import desc_bytes, stored_bytes
 from proton.dialect.builtin import i32_attr
 from proton.dialect.mlir import Value, arith, ir
+from proton.dialect.ttg import layout_of, mem_desc_parts, with_layout
 from proton.dialect.ttg_memory import LocalLoadOp, LocalReserveOp, MemDescTransOp
 from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.ttng_memory import (
@@ -15,6 +16,7 @@ from proton.dialect.ttng_memory import (
     InitBarrierOp,
     barriers,
 )
+from proton.layout.matrix_memory import transposing_layout
 
 
 def start_barriers(count: int) -> Value:
@@ -63,6 +65,8 @@ def take_from(load: Load, memory: Value) -> None:
             read = LocalLoadOp(memory, user.results[0].type).result
             user.results[0].replace_all_uses_with(read)
             converted.append(user)
+        elif load.other is None and (type_ := _transposing_type(memory, user)) is not None:
+            user.operands[0] = LocalLoadOp(memory, type_).result
     if len(list(value.uses)) > len(converted):
         read = LocalLoadOp(memory, value.type).result
         if load.other is not None:
@@ -71,6 +75,25 @@ def take_from(load: Load, memory: Value) -> None:
     for user in converted:
         user.erase()
     load.op.erase()
+
+
+def _transposing_type(memory: Value, user: Any) -> Any:
+    """How bytes are read that the user of a load stores in rows of the other dimension; None where
+    it does not."""
+    if user.name != "ttg.local_alloc":
+        return None
+    type_ = user.operands[0].type
+    shape = tuple(type_.shape)
+    if len(shape) != 2 or stored_bytes(type_.element_type) != 1:
+        return None
+    source, target = (
+        fast_axis(mem_desc_parts(desc)[2].bases("offset"))
+        for desc in (memory.type, user.results[0].type)
+    )
+    if source == target:
+        return None
+    warps = layout_of(type_).in_size("warp")
+    return with_layout(type_, transposing_layout(shape, source, warps))
 
 
 def _replace_memory(known: Any, memory: Any) -> None:

@@ -287,7 +287,12 @@ def is_less(loop: Any, lower: Any, upper: Any) -> Any:
 
 def has_more(left: Any, upper: Any, step: Any) -> Any:
     """Whether a loop that is at `left` has another iteration."""
-    return arith.CmpIOp(_UNSIGNED_GREATER, arith.SubIOp(upper, left).result, step).result
+    return is_more(arith.SubIOp(upper, left).result, step)
+
+
+def is_more(left: Any, right: Any) -> Any:
+    """Whether one length is greater than another."""
+    return arith.CmpIOp(_UNSIGNED_GREATER, left, right).result
 
 
 def _next_phase(phase: Any, read: Any) -> Any:

@@ -9,15 +9,29 @@ The copies do not stop where a tile ends: those that begin in its last iteration
 tile, and go on while this one is stored. So both loops carry which copies come next: whether there
 are any, k, the tile, and what the loads need of the tile. All are TMA's: their barriers count on
 from tile to tile.
+
+What the loads need of a tile (its row and column) the store needs, too, and it takes divisions.
+Where the copies that come next when a tile begins are its own, or those of the tile behind it, the
+numbers are known from before: they are carried as they are, and as they were one tile ago.
 """
 
 from typing import Any
 
 from proton.analysis.pipelining import Load, Tiles
 from proton.dialect.emit import emit_if, number_of_iteration
-from proton.dialect.mlir import Value, arith
+from proton.dialect.mlir import Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
-from proton.transforms.pipelined_loop import PipelinedLoop, clone, has_more, i32, is_less
+from proton.dialect.walk import before
+from proton.transforms.pipelined_loop import (
+    PipelinedLoop,
+    clone,
+    has_more,
+    i32,
+    is_less,
+    is_more,
+)
+
+_BEHIND = 3  # values of the pipeline that come ahead of what the loads need of a tile
 
 
 class PipelinedTiles(PipelinedLoop):
@@ -26,6 +40,12 @@ class PipelinedTiles(PipelinedLoop):
     def __init__(self, loop: Any, loads: list[Load], stages: int, tiles: Tiles) -> None:
         super().__init__(loop, loads, stages)
         self.tiles = tiles
+        self.first_known: list[Value] = []  # what loads need of the program's first tile
+        self.carried = 0  # values of the loop over tiles, ahead of those of the pipeline
+
+    def run(self) -> None:
+        super().run()
+        self._keep_places()
 
     @property
     def around(self) -> Any:
@@ -33,6 +53,7 @@ class PipelinedTiles(PipelinedLoop):
 
     def carry(self, initial: list[Any]) -> None:
         count = len(initial)
+        self.carried = len(ForLoop(self.tiles.loop).init_args)
         self.tiles.loop = with_carried(self.tiles.loop, initial)
         outer = ForLoop(self.tiles.loop)
         super().carry(outer.iter_args[-count:])
@@ -45,7 +66,8 @@ class PipelinedTiles(PipelinedLoop):
         first, (lower, upper, _) = outer.bounds[0], inner.bounds
         runs = is_less(outer.op, first, outer.bounds[1])
         runs = arith.AndIOp(runs, is_less(inner.op, lower, upper)).result
-        state = [runs, lower, first, *self._of_tile(first)]
+        self.first_known = self._of_tile(first)
+        state = [runs, lower, first, *self.first_known]
         for number in range(self.distance):
             state = self.go_on(state, i32(number))
         return state
@@ -71,6 +93,46 @@ class PipelinedTiles(PipelinedLoop):
         return emit_if(
             has_more(k, upper, step), [value.type for value in state], same_tile, next_tile
         )
+
+    def _keep_places(self) -> None:
+        """Has the loop's other ops take what the loads have computed of their tile."""
+        count, place = len(self.tiles.live), self.carried + _BEHIND
+        with before(self.tiles.loop):
+            is_own, is_next = self._where_copies_are()
+        self.tiles.loop = with_carried(self.tiles.loop, self.first_known)
+        outer = ForLoop(self.tiles.loop)
+        known, former = outer.iter_args[place : place + count], outer.iter_args[-count:]
+
+        def choose() -> list[Value]:
+            sides = zip(known, former, strict=True)
+            return [arith.SelectOp(is_own, now, then).result for now, then in sides]
+
+        with ir.InsertionPoint.at_block_begin(outer.body), self.tiles.loop.location:
+            types = [value.type for value in known]
+            kept = emit_if(
+                arith.OrIOp(is_own, is_next).result,
+                types,
+                choose,
+                lambda: self._of_tile(outer.induction_var),
+            )
+        for value, new in zip(self.tiles.live, kept, strict=True):
+            value.replace_all_uses_with(new)
+        end = end_of(outer.body)
+        for number, value in enumerate(known):
+            end.operands[len(end.operands) - count + number] = value
+
+    def _where_copies_are(self) -> tuple[Value, Value]:
+        """Whether the copies that come next when a tile begins, `distance` iterations on, are of
+        this tile, and whether they are of the next one."""
+        inner = ForLoop(self.loop)
+        lower, upper, step = inner.bounds
+        left, runs = arith.SubIOp(upper, lower).result, is_less(inner.op, lower, upper)
+
+        def lasts(iterations: int) -> Value:
+            passed = arith.MulIOp(step, arith.ConstantOp(step.type, iterations).result).result
+            return arith.AndIOp(runs, is_more(left, passed)).result
+
+        return lasts(self.distance), lasts(self.distance // 2)
 
     def _of_tile(self, tile: Value) -> list[Value]:
         """What loads need of a tile."""

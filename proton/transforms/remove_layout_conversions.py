@@ -287,7 +287,9 @@ class _Rewriter:
         key = source, layout
         if key not in self.made:
             op = defining_op(source)
-            if op is not None and source not in self.layouts and has(op, Cheap):
+            is_free = op is not None and source not in self.layouts and has(op, Cheap)
+            # What is transposed moves nothing: the conversion goes to where the data comes from.
+            if op is not None and (is_free or op.name == "tt.trans"):
                 self.made[key] = self._again(op, layout)
             else:
                 self.made[key] = _converted(source, type_)

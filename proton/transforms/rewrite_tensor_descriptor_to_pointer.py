@@ -151,12 +151,7 @@ def _reduce(op: Any, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     pointers, mask = descriptor.pointers(list(view.indices))
-    kind = view.kind.value
-    if kind in ("add", "min", "max") and isinstance(descriptor.block.element_type, ir.FloatType):
-        kind = f"f{kind}"
-    elif kind in ("min", "max") and view.is_unsigned.value:
-        kind = f"u{kind}"
-    attributes = [string_attr(text) for text in (kind, "relaxed", "gpu")]
+    attributes = [string_attr(text) for text in (view.rmw_op, "relaxed", "gpu")]
     AtomicRMWOp(pointers, view.src, *attributes, view.src.type, mask=mask)
 
 

@@ -1,8 +1,8 @@
 """Blocks of tensor descriptors that the tensor memory accelerator (TMA) copies.
 
-A load or store of a descriptor becomes one of a *tensor map* where the host can make the map, and
-TMA has the shape and the type. Everything else becomes pointers and masks after this pass, as on
-GPUs without TMA.
+A load, store or atomic reduction of a descriptor becomes one of a *tensor map* where the host can
+make the map, and TMA has the shape and the type. Everything else becomes pointers and masks after
+this pass, as on GPUs without TMA.
 
     %d = tt.make_tensor_descriptor %base, [%m, %n], [%stride, %one]
     %x = tt.descriptor_load %d, [%i, %j]
@@ -27,13 +27,29 @@ from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.traits import Accesses, Orders, Pure, Writes, has
 from proton.dialect.tt_block import TensorDescType
-from proton.dialect.ttng_memory import TensorMapOp, TensorMapType, TMALoadOp, TMAStoreOp
+from proton.dialect.ttng_memory import (
+    NO_REDUCTION,
+    TensorMapOp,
+    TensorMapType,
+    TMALoadOp,
+    TMAStoreOp,
+)
 from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, replace
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 
 TMA = 90  # the first compute capability that has it, times 10
-_LOAD, _STORE = "tt.descriptor_load", "tt.descriptor_store"
+_LOAD, _STORE, _REDUCE = "tt.descriptor_load", "tt.descriptor_store", "tt.descriptor_reduce"
+_COPIED = (_LOAD, _STORE, _REDUCE)
+_INTEGERS = ("i32", "i64")
+_REDUCED = {  # elements; what adds fp64 up is not known to be there
+    "add": ("f16", "bf16", "f32", *_INTEGERS),
+    "min": ("f16", "bf16", *_INTEGERS),
+    "max": ("f16", "bf16", *_INTEGERS),
+    "and": _INTEGERS,
+    "or": _INTEGERS,
+    "xor": _INTEGERS,
+}
 
 
 @register
@@ -47,7 +63,7 @@ class TensorDescriptorToTMA(Pass):
 
     def run(self, module: Module) -> None:
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
-        if self.arch < TMA or not any(op.name in (_LOAD, _STORE) for op in all_ops(module)):
+        if self.arch < TMA or not any(op.name in _COPIED for op in all_ops(module)):
             return
         if any(has(op, Orders) for op in all_ops(module)):
             return
@@ -63,7 +79,7 @@ class _Kernel:
         self.function, self.infos, self.roots = function, infos, Roots(function)
         self.entry = function.regions[0].blocks[0]
         ops = all_ops(function)
-        self.candidates = [op for op in ops if op.name in (_LOAD, _STORE) and self._is_possible(op)]
+        self.candidates = [op for op in ops if op.name in _COPIED and self._is_possible(op)]
         taken = set(self.candidates)
         self.read, self.written, self.stored = set[int](), set[int](), set[int]()
         for op in ops:
@@ -107,6 +123,8 @@ class _Kernel:
         box = box_of_map(descriptor.type)
         if box is None or not self._begins_in_step(op, box.element_bytes):
             return False
+        if op.name == _REDUCE and not _is_reduced(op):
+            return False
         maker = defining_op(descriptor)
         if maker is None:
             return bool(descriptor.owner == self.entry)  # as the launcher checked it
@@ -127,7 +145,7 @@ class _Kernel:
         illegal instruction (H200). Threads store what TMA cannot."""
         view: Any = op.opview
         at = self.infos[list(view.indices)[-1]].divisibility[0] * element_bytes
-        return op.name == _STORE or at % ROW_BYTES == 0
+        return op.name != _LOAD or at % ROW_BYTES == 0
 
     def _rewrite(self, op: Operation) -> None:
         view: Any = op.opview
@@ -137,11 +155,23 @@ class _Kernel:
                 map_ = _map(view.desc, view.desc.type.outside)
                 replace(op, [TMALoadOp(map_, indices, op.results[0].type).result])
             else:
+                reduction = view.rmw_op if op.name == _REDUCE else NO_REDUCTION
                 # A store by a map that fills with NaN is an illegal instruction (H200).
-                TMAStoreOp(_map(view.desc, "zero"), view.src, indices)
+                map_ = _map(view.desc, "zero", is_signed=reduction in ("min", "max"))
+                TMAStoreOp(map_, view.src, indices, string_attr(reduction))
                 op.erase()
 
 
-def _map(descriptor: Value, padding: str) -> Value:
-    type_ = TensorMapType.get(ir.TypeAttr.get(descriptor.type.target), string_attr(padding))
+def _is_reduced(op: Operation) -> bool:
+    """Whether TMA combines such elements so."""
+    view: Any = op.opview
+    return str(view.desc.type.target.element_type) in _REDUCED[view.kind.value]
+
+
+def _map(descriptor: Value, padding: str, *, is_signed: bool = False) -> Value:
+    block = descriptor.type.target
+    if is_signed:
+        element = ir.IntegerType.get_signed(block.element_type.width)
+        block = ir.RankedTensorType.get(block.shape, element)
+    type_ = TensorMapType.get(ir.TypeAttr.get(block), string_attr(padding))
     return TensorMapOp(descriptor, [], [], type_).result

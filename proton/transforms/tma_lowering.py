@@ -30,6 +30,7 @@ from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
 from proton.dialect.ttng_memory import (
+    NO_REDUCTION,
     AsyncTMAStoreOp,
     InvalBarrierOp,
     LocalToGlobalOp,
@@ -43,7 +44,7 @@ from proton.passes import Pass, register
 from proton.transforms.load_buffers import begin_tma, start_barriers, take_from
 
 _EQUAL, _NOT_LESS, _UNSIGNED_LESS = 0, 5, 6  # arith.cmpi's predicates
-_COPY = "ttng.async_tma_copy_local_to_global"
+_STORE, _COPY = "ttng.tma_store", "ttng.async_tma_copy_local_to_global"
 _NOWHERE = -(1 << 30)  # an index that no block is near
 
 
@@ -63,11 +64,12 @@ class TMALowering(Pass):
         for op in ops_named(module, TMA_LOAD):
             with before(op):
                 _load(op)
-        stores = ops_named(module, "ttng.tma_store")
+        stores = ops_named(module, _STORE)
         infos = AxisInfos(module) if stores else None
+        commute = _commute(stores)
         for op in stores:
             with before(op):
-                _store(op, infos)
+                _store(op, infos, commute)
 
 
 def _load(op: Operation) -> None:
@@ -80,27 +82,35 @@ def _load(op: Operation) -> None:
     take_from(load, memory)
 
 
-def _store(op: Operation, infos: Any) -> None:
+def _store(op: Operation, infos: Any, commute: bool) -> None:
     view: Any = op.opview
-    block, box = view.map.type.target, box_of_map(view.map.type)
+    box, element = box_of_map(view.map.type), view.map.type.element
     assert box is not None, "as the pass chose it"
-    shape, indices = tuple(block.shape), list(view.indices)
+    shape, indices = tuple(view.map.type.target.shape), list(view.indices)
     if op.parent.name == "scf.for" and FLATTEN in op.parent.attributes:
-        memory = _reserve_around(op.parent, shape, block.element_type, box.layout)
+        memory = _reserve_around(op.parent, shape, element, box.layout)
         _wait(0)
         LocalStoreOp(view.src, memory)
-        if len(ops_named(op.parent, "ttng.tma_store", _COPY)) > 1:
-            _wait(0, landed=True)  # the last one is another's, and may overlap
-        else:
-            _wait_for_overlap(op.parent, shape, indices)
-        _copy(view.map, memory, indices, infos)
+        if not commute:
+            if len(ops_named(op.parent, _STORE, _COPY)) > 1:
+                _wait(0, landed=True)  # the last one is another's, and may overlap
+            else:
+                _wait_for_overlap(op.parent, shape, indices)
+        _copy(view, memory, infos)
     else:
-        type_ = mem_desc(shape, block.element_type, box.layout)
+        type_ = mem_desc(shape, element, box.layout)
         memory = LocalAllocOp(view.src, type_).result
-        _wait(0, landed=True)
-        _copy(view.map, memory, indices, infos)
+        if not commute:
+            _wait(0, landed=True)
+        _copy(view, memory, infos)
         _wait(0)
     op.erase()
+
+
+def _commute(stores: list[Operation]) -> bool:
+    """Whether it makes no difference in which order the stores of a module land."""
+    found = {ir.StringAttr(op.attributes["reduction"]).value for op in stores}
+    return len(found) == 1 and NO_REDUCTION not in found
 
 
 def _wait(pendings: int, *, landed: bool = False) -> None:
@@ -130,15 +140,18 @@ def _all(conditions: list[Any]) -> Any:
     return functools.reduce(lambda x, y: arith.AndIOp(x, y).result, conditions)
 
 
-def _copy(map_: Any, memory: Any, indices: list[Any], infos: AxisInfos) -> None:
+def _copy(store: Any, memory: Any, infos: AxisInfos) -> None:
+    """Writes memory where a `ttng.tma_store` does, and as it does."""
+    indices = list(store.indices)
+
     def by_tma() -> list[Any]:
-        AsyncTMAStoreOp(map_, memory, indices)
+        AsyncTMAStoreOp(store.map, memory, indices, store.reduction)
         return []
 
     def by_threads() -> list[Any]:
         rank = len(indices)
-        base, *numbers = producer_of(map_).operands
-        LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices)
+        base, *numbers = producer_of(store.map).operands
+        LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices, store.reduction)
         return []
 
     doubts = _doubts(indices, stored_bytes(mem_desc_parts(memory.type)[1]), infos)

@@ -102,6 +102,22 @@ def test_the_best_configurations_of_matmul(
     assert set(copies) == {"16"}
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("arch, depth, instruction, count", [
+    (80, 16, "m8n8k4", 64), (89, 4, "m8n8k4", 16), (90, 16, "m16n8k16", 8),
+    (90, 8, "m16n8k8", 8), (90, 4, "m16n8k4", 8), (120, 32, "m16n8k16", 16),
+])  # fmt: skip
+def test_fp64(arch: int, depth: int, instruction: str, count: int, transposed: bool) -> None:
+    """Four warps with 32 x 32 of the result each; copies on their way, and no multiply-adds."""
+    kernel = matmul(arch, tl.float64, f"64x64x{depth}", out=tl.float64, transposed=transposed)
+    ptx = kernel.asm["ptx"]
+    name = f"mma.sync.aligned.{instruction}.row.col.f64.f64.f64.f64"
+    assert (instructions(kernel), ptx.count(name)) == ({name}, count)
+    assert "DMMA" in kernel.asm["sass"]
+    assert "fma.rn.f64" not in ptx
+    assert "cp.async" in ptx
+
+
 def test_stages_are_as_many_as_shared_memory_has_room_for() -> None:
     each = (128 + 256) * 64 * 2
     assert matmul(90, tl.float16, "128x256x64", warps=8, stages=2).shared >= 2 * each
@@ -126,6 +142,35 @@ def test_attention(head: int, causal: bool, overlap: bool) -> None:
     products = re.findall(r"wgmma.mma_async\S+ \{[^}]*\}, (\{|%)", kernel.asm["ptx"])
     assert {"{", "%"} == set(products)
     assert ("wgmma.wait_group.sync.aligned 1;" in kernel.asm["ptx"]) == overlap
+
+
+@pytest.mark.parametrize("dtype, head, blocks", [
+    (tl.float8e4nv, 128, (128, 64, 8, 2, True)), (tl.float8e5, 64, (128, 128, 8, 3, False)),
+])  # fmt: skip
+@pytest.mark.parametrize("transposed", [False, True])
+def test_attention_of_float8(
+    dtype: Any, head: int, blocks: tuple[int, int, int, int, bool], transposed: bool
+) -> None:
+    """Warp groups make both products; a v whose keys lie side by side is copied as it is, another
+    one is transposed word by word."""
+    block_m, block_n, warps, stages, overlap = blocks
+    strides = [1 << 20, 1 << 16, 128]
+    turned = [1 << 20, 1 << 16, 1] if transposed else strides
+    kernel = attention_kernel.warmup(
+        *[dtype] * 3, tl.float16, tl.float32, *strides * 2, *turned, *strides, 32, 4096, 0.1,
+        HEAD=head, BLOCK_M=block_m, BLOCK_N=block_n, CAUSAL=False, OVERLAP=overlap,
+        stride_vd=4096 if transposed else 1,
+        num_warps=warps, num_stages=stages, target=GPUTarget("cuda", 90),
+    )  # fmt: skip
+    assert isinstance(kernel, GPUKernel)
+    assert kernel.n_spills == 0
+    kind = {tl.float8e4nv: "e4m3", tl.float8e5: "e5m2"}[dtype]
+    names = {f"wgmma.mma_async.sync.aligned.m64n{n}k32.f32.{kind}.{kind}" for n in (head, block_n)}
+    assert instructions(kernel) == names
+    loop = max(kernel.asm["ptx"].split("$L__BB"), key=lambda part: part.count("wgmma.mma_async"))
+    assert ".shared.b8" not in loop
+    assert ("st.shared" in loop) != transposed
+    assert f"cvt.rn.satfinite.{kind}x2.f32" in kernel.asm["ptx"]
 
 
 def test_rows_in_flight() -> None:
@@ -223,3 +268,28 @@ def test_what_is_multiplied_and_used_otherwise(arch: int) -> None:
     loop = kernel.asm["ttgir"].split("scf.for", 1)[1].split("scf.yield", 1)[0]
     assert loop.count('"ttg.async_copy_global_to_local"') == 1
     assert kernel.n_spills == 0
+
+
+@proton.jit
+def second_transposed(a_ptr, b_ptr, out_ptr, n, N: tl.constexpr, TRANS: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    total = tl.zeros((N, N), tl.float32)
+    for k in range(0, n, N):
+        a = tl.load(a_ptr + i * n + k + j)
+        if TRANS:
+            b = tl.load(b_ptr + i * n + k + j).T
+        else:
+            b = tl.load(b_ptr + j * n + k + i)
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr + i * N + j, total)
+
+
+def test_what_is_transposed_is_read_from_memory_as_it_is_used() -> None:
+    """Registers of `mma` are loaded from the copy of b, not from one of its transpose."""
+    found = [
+        accesses(second_transposed.warmup(tl.float16, tl.float16, tl.float32, 4096, N=64,
+                                          TRANS=trans, target=GPUTarget("cuda", 80)))
+        for trans in (False, True)
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert found[0]["ldmatrix.sync.aligned.m8n8.x4.shared.b16"] == 2 * 32 * 64 // (4 * 64)

@@ -1,5 +1,6 @@
 """Tensor maps: what they are made of, and what the launch hands to the driver."""
 
+import re
 import struct
 from typing import Any
 
@@ -100,3 +101,38 @@ def test_what_a_persistent_kernel_issues(arch: int) -> None:
         TRANSPOSED=False, num_warps=4, num_stages=3, target=proton.GPUTarget("cuda", 80),
     )  # fmt: skip
     assert not plain.metadata["tensor_maps"]
+
+
+@proton.jit
+def combine(x, y, i, KIND: tl.constexpr):
+    block = x.load([0, 0])
+    place = [tl.program_id(0) * 32, i * 64]
+    if KIND == "add":
+        y.atomic_add(place, block)
+    elif KIND == "max":
+        y.atomic_max(place, block)
+    else:
+        y.atomic_xor(place, block)
+
+
+@pytest.mark.parametrize("dtype, kind, element", [
+    (tl.float32, "add", "f32"), (tl.bfloat16, "max", "bf16"), (tl.int64, "add", "i64"),
+    (tl.int32, "max", "si32"), (tl.uint32, "max", "i32"), (tl.uint64, "xor", "i64"),
+    (tl.float32, "max", None), (tl.float64, "add", None),
+])  # fmt: skip
+def test_reductions(dtype: Any, kind: str, element: str | None) -> None:
+    """The map says what TMA compares; the copy waits for the threads that wrote the block, and the
+    program ends when it has been read. Where the index may be negative the threads may do it."""
+    x, y = (TensorDescriptor(dtype, [640, 64], [64, 1], [32, 64]) for _ in range(2))
+    kernel = combine.warmup(x, y, 3, KIND=kind, target=TARGET)
+    ptx, maps = kernel.asm["ptx"], [plan["element"] for plan in kernel.metadata["tensor_maps"]]
+    name = f"cp.reduce.async.bulk.tensor.2d.global.shared::cta.{kind}.bulk_group"
+    if element is None:
+        assert (name in ptx, len(maps)) == (False, 1)
+        return
+    assert maps[1] == element
+    before, _, behind = ptx.partition(name)
+    assert "fence.proxy.async" in before.rpartition("bar.sync")[0]
+    assert behind.index("commit_group") < behind.index("cp.async.bulk.wait_group.read 0")
+    assert "UTMAREDG" in kernel.asm["sass"]
+    assert re.search(rf"atom\.relaxed\.gpu\.global\.({kind}|cas)", ptx)

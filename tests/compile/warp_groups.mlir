@@ -59,7 +59,7 @@ module attributes {"ttg.num-warps" = 8 : i32} {
       %narrow = arith.truncf %r#0 : !sums to tensor<64x128xf16, #acc>
       "ttg.local_store"(%narrow, %out) : (tensor<64x128xf16, #acc>, !right) -> ()
       "ttng.fence_async_shared"() : () -> ()
-      "ttng.async_tma_copy_local_to_global"(%map_c, %out, %row, %column) {operandSegmentSizes = array<i32: 1, 1, 2>} : (!map_b, !right, i32, i32) -> ()
+      "ttng.async_tma_copy_local_to_global"(%map_c, %out, %row, %column) {operandSegmentSizes = array<i32: 1, 1, 2>, reduction = "none"} : (!map_b, !right, i32, i32) -> ()
       "ttng.tma_store_wait"() {landed = false, pendings = 0 : i32} : () -> ()
       "ttg.warp_return"() : () -> ()
     }, {

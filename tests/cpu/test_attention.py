@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import proton
+import proton.language as tl
 from proton.kernels.attention import attention, attention_kernel
+from tests.cpu.test_float8 import rounded, values
 
 
 def reference(
@@ -57,6 +59,51 @@ def test_heads_that_are_not_side_by_side(rng: np.random.Generator) -> None:
     lse = np.zeros((2, 3, 40), np.float32)
     launch(q, k, v, out, lse, True, OVERLAP=True)
     np.testing.assert_allclose(out, reference(q, k, v, True)[0], rtol=1e-4, atol=1e-4)
+
+
+# Of a weight, relative to it, and of those too small for the format, relative to the row's largest.
+WEIGHT_ERRORS = {"float8e4nv": (2.0**-4, 2.0**-10), "float8e5": (2.0**-3, 2.0**-17)}
+
+
+def float8_bound(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, dtype: str
+) -> np.ndarray:
+    """What rounding the weights to 8 bits changes at most, and a fourth of it for all else: sums of
+    13 bits, and the result as fp16."""
+    relative, least = WEIGHT_ERRORS[dtype]
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    visible = np.tri(q.shape[-2], dtype=bool) if causal else np.ones_like(scores, bool)
+    scores = np.where(visible, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    errors = weights * relative * 1.25 + least * visible
+    return errors / weights.sum(-1, keepdims=True) @ np.abs(v)
+
+
+@pytest.mark.parametrize("dtype, length, causal, overlap, transposed", [
+    ("float8e4nv", 257, False, False, True), ("float8e4nv", 100, True, True, False),
+    ("float8e4nv", 257, True, True, True), ("float8e5", 257, True, False, True),
+    ("float8e5", 100, False, True, True), ("float8e5", 1, False, False, False),
+])  # fmt: skip
+def test_float8(
+    rng: np.random.Generator, dtype: str, length: int, causal: bool, overlap: bool, transposed: bool
+) -> None:
+    """v as it is, and transposed in memory."""
+    shape = (1, 2, length, 64)
+    codes = [rounded(rng.standard_normal(shape), dtype) for _ in range(3)]
+    numbers = [values(dtype)[code] for code in codes]
+    if transposed:
+        codes[2] = np.ascontiguousarray(codes[2].swapaxes(2, 3)).swapaxes(2, 3)
+    out, lse = np.full(shape, np.nan, np.float16), np.full(shape[:3], np.nan, np.float32)
+    strides = [s // x.itemsize for x in (*codes, out) for s in x.strides[:3]]
+    attention_kernel[proton.cdiv(length, 64), 2](
+        *(proton.reinterpret(code, getattr(tl, dtype)) for code in codes), out, lse, *strides, 2,
+        length, 1 / math.sqrt(64), HEAD=64, BLOCK_M=64, BLOCK_N=32, CAUSAL=causal, OVERLAP=overlap,
+        stride_vd=codes[2].strides[3],
+    )  # fmt: skip
+    want, sums = reference(*numbers, causal)
+    error = np.abs(out - want)
+    assert (error <= float8_bound(*numbers, causal, dtype)).all(), f"{error.max()}"
+    np.testing.assert_allclose(lse, sums, rtol=0, atol=2.0**-7)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -24,6 +24,7 @@ BOUNDS = {
     "float32": 2.0**-9,
     "float8_e4m3fn": 2.0**-10,
     "float8_e5m2": 2.0**-10,
+    "float64": 2.0**-44,
 }
 BLOCKS = [
     (128, 256, 64, 8),
@@ -39,6 +40,15 @@ BLOCKS = [
     (16, 32, 64, 4),
     (32, 8, 32, 1),
     (64, 64, 32, 16),
+]
+LONG_BLOCKS = [  # of fp64, whose sums take two registers each
+    (64, 64, 16, 4),
+    (128, 64, 16, 8),
+    (64, 128, 8, 4),
+    (32, 64, 32, 2),
+    (16, 8, 64, 1),
+    (64, 32, 4, 4),
+    (16, 16, 16, 8),
 ]
 
 
@@ -67,14 +77,16 @@ def test_products(rng: np.random.Generator, number: int) -> None:
     torch = cuda()
     torch.manual_seed(int(rng.integers(1 << 31)))
     dtype = list(BOUNDS)[number % len(BOUNDS)]
-    block_m, block_n, block_k, warps = BLOCKS[rng.integers(len(BLOCKS))]
+    blocks = LONG_BLOCKS if dtype == "float64" else BLOCKS
+    block_m, block_n, block_k, warps = blocks[rng.integers(len(blocks))]
     stages = int(rng.integers(1, 6))
     m, n = (int(rng.integers(1, 3 * b)) for b in (block_m, block_n))
     k = int(rng.choice([1, 7, 16, 64, 100, 257, 512]))
     if rng.integers(2):
         m, n, k = ((x + 15) // 16 * 16 for x in (m, n, k))
     a, b = random_matrix(rng, (m, k), dtype), random_matrix(rng, (k, n), dtype)
-    out = torch.full((m, n), math.nan, device="cuda")
+    sums = torch.float64 if dtype == "float64" else torch.float32
+    out = torch.full((m, n), math.nan, device="cuda", dtype=sums)
     strides = [x.stride(axis) for x in (a, b, out) for axis in (0, 1)]
     grid = (proton.cdiv(m, block_m) * proton.cdiv(n, block_n),)
     try:
@@ -125,6 +137,19 @@ def test_integers_are_exact(warps: int, trans: bool) -> None:
                 TRANS=trans, num_warps=warps)  # fmt: skip
     right = b.t() if trans else b
     assert torch.equal(c.long().cpu(), a.cpu().long() @ right.cpu().long())
+
+
+@pytest.mark.parametrize("warps", [1, 2, 8])
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("m, n, k, bits", [(64, 64, 64, 23), (16, 32, 4, 25), (32, 8, 8, 25)])
+def test_fp64_loses_no_bit(m: int, n: int, k: int, bits: int, trans: bool, warps: int) -> None:
+    """Integers of so many bits: no sum has more than 53."""
+    torch = cuda()
+    shapes = (m, k), (n, k) if trans else (k, n)
+    a, b = (torch.randint(-(1 << bits), 1 << bits, shape, device="cuda") for shape in shapes)
+    c = run(a.double(), b.double(), tl.float64, trans=trans, warps=warps)
+    right = b.t() if trans else b
+    assert torch.equal(c.long().cpu(), a.cpu() @ right.cpu())
 
 
 @pytest.mark.parametrize("warps", [1, 4])

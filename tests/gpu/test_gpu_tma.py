@@ -248,3 +248,129 @@ def test_a_map_follows_its_arguments() -> None:
             torch.testing.assert_close(y[16:32], x[16:32])
             assert not y[:16].any()
             assert not y[32:].any()
+
+
+@proton.jit
+def combine(y, block, place, KIND: tl.constexpr):
+    if KIND == "add":
+        y.atomic_add(place, block)
+    elif KIND == "min":
+        y.atomic_min(place, block)
+    elif KIND == "max":
+        y.atomic_max(place, block)
+    elif KIND == "and":
+        y.atomic_and(place, block)
+    elif KIND == "or":
+        y.atomic_or(place, block)
+    else:
+        y.atomic_xor(place, block)
+
+
+@proton.jit
+def combined(x, y, down, right, KIND: tl.constexpr):
+    """Program p combines the block p of x with the one of y, which is the same for all."""
+    block = x.load([tl.program_id(0) * x.block_shape[0], 0])
+    combine(y, block, [down, right], KIND)
+
+
+REDUCTIONS = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+INTEGERS = ("int32", "uint32", "int64", "uint64")
+REDUCED = [
+    *((dtype, kind) for dtype in INTEGERS for kind in REDUCTIONS),
+    *((dtype, kind) for dtype in ("float16", "bfloat16") for kind in ("add", "min", "max")),
+    *(("float32", kind) for kind in ("add", "min")),
+    ("float64", "add"),
+]
+
+
+def small_numbers(rng: np.random.Generator, dtype: str, rows: int, columns: int) -> Any:
+    """Random bits as a signed integer; of floats integers whose sums are exact. Rows are multiples
+    of 16 elements, and lie 16 further apart."""
+    torch = pytest.importorskip("torch")
+    shape = rows, columns + 16
+    if dtype in INTEGERS:
+        numbers = rng.integers(-(1 << 63), 1 << 63, shape, np.int64).astype(dtype.removeprefix("u"))
+        return torch.from_numpy(numbers).cuda()[:, :columns]
+    numbers = torch.from_numpy(rng.integers(-4, 5, shape))
+    return numbers.to(getattr(torch, dtype)).cuda()[:, :columns]
+
+
+def numbers_of(tensor: Any, dtype: str) -> np.ndarray:
+    if dtype in INTEGERS:
+        return np.ascontiguousarray(tensor.cpu().numpy()).view(dtype)
+    return np.array(tensor.double().cpu())
+
+
+@pytest.mark.parametrize("dtype, kind", REDUCED)
+def test_reductions(rng: np.random.Generator, dtype: str, kind: str) -> None:
+    """Blocks that begin before the tensor, or end behind it, or not at a multiple of 16 bytes; what
+    lies beside the tensor stays."""
+    torch = pytest.importorskip("torch")
+    for trial, (height, width) in enumerate(((16, 32), (64, 64), (8, 128), (256, 16))):
+        m, n, programs = (int(s) for s in rng.integers(1, [300, 300, 9]))
+        down, right = int(rng.integers(-height, m + 5)), int(rng.integers(-width, n + 5))
+        right -= right % 16 if trial % 2 else 0
+        x = small_numbers(rng, dtype, programs * height, width)
+        y = small_numbers(rng, dtype, m, -(-n // 16) * 16)
+        want = numbers_of(y, dtype).copy()
+        kernel = combined[(programs,)](
+            *(
+                TensorDescriptor.from_tensor(t.view(getattr(torch, dtype)), [height, width])
+                for t in (x, y[:, :n])
+            ),
+            *(down, right),
+            KIND=kind,
+        )
+        by_tma = (dtype, kind) not in (("float32", "min"), ("float64", "add"))
+        assert ("UTMAREDG" in kernel.asm["sass"]) == by_tma
+        top, left = max(0, down), max(0, right)
+        place = want[top : max(0, down + height), left : max(0, min(n, right + width))]
+        for part in numbers_of(x, dtype).reshape(programs, height, width):
+            mine = part[top - down :, left - right :][: place.shape[0], : place.shape[1]]
+            place[:] = REDUCTIONS[kind](place, mine)
+        np.testing.assert_array_equal(numbers_of(y, dtype), want)
+
+
+@proton.jit
+def sums_of_rows(x, out, FLATTEN: tl.constexpr):
+    """Blocks of rows of x, added up; each program has some, and adds each to the whole."""
+    M: tl.constexpr = x.block_shape[0]
+    N: tl.constexpr = x.block_shape[1]
+    tiles = tl.cdiv(x.shape[0], M)
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN):
+        total = tl.zeros((M, N), tl.float32)
+        for k in tl.range(0, x.shape[1], N, num_stages=3):
+            total += x.load([tile * M, k])
+        out.atomic_add([0, 0], total)
+
+
+@proton.jit
+def stored_and_added(x, y):
+    place = [tl.program_id(0) * x.block_shape[0], 0]
+    block = x.load(place)
+    for _ in range(3):
+        y.store(place, block)
+        y.atomic_add(place, block)
+    y.atomic_add(place, block)
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+def test_reductions_follow_each_other(rng: np.random.Generator, flatten: bool) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.from_numpy(rng.integers(-8, 9, (32 * 37, 64 * 3))).float().cuda()
+    out = torch.zeros(32, 64, device="cuda")
+    given = [TensorDescriptor.from_tensor(t, [32, 64]) for t in (x, out)]
+    kernel = sums_of_rows[(9,)](*given, FLATTEN=flatten)
+    assert "UTMAREDG" in kernel.asm["sass"]
+    assert torch.equal(out, x.reshape(37, 32, 3, 64).sum((0, 2)))
+    y = torch.full_like(x[:, :64], -1.0).contiguous()
+    given = [TensorDescriptor.from_tensor(t, [32, 64]) for t in (x, y)]
+    stored_and_added[(37,)](*given)
+    assert torch.equal(y, 3 * x[:, :64])

@@ -50,12 +50,14 @@ def stored_values(module: Any, arguments: list[int]) -> list[int]:
     block = function.regions[0].blocks[0]
     pointers = len(block.arguments) - len(arguments)
     values = dict(zip(block.arguments, [0] * pointers + arguments, strict=True))
-    interpreter = _Interpreter(values)
+    interpreter = ScalarInterpreter(values)
     interpreter.run(block)
     return interpreter.stored
 
 
-class _Interpreter:
+class ScalarInterpreter:
+    """The values of a kernel as it runs, and what it has stored."""
+
     def __init__(self, values: dict[Any, Any]) -> None:
         self.values, self.stored = values, []
 

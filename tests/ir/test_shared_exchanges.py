@@ -21,7 +21,7 @@ from proton.layout.named import (
     spread,
     wgmma_accumulator,
 )
-from proton.layout.tensor_cores import WarpTiling
+from proton.layout.tensor_cores import WarpTiling, warp_group_tiling
 from proton.passes import Pipeline
 from tests.ir.thread_interpreter import ThreadInterpreter
 from tests.pure.layout_strategies import distributed, flat, shapes_of_rank
@@ -120,6 +120,18 @@ def test_columns_of_results_of_tensor_cores(arch: int) -> None:
         found = check(source, target, element, converted(source, target, element), arch)
         has_matrices = "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16" in found
         assert has_matrices == (element == "bf16" and arch == 90)
+
+
+@pytest.mark.parametrize("element", ["f8E5M2", "i8"])
+@pytest.mark.parametrize("n, warps", [(64, 8), (256, 4), (32, 4)])
+def test_results_as_bytes_become_left_operands_within_the_warp(
+    n: int, warps: int, element: str
+) -> None:
+    """The weights of attention: no shared memory, and no barrier."""
+    tiling = warp_group_tiling((128, n), warps)
+    assert tiling is not None
+    source, target = tiling.accumulator, tiling.operand_a(n, 8)
+    assert not check(source, target, element, converted(source, target, element), 90)
 
 
 @pytest.mark.parametrize("element", ["f8E5M2", "f16", "f32"])

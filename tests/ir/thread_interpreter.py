@@ -44,6 +44,17 @@ def _elements(raw: np.ndarray, type_: Any) -> np.ndarray:
     return np.ascontiguousarray(raw).view(f"<u{_bytes(type_)}").astype(np.int64)
 
 
+def permuted_bytes(low: np.ndarray, high: np.ndarray, selector: np.ndarray) -> np.ndarray:
+    """PTX's `prmt`: byte n of the result is the one that bits 4 n to 4 n + 2 of the selector
+    name."""
+    both = (low & 0xFFFFFFFF).astype(np.uint64) | (high & 0xFFFFFFFF).astype(np.uint64) << 32
+    result = np.zeros_like(both)
+    for n in range(4):
+        chosen = (selector >> 4 * n & 7).astype(np.uint64)
+        result |= (both >> 8 * chosen & 0xFF) << 8 * np.uint64(n)
+    return result.astype(np.int64)
+
+
 class ThreadInterpreter:
     """A program of `warps` warps; `accesses` counts what was done to shared memory, by name."""
 
@@ -102,6 +113,8 @@ class ThreadInterpreter:
             case "nvvm.shfl.sync":
                 _, word, lane, _ = given
                 return [word[self.threads // WARP * WARP + lane % WARP]]
+            case "llvm.inline_asm" if op.attributes["asm_string"].value.startswith("prmt.b32 "):
+                return [permuted_bytes(*given)]
             case "llvm.load" | "llvm.store" | "llvm.inline_asm":
                 return self.access(op, given)
         raise AssertionError(f"no rule for {op}")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proton.layout import LinearLayout, NotDivisible, named
+from proton.layout.matrix_memory import copied_layout
 
 
 @st.composite
@@ -241,6 +242,32 @@ def test_mma_operands_of_8_and_32_bits() -> None:
         assert place == (group + 8 * (i in (1, 3)), thread + 4 * (i >= 2))
 
 
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_mma_operands_of_fp64(steps: int) -> None:
+    """m16n8k4, k8 and k16 with .f64: one layout, whose registers of several steps lie one after the
+    other. The ISA has the rows of a for k16 as groupID where i is even, its columns as i * 2 +
+    threadID_in_group there and (i * 2) - 2 + threadID_in_group where i is odd."""
+    a = table(named.fit(named.mma_operand_a(64), (16, 4 * steps)))
+    b = table(named.fit(named.mma_operand_b(64), (4 * steps, 8)))
+    assert (len(a), len(b)) == (32 * 2 * steps, 32 * steps)
+    for (lane, i), place in a.items():
+        group, thread = lane // 4, lane % 4
+        assert place == (group + 8 * (i % 2), i * 2 - 2 * (i % 2) + thread)
+    for (lane, i), place in b.items():
+        assert place == (lane % 4 + i * 4, lane // 4)
+
+
+def test_m8n8k4_is_half_of_m16n8k4() -> None:
+    """Its row of a and of the sums is groupID: 8 rows above are the first half of the registers."""
+    a, total = table(named.mma_operand_a(64)), table(named.MMA_ACCUMULATOR)
+    for lane in range(32):
+        group, thread = lane // 4, lane % 4
+        for half in (0, 1):
+            assert a[lane, half] == (group + 8 * half, thread)
+            for i in (0, 1):
+                assert total[lane, 2 * half + i] == (group + 8 * half, thread * 2 + i)
+
+
 @pytest.mark.parametrize("n", [8, 16, 64, 128, 256])
 def test_wgmma_accumulator_as_the_ptx_isa_has_it(n: int) -> None:
     """D of wgmma.m64nNk16: warp w has rows 16 w to 16 w + 15; d[i] is at row lane / 4 + 8 (i / 2
@@ -342,6 +369,18 @@ def worst_bank(
             words |= {(first + byte) // 4 for byte in range(access)}
         worst = max(worst, max(Counter(word % 32 for word in words).values()))
     return worst
+
+
+@pytest.mark.parametrize("depth", [4, 8, 16, 64])
+@pytest.mark.parametrize("order", [(1, 0), (0, 1)])
+def test_operands_of_fp64_are_read_without_conflict(order: tuple[int, int], depth: int) -> None:
+    for shape, operand in (((16, depth), named.mma_operand_a(64)),
+                           ((depth, 16), named.mma_operand_b(64))):  # fmt: skip
+        shared = copied_layout(shape, 8, order)
+        if shared is not None:
+            assert worst_bank(named.fit(operand, shape), shared, 8, 1) == 1
+            assert shared.is_invertible
+    assert copied_layout((16, 16), 8, order) is not None
 
 
 def test_the_swizzles_of_wgmma_serve_rows_and_columns_without_conflict() -> None:

@@ -50,9 +50,10 @@ def carried_out(
     match way:
         case Permutation(sources):
             return have[list(sources)]
-        case Shuffle(sources, flips, by_lane, by_warp):
+        case Shuffle(sources, flips, by_lane, by_warp, choice, choosers):
             base = xor_of_bits(by_lane, lanes) ^ xor_of_bits(by_warp, warps)
-            rows = [have[s][base ^ f, warps] for s, f in zip(sources, flips, strict=True)]
+            other = choice * (np.bitwise_count(lanes & choosers) & 1)
+            rows = [have[s ^ other, base ^ f, warps] for s, f in zip(sources, flips, strict=True)]
             return np.stack(rows)
     memory = np.full(way.elements, -1)
     memory[offsets_of(way, source)] = have

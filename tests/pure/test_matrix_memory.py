@@ -6,7 +6,12 @@ import math
 import pytest
 
 from proton.base.targets import ARCHITECTURES
-from proton.layout.matrix_memory import UNIT, matrix_layout, matrix_memory
+from proton.layout.matrix_memory import (
+    UNIT,
+    matrix_layout,
+    matrix_memory,
+    transposing_layout,
+)
 from proton.layout.tensor_cores import warp_group_tiling, warp_tiling
 
 SHAPES = [(64, 16), (64, 64), (128, 64), (16, 256), (8, 32), (64, 128), (256, 32)]
@@ -55,6 +60,19 @@ def test_memory_is_what_the_descriptor_says(
         if memory.order[0] != k_axis:
             assert (found >> 16 & 0x3FFF) * 16 == shape[memory.order[1]] * memory.swizzle
         assert found & 0xFFFF == 0, "the address is added"
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("shape", [(64, 128), (128, 64), (32, 32), (128, 256), (8, 16)])
+@pytest.mark.parametrize("fast", [0, 1])
+def test_bytes_are_transposed_by_words(shape: tuple[int, int], fast: int, warps: int) -> None:
+    layout = transposing_layout(shape, fast, warps)
+    assert layout.is_surjective
+    assert layout.in_size("warp") == warps
+    steps = {1: (1, 0), 2: (2, 0), 4: (0, 1), 8: (0, 2)}
+    for register, step in steps.items():
+        place = layout.apply(register=register)
+        assert (place[f"dim{fast}"], place[f"dim{1 - fast}"]) == step
 
 
 def test_descriptors_take_any_address_of_shared_memory() -> None:

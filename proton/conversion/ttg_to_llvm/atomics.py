@@ -62,21 +62,32 @@ def _attributes(site: Site) -> dict[str, Attribute]:
 @lowers("tt.atomic_rmw")
 def _rmw(ctx: Lowering, site: Site) -> list[Value]:
     pointers, value, mask = site.optional(3)
-    kind = _BIN_OPS[_KINDS[site.text("rmw_op")]]
-    ordering = _ORDERINGS[site.text("sem")]
+    kind, ordering, attributes = site.text("rmw_op"), site.text("sem"), _attributes(site)
 
     def one(address: Value, operand: Value) -> Value:
-        return v.create(
-            "llvm.atomicrmw",
-            operand.type,
-            address,
-            operand,
-            bin_op=i64_attr(kind),
-            ordering=i64_attr(ordering),
-            **_attributes(site),
-        )
+        return _combined(kind, ordering, address, operand, attributes)
 
     return _each(ctx, site, [pointers, value], mask, one)
+
+
+def relaxed(kind: str, address: Value, operand: Value) -> Value:
+    """One element, combined with the GPU's memory by what `tt` calls `kind`; what it was before."""
+    scope = {"syncscope": string_attr(_SCOPES["gpu"])}
+    return _combined(kind, "relaxed", address, operand, scope)
+
+
+def _combined(
+    kind: str, ordering: str, address: Value, operand: Value, attributes: dict[str, Attribute]
+) -> Value:
+    return v.create(
+        "llvm.atomicrmw",
+        operand.type,
+        address,
+        operand,
+        bin_op=i64_attr(_BIN_OPS[_KINDS[kind]]),
+        ordering=i64_attr(_ORDERINGS[ordering]),
+        **attributes,
+    )
 
 
 @lowers("tt.atomic_cas")

@@ -40,7 +40,7 @@ def _constant(ctx: Lowering, site: Site) -> list[Value]:
     if is_float8(scalar_type(type_)):
         wide = ir.FloatAttr.get(_f(32), float(ir.FloatAttr(attribute).value))
         value = v.create("llvm.mlir.constant", _f(32), value=wide)
-        return [_spread(narrow_float8(value, scalar_type(type_)), target)]
+        return [_spread(narrow_float8(value, scalar_type(type_), arch=0), target)]
     if isinstance(target, ir.VectorType):
         attribute = ir.DenseElementsAttr.get_splat(target, attribute)
     elif not isinstance(target, ir.IntegerType | ir.FloatType):
@@ -179,11 +179,11 @@ def _float_conversion(ctx: Lowering, site: Site) -> list[Value]:
     source, target = scalar_type(site.operand_types[0]), scalar_type(site.result_type)
     (value,) = site.operands
     if is_float8(source) and is_float8(target):
-        return [narrow_float8(widen_float8(value, source, _f(32)), target)]
+        return [narrow_float8(widen_float8(value, source, _f(32)), target, ctx.arch)]
     if is_float8(source):
         return [widen_float8(value, source, target)]
     if is_float8(target):
-        return [narrow_float8(value, target, _rounding(site))]
+        return [narrow_float8(value, target, ctx.arch, _rounding(site))]
     if _rounding(site) == "rtz":
         return [_towards_zero(value, target)]
     name = "llvm.fpext" if source.width < target.width else "llvm.fptrunc"

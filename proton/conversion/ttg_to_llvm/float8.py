@@ -1,5 +1,5 @@
-"""Conversions of 8-bit floats by integer arithmetic, which every architecture has; the formats
-are in proton/base/float8.py."""
+"""Conversions of 8-bit floats by integer arithmetic, which every architecture has, and by the
+instruction where there is one; the formats are in proton/base/float8.py."""
 
 from typing import Any
 
@@ -8,6 +8,8 @@ from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.dialect.mlir import ir
 
+INSTRUCTION = 89  # the first architecture that narrows by one
+_INSTRUCTION_NAMES = {"float8e5": "e5m2", "float8e4nv": "e4m3"}
 _INFINITY_32, _NAN_32 = 0x7F800000, 0x7FC00000  # bits of fp32
 
 
@@ -66,15 +68,34 @@ def _float_of(byte: Any, format_: Float8) -> Any:
     return v.bitcast(v.binary("llvm.or", magnitude, sign), f32)
 
 
-def narrow_float8(value: Any, target: Any, rounding: str = "rtne") -> Any:
-    """To an 8-bit float, saturating; from other types through fp32."""
+def narrow_float8(value: Any, target: Any, arch: int, rounding: str = "rtne") -> Any:
+    """To an 8-bit float, saturating; from other types through fp32. `arch`: 0 for constants, which
+    LLVM folds."""
     element = v.element(value)
     if isinstance(element, ir.FloatType) and element.width == 64:
         value = _odd_float32(value)  # an odd neighbour lies between the same codes
     elif element.width == 16:
         value = v.create("llvm.fpext", v.like(value, _f(32)), value)
     format_ = BY_TYPE[str(target)]
+    name = _INSTRUCTION_NAMES.get(format_.name)
+    if arch >= INSTRUCTION and name is not None and rounding == "rtne":
+        return _narrowed_by_instruction(value, name)
     return v.each(lambda scalar: _narrow(scalar, format_, rounding), value)
+
+
+def _narrowed_by_instruction(value: Any, name: str) -> Any:
+    """fp32 as bytes, two at a time."""
+    if not v.is_vector(value.type):
+        pair = nvidia.narrowed_to_float8(value, value, name)
+        return v.create("llvm.trunc", v.integer(8), pair)
+    numbers = v.to_elements(value)
+    numbers += numbers[len(numbers) // 2 * 2 :]  # an odd one twice
+    pairs = [
+        nvidia.narrowed_to_float8(low, high, name)
+        for low, high in zip(numbers[::2], numbers[1::2], strict=True)
+    ]
+    bytes_ = v.bitcast(v.from_elements(pairs), v.vector(len(numbers), v.integer(8)))
+    return v.shuffle(bytes_, range(v.count_of(value)))
 
 
 def _odd_float32(value: Any) -> Any:

@@ -12,7 +12,9 @@ from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import layout_of
 from proton.layout import LinearLayout, shapes
 from proton.layout.conversion import Exchange, Permutation, Shuffle, plan
+from proton.layout.linear import log2
 from proton.layout.matrix_access import MatrixAccess, matrix_access
+from proton.layout.named import WARP_SIZE
 
 STMATRIX_ARCH = 90  # the first compute capability that has it, times 10
 
@@ -103,6 +105,8 @@ def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
 
 def _shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
     """Every target register from one register of another lane."""
+    if way.choosers:
+        return _halves_shuffled(ctx, value, way)
     base = ctx.threads.bits(way.lanes + way.warps)
     by_flip: dict[int, list[int]] = {}
     for register, flip in enumerate(way.flips):
@@ -114,6 +118,35 @@ def _shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
         parts += v.to_elements(nvidia.shuffle_lanes("idx", chosen, lane))
         order += registers
     return v.from_elements([parts[order.index(r)] for r in range(len(way.flips))])
+
+
+_LOW_HALVES, _TO_HIGH_HALVES = 0x5410, 0x2222  # of two words as one, for `prmt`
+
+
+def _halves_shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
+    """Bytes, two of which come from one lane, as a word with the two that other lanes take of it in
+    their place. The lane that reads knows which half is its own."""
+    element, bytes_ = v.element(value), v.like(value, v.integer(8))
+    is_bits = v.bits_of(element) == 1
+    value = v.create("llvm.zext", bytes_, value) if is_bits else v.bitcast(value, bytes_)
+    base = ctx.threads.bits(way.lanes + way.warps)
+    own = tuple(_TO_HIGH_HALVES if way.choosers >> bit & 1 else 0 for bit in range(log2(WARP_SIZE)))
+    halves = v.binary("llvm.xor", ctx.threads.bits(own), v.i32(_LOW_HALVES))
+    words = []
+    for first in range(0, len(way.sources), 2):
+        pair = way.sources[first : first + 2]
+        picks = [*pair, *(register ^ way.choice for register in pair)]
+        flip = way.flips[first]
+        lane = v.binary("llvm.xor", base, v.i32(flip)) if flip else base
+        word = nvidia.shuffle_lanes("idx", v.to_words(v.shuffle(value, picks)), lane)
+        words += v.to_elements(word)
+    joined = [
+        nvidia.permuted_bytes(low, high, halves)
+        for low, high in zip(words[::2], words[1::2], strict=True)
+    ]
+    moved = v.from_words(v.from_elements(joined), v.vector(len(way.sources), v.integer(8)))
+    target = v.vector(len(way.sources), element)
+    return v.create("llvm.trunc", target, moved) if is_bits else v.bitcast(moved, target)
 
 
 def exchange(

@@ -10,17 +10,20 @@ from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.nvidia import assembly
-from proton.dialect.mlir import Value, ir
+from proton.dialect.mlir import Value
 
 _NAMES = {
     "f16": "f16",
     "bf16": "bf16",
     "f32": "tf32",
+    "f64": "f64",
     "f8E4M3FN": "e4m3",
     "f8E5M2": "e5m2",
     "i8": "s8",
 }
-_RESULTS = {"f16": "f16", "f32": "f32", "i32": "s32"}
+_RESULTS = {"f16": "f16", "f32": "f32", "f64": "f64", "i32": "s32"}
+_LETTERS = {"f32": "f", "f64": "d"}  # of registers in inline assembly; all others are "r"
+_LONG_F64 = 90  # the first architecture whose `mma` of fp64 takes 16 rows, and up to 16 of k
 
 
 def operand_name(element: Any) -> str:
@@ -51,13 +54,27 @@ class Types:
     @property
     def bits(self) -> int:
         """Of an operand's element."""
-        return {"f16": 16, "bf16": 16, "tf32": 32}.get(self.a, 8)
+        return {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64}.get(self.a, 8)
+
+    @property
+    def registers(self) -> tuple[int, int]:
+        """Of a thread for the sides of one instruction, a 256-bit row of each of 16 and 8 rows: of
+        32 bits, or fp64."""
+        size = max(32, self.bits)
+        return 128 // size, 64 // size
+
+
+def registers_of(value: Any) -> list[Any]:
+    """A thread's part of a matrix as the registers of an instruction: 32 bits of an operand, fp64
+    as it is."""
+    is_f64 = v.bits_of(v.element(value)) == 64
+    return v.to_elements(value if is_f64 else v.to_words(value))
 
 
 def accumulator_words(total: Any) -> list[Any]:
-    """A thread's sums as the registers of an instruction: fp32 and i32 are one each, two fp16 are
-    a word."""
-    return v.to_elements(total if v.bits_of(v.element(total)) == 32 else v.to_words(total))
+    """A thread's sums as the registers of an instruction: fp32, fp64 and i32 are one each, two fp16
+    are a word."""
+    return v.to_elements(total if v.bits_of(v.element(total)) >= 32 else v.to_words(total))
 
 
 def from_accumulator_words(words: Sequence[Any], type_: Any) -> Any:
@@ -67,7 +84,7 @@ def from_accumulator_words(words: Sequence[Any], type_: Any) -> Any:
 
 
 def _letter(word: Any) -> str:
-    return "f" if isinstance(word.type, ir.F32Type) else "r"
+    return _LETTERS.get(str(word.type), "r")
 
 
 def _updated(
@@ -93,14 +110,48 @@ def _braced(first: int, count: int) -> str:
 # One warp
 
 
-def mma(types: Types, a: Sequence[Any], b: Sequence[Any], total: Sequence[Any]) -> list[Any]:
-    """`mma.m16n8`: 16 rows, 8 columns, 32 bytes along k."""
+Sides = tuple[Sequence[Any], Sequence[Any]]  # the registers of a and b for one step along k
+
+
+def mma_chain(types: Types, arch: int, steps: Sequence[Sides], total: Sequence[Any]) -> list[Any]:
+    """16 rows and 8 columns of a product, 32 bytes along k in each step."""
+    if types.bits == 64:
+        return (_long_f64 if arch >= _LONG_F64 else _short_f64)(types, steps, list(total))
+    sums = list(total)
+    for a, b in steps:
+        sums = _mma(f"m16n8k{types.k}", types, a, b, sums)
+    return sums
+
+
+def _long_f64(types: Types, steps: Sequence[Sides], total: list[Any]) -> list[Any]:
+    """`m16n8k16`, `k8` and `k4`: the registers of several steps are one instruction's."""
+    while steps:
+        count = next(n for n in (4, 2, 1) if n <= len(steps))
+        a, b = ([word for step in steps[:count] for word in step[side]] for side in (0, 1))
+        total = _mma(f"m16n8k{count * types.k}", types, a, b, total)
+        steps = steps[count:]
+    return total
+
+
+def _short_f64(types: Types, steps: Sequence[Sides], total: list[Any]) -> list[Any]:
+    """`m8n8k4`: the upper 8 rows are the first half of a and of the sums."""
+    half = len(total) // 2
+    upper, lower = total[:half], total[half:]
+    for (above, below), b in steps:
+        upper = _mma(f"m8n8k{types.k}", types, [above], b, upper)
+        lower = _mma(f"m8n8k{types.k}", types, [below], b, lower)
+    return upper + lower
+
+
+def _mma(
+    shape: str, types: Types, a: Sequence[Any], b: Sequence[Any], total: Sequence[Any]
+) -> list[Any]:
     first = 2 * len(total)
     text = (
-        f"mma.sync.aligned.m16n8k{types.k}.row.col.{types}.{types.total} {_braced(0, len(total))}, "
+        f"mma.sync.aligned.{shape}.row.col.{types}.{types.total} {_braced(0, len(total))}, "
         f"{_braced(first, len(a))}, {_braced(first + len(a), len(b))}, {_braced(0, len(total))};"
     )
-    return _updated(text, total, *a, *b, letters="r" * (len(a) + len(b)))
+    return _updated(text, total, *a, *b, letters="".join(map(_letter, (*a, *b))))
 
 
 def load_matrices(address: Any, count: int, is_transposed: bool) -> list[Any]:

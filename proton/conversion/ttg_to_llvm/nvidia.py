@@ -204,12 +204,14 @@ def copy_tensor_to_shared(
 
 
 def copy_tensor_to_global(
-    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value
+    map_: Value, coordinates: Sequence[Value], source: Value, predicate: Value, reduction: str = ""
 ) -> None:
-    """Begins to copy a box to global memory."""
-    count = len(coordinates)
+    """Begins to copy a box to global memory, or to combine it with what is there: add, min, max,
+    and, or, xor."""
+    count, name = len(coordinates), "cp.reduce.async" if reduction else "cp.async"
+    combined = f".{reduction}" if reduction else ""
     text = (
-        f"@$0 cp.async.bulk.tensor.{count}d.global.shared::cta.bulk_group "
+        f"@$0 {name}.bulk.tensor.{count}d.global.shared::cta{combined}.bulk_group "
         f"[$1, {{{_names(3, count)}}}], [$2];"
     )
     assembly(text, "b,l,r" + ",r" * count, None, predicate, map_, source, *coordinates)
@@ -355,6 +357,20 @@ def narrowed_towards_zero(scalar: Any, target: Any) -> Any:
     text = f"cvt.rz.{kind}.{source} $0, $1;"
     constraints = f"={_FLOATS[kind]},{_FLOATS[source]}"
     return v.bitcast(assembly(text, constraints, bits, scalar, effects=False), target)
+
+
+def permuted_bytes(low: Value, high: Value, selector: Value) -> Value:
+    """Four of the eight bytes of two words, each chosen by four bits (`prmt`)."""
+    type_ = v.integer(32)
+    return assembly("prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", type_, low, high, selector,
+                    effects=False)  # fmt: skip
+
+
+def narrowed_to_float8(low: Any, high: Any, name: str) -> Any:
+    """Two fp32 as the 8-bit floats that PTX calls so, to nearest and saturating, in an i16; from
+    compute capability 8.9 on."""
+    text = f"cvt.rn.satfinite.{name}x2.f32 $0, $1, $2;"
+    return assembly(text, "=h,f,f", v.integer(16), high, low, effects=False)
 
 
 def optimization_barrier(words: Sequence[Value]) -> list[Value]:

@@ -19,8 +19,6 @@ from proton.layout.tensor_cores import (
     warp_tiling,
 )
 
-_WORDS_A, _WORDS_B = 4, 2  # registers of the sides of one instruction
-
 
 @lowers("ttng.mma_sync")
 def _mma_sync(ctx: Lowering, site: Site) -> list[Any]:
@@ -32,27 +30,21 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Any]:
     assert tiling.accumulator == layout_of(type_), "the pass chose another layout"
     elements = [t.element_type for t in site.operand_types[:2]]
     types = mma.Types.of(type_.element_type, *elements)
-    left_words, right_words = (v.to_elements(v.to_words(side)) for side in (a, b))
-    total = mma.accumulator_words(acc)
     k_steps = max(1, int(site.operand_types[0].shape[1]) // types.k)
-    down = len(left_words) // (_WORDS_A * k_steps)
-    across = len(right_words) // (_WORDS_B * k_steps)
+    # Of each step the registers of one tile after the other: tiles of a lie down, then along k.
+    left, right = (
+        [tuple(words[n : n + size]) for n in range(0, len(words), size)]
+        for size, words in zip(types.registers, map(mma.registers_of, (a, b)), strict=True)
+    )
+    total = mma.accumulator_words(acc)
+    down, across = len(left) // k_steps, len(right) // k_steps
     size = len(total) // (down * across)
     sums: list[Any] = []
     for column in range(across):
         for row in range(down):
             place = (column * down + row) * size
-            tile = total[place : place + size]
-            for k in range(k_steps):
-                first = (k * down + row) * _WORDS_A
-                second = (column * k_steps + k) * _WORDS_B
-                tile = mma.mma(
-                    types,
-                    left_words[first : first + _WORDS_A],
-                    right_words[second : second + _WORDS_B],
-                    tile,
-                )
-            sums += tile
+            steps = [(left[k * down + row], right[column * k_steps + k]) for k in range(k_steps)]
+            sums += mma.mma_chain(types, ctx.arch, steps, total[place : place + size])
     return [mma.from_accumulator_words(sums, acc.type)]
 
 
@@ -131,8 +123,8 @@ def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
             if left is not None:
                 side: tuple[Any, ...] = (left.at(row, step * types.k),)
             else:
-                place = (step * down + number % down) * _WORDS_A
-                side = tuple(words[place : place + _WORDS_A])
+                place = (step * down + number % down) * types.registers[0]
+                side = tuple(words[place : place + types.registers[0]])
             steps.append(mma.Step(side, right.at(column, step * types.k)))
         tile = total[number * size : (number + 1) * size]
         if 0 < at_most < k:

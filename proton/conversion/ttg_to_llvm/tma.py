@@ -10,10 +10,12 @@ from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.atomics import relaxed
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
 from proton.dialect.mlir import Value
+from proton.dialect.tt_block import REDUCE_KINDS
 from proton.dialect.ttg import mem_desc_parts
-from proton.dialect.ttng_memory import TensorMapType, barrier_count
+from proton.dialect.ttng_memory import NO_REDUCTION, TensorMapType, barrier_count
 from proton.layout.linear import log2
 
 _BARRIER_BYTES = 8
@@ -75,11 +77,19 @@ def _copy_to_local(ctx: Lowering, site: Site) -> list[Any]:
     return []
 
 
+def _reduction(site: Site) -> str:
+    """What a store combines by, as `tt.atomic_rmw` calls it; empty where it overwrites."""
+    name = site.text("reduction")
+    return "" if name == NO_REDUCTION else name
+
+
 @lowers("ttng.async_tma_copy_local_to_global")
 def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
     map_, memory, *indices = site.operands
+    reduction = _reduction(site)
+    name = reduction if reduction in REDUCE_KINDS else reduction[1:]  # the map knows the type
     for copy in _copies(ctx, site, memory, indices):
-        nvidia.copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues)
+        nvidia.copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues, name)
     # Of every warp, though it be empty: a wait counts the same groups in all of them.
     nvidia.commit_bulk_copies(nvidia.elected())
     return []
@@ -92,6 +102,7 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
     memory, base, *numbers = site.operands
     shape, element, layout = mem_desc_parts(site.operand_types[0])
     rank, stored = len(shape), v.integer(8) if is_float8(element) else element
+    reduction = _reduction(site)
     sizes, strides, starts = numbers[:rank], numbers[rank : 2 * rank - 1], numbers[2 * rank - 1 :]
     i64 = v.integer(64)
 
@@ -109,8 +120,11 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
         size = stored_bytes(element)
 
         def write() -> None:
-            target = v.offset_pointer(base, offset, stored)
-            v.store(target, v.load(source, stored, size), size)
+            target, value = v.offset_pointer(base, offset, stored), v.load(source, stored, size)
+            if reduction:
+                relaxed(reduction, target, value)
+            else:
+                v.store(target, value, size)
 
         v.when(inside, write)
 

@@ -14,7 +14,8 @@ from proton.layout.tensor_map import TENSOR_MAP_BYTES
 from proton.runtime.nvidia import cuda
 
 _KEPT = 1024  # maps of a kernel
-# By the element of an MLIR type, as the driver calls them; 8-bit floats are bytes to it.
+# By the element of an MLIR type, as the driver calls them; 8-bit floats are bytes to it. It is told
+# of a sign where numbers are compared.
 _ELEMENTS = {
     "f16": "FLOAT16",
     "bf16": "BFLOAT16",
@@ -23,6 +24,8 @@ _ELEMENTS = {
     "i16": "UINT16",
     "i32": "UINT32",
     "i64": "UINT64",
+    "si32": "INT32",
+    "si64": "INT64",
 }
 _EMPTY = 16  # bytes of zeros, in the place of a tensor without elements
 

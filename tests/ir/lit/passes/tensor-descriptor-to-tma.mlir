@@ -47,3 +47,25 @@ func.func @pointers(%x: !block, %y: !block, %p: !tt.ptr<f16> {tt.divisibility = 
   "tt.descriptor_store"(%y, %abc, %i, %zero) {operandSegmentSizes = array<i32: 1, 1, 2>} : (!block, tensor<64x32xf16>, i32, i32) -> ()
   return
 }
+
+// A reduction is a store that combines. TMA compares signed integers by a map that says so; it does
+// not compare fp32.
+
+!ints = !tt.tensordesc<tensor<32x32xi32>, "zero">
+!floats = !tt.tensordesc<tensor<32x32xf32>, "zero">
+
+// CHECK-LABEL: func.func @reductions(
+// CHECK: "ttng.tensor_map"({{.*}} -> !ttng.tensormap<tensor<32x32xsi32>, "zero">
+// CHECK: "ttng.tma_store"({{.*}} reduction = "max"
+// CHECK: "ttng.tensor_map"({{.*}} -> !ttng.tensormap<tensor<32x32xi32>, "zero">
+// CHECK: "ttng.tma_store"({{.*}} reduction = "umax"
+// CHECK: "ttng.tma_store"({{.*}} reduction = "fadd"
+// CHECK: "tt.atomic_rmw"({{.*}} rmw_op = "fmax"
+// CHECK: return
+func.func @reductions(%x: !ints, %y: !floats, %z: !floats, %a: tensor<32x32xi32>, %b: tensor<32x32xf32>, %i: i32) attributes {tt.kernel} {
+  "tt.descriptor_reduce"(%x, %a, %i, %i) {kind = "max", is_unsigned = false, operandSegmentSizes = array<i32: 1, 1, 2>} : (!ints, tensor<32x32xi32>, i32, i32) -> ()
+  "tt.descriptor_reduce"(%x, %a, %i, %i) {kind = "max", is_unsigned = true, operandSegmentSizes = array<i32: 1, 1, 2>} : (!ints, tensor<32x32xi32>, i32, i32) -> ()
+  "tt.descriptor_reduce"(%y, %b, %i, %i) {kind = "add", is_unsigned = false, operandSegmentSizes = array<i32: 1, 1, 2>} : (!floats, tensor<32x32xf32>, i32, i32) -> ()
+  "tt.descriptor_reduce"(%z, %b, %i, %i) {kind = "max", is_unsigned = false, operandSegmentSizes = array<i32: 1, 1, 2>} : (!floats, tensor<32x32xf32>, i32, i32) -> ()
+  return
+}

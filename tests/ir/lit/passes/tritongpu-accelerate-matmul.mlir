@@ -65,7 +65,7 @@ func.func @tf32x3(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %acc: tensor<64x
   return %d : tensor<64x64xf32>
 }
 
-// Nothing fits: an inner size of 8, fp64.
+// Nothing fits: an inner size of 8.
 
 // CHECK-LABEL: func.func @shallow(
 // CHECK-NOT: ttng.
@@ -74,9 +74,12 @@ func.func @shallow(%a: tensor<64x8xf16>, %b: tensor<8x64xf16>, %acc: tensor<64x6
   %d = "tt.dot"(%a, %b, %acc) {inputPrecision = "tf32", maxNumImpreciseAcc = 0 : i32} : (tensor<64x8xf16>, tensor<8x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %d : tensor<64x64xf32>
 }
+
+// Warp groups do not multiply fp64.
+
 // CHECK-LABEL: func.func @doubles(
-// CHECK-NOT: ttng.
-// CHECK: "ttg.dot"
+// CHECK-NOT: ttng.warp_group_dot
+// CHECK: "ttng.mma_sync"
 func.func @doubles(%a: tensor<64x64xf64>, %b: tensor<64x64xf64>, %acc: tensor<64x64xf64>) -> tensor<64x64xf64> {
   %d = "tt.dot"(%a, %b, %acc) {inputPrecision = "tf32", maxNumImpreciseAcc = 0 : i32} : (tensor<64x64xf64>, tensor<64x64xf64>, tensor<64x64xf64>) -> tensor<64x64xf64>
   return %d : tensor<64x64xf64>
