@@ -12,6 +12,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base import symbols
+from proton.runtime.nvidia import cuda
 from proton.trace.merge import merge
 from proton.viewer.pictures.selection import Selection
 from tests.compile.fake_cupti import ActivityKind, Standin, standin
@@ -158,6 +159,7 @@ def refuse(*_: Any) -> None:
 def test_without_cupti_a_run_has_ours_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str, message: str
 ) -> None:
+    monkeypatch.setattr(cuda, "device_count", lambda: 1)
     module = None
     if broken:
         module = Standin()
