@@ -185,7 +185,9 @@ class Callbacks:
 
     def off(self) -> None:
         """Ends that. An operator that runs still calls when it ends, so the code stays."""
-        self._remove(self._handle)
+        if self._handle:
+            self._remove(self._handle)
+        self._handle = 0
 
 
 def _loaded(path: Path) -> Any:

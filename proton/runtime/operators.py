@@ -7,6 +7,7 @@ Operators of one thread nest, in each other and in the host scopes around them, 
 so: `step/aten::linear/aten::addmm`.
 """
 
+import atexit
 import sys
 import threading
 import time
@@ -16,7 +17,7 @@ from types import ModuleType
 
 import numpy as np
 
-from proton.base.errors import ProfileError
+from proton.base.errors import ProtonError
 from proton.runtime.host_scopes import HostRecorder
 from proton.runtime.import_watch import ImportWatch
 from proton.runtime.operator_callbacks import NAME_BYTES, Callbacks
@@ -65,11 +66,19 @@ class _Source:
                 return
             try:
                 self.callbacks = self.callbacks or Callbacks(torch)
-            except ProfileError as error:
+            except (ProtonError, ImportError) as error:  # somebody's `import torch` goes on
                 self.problem = str(error)
                 print(f"proton: no operators are recorded: {error}", file=sys.stderr)
                 return
             self.callbacks.on()
+            atexit.register(self.close)  # the machine code goes with the interpreter
+
+    def close(self) -> None:
+        """Has torch call no more, whoever listens."""
+        with self.lock:
+            atexit.unregister(self.close)
+            if self.callbacks is not None:
+                self.callbacks.off()
 
     def begun(self) -> int:
         """How many operators began since somebody listens."""
@@ -83,8 +92,8 @@ class _Source:
                 return
             if self.watch is not None:
                 self.watch.stop()
+            self.close()
             if self.callbacks is not None:
-                self.callbacks.off()
                 self.callbacks.begins.clear()
                 self.callbacks.ends.clear()
 
