@@ -146,6 +146,22 @@ def expected_flights(run: Run) -> Iterator[tuple[Any, ...]]:
         yield track, start, row["dur_ns"], row["name"], "flight", tuple(args.items())
 
 
+def expected_asked(run: Run) -> Iterator[tuple[str, str, int, int]]:
+    """A flow to each thing that an operator asked a GPU for: from the shortest that was under way
+    on the thread when it was asked for."""
+    for slice_ in run.raw.host:
+        around = [
+            s
+            for s in run.raw.host
+            if s.kind == "operator"
+            and s.thread == slice_.issuer
+            and s.start <= slice_.issued <= s.end
+        ]
+        if around:
+            asker = min(around, key=lambda s: s.end - s.start)
+            yield asker.kind, slice_.kind, asker.start, slice_.start
+
+
 def found(slices: list[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
     """What the trace holds, in the same shape."""
     for row in slices:
@@ -266,6 +282,7 @@ def check_flows(whole: Run, trace: Path) -> None:
     for (launch, _), group in programs.groupby(["launch", "thread"]):
         first = group["start_ns"].min() + origin
         wanted.append(("launch", "program", whole.raw.launches[launch].host_start, first))
+    wanted += expected_asked(whole)
     with TraceProcessor(trace) as processor:
         flows = [row for row in processor.query(FLOWS) if row["source"] not in ("edge", None)]
     # a flow leads from the earlier one; random programs may begin before their launch

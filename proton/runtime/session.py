@@ -10,15 +10,19 @@ under way. Launches in processes that were forked meanwhile are counted.
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from proton.language import profiling
 from proton.runtime.backend import backends
 from proton.runtime.described import machine_facts
 from proton.runtime.host_scopes import HostRecorder
+from proton.runtime.operators import OperatorRecorder
 from proton.runtime.recording import Recorded, Recorder, Running, SessionState
 from proton.trace.instrumentation import SessionOptions
-from proton.trace.model import FORKED, UNFINISHED, RawRun
+from proton.trace.model import FORKED, UNFINISHED, HostSlice, Launch, RawRun
+
+LOW_HALF = (1 << 32) - 1  # of a thread's ident
 
 _current: "Session | None" = None
 
@@ -50,6 +54,7 @@ class Session(SessionState):
             recorder = backend.recorder(self)
             if recorder is not None:
                 self.recorders[backend.name] = recorder
+        self.operators = OperatorRecorder(host) if options.activities == "all" else None
         self.origin_ns, self.origin_unix_ns = time.perf_counter_ns(), time.time_ns()
 
     def leave(self) -> None:
@@ -65,6 +70,8 @@ class Session(SessionState):
         self.is_forked = True
         for recorder in self.recorders.values():
             recorder.disown()
+        if self.operators is not None:
+            self.operators.disown()
 
     def finish(self) -> RawRun:
         """Everything recorded; the session is over."""
@@ -72,6 +79,8 @@ class Session(SessionState):
             unfinished = self.running.wait()
             self.is_finished = True
         recorded = [recorder.finish() for recorder in self.recorders.values()]
+        if self.operators is not None:
+            recorded.append(self.operators.finish())
         with self.lock:
             forked = self.forked_counts.close()
             self.dropped += unfinished + forked + sum(found.dropped for found in recorded)
@@ -93,8 +102,16 @@ class Session(SessionState):
             gpus=[clock for found in recorded for clock in found.gpus],
             kernels=self.kernels,
             launches=sorted(launches, key=lambda launch: launch.host_start),
-            host=[slice_ for found in recorded for slice_ in found.host],
+            host=_with_issuers([slice_ for found in recorded for slice_ in found.host], launches),
             counters=[samples for found in recorded for samples in found.counters],
             dropped_launches=self.dropped,
             machine=machine | counted,
         )
+
+
+def _with_issuers(host: list[HostSlice], launches: list[Launch]) -> list[HostSlice]:
+    """The slices, of which those on GPUs name the thread that asked for them by its whole ident:
+    CUPTI has the low half, and only a thread that did something else that is recorded matters."""
+    threads = [launch.thread for launch in launches] + [s.thread for s in host if s.device < 0]
+    whole = {thread & LOW_HALF: thread for thread in threads}
+    return [replace(s, issuer=whole.get(s.issuer, 0)) if s.issuer else s for s in host]

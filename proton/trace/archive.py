@@ -25,7 +25,8 @@ from proton.trace.model import Chunk, Clock, CounterSamples, Launch, RawRun
 
 SCHEMA = 8
 # 2 had no payload values of the host that are not finite, 3 no launches of kernels without scopes,
-# 4 no device of a host slice, 5 no work of a scope, 6 no counters, 7 no peer of a GPU
+# 4 no device of a host slice, 5 no work of a scope, 6 no counters, 7 no peer of a GPU, no operators
+# and issuers
 READABLE = (2, 3, 4, 5, 6, 7, SCHEMA)
 RUN = "run.json"
 LAUNCH_FIELDS = (

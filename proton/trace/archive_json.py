@@ -8,6 +8,7 @@ import numpy as np
 from proton.trace.check import require
 from proton.trace.model import (
     NO_PEER,
+    OPERATOR,
     Clock,
     CounterSamples,
     GPUClock,
@@ -21,7 +22,7 @@ from proton.trace.model import (
 from proton.trace.profile import scope_to_plain
 from proton.trace.schema import Fields, Json, integer, scalar, scalar_to_json, text, texts
 
-HOST_KINDS = ("host", "compile")
+HOST_KINDS = ("host", "compile", OPERATOR)
 GPU_KINDS = ("kernel", "memcpy", "memset")  # of what has a device
 FIRST_WITH_WORK = 6  # the schema in which scopes say what work they are of
 FIRST_WITH_COUNTERS = 7  # and that of counters
@@ -235,16 +236,18 @@ def _scope_from_json(value: Json, where: str, schema: int) -> Scope:
 def _host_to_json(slice_: HostSlice) -> Json:
     payload = {name: scalar_to_json(value) for name, value in slice_.payload.items()}
     times = slice_.start, slice_.end
-    return [slice_.name, slice_.path, slice_.thread, *times, payload, slice_.kind, slice_.device]
+    place = slice_.thread, *times, payload, slice_.kind, slice_.device
+    issued = [slice_.issuer, slice_.issued] if slice_.issued else []
+    return [slice_.name, slice_.path, *place, *issued]
 
 
 def _host_from_json(value: Json, where: str) -> HostSlice:
-    good = isinstance(value, list) and len(value) in (6, 7, 8)
-    rule = "must be [name, path, thread, start, end, payload, kind, device]"
+    good = isinstance(value, list) and len(value) in (6, 7, 8, 10)
+    rule = "must be [name, path, thread, start, end, payload, kind, device, issuer, issued]"
     require(good, where, rule, type(value).__name__)
-    later = [HOST_KINDS[0], -1]  # what older schemas do not say
+    later = [HOST_KINDS[0], -1, 0, 0]  # what older schemas do not say, or nobody knows
     entries: list[Any] = [*value, *later[len(value) - 6 :]]
-    name, path, thread, start, end, payload, kind, number = entries
+    name, path, thread, start, end, payload, kind, number, issuer, issued = entries
     device = integer(number, where)
     kinds = HOST_KINDS if device < 0 else GPU_KINDS
     require(kind in kinds, where, f"kind must be one of {kinds}", kind)
@@ -257,6 +260,8 @@ def _host_from_json(value: Json, where: str) -> HostSlice:
         end=integer(end, where),
         kind=kind,
         device=device,
+        issuer=integer(issuer, where),
+        issued=integer(issued, where),
         payload={
             text(key, f"{where}, payload"): scalar(entry, f"{where}, payload, {key!r}")
             for key, entry in values.items()

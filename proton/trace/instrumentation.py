@@ -264,11 +264,11 @@ class SessionOptions(Instrumentation):
 
     activities: str = _choice(
         "own",
-        "own: launches of Proton's kernels. all: every kernel, copy and fill of the process, too, "
-        "torch's among them, as tracks of their streams; by CUPTI, which cupti-python brings "
-        "(pip install 'proton-tile[cupti]'). Without it own, and a message.",
+        "own: launches of Proton's kernels. all: the operators of torch, too, as slices of the "
+        "host, and on an NVIDIA GPU every kernel, copy and fill of the process, as tracks of their "
+        "streams, each linked with the operator that asked for it; by CUPTI, which cupti-python "
+        "brings (pip install 'proton-tile[cupti]'). Without that a message says so.",
         ("own", "all"),
-        on_gpu=True,
     )
     counters: Sequence[str] = field(
         default=(),

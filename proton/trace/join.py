@@ -7,6 +7,7 @@ import numpy as np
 
 from proton.trace.model import (
     FORKED,
+    LOST_OPERATORS,
     NO_PEER,
     UNFINISHED,
     Clock,
@@ -106,9 +107,9 @@ def _gpu(gpus: Sequence[GPUClock]) -> GPUClock:
 
 
 def _machine(runs: Sequence[RawRun]) -> dict[str, object]:
-    """What the last run that says it says; counts of launches are summed."""
+    """What the last run that says it says; counts are summed."""
     machine = {name: value for run in runs for name, value in run.machine.items()}
-    for name in (FORKED, UNFINISHED):
+    for name in (FORKED, UNFINISHED, LOST_OPERATORS):
         counts = [run.machine.get(name, 0) for run in runs]
         total = sum(count for count in counts if isinstance(count, int))
         if total:

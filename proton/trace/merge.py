@@ -131,7 +131,9 @@ def _moved(run: RawRun, shift: int, number: int, devices: int, name: str) -> Raw
 def _moved_slice(slice_: HostSlice, shift: int, threads: dict[int, int], devices: int) -> HostSlice:
     moved = replace(slice_, start=slice_.start + shift, end=slice_.end + shift)
     if slice_.device >= 0:  # streams are numbered by GPU
-        return replace(moved, device=slice_.device + devices)
+        issuer = threads.get(slice_.issuer, 0)
+        issued = slice_.issued + shift if slice_.issued and slice_.issuer in threads else 0
+        return replace(moved, device=slice_.device + devices, issuer=issuer, issued=issued)
     return replace(moved, thread=threads[slice_.thread])
 
 

@@ -15,6 +15,9 @@ from proton.trace.wire import Block, RecordSchema
 # ran when the session ended.
 FORKED, UNFINISHED = "launches in forked processes", "launches that ran on"
 ACTIVITIES = "activities that are missing"  # why nothing but own launches is there
+NO_OPERATORS = "operators that are missing"  # why none of torch are there
+LOST_OPERATORS = "operators lost"  # how many of torch there was no room for
+OPERATOR = "operator"  # the kind of slice of a call of an operator
 BOOT = "boot"  # an id that processes of one boot of one machine share
 WALL_CLOCKED = "on the axis by wall clocks"  # the processes of a merged run whose error is unknown
 ONE = -1  # `pendings` of a wait that retires one piece of work
@@ -128,8 +131,9 @@ class Launch:
 @dataclass(frozen=True, kw_only=True)
 class HostSlice:
     """A host scope: `time.perf_counter_ns()` at both ends, nesting by `path`; or, as `kind` says,
-    the compilation of a kernel, or what CUPTI saw on a GPU: then `device` is that, and `thread` the
-    stream."""
+    the compilation of a kernel, a call of an operator of torch, or what CUPTI saw on a GPU: then
+    `device` is that, and `thread` the stream. Such a thing was asked for by the host thread
+    `issuer`, in a call around the moment `issued`, where that is known."""
 
     name: str
     path: str
@@ -137,8 +141,10 @@ class HostSlice:
     start: int
     end: int
     payload: dict[str, int | float] = field(default_factory=dict)
-    kind: str = "host"  # or "compile", "kernel", "memcpy", "memset"
+    kind: str = "host"  # or "compile", OPERATOR, "kernel", "memcpy", "memset"
     device: int = -1  # the GPU's number; -1 for the host
+    issuer: int = 0
+    issued: int = 0  # perf_counter_ns; 0 where it is not known
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,8 @@ def _parts(slice_: HostSlice, windows: Sequence[Window]) -> list[HostSlice]:
         return [slice_] if any(a <= slice_.start < b for a, b in windows) else []
     found = []
     for start, end in windows:
+        if start <= slice_.start < end and slice_.end <= end:
+            return [slice_]
         if slice_.end >= start and slice_.start < end:
             first, last = int(max(slice_.start, start)), int(min(slice_.end, end))
             found.append(replace(slice_, start=first, end=last))

@@ -1,10 +1,8 @@
 """What CUPTI sees, with a stand-in for its package: records in, slices out, in all files."""
 
-import enum
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,79 +12,13 @@ import pytest
 import proton
 import proton.language as tl
 from proton.base import symbols
-from proton.runtime.nvidia import cupti as gpu_cupti
+from proton.runtime.nvidia import cuda
 from proton.trace.merge import merge
 from proton.viewer.pictures.selection import Selection
+from tests.compile.fake_cupti import ActivityKind, Standin, standin
 from tests.perfetto_equality import assert_trace_equals_tables, read_back
 
-AHEAD = 1_700_000_000_000_000_000  # ns: the stand-in's clock is a wall clock
-
-
-class ActivityKind(enum.IntEnum):
-    MEMCPY = 1
-    MEMSET = 2
-    CONCURRENT_KERNEL = 10
-    MEMCPY2 = 22
-    OVERHEAD = 17
-
-
-class ActivityMemcpyKind(enum.IntEnum):
-    HTOD = 1
-    DTOH = 2
-
-
-class Standin(types.ModuleType):
-    """Hands over on `activity_flush_all` what was given to `ran`; its clock runs faster by 1e-4."""
-
-    ActivityKind, ActivityMemcpyKind = ActivityKind, ActivityMemcpyKind
-
-    def __init__(self) -> None:
-        super().__init__("cupti.cupti")
-        self.enabled: set[int] = set()
-        self.pending: list[Any] = []
-        self.zero = time.perf_counter_ns()
-        self.completed: Callable[[list[Any]], None] = lambda records: None
-
-    def stamp(self, host: int) -> int:
-        """The stand-in's time at a time of the host."""
-        return AHEAD + host + (host - self.zero) // 10_000
-
-    def get_timestamp(self) -> int:
-        return self.stamp(time.perf_counter_ns())
-
-    def activity_register_callbacks(self, requested: Any, completed: Any) -> None:
-        size, limit = requested()
-        assert size > 0
-        assert limit == 0
-        self.completed = completed
-
-    def activity_enable(self, kind: int) -> None:
-        assert kind not in self.enabled
-        self.enabled.add(kind)
-
-    def activity_disable(self, kind: int) -> None:
-        self.enabled.remove(kind)
-
-    def activity_flush_all(self, flag: int) -> None:
-        assert flag == 1
-        pending, self.pending = self.pending, []
-        self.completed(pending)
-
-    def ran(self, kind: ActivityKind, begin: int, end: int, **values: Any) -> None:
-        """Something ran, from and to these times of the host."""
-        if kind in self.enabled:
-            times = {"start": self.stamp(begin), "end": self.stamp(end)}
-            self.pending.append(types.SimpleNamespace(kind=kind, **times, **values))
-
-
-@pytest.fixture
-def standin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Standin]:
-    module = Standin()
-    monkeypatch.setitem(sys.modules, "cupti", types.ModuleType("cupti"))
-    monkeypatch.setitem(sys.modules, "cupti.cupti", module)
-    yield module
-    assert not module.enabled
-    assert not gpu_cupti._source.listeners
+__all__ = ("standin",)  # the fixture
 
 
 @proton.jit
@@ -227,6 +159,7 @@ def refuse(*_: Any) -> None:
 def test_without_cupti_a_run_has_ours_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str, message: str
 ) -> None:
+    monkeypatch.setattr(cuda, "device_count", lambda: 1)
     module = None
     if broken:
         module = Standin()

@@ -1,20 +1,22 @@
 """What a process runs on NVIDIA GPUs, by CUPTI: kernels, copies and fills, whoever made them.
 
 CUPTI hands records over in buffers, from a thread of its own; they have times of its clock, which
-pairs of readings take to the host's. The package cupti-python (`pip install 'proton-tile[cupti]'`)
-is optional: `load` says why it is not there.
+pairs of readings take to the host's. What was asked for by a call of CUDA has that call's
+correlation id, so a slice says which thread asked for it, and when. The package cupti-python
+(`pip install 'proton-tile[cupti]'`) is optional: `load` says why it is not there.
 
     collector = Collector(load())
     slices = collector.stop()
 """
 
+import contextlib
 import ctypes
 import functools
 import importlib
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from proton.base import symbols
@@ -41,6 +43,10 @@ _KERNEL = {
     **{f"{of}_{axis}": f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz"},
 }
 _VALUES = {"kernel": _KERNEL, "memcpy": {"bytes": "bytes"}, "memset": {"bytes": "bytes"}}
+CALLS = ("RUNTIME", "DRIVER")  # the kinds of the calls that ask for it
+# Of those the functions of which there are records: how their names go on behind `cuda` or `cu`.
+_ASKING = ("Launch", "GraphLaunch", "Memcpy", "Memset")
+_THREAD = (1 << 32) - 1  # CUPTI has the low half of a thread's ident
 _FIELDS = sorted({name for names in _VALUES.values() for name in names})
 
 
@@ -93,6 +99,7 @@ class _Source:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.listeners: list[Collector] = []
+        self.calls: set[int] = set()  # the kinds of calls
 
     def add(self, collector: "Collector") -> None:
         """Hands records to a collector from now on."""
@@ -107,24 +114,62 @@ class _Source:
         with self.lock:
             self.listeners.remove(collector)
             if not self.listeners:
-                for name in KINDS:
+                for name in (*KINDS, *CALLS):
                     collector.cupti.activity_disable(collector.cupti.ActivityKind[name])
 
     def _enable(self, cupti: Any) -> None:
+        self.calls = {int(cupti.ActivityKind[name]) for name in CALLS}
         try:
             cupti.activity_register_callbacks(lambda: (BUFFER_BYTES, NO_LIMIT), self._completed)
-            for name in KINDS:
+            for name in (*KINDS, *CALLS):
                 cupti.activity_enable(cupti.ActivityKind[name])
         except Exception as error:
             raise _refused(error) from None
+        _leave_out_other_calls(cupti)
 
     def _completed(self, records: Iterable[Any]) -> None:
-        kept = [_Activity.of(record) for record in records]
+        kept, calls = [], {}
+        for record in records:
+            if int(record.kind) in self.calls:
+                calls[int(record.correlation_id)] = _Call.of(record)
+            else:
+                kept.append(_Activity.of(record))
         for collector in list(self.listeners):
             collector.activities += kept
+            collector.calls |= calls
 
 
 _source = _Source()
+
+
+def _leave_out_other_calls(cupti: Any) -> None:
+    """Has CUPTI record only the calls that ask a GPU for something; a version that cannot records
+    all of them. It keeps this as long as their kinds are on."""
+    functions = (
+        ("cuda", "RuntimeApiTraceCbid", "activity_enable_runtime_api"),
+        ("cu", "DriverApiTraceCbid", "activity_enable_driver_api"),
+    )
+    for prefix, numbers, switch in functions:
+        asking = tuple(prefix + name for name in _ASKING)
+        for number in getattr(cupti, numbers, ()):
+            name = number.name.rpartition("__")[2]
+            if name.startswith("cu") and not name.startswith(asking):
+                with contextlib.suppress(Exception):  # its kind depends on the version
+                    getattr(cupti, switch)(int(number), 0)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of CUDA: the low half of the ident of the thread that made it, and its middle."""
+
+    thread: int
+    moment: int
+
+    @staticmethod
+    def of(record: Any) -> "_Call":
+        """The copy of a record of a call."""
+        start, end = int(record.start), int(record.end)
+        return _Call(int(record.thread_id) & _THREAD, (start + end) // 2)
 
 
 @dataclass(frozen=True)
@@ -138,6 +183,7 @@ class _Activity:
     device: int
     stream: int
     copy: int
+    correlation: int
     values: dict[str, int]
 
     @staticmethod
@@ -151,6 +197,7 @@ class _Activity:
             device=int(getattr(record, "device_id", 0)),
             stream=int(getattr(record, "stream_id", 0)),
             copy=int(getattr(record, "copy_kind", 0)),
+            correlation=int(getattr(record, "correlation_id", 0)),
             values={name: int(getattr(record, name)) for name in _FIELDS if hasattr(record, name)},
         )
 
@@ -180,12 +227,14 @@ class Collector:
     def __init__(self, cupti: Any) -> None:
         self.cupti = cupti
         self.activities: list[_Activity] = []
+        self.calls: dict[int, _Call] = {}  # by correlation id
         self.kinds = {int(cupti.ActivityKind[name]): kind for name, kind in KINDS.items()}
         self.first = _pair(cupti)
         _source.add(self)
 
     def stop(self) -> list[HostSlice]:
-        """What began and ended meanwhile, as slices of streams, in order of time."""
+        """What began and ended meanwhile, as slices of streams, in order of time. The thread that
+        asked for one is the low half of its ident."""
         _source.remove(self)
         last = _pair(self.cupti)
         begin, found = self.first.host, []
@@ -193,7 +242,11 @@ class Collector:
             kind = self.kinds.get(activity.kind)
             start, end = (self._on_host(t, last) for t in (activity.start, activity.end))
             if kind is not None and begin <= start <= end:
-                found.append(self._slice(activity, kind, start, end))
+                call = self.calls.get(activity.correlation)
+                issued = self._on_host(call.moment, last) if call is not None else 0
+                issuer = call.thread if call is not None else 0
+                slice_ = self._slice(activity, kind, start, end)
+                found.append(replace(slice_, issuer=issuer, issued=issued))
         return sorted(found, key=lambda slice_: slice_.start)
 
     def _on_host(self, stamp: int, last: _Pair) -> int:

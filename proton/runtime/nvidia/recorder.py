@@ -354,5 +354,7 @@ def _activities(asked: str) -> tuple[Collector | None, str]:
     try:
         return Collector(cupti.load()), ""
     except ProfileError as error:
+        if not cuda.device_count():
+            return None, ""  # nothing is missing
         print(f"proton: only Proton's own launches are recorded: {error}", file=sys.stderr)
         return None, str(error)

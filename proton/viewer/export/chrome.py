@@ -6,7 +6,8 @@ thread. No two places share a thread id, for to some readers a tid is one thread
 
 A slice is one complete event ("X") with microseconds to three decimals, which is exact; a program
 is one of the category "program" around its scopes. The host's part of a GPU's launch is an event of
-the category "call", and a flow leads from it to the launch. An event of a kernel is asynchronous:
+the category "call", and a flow leads from it to the launch; so does one from each operator of torch
+to what it asked a GPU for. An event of a kernel is asynchronous:
 its start ("b") and its end ("e") are where they were recorded. A counter of a GPU's hardware ("C")
 has the value of each sample from its begin.
 """
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from proton.trace.nesting import lanes
+from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE
 from proton.trace.wire import Kind
 from proton.viewer.formats import Format
@@ -123,6 +125,22 @@ class _Writer:
             yield f"{self._slice(name, place, start, duration)}{_args(NONE, args)}}}"
             if timed:
                 yield from self._call(launch, name, place, start)
+        yield from self._asked()
+
+    def _asked(self) -> Iterator[str]:
+        """A flow from each operator to each thing that it asked a GPU for."""
+        host, origin = self.raw.host, self.raw.origin_ns
+        for row, asker in enumerate(Operators(self.raw).of_slices(host)):
+            if asker == NO_ONE:
+                continue
+            flow = f'"name":"asked for","cat":"operator","id":{row}'
+            gpu, stream = gpu_name(self.raw, host[row].device), stream_name(host[row].thread)
+            pid, tid = self._host_thread(host[asker].thread)
+            at = microseconds(max(host[asker].start, host[row].issued) - origin)
+            yield f'{{"ph":"s",{flow},"pid":{pid},"tid":{tid},"ts":{at}}}'
+            pid, tid = self._thread((gpu, stream), gpu, stream)
+            at = microseconds(host[row].start - origin)
+            yield f'{{"ph":"f","bp":"e",{flow},"pid":{pid},"tid":{tid},"ts":{at}}}'
 
     def _programs(self) -> Iterator[str]:
         """A slice a program: on the CPU around the records of each of its units."""

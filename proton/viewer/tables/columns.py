@@ -16,7 +16,7 @@ from proton.trace.model import RawRun
 from proton.trace.records import Records
 from proton.trace.wire import Kind
 from proton.viewer.tables.labels import variant_numbers
-from proton.viewer.tables.rows import PAYLOAD
+from proton.viewer.tables.rows import PAYLOAD, launch_operators
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,6 +136,9 @@ class _RecordKeys:
             return Key.of_texts(texts, records.scope[self.rows])
         if name == "kind":
             return Key(np.zeros(self.track.size, np.int64), np.array(["scope"], object))
+        if name == "operator":
+            launch = records.tracks.launch[self.track]
+            return Key.of_texts(launch_operators(self.raw), launch)
         if name == "iteration":
             return Key.of(records.iteration[self.rows])
         if name not in ("kernel", "variant"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from proton.trace.model import PayloadField, RawRun, Scope
+from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE, Records, count_states, launch_devices
 from proton.trace.scope_path import ScopePath
 from proton.trace.wire import Kind, State
@@ -42,11 +43,12 @@ FRAME_COLUMNS = (
     "cycles",
     "fused",
     "payload",
+    "operator",
 )
 MARK_COLUMNS = tuple(
     name
     for name in FRAME_COLUMNS
-    if name not in ("kind", "dur_ns", "corrected_ns", "cycles", "fused")
+    if name not in ("kind", "dur_ns", "corrected_ns", "cycles", "fused", "operator")
 )
 
 
@@ -345,6 +347,16 @@ def _variants(raw: RawRun, launches: np.ndarray) -> np.ndarray:
     return np.array(variant_numbers(raw.kernels), np.int64)[_launch_kernels(raw)[launches]]
 
 
+def _operator_paths(raw: RawRun, rows: Sequence[int]) -> list[str]:
+    """The paths of operators, rows of the host; "" for none."""
+    return [raw.host[row].path if row != NO_ONE else "" for row in rows]
+
+
+def launch_operators(raw: RawRun) -> list[str]:
+    """The path of the operator that asked for each launch."""
+    return _operator_paths(raw, Operators(raw).of_launches(raw))
+
+
 def _objects(values: Sequence[object]) -> np.ndarray:
     return np.fromiter(values, dtype=object, count=len(values))
 
@@ -364,6 +376,7 @@ def _host_columns(raw: RawRun) -> dict[str, np.ndarray | _Text]:
         "start_ns": _since(raw, [slice_.start for slice_ in raw.host]),
         "error_ns": np.zeros(rows),
         "payload": _objects([slice_.payload or None for slice_ in raw.host]),
+        "operator": _texts(_operator_paths(raw, Operators(raw).of_slices(raw.host))),
         **_host_side(duration),
     }
 
@@ -389,6 +402,7 @@ def _launch_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Te
         "start_ns": start,
         "error_ns": error,
         "payload": np.full(rows, None, object),
+        "operator": _texts(launch_operators(raw)),
         **_host_side(duration),
     }
 
@@ -422,6 +436,7 @@ def _slice_columns(raw: RawRun, records: Records) -> dict[str, np.ndarray | _Tex
         "corrected_ns": corrected.astype(np.int64),
         "cycles": cycles.astype(np.int64),
         "fused": fused[records.scope[rows]],
+        "operator": _Text(launch_operators(raw), records.tracks.launch[records.track[rows]]),
         **_record_columns(raw, records, rows),
     }
 

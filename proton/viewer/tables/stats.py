@@ -36,6 +36,7 @@ GROUPS = (
     "iteration",
     "name",
     "kind",
+    "operator",
 )
 PERCENTILES = {"p1": 0.01, "p50": 0.5, "p90": 0.9, "p99": 0.99}
 COLUMNS = ("count", "total", "self", "share", "mean", "std", "min", *PERCENTILES, "max")
@@ -98,8 +99,10 @@ def stats(
     other slice of the group; `self` that of all its slices, less what lies in slices inside them,
     and `share` its part of the self time of all groups, in percent. The others are of each slice by
     itself: percentiles interpolate linearly and std divides by n - 1, as numpy's and pandas'
-    defaults do (0 for one slice). `kind` picks the slices ("scope", "launch", "host" or "compile";
-    None for all, each kind in groups of its own). A group of a kernel that has several variants is
+    defaults do (0 for one slice). `kind` picks the slices ("scope", "launch", "host",
+    "compile", "operator", or of what CUPTI saw "kernel", "memcpy", "memset"; None for all, each
+    kind in groups of its own). `operator` groups what a GPU did, and launches, by the operator of
+    torch that asked for it. A group of a kernel that has several variants is
     split by them. `payload.k` groups by the value k of the payload, of the slices that have one.
     Rows come with the largest total first. `peaks`, by device, asks for rates, too
     (proton/viewer/tables/rates.py); it may be empty.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proton.base import markup
 from proton.base.text import printable
-from proton.trace.model import BOOT, WALL_CLOCKED
+from proton.trace.model import BOOT, OPERATOR, WALL_CLOCKED
 from proton.trace.wire import Kind, State
 from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
@@ -81,9 +81,12 @@ def _placed(run: Tables) -> dict[str, str]:
 
 
 def _activities(run: Tables) -> dict[str, str]:
-    """How much CUPTI saw, by kind."""
+    """How much CUPTI saw, by kind, and how much torch told."""
     kinds = Counter(slice_.kind for slice_ in run.raw.host if slice_.device >= 0)
-    return {"seen by CUPTI": ", ".join(f"{n} {k}" for k, n in kinds.items())} if kinds else {}
+    seen = {"seen by CUPTI": ", ".join(f"{n} {k}" for k, n in kinds.items())} if kinds else {}
+    names = Counter(slice_.name for slice_ in run.raw.host if slice_.kind == OPERATOR)
+    calls = f"{names.total()} calls of {len(names)} operators and ranges"
+    return seen | ({"torch": calls} if names else {})
 
 
 def _html(table: pd.DataFrame) -> str:

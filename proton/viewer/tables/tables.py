@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from proton.trace.model import FORKED, UNFINISHED, Kernel, RawRun
+from proton.trace.model import FORKED, LOST_OPERATORS, UNFINISHED, Kernel, RawRun
 from proton.trace.records import Records, read
 from proton.trace.wire import Kind
 from proton.viewer.tables import counters, critical, flights, placed, rows, waiting
@@ -199,6 +199,9 @@ class Tables:
         untouched = int(self.launches["untouched"].sum())
         if untouched:
             lines.append(f"{untouched} of {t.programs} programs never began")
+        lost = self.raw.machine.get(LOST_OPERATORS)
+        if lost:
+            lines.append(f"{lost} operators of torch were not recorded: they did not fit")
         return lines + self._dropped_launches()
 
     def _dropped_launches(self) -> list[str]:

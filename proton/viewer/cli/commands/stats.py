@@ -32,6 +32,8 @@ class Kind(enum.Enum):
     SCOPE = "scope"
     LAUNCH = "launch"
     HOST = "host"
+    COMPILE = "compile"
+    OPERATOR = "operator"
     KERNEL = "kernel"
     MEMCPY = "memcpy"
     MEMSET = "memset"

@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from proton.trace.nesting import Nesting, nest
+from proton.trace.operators import NO_ONE, Operators
 from proton.trace.records import NONE
 from proton.trace.wire import Kind, State
 from proton.viewer.export.perfetto.stream import FLOAT, INT, TEXT, Batch, Note
@@ -70,12 +71,16 @@ class _Row(NamedTuple):
 
 class Batches:
     """The intervals of a run. Flows are numbered from 1: those of launches of GPUs by the launch,
-    then those to the first programs, then those of events, then those of asynchronous work."""
+    then those from operators to what they asked a GPU for, then those to the first programs, then
+    those of events, then those of asynchronous work."""
 
     def __init__(self, tables: Tables, tree: TrackTree, interned: Interned) -> None:
         self.raw, self.records, self.tables = tables.raw, tables.records, tables
         self.tree, self.interned = tree, interned
         self.first_programs = self._first_programs()
+        askers = Operators(tables.raw).of_slices(tables.raw.host)
+        self.asked = {row: asker for row, asker in enumerate(askers) if asker != NO_ONE}
+        self.first_flow = 1 + len(tables.raw.launches) + len(self.asked)  # to first programs
 
     def all(self) -> list[Batch]:
         """Everything, in the order in which it is written."""
@@ -109,7 +114,7 @@ class Batches:
         started: dict[int, list[int]] = {}
         launches = self.records.tracks.launch[tree.places.residency.first[self.first_programs]]
         for place, launch_number in enumerate(launches.tolist()):
-            started.setdefault(launch_number, []).append(1 + len(raw.launches) + place)
+            started.setdefault(launch_number, []).append(self.first_flow + place)
         columns = ("device", "clock", "variant", "start_ns", "dur_ns", *COUNTS)
         values = zip(*(self.tables.launches[name].tolist() for name in columns), strict=True)
         for number, (launch, row) in enumerate(zip(raw.launches, values, strict=True)):
@@ -128,9 +133,19 @@ class Batches:
                 host, called, returned, kernel.name, "call", [number + 1], {"launch": number}
             )
             yield _Row(own, start, start + duration, kernel.name, "launch", [number + 1], notes)
-        for s in raw.host:
+        asked = self._asked_flows()
+        for place, s in enumerate(raw.host):
             start, end = s.start - raw.origin_ns, s.end - raw.origin_ns
-            yield _Row(tree.slice_track(s), start, end, s.name, s.kind, [], dict(s.payload))
+            flows = asked.get(place, [])
+            yield _Row(tree.slice_track(s), start, end, s.name, s.kind, flows, dict(s.payload))
+
+    def _asked_flows(self) -> dict[int, list[int]]:
+        """A flow from each operator to each thing that it asked a GPU for, at both ends."""
+        flows: dict[int, list[int]] = {}
+        for number, pair in enumerate(self.asked.items(), 1 + len(self.raw.launches)):
+            for row in pair:
+                flows.setdefault(row, []).append(number)
+        return flows
 
     def _losses(self) -> Batch:
         """An instant at the beginning of each program that lost records."""
@@ -272,7 +287,7 @@ class Batches:
     def _flows(self, wraps: "_Wraps") -> np.ndarray:
         """The flows of each record and program, a column each; 0 for none."""
         records, found = self.records, self.records.events
-        first = 1 + len(self.raw.launches)
+        first = self.first_flow
         programs = np.zeros(self.tree.places.residency.row.size, np.int64)
         programs[self.first_programs] = first + np.arange(self.first_programs.size)
         own = programs[wraps.program]
