@@ -38,15 +38,19 @@ SYNONYMS = {
 
 # Where the library's results are not torch's whatever compiles its kernels, and why.
 LIBRARYS_OWN = {
+    "addr": "beta = 0 and alpha = 0 multiply, and do not drop, what is not a number",
+    "logaddexp": "of two equal infinities the difference is not a number",
     "linalg_vector_norm": "sums of powers are kept in the type of the input, and overflow",
     "native_group_norm": "the mask takes in channels of the next group, unless groups are powers "
     "of two",
     "native_group_norm_backward": "as native_group_norm",
     "nll_loss_forward": "the total weight is left as it was, without a reduction",
+    "soft_margin_loss": "fp16 is summed in fp32, and does not overflow",
     "sort": "equal elements in another order",
     "upsample_nearest2d": "its table for this vendor lacks a constant of the kernel",
     "unfold_backward": "a gradient is taken for contiguous",
     "topk": "integers and equal elements in another order",
+    "zero": "fills its argument",
 }
 
 

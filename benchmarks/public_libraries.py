@@ -11,7 +11,8 @@ Needs torch, and without their dependencies (which are Triton and more) liger-ke
 Each op runs in a process of its own. Its results are compared with torch's for the same inputs: of
 liger-kernel by the cases in liger_cases.py, of flag-gems by the samples that torch has for its own
 operators. `refused` is an error of Proton, `failed` one of the library's own: no sample was among
-what it takes.
+what it takes. An op whose process died runs again with each access checked, and is `outside` if a
+kernel of the library has accesses outside of its arrays, which a GPU may not notice.
 Exit status 1 if anything is wrong.
 """
 
@@ -32,9 +33,12 @@ from library_results import Wrong
 
 import proton
 from proton.backends.cpu.target import CPU
+from proton.base.errors import BoundsError
 
 PATIENCE = 180.0  # s that an op may take, its compilations included
-VERDICTS = ("right", "wrong", "refused", "failed", "not for CPUs", "killed", "no sample")
+VERDICTS = (
+    *("right", "wrong", "refused", "failed", "outside", "not for CPUs", "killed", "no sample"),
+)
 _GPU_ONLY = re.compile("cuda|CPU only|NUM_SMS", re.IGNORECASE)  # in what an op says of CPU tensors
 
 
@@ -66,6 +70,8 @@ def run(op: Op) -> tuple[str, str]:
         return "wrong", str(problem)
     except Exception as problem:
         causes = [problem, problem.__cause__, problem.__context__]
+        if any(isinstance(cause, BoundsError) for cause in causes):
+            return "outside", str(problem).partition("\n")[0]
         refused = any(isinstance(cause, proton.ProtonError) for cause in causes)
         frame = traceback.extract_tb(problem.__traceback__)[-1]
         place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
@@ -77,14 +83,14 @@ def run(op: Op) -> tuple[str, str]:
 
 def apart(ops: list[Op], jobs: int) -> Iterator[Outcome]:
     """Runs each op in a process that is forked for it; what it prints is dropped."""
-    waiting, running = collections.deque(ops), {}
+    waiting, running = collections.deque((op, False) for op in ops), {}
     while waiting or running:
         while waiting and len(running) < jobs:
-            op = waiting.popleft()
-            reader, process = _forked(op)
-            running[reader] = op, process, time.monotonic()
+            op, checked = waiting.popleft()
+            reader, process = _forked(op, checked)
+            running[reader] = op, checked, process, time.monotonic()
         ready = select.select(list(running), [], [], 1.0)[0]
-        for reader, (op, process, start) in list(running.items()):
+        for reader, (op, checked, process, start) in list(running.items()):
             seconds = time.monotonic() - start
             if reader not in ready and seconds < PATIENCE:
                 continue
@@ -94,11 +100,15 @@ def apart(ops: list[Op], jobs: int) -> Iterator[Outcome]:
             if not text or text[0] == "\0":
                 os.kill(process, signal.SIGKILL)
             _, status = os.waitpid(process, 0)
+            if not text and not checked:
+                waiting.appendleft((op, True))
+                continue
             verdict, _, said = text.partition("\0")
             yield Outcome(op.name, verdict or "killed", said or f"status {status}", seconds)
 
 
-def _forked(op: Op) -> tuple[int, int]:
+def _forked(op: Op, checked: bool) -> tuple[int, int]:
+    """The end of a pipe that the outcome comes out of, and the process."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     if process := os.fork():
@@ -107,6 +117,7 @@ def _forked(op: Op) -> tuple[int, int]:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
+    proton.knobs.check_bounds = checked
     os.write(writer, "\0".join(run(op)).encode()[:60000])
     os._exit(0)
 

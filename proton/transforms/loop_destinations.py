@@ -3,17 +3,19 @@
 One-shot bufferization keeps a carried tensor in place when the loop yields a value that is
 computed in the carried buffer itself. This pass arranges that: an elementwise result takes the
 carried tensor as its destination, anything else is copied into it at the end of the body.
-Where a branch in a loop gives a tensor from outside of it, that is copied in the branch: the
-analysis takes what an `scf.if` may give for one buffer, and the next iteration reads that one.
+The analysis takes all that an `scf.if` may give for one buffer. So a branch in a loop copies a
+tensor from outside of it, which the next iteration still reads, and a tensor by which the buffers
+of two carried tensors would be taken for one, which no iteration could then write both of.
 Splat constants become fills, so that no table of equal numbers reaches the object code.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.dialect.linalg import copy_into, filled
 from proton.dialect.mlir import Block, Module, Operation, Value, ir, tensor
-from proton.dialect.regions import ForLoop, WhileLoop, block_of, end_of
+from proton.dialect.regions import ForLoop, If, WhileLoop, block_of, end_of
 from proton.dialect.traits import Loop, has
 from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace, users
 from proton.passes import Pass, register
@@ -30,8 +32,11 @@ class LoopDestinations(Pass):
         for op in all_ops(module):
             if op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
                 _splat_to_fill(op)
-        for op in ops_named(module, "scf.if"):
+        branching = ops_named(module, "scf.if")
+        for op in branching:
             _copy_what_is_from_outside(op)
+        if branching:
+            _keep_carried_apart(module)
         for op in all_ops(module):
             if op.name == "scf.for":
                 loop = ForLoop(op)
@@ -60,11 +65,17 @@ def _copy_what_is_from_outside(op: Operation) -> None:
         for position, value in enumerate(terminator.operands):
             is_tensor = isinstance(value.type, ir.RankedTensorType)
             if is_tensor and not _is_inside(value, loop.operation):
-                with before(terminator):
-                    buffer = tensor.EmptyOp(value.type.shape, value.type.element_type).result
-                    copy = copy_into(value, buffer)
-                assert copy is not None, "the destination is a tensor"
-                terminator.operands[position] = copy
+                _yield_a_copy(terminator, position)
+
+
+def _yield_a_copy(terminator: Operation, position: int) -> None:
+    """Yields a copy in place of one of the tensors that a terminator yields."""
+    value = terminator.operands[position]
+    with before(terminator):
+        buffer = tensor.EmptyOp(value.type.shape, value.type.element_type).result
+        copy = copy_into(value, buffer)
+    assert copy is not None, "the destination is a tensor"
+    terminator.operands[position] = copy
 
 
 def _is_inside(value: Value, loop: Operation) -> bool:
@@ -74,6 +85,76 @@ def _is_inside(value: Value, loop: Operation) -> bool:
     while op is not None and op.operation != loop:
         op = op.operation.parent
     return op is not None
+
+
+class _Buffers:
+    """Sets of tensors that lie in one buffer, as far as the analysis is not free to copy."""
+
+    def __init__(self, module: Module) -> None:
+        self._next: dict[Value, Value] = {}  # of its set, for all but one of them
+        self._carried: set[Value] = set()
+        for op in all_ops(module):
+            if op.name == "scf.for":
+                self._carry(zip(ForLoop(op).iter_args, op.results, strict=True))
+            elif op.name == "scf.while":
+                loop = WhileLoop(op)
+                self._carry(zip(loop.after.arguments, loop.passed, op.results, strict=True))
+            elif op.name.startswith(("linalg.", "tensor.")):
+                self._write(op)
+
+    def _carry(self, groups: Iterable[tuple[Value, ...]]) -> None:
+        """Each group is what a loop carries in one place."""
+        for argument, *others in groups:
+            if isinstance(argument.type, ir.RankedTensorType):
+                self._carried.add(self._first(argument))
+                for other in others:
+                    self._join(argument, other)
+
+    def _write(self, op: Operation) -> None:
+        """An op gives the buffers that it writes, or views of those that it takes."""
+        given = list(op.operands)[-1:] if op.name.startswith("linalg.") else list(op.operands)
+        for result in op.results:
+            for value in given:
+                producer = defining_op(value)
+                if isinstance(value.type, ir.RankedTensorType) and (
+                    producer is None or producer.name != "tensor.empty"
+                ):
+                    self._join(result, value)
+
+    def join_branches(self, op: Operation, position: int) -> list[Operation]:
+        """What an `scf.if` gives in one place is in one buffer. Gives the terminators whose value
+        is not put there, as another loop's buffer would be one with it."""
+        result, apart = op.results[position], []
+        for block in If(op).blocks:
+            terminator = end_of(block)
+            first, other = self._first(result), self._first(terminator.operands[position])
+            if first != other and first in self._carried and other in self._carried:
+                apart.append(terminator)
+            else:
+                self._join(first, other)
+        return apart
+
+    def _first(self, value: Value) -> Value:
+        while value in self._next:
+            value = self._next[value]
+        return value
+
+    def _join(self, one: Value, other: Value) -> None:
+        one, other = self._first(one), self._first(other)
+        if one != other:
+            self._next[other] = one
+            if other in self._carried:
+                self._carried.add(one)
+
+
+def _keep_carried_apart(module: Module) -> None:
+    """Copies in branches what would make one buffer of two that loops carry."""
+    buffers = _Buffers(module)
+    for op in reversed(ops_named(module, "scf.if")):  # inner ones first
+        for position, result in enumerate(op.results):
+            if isinstance(result.type, ir.RankedTensorType):
+                for terminator in buffers.join_branches(op, position):
+                    _yield_a_copy(terminator, position)
 
 
 def _redirect(block: Block, arguments: list[Value]) -> None:

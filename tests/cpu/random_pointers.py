@@ -105,6 +105,7 @@ class Maker:
 
     def statement(self, depth: int) -> Statement:
         kinds = [self.load, self.load, self.move, self.move, self.assign, self.select, self.swap]
+        kinds += [self.same]
         if depth < DEPTH:
             kinds += [self.branch, self.loop, self.loop]
         return kinds[int(self.rng.integers(len(kinds)))](depth)
@@ -154,6 +155,14 @@ class Maker:
             state["p"], state["q"] = state["q"], state["p"]
 
         return Statement(["p, q = q, p"], run)
+
+    def same(self, depth: int) -> Statement:
+        name, other = self.rng.permutation(["p", "q"])
+
+        def run(state: State, total: np.ndarray) -> None:
+            state[name] = state[other]
+
+        return Statement([f"{name} = {other}"], run)
 
     def branch(self, depth: int) -> Statement:
         text, value = self.number(-2, 3)

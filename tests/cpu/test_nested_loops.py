@@ -152,3 +152,51 @@ def test_hashes_may_overflow(rng: np.random.Generator) -> None:
     with np.errstate(over="ignore"):
         place = (np.arange(256, dtype=np.int32) * np.int32(1640531527)) & 0x7FFFFFFF
     assert (out == x[place % n]).all()
+
+
+@proton.jit
+def given_twice(x, out, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    p, q, total = tl.load(x + i), tl.load(x + BLOCK + i), tl.zeros((BLOCK,), tl.int32)
+    for k in range(n):
+        if k % 3 == s:
+            p = p * 3 % 11
+            q = p
+        total += p * (q + k)
+    tl.store(out + i, total + p * q)
+
+
+@proton.jit
+def given_crosswise(x, out, n, s, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    p, q, total = tl.load(x + i), tl.load(x + BLOCK + i), tl.zeros((BLOCK,), tl.int32)
+    for k in range(n):
+        if k != s:
+            if k % 2 == 1:
+                p = p * 3 % 11
+            else:
+                q = q * 3 % 7
+            tl.store(out + BLOCK, k)
+        else:
+            p, q = q, p
+            tl.store(out + BLOCK, k)
+        total += p * (q + k)
+    tl.store(out + i, total + p * q)
+
+
+def test_branches_do_not_mix_what_a_loop_carries(rng: np.random.Generator) -> None:
+    x = rng.integers(0, 100, 32).astype(np.int32)
+    for kernel in (given_twice, given_crosswise):
+        for n, s in ((0, 0), (7, 1), (6, 2)):
+            out = np.zeros(17, np.int32)
+            kernel[(1,)](x, out, n, s, BLOCK=16)
+            (p, q), total = (x[:16], x[16:]), 0
+            for k in range(n):
+                if kernel is given_twice:
+                    p, q = (p * 3 % 11,) * 2 if k % 3 == s else (p, q)
+                elif k == s:
+                    p, q = q, p
+                else:
+                    p, q = (p * 3 % 11, q) if k % 2 else (p, q * 3 % 7)
+                total = total + p * (q + k)
+            assert (out[:16] == total + p * q).all(), (kernel.__name__, n, s)

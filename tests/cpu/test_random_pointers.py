@@ -20,8 +20,6 @@ from tests.cpu.harness import kernels_of
 from tests.cpu.random_pointers import MARGIN, Drawn, draw
 
 PROGRAMS = int(os.environ.get("PROTON_TEST_PROGRAMS", "200")) // 8
-# Not the session's: of 450 programs one is refused by bufferization (docs/limitations.md).
-SEED = 77
 PASSES: list[Pass] = [TritonToStructured(), TritonPointersToLLVM(), StructuredToMemref()]
 ORDERS = [
     *((step,) for step in PASSES),
@@ -52,8 +50,9 @@ def check_alone(text: str, passes: tuple[Pass, ...]) -> None:
 
 
 @pytest.mark.parametrize("number", range(PROGRAMS))
-def test_random_pointers(number: int) -> None:
-    rng = np.random.default_rng([SEED, number])
+def test_random_pointers(number: int, session_seed: int) -> None:
+    print(f"rerun with PROTON_TEST_SEED={session_seed}")
+    rng = np.random.default_rng([session_seed, number])
     text = run(draw(rng))
     for place in rng.choice(len(ORDERS), 2):
         check_alone(text, ORDERS[place])

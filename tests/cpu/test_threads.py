@@ -186,3 +186,34 @@ def test_a_count_of_threads_that_is_none(monkeypatch: pytest.MonkeyPatch, text: 
     rule = f"PROTON_NUM_THREADS='{re.escape(text)}': expected an integer of at least 1"
     with pytest.raises(ProtonError, match=rule):
         run_grid(10, lambda *_: None, WorkEstimate(1e9))
+
+
+@proton.jit
+def await_number(flags, out, most, N: tl.constexpr):
+    places = tl.arange(0, N)
+    first, turns = tl.load(flags, volatile=True), tl.zeros((), tl.int64)
+    while (first == 0) & (turns < most):
+        first = tl.load(flags, volatile=True)
+        turns += 1
+    row = tl.load(flags + places, volatile=True)
+    while (tl.sum(row, 0) < N) & (turns < most):
+        row = tl.load(flags + places, volatile=True)
+        turns += 1
+    tl.store(out, first + tl.sum(row, 0))
+
+
+def test_a_volatile_load_sees_what_another_thread_writes() -> None:
+    """A kernel looks at most so often as takes a second, if nobody writes."""
+    flags, out = np.ones(8, np.int32), np.zeros(1, np.int32)
+    await_number[(1,)](flags, out, 1, N=8)
+    flags[:] = 0
+
+    def write() -> None:
+        flags[0] = 1
+        flags[1:] = 1
+
+    timer = threading.Timer(0.02, write)
+    timer.start()
+    await_number[(1,)](flags, out, 1 << 31, N=8)
+    timer.join()
+    assert out[0] == 9

@@ -332,10 +332,11 @@ def _gather(op: Operation, indices_to_value: Callable[[list[Value]], Value], ele
 def _load(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     view = op.opview
     other, element = view.other, _Element(view.ptr, view.mask, check)
+    volatile = view.volatile.value or None
     _check_element(op, pointee)
 
     def access(address: Callable[[], Any]) -> Value:
-        return llvm.LoadOp(pointee, address()).result
+        return llvm.LoadOp(pointee, address(), volatile_=volatile).result
 
     _gather(op, lambda indices: element.value(indices, pointee, access, other), pointee)
 

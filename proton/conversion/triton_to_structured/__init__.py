@@ -64,6 +64,8 @@ def _accesses(analysis: StructureAnalysis, function: Operation) -> list[_Access]
         pointer = analysis.structure(view.ptr) if shape_of(view.ptr) else None
         if pointer is None or pointer.source is None or not _is_worth_it(pointer, view.ptr):
             continue
+        if op.name == "tt.load" and view.volatile.value:  # each element is loaded once, here
+            continue
         mask = None if view.mask is None else analysis.mask(view.mask)
         other, select = None, False
         if op.name == "tt.load" and view.mask is not None and view.other is not None:

@@ -196,3 +196,65 @@ func.func @an_argument_that_is_read_later_is_not_overwritten(%a: tensor<8xf32>, 
   }
   return %r : tensor<8xf32>
 }
+
+// What both results of a branch would share: the two carried buffers would be one.
+
+// CHECK-LABEL: func.func @a_tensor_that_a_branch_gives_twice_is_copied
+// CHECK: scf.for {{.*}} iter_args(%[[P:arg[0-9]+]] = %{{.*}}, %[[Q:arg[0-9]+]] = %{{.*}})
+// CHECK: scf.if
+// CHECK: scf.yield %[[S:.*]], %[[S]] :
+// CHECK: } else {
+// CHECK: %[[C:.*]] = linalg.copy ins(%[[Q]] : {{.*}}) outs(%{{.*}} :
+// CHECK-NEXT: scf.yield %[[P]], %[[C]]
+func.func @a_tensor_that_a_branch_gives_twice_is_copied(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: i1, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%p = %a, %q = %b) -> (tensor<8xf32>, tensor<8xf32>) {
+    %s:2 = scf.if %c -> (tensor<8xf32>, tensor<8xf32>) {
+      %e = tensor.empty() : tensor<8xf32>
+      %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%p : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%l: f32, %o: f32):
+        %u = arith.addf %l, %l : f32
+        linalg.yield %u : f32
+      } -> tensor<8xf32>
+      scf.yield %t, %t : tensor<8xf32>, tensor<8xf32>
+    } else {
+      scf.yield %p, %q : tensor<8xf32>, tensor<8xf32>
+    }
+    scf.yield %s#0, %s#1 : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0 : tensor<8xf32>
+}
+
+// Accumulators that only one way of a branch changes stay where they are.
+
+// CHECK-LABEL: func.func @what_a_branch_leaves_is_not_copied
+// CHECK: scf.if
+// CHECK-NOT: linalg.copy
+// CHECK: } else {
+// CHECK-NEXT: scf.yield
+// CHECK: return
+func.func @what_a_branch_leaves_is_not_copied(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: i1, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%p = %a, %q = %b) -> (tensor<8xf32>, tensor<8xf32>) {
+    %s:2 = scf.if %c -> (tensor<8xf32>, tensor<8xf32>) {
+      %e = tensor.empty() : tensor<8xf32>
+      %t = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%p : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%l: f32, %o: f32):
+        %u = arith.addf %l, %l : f32
+        linalg.yield %u : f32
+      } -> tensor<8xf32>
+      %v = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%q : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%l: f32, %o: f32):
+        %u = arith.mulf %l, %l : f32
+        linalg.yield %u : f32
+      } -> tensor<8xf32>
+      scf.yield %t, %v : tensor<8xf32>, tensor<8xf32>
+    } else {
+      scf.yield %p, %q : tensor<8xf32>, tensor<8xf32>
+    }
+    scf.yield %s#0, %s#1 : tensor<8xf32>, tensor<8xf32>
+  }
+  return %r#0 : tensor<8xf32>
+}
