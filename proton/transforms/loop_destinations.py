@@ -15,7 +15,7 @@ from proton.dialect.linalg import copy_into, filled
 from proton.dialect.mlir import Block, Module, Operation, Value, ir, tensor
 from proton.dialect.regions import ForLoop, WhileLoop, block_of, end_of
 from proton.dialect.traits import Loop, has
-from proton.dialect.walk import all_ops, before, defining_op, ops_named, replace, users
+from proton.dialect.walk import before, defining_op, ops_named, replace, users
 from proton.passes import Pass, register
 
 
@@ -27,16 +27,19 @@ class LoopDestinations(Pass):
     name: ClassVar[str] = "loop-destinations"
 
     def run(self, module: Module) -> None:
-        for op in all_ops(module):
-            if op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
+        found = ops_named(module, "arith.constant", "scf.if", "scf.for", "scf.while")
+        ops = [(op.name, op) for op in found]
+        for name, op in ops:
+            if name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
                 _splat_to_fill(op)
-        for op in ops_named(module, "scf.if"):
-            _copy_what_is_from_outside(op)
-        for op in all_ops(module):
-            if op.name == "scf.for":
+        for name, op in ops:
+            if name == "scf.if":
+                _copy_what_is_from_outside(op)
+        for name, op in ops:
+            if name == "scf.for":
                 loop = ForLoop(op)
                 _redirect(loop.body, loop.iter_args)
-            elif op.name == "scf.while":
+            elif name == "scf.while":
                 after = WhileLoop(op).after
                 _redirect(after, list(after.arguments))
 
