@@ -180,6 +180,8 @@ def _temporary(parent: Path) -> Path:
 
 
 def _store(key: str, data: dict[str, Any], files: dict[str, bytes]) -> None:
+    if load(key) is not None:  # compiled anew all the same
+        return
     folder = _folder(key)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(folder.parent)

@@ -88,7 +88,7 @@ class Pipeline:
 
     passes: list[Pass]
     label: str = "module"
-    timings: list[tuple[str, float]] = field(default_factory=list)  # (pass, seconds)
+    timings: list[tuple[Pass, float]] = field(default_factory=list)  # in seconds
 
     def __str__(self) -> str:
         return ",".join(map(str, self.passes))
@@ -98,8 +98,9 @@ class Pipeline:
         for number, step in enumerate(self.passes, first_number):
             start = time.perf_counter()
             self._run_one(step, module)
-            self.timings.append((str(step), time.perf_counter() - start))
-            module = self._dump_and_override(module, number, step)
+            self.timings.append((step, time.perf_counter() - start))
+            if knobs.dump_to is not None or knobs.override_from is not None:
+                module = self._dump_and_override(module, number, step)
         return module
 
     def _run_one(self, step: Pass, module: Module) -> None:
@@ -143,9 +144,9 @@ class Pipeline:
     def print_timings(self) -> None:
         """Prints one line per pass to stderr: milliseconds, share, name."""
         total = sum(seconds for _, seconds in self.timings) or 1.0
-        for name, seconds in self.timings:
+        for step, seconds in self.timings:
             print(
-                f"{seconds * 1e3:9.3f} ms {seconds / total:6.1%}  {self.label}: {name}",
+                f"{seconds * 1e3:9.3f} ms {seconds / total:6.1%}  {self.label}: {step}",
                 file=sys.stderr,
             )
 

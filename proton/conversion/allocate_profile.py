@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.base.targets import ARCHITECTURES, WARP_SIZE
-from proton.dialect.abi import Argument, add_argument, pass_argument
+from proton.dialect.abi import Argument, add_argument, pass_arguments
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.memory import pointer_type
@@ -132,10 +132,10 @@ class AllocateProfile(Pass):
     def _add_arguments(self, function: Operation) -> None:
         moves = Strategy(self.strategy).moves
         if not self.units:
-            pass_argument(function, Argument.PROFILE, pointer_type())
-            pass_argument(function, Argument.THREAD, integer(32))
+            added = {Argument.PROFILE: pointer_type(), Argument.THREAD: integer(32)}
             if moves:
-                pass_argument(function, Argument.FLUSH, pointer_type())
+                added[Argument.FLUSH] = pointer_type()
+            pass_arguments(function, added)
             return
         add_argument(function, Argument.PROFILE, pointer_type(GLOBAL))
         if moves:

@@ -37,7 +37,10 @@ class BF16ToBits(Pass):
 
 
 def _convert(function: Operation) -> None:
-    ops = [op for op in all_ops(function) if _touches_bf16(op)]
+    ops = all_ops(function)
+    if not any(map(_gives_bf16, (function, *ops))):
+        return
+    ops = [op for op in ops if _touches_bf16(op)]
     # What to do is known by the types that are about to change.
     rules = [None if has(op, MovesBits) else _RULES.get(op.name, _compute) for op in ops]
     results = [[_is_bf16(result.type) for result in op.results] for op in ops]
@@ -60,9 +63,14 @@ def _convert(function: Operation) -> None:
         update_type(function)
 
 
+def _gives_bf16(op: Operation) -> bool:
+    """Whether a result, or an argument of a block of its regions, is bf16."""
+    arguments = (a for region in op.regions for block in region.blocks for a in block.arguments)
+    return any(_is_bf16(value.type) for value in (*op.results, *arguments))
+
+
 def _touches_bf16(op: Operation) -> bool:
-    arguments = [a for region in op.regions for block in region.blocks for a in block.arguments]
-    return any(_is_bf16(value.type) for value in (*op.operands, *op.results, *arguments))
+    return _gives_bf16(op) or any(_is_bf16(value.type) for value in op.operands)
 
 
 @functools.cache  # most values of a kernel have one of a few types

@@ -6,6 +6,7 @@ rounded after each operation, fp16 and bf16 `fma` in fp64, which is rounded to o
 (rounding.py).
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -50,6 +51,8 @@ def _rule(op: Operation) -> Callable[[Any], Any] | None:
     if not op.name.startswith(("arith.", "math.fma")) or not len(op.operands):
         return None
     source, result = op.operands[0].type, op.results[0].type
+    if not (_is_narrow(source) or _is_narrow(result)):
+        return None
     bf16, f64 = ir.BF16Type.get(), ir.F64Type.get()
     if op.name == "arith.truncf" and (result == bf16 or source == f64) and result.width == 16:
         return lambda op: _truncate(op.operands[0], result)
@@ -64,6 +67,11 @@ def _rule(op: Operation) -> Callable[[Any], Any] | None:
     if result == bf16 and op.name in _FROM_INTEGER:
         return _from_integer
     return None
+
+
+@functools.cache  # most values of a kernel have one of a few types
+def _is_narrow(type_: Type) -> bool:
+    return isinstance(type_, ir.FloatType) and type_.width == 16
 
 
 def _compute_in(wide: Type, op: Operation) -> Value:

@@ -40,7 +40,7 @@ from proton.dialect.walk import (
     before,
     defining_op,
     functions,
-    ops_named,
+    ops_of_each,
     producer_of,
     replace,
     source_span,
@@ -65,13 +65,16 @@ class StructuredToMemref(Pass):
             # Where nobody has noted what it writes, it may write anything.
             written = frozenset(function.attributes.get(WRITTEN, [UNKNOWN]))
             lowering = _Lowering(function, self.disjoint, written)
-            for op in ops_named(function, "tts.store"):
+            stores, loads, pointers = ops_of_each(
+                function, "tts.store", "tts.load", "tts.make_tptr"
+            )
+            for op in stores:
                 with before(op):
                     lowering.store(op)
-            for op in ops_named(function, "tts.load"):
+            for op in loads:
                 with before(op):
                     lowering.load(op)
-            for op in ops_named(function, "tts.make_tptr"):
+            for op in pointers:
                 op.erase()
 
 

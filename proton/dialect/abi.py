@@ -5,7 +5,7 @@ that a kernel calls get the same ones, which each call passes on; LLVM drops wha
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proton.dialect.attributes import ABI
@@ -44,25 +44,32 @@ def added_arguments(function: Operation) -> list[Argument]:
 
 def add_argument(function: Operation, kind: Argument, type_: Type) -> Value:
     """Appends an argument to a `func.func`; gives its value."""
+    return _add(function, {kind: type_})[0]
+
+
+def _add(function: Operation, added: Mapping[Argument, Type]) -> list[Any]:
     block = function.regions[0].blocks[0]
-    value = block.add_argument(type_, ir.Location.unknown())
-    names = [argument.value for argument in added_arguments(function)] + [kind.value]
-    function.attributes[ABI] = strings_attr(names)
+    values = [block.add_argument(type_, ir.Location.unknown()) for type_ in added.values()]
+    kinds = [*added_arguments(function), *added]
+    function.attributes[ABI] = strings_attr(kind.value for kind in kinds)
     update_type(function)
-    return value
+    return values
 
 
-def pass_argument(function: Operation, kind: Argument, type_: Type) -> Value:
-    """The same, and so to all that the function calls, directly or not: each call passes it on."""
+def pass_arguments(function: Operation, added: Mapping[Argument, Type]) -> None:
+    """Appends arguments to a function, and to all that it calls, directly or not: each call passes
+    them on."""
     called = called_functions(function)
     for other in (function, *called):
-        add_argument(other, kind, type_)
+        _add(other, added)
+    if not called:
+        return
     names = {callee.attributes["sym_name"].value for callee in called}
     for caller in (function, *called):
         for call in ops_named(caller, "func.call"):
             if call.attributes["callee"].value in names:  # no function of C
-                replace_call(call, [*call.operands, argument(caller, kind)])
-    return argument(function, kind)
+                passed = [argument(caller, kind) for kind in added]
+                replace_call(call, [*call.operands, *passed])
 
 
 def replace_call(

@@ -27,6 +27,15 @@ def ops_named(root: Any, *names: str) -> list[Operation]:
     return [op for op in all_ops(root) if op.name in names]
 
 
+def ops_of_each(root: Any, *names: str) -> tuple[list[Operation], ...]:
+    """The same, for each of the names by itself."""
+    found: dict[str, list[Operation]] = {name: [] for name in names}
+    for op in all_ops(root):
+        if (same := found.get(op.name)) is not None:
+            same.append(op)
+    return tuple(found.values())
+
+
 @contextlib.contextmanager
 def before(op: Operation) -> Iterator[None]:
     """Emits before `op`, at its location; an exception says which op it was about."""
@@ -88,7 +97,10 @@ def kernel_functions(module: Module) -> list[Operation]:
 
 def called_functions(function: Operation) -> list[Operation]:
     """What a function calls, directly or not: those of its module that have a body."""
-    by_name = {f.attributes["sym_name"].value: f for f in functions(function.parent)}
+    others = [f for f in functions(function.parent) if f != function]
+    if not others:
+        return []
+    by_name = {f.attributes["sym_name"].value: f for f in (function, *others)}
     found: dict[str, Operation] = {}
     pending = [function]
     while pending:

@@ -36,6 +36,8 @@ MAX_DEPTH = 96
 
 
 _EXITS = (ast.Return, ast.Break, ast.Continue)
+# The fields of statements that have statements in them: an expression has no exit.
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def exits(node: ast.AST, kinds: tuple[type, ...] = _EXITS) -> bool:
@@ -44,7 +46,8 @@ def exits(node: ast.AST, kinds: tuple[type, ...] = _EXITS) -> bool:
         return True
     if isinstance(node, ast.For | ast.While):
         kinds = tuple(kind for kind in kinds if kind is ast.Return)
-    return any(exits(child, kinds) for child in ast.iter_child_nodes(node))
+    inner = (child for field in _BODIES for child in getattr(node, field, ()))
+    return any(exits(child, kinds) for child in inner)
 
 
 def always_returns(statements: Sequence[ast.stmt]) -> bool:

@@ -351,7 +351,8 @@ class Generator:
             raise self.unsupported("'as' in a scope", "leave it out: a scope has no value")
         with self.at(call):
             args, kwargs = self.call_arguments(call)
-            expressions.check_arguments("proton.scope", profiling.scope, args, kwargs)
+            signature = expressions.signature_of(profiling.scope)
+            expressions.check_arguments("proton.scope", signature, args, kwargs)
             return scopes.enter(self, *args, **kwargs)
 
     # Calls

@@ -299,7 +299,7 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if isinstance(function, Builtin):
         return _call_builtin(g, function, args, kwargs)
     if isinstance(function, ExternFunction):
-        check_arguments(f"libdevice.{function.__name__}", function, args, kwargs)
+        check_arguments(f"libdevice.{function.__name__}", function.signature, args, kwargs)
         return externs.call_extern(function, function.signature.bind(*args, **kwargs).args)
     if isinstance(function, ExternPython):
         compile_op = functools.partial(_call_builtin, g)
@@ -326,14 +326,21 @@ def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise error(f"{found} cannot be called", "call a function of the language")
     for python, convert in _PYTHON_CALLS.items():
         if function is python:
-            check_arguments(python.__name__, functools.partial(convert, g), args, kwargs)
+            check_arguments(python.__name__, signature_of(convert, None), args, kwargs)
             return convert(g, *args, **kwargs)
     return _call_constexpr(function, args, kwargs)
 
 
-def check_arguments(name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> None:
-    """The arguments fit the function's signature."""
-    signature = getattr(function, "signature", None) or inspect.signature(function)
+@functools.cache  # making one takes longer than what a kernel does with it
+def signature_of(function: Any, *given: Any) -> inspect.Signature:
+    """The signature of what Python calls, without the parameters that are `given`."""
+    return inspect.signature(functools.partial(function, *given))
+
+
+def check_arguments(
+    name: str, signature: inspect.Signature, args: Any, kwargs: dict[str, Any]
+) -> None:
+    """The arguments fit the signature."""
     try:
         signature.bind(*args, **kwargs)
     except TypeError as problem:
@@ -343,7 +350,7 @@ def check_arguments(name: str, function: Any, args: Any, kwargs: dict[str, Any])
 
 
 def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    check_arguments(f"tl.{op.__name__}", op, args, kwargs)
+    check_arguments(f"tl.{op.__name__}", op.signature, args, kwargs)
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
     if op not in RULES:
@@ -352,7 +359,7 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
 
 
 def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    check_arguments(f"proton.{op.__name__}", op, args, kwargs)
+    check_arguments(f"proton.{op.__name__}", signature_of(op), args, kwargs)
     if op not in GENERATOR_RULES:
         raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")
     return GENERATOR_RULES[op](g, *args, **kwargs)

@@ -192,7 +192,7 @@ class DeviceFunction:
         make variants of a kernel so. What Python runs, and the parameters, stay as they are."""
         self.source = self.source.with_text(new_src)
         self.revision += 1
-        for cached in ("bound_names", "_reads"):
+        for cached in ("_nodes", "bound_names", "_reads"):
             self.__dict__.pop(cached, None)
 
     def lookup(self, name: str) -> Any:
@@ -200,26 +200,26 @@ class DeviceFunction:
         return self._closure[name] if name in self._closure else self.__globals__[name]
 
     @functools.cached_property
+    def _nodes(self) -> list[ast.Name | ast.Attribute]:
+        """The names and attributes in the body."""
+        nodes = [node for statement in self.parse().body for node in ast.walk(statement)]
+        return [node for node in nodes if isinstance(node, ast.Name | ast.Attribute)]
+
+    @functools.cached_property
     def bound_names(self) -> frozenset[str]:
         """Parameters and everything the body assigns: these names are local."""
-        stored = {
-            node.id
-            for node in ast.walk(self.parse())
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        names = (node for node in self._nodes if isinstance(node, ast.Name))
+        stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         return frozenset(self.arg_names) | stored
 
     @functools.cached_property
     def _reads(self) -> list[tuple[str, ...]]:
         """What the body reads of its surroundings: names with all of their attributes."""
-        nodes = [node for statement in self.parse().body for node in ast.walk(statement)]
-        inner = {node.value for node in nodes if isinstance(node, ast.Attribute)}
+        inner = {node.value for node in self._nodes if isinstance(node, ast.Attribute)}
         chains = [
             _chain(node)
-            for node in nodes
-            if isinstance(node, ast.Name | ast.Attribute)
-            and isinstance(node.ctx, ast.Load)
-            and node not in inner
+            for node in self._nodes
+            if isinstance(node.ctx, ast.Load) and node not in inner
         ]
         found = dict.fromkeys(chain for chain in chains if chain)
         return [chain for chain in found if chain[0] not in self.bound_names]

@@ -29,19 +29,21 @@ class LoopDestinations(Pass):
     name: ClassVar[str] = "loop-destinations"
 
     def run(self, module: Module) -> None:
-        for op in all_ops(module):
-            if op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
+        found = ops_named(module, "arith.constant", "scf.if", "scf.for", "scf.while")
+        ops = [(op.name, op) for op in found]
+        for name, op in ops:
+            if name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
                 _splat_to_fill(op)
-        branching = ops_named(module, "scf.if")
+        branching = [op for name, op in ops if name == "scf.if"]
         for op in branching:
             _copy_what_is_from_outside(op)
         if branching:
             _keep_carried_apart(module)
-        for op in all_ops(module):
-            if op.name == "scf.for":
+        for name, op in ops:
+            if name == "scf.for":
                 loop = ForLoop(op)
                 _redirect(loop.body, loop.iter_args)
-            elif op.name == "scf.while":
+            elif name == "scf.while":
                 after = WhileLoop(op).after
                 _redirect(after, list(after.arguments))
 

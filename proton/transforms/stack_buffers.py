@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.analysis.call_graph import call_graph, callee_name, function_name
-from proton.dialect.abi import Argument, argument, pass_argument
+from proton.dialect.abi import Argument, argument, pass_arguments
 from proton.dialect.attributes import KERNEL, SCRATCH_BYTES
 from proton.dialect.builtin import i64_attr
 from proton.dialect.memory import BUFFER_ALIGNMENT, byte_pointer, memref_at, pointer_type
@@ -40,7 +40,7 @@ class StackBuffers(Pass):
         for kernel in kernel_functions(module):
             used = [plans[function_name(f)] for f in (kernel, *called_functions(kernel))]
             if any(plan.large for plan in used):
-                pass_argument(kernel, Argument.SCRATCH, pointer_type())
+                pass_arguments(kernel, {Argument.SCRATCH: pointer_type()})
         scratch: dict[str, int] = {}  # bytes that a function takes, with all that it calls
         for function in functions:
             own = _place(function, plans[function_name(function)])
@@ -95,6 +95,8 @@ def _place(function: Operation, plan: _Plan) -> int:
 
 def _behind(function: Operation, own: int, scratch: dict[str, int]) -> int:
     """Has the callees take scratch behind the function's own; how much they do at most."""
+    if not scratch:  # none is known, so there is none
+        return 0
     most, base = 0, argument(function, Argument.SCRATCH)
     for call in ops_named(function, "func.call"):
         if callee_name(call) not in scratch:  # a function of C

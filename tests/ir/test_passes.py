@@ -238,7 +238,7 @@ def test_passes_that_met_invalid_ir_work_on_the_next_module() -> None:
 def test_every_pass_has_a_timing(capsys: pytest.CaptureFixture[str]) -> None:
     pipeline = Pipeline([Tag(), Upstream("cse")], label="add")
     run(pipeline)
-    assert [name for name, _ in pipeline.timings] == ["test-tag", "cse"]
+    assert [str(step) for step, _ in pipeline.timings] == ["test-tag", "cse"]
     assert all(seconds >= 0 for _, seconds in pipeline.timings)
     pipeline.print_timings()
     lines = capsys.readouterr().err.splitlines()

@@ -105,9 +105,9 @@ def llvm_passes(disjoint: bool, vector_bits: int, instrumented: bool) -> list[Pa
         Upstream(
             "canonicalize,cse,convert-vector-to-scf{full-unroll=1},lower-affine,"
             "loop-invariant-code-motion,convert-scf-to-cf,convert-math-to-llvm,"
-            "convert-math-to-libm,convert-vector-to-llvm,finalize-memref-to-llvm,"
-            "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},convert-arith-to-llvm,"
-            "convert-index-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,"
+            "convert-math-to-libm,convert-vector-to-llvm,"
+            "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
+            "convert-to-llvm{filter-dialects=arith,cf,index,memref,ub},"
             "reconcile-unrealized-casts,canonicalize,cse"
         ),
         # Last: canonicalization may infer such flags, upstream's lowerings set them.

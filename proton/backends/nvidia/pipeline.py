@@ -97,9 +97,9 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
         *([] if is_ready else [Membar()]),
         TTGToLLVM(arch=options.target.arch),
         Upstream(
-            "convert-vector-to-llvm,convert-scf-to-cf,convert-arith-to-llvm,convert-math-to-llvm,"
-            "convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,"
-            "canonicalize,cse"
+            "convert-vector-to-llvm,convert-scf-to-cf,"
+            "convert-to-llvm{filter-dialects=arith,cf,func,math,ub},"
+            "reconcile-unrealized-casts,canonicalize,cse"
         ),
         *([UnrollRecordedLoops()] if instrumentation is not None else []),
         LLVMToGPUModule(max_registers=options.maxnreg or 0),

@@ -18,7 +18,7 @@ from proton.base.errors import CompilationError
 from proton.conversion.triton_pointers_to_llvm.bounds import AccessCheck, BoundsChecks
 from proton.conversion.triton_pointers_to_llvm.printing import lower_print
 from proton.dialect import tt, tts
-from proton.dialect.abi import Argument, argument, pass_argument, update_type
+from proton.dialect.abi import Argument, argument, pass_arguments, update_type
 from proton.dialect.attributes import ASSERTIONS
 from proton.dialect.builtin import i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
@@ -85,16 +85,14 @@ class TritonPointersToLLVM(Pass):
 
     def run(self, module: Module) -> None:
         for kernel in kernel_functions(module):
-            called = called_functions(kernel)
-            for function in (kernel, *called):
+            functions = [kernel, *called_functions(kernel)]
+            for function in functions:
                 _refuse_blocks(function)
-            i32 = integer(32)
-            for kind in GRID:
-                pass_argument(kernel, kind, i32)
+            pass_arguments(kernel, dict.fromkeys(GRID, integer(32)))
             status = None
-            if any(ops_named(function, "tt.assert") for function in (kernel, *called)):
+            if any(ops_named(function, "tt.assert") for function in functions):
                 status = _Status(kernel)
-            for function in (kernel, *called):
+            for function in functions:
                 _convert(function, status, self.check_bounds)
 
 
@@ -400,7 +398,7 @@ class _Status:
     def __init__(self, kernel: Operation) -> None:
         self.kernel = kernel
         self.messages: list[str] = []
-        pass_argument(kernel, Argument.STATUS, pointer_type())
+        pass_arguments(kernel, {Argument.STATUS: pointer_type()})
 
     def lower(self, op: Operation, function: Operation) -> None:
         """Replaces a `tt.assert` of the kernel, or of what it calls, by a loop that checks each
