@@ -384,17 +384,17 @@ RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
 }
 
 
-def is_non_negative(value: Value, assumed: frozenset[Value] = frozenset()) -> bool:
+def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bool:
     """Whether an integer is known to be at least 0. A divisor that is not a constant is taken to be
     positive: it is a number of blocks or columns. `assumed`: what loops carry, of which the same is
-    being asked."""
+    being asked; None where loops and branches may be under construction, and are not looked at."""
 
     def ask(other: Value) -> bool:
         return is_non_negative(other, assumed)
 
     op = defining_op(value)
     if op is None:
-        return _is_counter(value) or _stays_non_negative(value, assumed)
+        return _is_counter(value) or (assumed is not None and _stays_non_negative(value, assumed))
     if op.name == "arith.remsi":  # has the dividend's sign
         return ask(op.operands[0])
     if op.name == "arith.divsi":
@@ -412,7 +412,7 @@ def is_non_negative(value: Value, assumed: frozenset[Value] = frozenset()) -> bo
         return any(map(ask, op.operands))
     if op.name == "arith.select":
         return all(map(ask, list(op.operands)[1:]))
-    if op.name in ("scf.if", "scf.for"):
+    if op.name in ("scf.if", "scf.for") and assumed is not None:
         number = list(op.results).index(value)
         if op.name == "scf.for":
             return ask(ForLoop(op).iter_args[number])

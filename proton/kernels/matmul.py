@@ -71,7 +71,8 @@ def configuration(a: Array, b: Array) -> dict[str, int]:
             return {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "GROUP_M": 8, "num_warps": 8}
         return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "GROUP_M": 8, "num_warps": 4}
     if arrays.on_gpu(a):
-        return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP_M": GROUP_M, "num_warps": 4}
+        depth = 16 if arrays.dtype_name(a) == "float64" else 32
+        return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": depth, "GROUP_M": GROUP_M, "num_warps": 4}
     large = a.shape[0] * b.shape[1] >= BLOCKS * BLOCK**2
     block = BLOCK if large else SMALL_BLOCK
     return {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": BLOCK_K, "GROUP_M": GROUP_M}

@@ -12,7 +12,8 @@ from tile to tile.
 
 What the loads need of a tile (its row and column) the store needs, too, and it takes divisions.
 Where the copies that come next when a tile begins are its own, or those of the tile behind it, the
-numbers are known from before: they are carried as they are, and as they were one tile ago.
+numbers are known from before: they are carried as they are, and as they were one tile ago. That is
+for products of warp groups: beside the operands of `mma` there are no registers for it.
 """
 
 from typing import Any
@@ -21,7 +22,7 @@ from proton.analysis.pipelining import Load, Tiles
 from proton.dialect.emit import emit_if, number_of_iteration
 from proton.dialect.mlir import Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
-from proton.dialect.walk import before
+from proton.dialect.walk import before, ops_named
 from proton.transforms.pipelined_loop import (
     PipelinedLoop,
     clone,
@@ -45,7 +46,8 @@ class PipelinedTiles(PipelinedLoop):
 
     def run(self) -> None:
         super().run()
-        self._keep_places()
+        if ops_named(self.loop, "ttng.warp_group_dot"):  # `mma` needs the registers for operands
+            self._keep_places()
 
     @property
     def around(self) -> Any:

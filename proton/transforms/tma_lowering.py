@@ -167,7 +167,7 @@ def _doubts(indices: list[Any], element_bytes: int, infos: AxisInfos) -> list[An
     found = [
         arith.CmpIOp(_NOT_LESS, index, constant(0, i32)).result
         for index in indices
-        if not is_non_negative(index)
+        if not is_non_negative(index, frozenset())
     ]
     last, row = indices[-1], ROW_BYTES // element_bytes
     if row > 1 and infos[last].divisibility[0] % row:

@@ -33,6 +33,7 @@ from proton.kernels.histogram import histogram
 from proton.kernels.layer_norm import reference as layer_norm_reference
 from proton.kernels.layer_norm_backward import layer_norm_backward
 from proton.kernels.matmul import matmul
+from proton.kernels.matmul_persistent import matmul_persistent
 from proton.kernels.softmax import reference, softmax
 from proton.kernels.transpose import transpose
 from proton.kernels.vector_add import vector_add
@@ -116,6 +117,14 @@ def test_addition_in_place(rng: np.random.Generator) -> None:
     want = x + y
     assert vector_add(x, y, out=x) is x
     assert (x == want).all()
+
+
+def test_products_of_fp64_are_added_up_in_fp64(rng: np.random.Generator) -> None:
+    a, b = rng.standard_normal((70, 90)), rng.standard_normal((90, 50))
+    for product in (matmul, matmul_persistent):
+        got = product(a, b, BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP_M=2)
+        assert got.dtype == np.float64
+        assert (np.abs(got - a @ b) <= 2.0**-48 * (np.abs(a) @ np.abs(b))).all()
 
 
 def test_matmul_takes_any_strides(rng: np.random.Generator) -> None:

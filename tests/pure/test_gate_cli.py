@@ -70,6 +70,17 @@ def test_the_exit_status_of_check_is_its_answer(viewer, sides, budgets, name, st
     assert json.loads(out)["exit_status"] == found == status
 
 
+def test_a_run_counts_once(viewer, sides, budgets, tmp_path) -> None:
+    """A file that is given twice, or lies there as a copy, is no second process."""
+    file = sorted(Path(sides["base"]).glob("*.proton"))[0]
+    copy = tmp_path / "copy.proton"
+    copy.write_bytes(file.read_bytes())
+    for again in (file, copy):
+        status, out, err = viewer("check", sides["base"], again, "--budget", budgets)
+        assert (status, out) == (2, "")
+        assert "are the same run: of one process there is one run" in " ".join(err.split())
+
+
 def test_check_leaves_what_ci_reads(viewer, sides, budgets, tmp_path, monkeypatch) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")

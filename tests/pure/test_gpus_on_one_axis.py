@@ -198,9 +198,15 @@ def test_merge_says_how_well_clocks_agree(
     files = []
     for number, raw in enumerate(ranks(random.Random(3), ("a", "a"))[0]):
         files.append(str(tmp_path / f"rank{number}.proton"))
+        raw.origin_unix_ns += number
         Run(raw).save(files[-1])
     words = ["proton-viewer", "merge", *files, "-o", str(tmp_path / "job.proton")]
     monkeypatch.setattr(sys, "argv", words)
     with contextlib.suppress(SystemExit):
         cli.main()
     assert "times of two GPUs agree within 600 ns" in " ".join(capsys.readouterr().out.split())
+    monkeypatch.setattr(sys, "argv", [*words[:3], files[0], *words[4:]])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert "are the same run: give each process's once" in " ".join(capsys.readouterr().err.split())

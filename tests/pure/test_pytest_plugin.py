@@ -30,7 +30,9 @@ from sides import raw_run
 @contextlib.contextmanager
 def profile(name, **options):
     length = int(os.environ.get("NS", "1000"))
-    yield Run(raw_run({{("add", ""): {{"load": [length] * 5}}}}))
+    raw = raw_run({{("add", ""): {{"load": [length] * 5}}}})
+    raw.origin_unix_ns = time.time_ns()
+    yield Run(raw)
 
 proton.profile = profile
 """

@@ -49,7 +49,7 @@ COMMANDS = (
     *((name, RUN, "--json") for name in ("summary", "list", "launches", "stats", "occupancy")),
     *((name, RUN, "--json") for name in ("timeline", "flame", "hist", "heatmap", "metrics")),
     ("analyze", RUN, "--launch", "0", "--program", "0", "--format", "json"),
-    ("merge", RUN, RUN, "-o", f"{OUT}.proton"),
+    ("merge", RUN, OTHER, "-o", f"{OUT}.proton"),
     ("export", RUN, f"{OUT}.csv"),
     ("export", RUN, f"{OUT}.json"),
     ("export", RUN, f"{OUT}.speedscope.json"),
@@ -114,7 +114,8 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
 
 def filled(words: tuple[str, ...], file: Path, out: Path) -> list[str]:
     """The words of a command with the names of files."""
-    return [str(file) if word == RUN else word.replace(OUT, str(out)) for word in words]
+    names = {RUN: str(file), OTHER: str(file.with_name("other.proton"))}
+    return [names.get(word) or word.replace(OUT, str(out)) for word in words]
 
 
 def test_the_table_has_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +130,9 @@ def test_every_command_stands_odd_runs(
 ) -> None:
     """At 60 columns nothing is wider or has a traceback, and losses are told."""
     file = Run(odd_runs()[name]).save(tmp_path / "run.proton")
+    another = odd_runs()[name]
+    another.origin_unix_ns += 1
+    Run(another).save(tmp_path / "other.proton")
     lost = Run.load(file).totals.lost
     monkeypatch.setenv("COLUMNS", "60")
     for words in COMMANDS:
@@ -220,7 +224,25 @@ def test_hatchet_files_mean_what_they_mean_to_triton(
     assert rows["ROOT"] == rows["go@3"] == ["2.500", "500.000", "1.600", "0.400"]
     assert rows["matmul"] == ["2.000", "500.000", "2.000", "0.500"]
     assert "add" not in call(monkeypatch, str(file), "-e", "^add$")[1]
-    assert "matmul" not in call(monkeypatch, str(file), "-t", "0.9")[1]
+    # A threshold is a value of the first metric, by what a frame has with all inside.
+    _, out, _ = call(monkeypatch, str(file), "-m", "Time/MS", "-t", "0.6", "--print_sorted")
+    assert {words[-1]: words[0] for words in numbers(out)} == {
+        "ROOT": "2.500",
+        "/x/f.py:3@go": "2.500",
+        "matmul": "2.000",
+    }
+    _, out, _ = call(monkeypatch, str(file), "-m", "time,time/%,count/%")
+    rows = {words[-1]: words[:-1] for words in numbers(out)}
+    assert rows["add"] == ["500000.000", "20.000", "20.000"]
+    # The difference of averages is that, and not the average of a difference.
+    more = frame("matmul", [], {**work, "time (ns)": 8e6, "count": 8})
+    (tmp_path / "more.hatchet").write_text(
+        json.dumps([frame("ROOT", [frame("/x/f.py:3@go", [more])]), {}])
+    )
+    words = ("-m", "avg_time/us,gbyte/s,time/s", "-diff", str(file), str(tmp_path / "more.hatchet"))
+    rows = {words[-1]: words[:-1] for words in numbers(call(monkeypatch, *words)[1])}
+    assert rows["matmul"] == ["500.000", "-0.375", "0.00600"]
+    assert rows["add"] == ["-500.000", "0.000", "-0.00050"]
     assert "matmul" not in call(monkeypatch, str(file), "-d", "1")[1]
     shutil.copy(file, tmp_path / "b.hatchet")
     _, out, _ = call(monkeypatch, "-m", "count", "-diff", str(tmp_path / "b.hatchet"), str(file))

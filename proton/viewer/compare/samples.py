@@ -85,7 +85,14 @@ class Side:
             have.get(str(file)) or _process(Run.load(file), str(file), warps, alone, sources)
             for file in files
         ]
-        return Side(processes=sorted(found, key=lambda p: p.began_unix_ns), sources=sources)
+        found.sort(key=lambda process: process.began_unix_ns)
+        for one, next_ in itertools.pairwise(found):
+            if one.began_unix_ns == next_.began_unix_ns:
+                raise ProtonError(
+                    f"{one.path} and {next_.path} are the same run: of one process there is one "
+                    "run, and several of them would look as if a measurement had been repeated"
+                )
+        return Side(processes=found, sources=sources)
 
     @staticmethod
     def of(runs: Sequence[Run], *, warps: bool = False) -> Side:

@@ -9,8 +9,8 @@ those that are shown include what is inside, and rates are quotients of such sum
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from proton.viewer.tables.tables import Tables
 TIME, COUNT, BYTES = "time (ns)", "count", "bytes"
 TIME_UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 SCALES = {"": 1.0, "g": 1e9, "t": 1e12}
+PERCENT = "%"
 MOST_DEPTH = 500
 
 
@@ -32,6 +33,7 @@ class Node:
     name: str
     metrics: dict[str, float] = field(default_factory=dict)
     inner: list[Node] = field(default_factory=list)
+    sides: tuple[Node, Node] | None = None  # of a difference: its frames in both trees
 
     def total(self, metric: str) -> float:
         """The sum over the frame and all inside."""
@@ -89,58 +91,83 @@ def _is_number(value: Any) -> bool:
 
 
 def known_metrics(root: Node) -> list[str]:
-    """What can be shown of a tree."""
-    there = root.recorded()
+    """What can be shown of a tree: what was recorded, by its name without a unit, what derives from
+    it, and each as a part of the whole, in percent."""
+    recorded = _plain(root)
+    there = set(recorded.values())
     names = [COUNT] if COUNT in there else []
     if TIME in there:
         names += [f"time/{unit}" for unit in TIME_UNITS]
         names += [f"avg_time/{unit}" for unit in TIME_UNITS if COUNT in there]
         names += [f"{s}byte/s" for s in SCALES if BYTES in there]
         names += [f"{s}{rate}/s" for rate in _rates(there) for s in SCALES]
-    return names + sorted(name for name in there if name not in (TIME, COUNT))
+    names += sorted(name for name in recorded if name != COUNT)
+    return names + [f"{name}/{PERCENT}" for name in recorded]
 
 
-def _rates(there: set[str]) -> dict[str, str]:
+def _plain(root: Node) -> dict[str, str]:
+    """The recorded metrics by what Triton's viewer calls them: `time` of `Time (ns)`."""
+    return {name.split("(")[0].strip().lower(): name for name in sorted(root.recorded())}
+
+
+def _rates(there: Iterable[str]) -> dict[str, str]:
     """What rates of operations are called, and of which metric each is: `flop16` of `flops16`."""
     return {f"flop{n.removeprefix('flops')}": n for n in sorted(there) if n.startswith("flops")}
 
 
-def value_of(node: Node, metric: str) -> float:
-    """A metric of a frame with all inside: a sum, or a quotient of sums."""
-    name, _, unit = metric.partition("/")
-    if name in ("time", "avg_time") and unit in TIME_UNITS:
-        value = node.total(TIME) / TIME_UNITS[unit]
-        return value / max(node.total(COUNT), 1.0) if name == "avg_time" else value
-    if unit == "s":
-        scale = name[0] if name[0] in SCALES else ""
-        of = {"byte": BYTES, **_rates(node.recorded())}.get(name.removeprefix(scale), "")
-        seconds = node.total(TIME) / TIME_UNITS["s"]
-        return node.total(of) / SCALES[scale] / seconds if seconds else 0.0
-    return node.total(metric)
+class Values:
+    """The metrics of a tree's frames: a sum over a frame with all inside, a quotient of such sums,
+    or a part of the whole; of a difference of two trees the difference of these."""
+
+    def __init__(self, root: Node) -> None:
+        self.roots = root.sides or (root,)
+        self.recorded = [_plain(tree) for tree in self.roots]
+
+    def of(self, node: Node, metric: str) -> float:
+        """One metric of a frame."""
+        if node.sides is None:
+            return self._of(node, metric, 0)
+        first, second = (self._of(side, metric, n) for n, side in enumerate(node.sides))
+        return second - first
+
+    def _of(self, node: Node, metric: str, tree: int) -> float:
+        recorded, (name, _, unit) = self.recorded[tree], metric.partition("/")
+        time = recorded.get("time", TIME)
+        if name in ("time", "avg_time") and unit in TIME_UNITS:
+            value = node.total(time) / TIME_UNITS[unit]
+            return value / max(node.total(COUNT), 1.0) if name == "avg_time" else value
+        if unit == "s":
+            scale = name[0] if name[0] in SCALES else ""
+            rates = {"byte": BYTES, **_rates(recorded.values())}
+            seconds = node.total(time) / TIME_UNITS["s"]
+            of = rates.get(name.removeprefix(scale), "")
+            return node.total(of) / SCALES[scale] / seconds if seconds else 0.0
+        value = node.total(recorded.get(name, name))
+        if unit != PERCENT:
+            return value
+        whole = self.roots[tree].total(recorded.get(name, name))
+        return 100 * value / whole if whole else 0.0
 
 
-def check_metrics(root: Node, metrics: Sequence[str]) -> None:
-    """Raises ProtonError where a metric is not known of a tree."""
+def checked_metrics(root: Node, metrics: Sequence[str]) -> list[str]:
+    """The metrics as they are called, whatever their case; raises ProtonError where one is not
+    known of a tree."""
     known = known_metrics(root)
     for name in metrics:
-        if name not in known:
+        if name.lower() not in known:
             hint = did_you_mean(name, known)
             raise ProtonError(f"metric must be one of {', '.join(known)}, got {name!r}{hint}")
+    return [name.lower() for name in metrics]
 
 
 def diff(first: Node, second: Node) -> Node:
-    """The second tree less the first, frame by frame."""
-    metrics = {
-        name: second.metrics.get(name, 0.0) - first.metrics.get(name, 0.0)
-        for name in {**first.metrics, **second.metrics}
-    }
+    """A tree of the frames of both, whose metrics are those of the second less those of the
+    first."""
     names = dict.fromkeys(node.name for tree in (first, second) for node in tree.inner)
     none = Node("")
-    pairs = (
-        [next((n for n in tree.inner if n.name == name), none) for tree in (first, second)]
-        for name in names
-    )
-    inner = [diff(*pair) for pair in pairs]
-    for name, node in zip(names, inner, strict=True):
-        node.name = name
-    return Node(second.name or first.name, metrics, inner)
+    inner = []
+    for name in names:
+        pair = (next((n for n in t.inner if n.name == name), none) for t in (first, second))
+        inner.append(replace(diff(*pair), name=name))
+    metrics = dict.fromkeys(first.recorded() | second.recorded(), 0.0)  # their names alone
+    return Node(second.name or first.name, metrics, inner, (first, second))

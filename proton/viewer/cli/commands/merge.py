@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from proton.base.errors import ProtonError
 from proton.trace.merge import merge as merged
 from proton.viewer.cli import terminal
 from proton.viewer.cli.app import app, warn
@@ -32,6 +33,11 @@ def merge(
         raise typer.BadParameter("needs at least two files", param_hint="'FILES'")
     format_of(out)
     runs = [Run.load(file) for file in files]
+    seen: dict[int, Path] = {}
+    for file, run in zip(files, runs, strict=True):
+        other = seen.setdefault(run.raw.origin_unix_ns, file)
+        if other is not file:
+            raise ProtonError(f"{other} and {file} are the same run: give each process's once")
     names = [file.stem for file in files]
     if len(set(names)) < len(names):
         names = [str(file) for file in files]

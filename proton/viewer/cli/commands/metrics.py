@@ -1,8 +1,10 @@
 """`proton-viewer metrics`: what Triton's proton-viewer prints, with its options."""
 
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,18 +18,29 @@ from proton.viewer.cli.table import print_table
 from proton.viewer.run import Run
 from proton.viewer.tables.metrics import (
     Node,
-    check_metrics,
+    Values,
+    checked_metrics,
     diff,
     is_hatchet,
     known_metrics,
     of_hatchet,
     of_run,
-    value_of,
 )
 
 DEEPEST = 100
+DECIMALS = 3
 Row = tuple[int, str, list[float]]  # how deep a frame lies, its name and its metrics
 FORMATS = ("full", "file_function_line", "function_line", "file_function")
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What is shown of each frame."""
+
+    values: Values
+    metrics: list[str]
+    least: float  # of the first metric; 0 for all
+    format: str
 
 
 @app.command()
@@ -44,14 +57,16 @@ def metrics(
         str, typer.Option("--exclude", "-e", help="No frames with this regex, nor what is inside.")
     ] = "",
     threshold: Annotated[
-        float, typer.Option("--threshold", "-t", min=0, max=1, help="Only this part of the root.")
+        float,
+        typer.Option("--threshold", "-t", help="Only frames whose first metric is that much."),
     ] = 0.0,
     depth: Annotated[int, typer.Option("--depth", "-d", min=1, help="So many levels.")] = DEEPEST,
     format: Annotated[
         str, typer.Option("--format", "-f", help=f"How frames are called: {', '.join(FORMATS)}.")
     ] = "full",
     print_sorted: Annotated[
-        bool, typer.Option("--print-sorted", help="A list, the largest first, too.")
+        bool,
+        typer.Option("--print-sorted", "--print_sorted", help="A list, the largest first, too."),
     ] = False,
     other: Annotated[
         Path | None, typer.Option("--diff-profile", "-diff", help="Less those of this file.")
@@ -81,10 +96,10 @@ def metrics(
     chosen = (
         chosen or [n for n in ("time/ms", *known_metrics(root)) if n in known_metrics(root)][:1]
     )
-    check_metrics(root, chosen)
-    kept = _filtered(root, _regex(include), _regex(exclude), bool(include))
-    least = threshold * abs(value_of(root, chosen[0])) if chosen else 0.0
-    rows = list(_rows(kept or Node(root.name), chosen, depth, least, format))
+    chosen = checked_metrics(root, chosen)
+    kept = _filtered(root, _regex(include), _regex(exclude), bool(include)) or Node(root.name)
+    shown = _Shown(Values(root), chosen, threshold, format)
+    rows = [row for row in _rows(kept, shown) if row[0] <= depth]
     if to_json:
         print(json.dumps([_entry(row, chosen) for row in rows]))
     else:
@@ -130,19 +145,18 @@ def _filtered(
     kept = [inner for inner in inside if inner is not None]
     if some and not kept and not include.search(node.name):
         return None
-    return Node(node.name, node.metrics, kept)
+    return replace(node, inner=kept)
 
 
-def _rows(
-    node: Node, metrics: list[str], depth: int, least: float, format: str, level: int = 0
-) -> Iterator[Row]:
-    """A row a frame: how deep it lies, its name and its metrics."""
-    values = [value_of(node, name) for name in metrics]
-    if level and values and abs(values[0]) < least:
-        return
-    yield level, _name(node.name, format), values
-    for inner in node.inner if level < depth else ():
-        yield from _rows(inner, metrics, depth, least, format, level + 1)
+def _rows(node: Node, shown: _Shown, level: int = 0) -> list[Row]:
+    """A row a frame: how deep it lies, its name and its metrics. One whose first metric is less
+    than the threshold is there if one inside of it is not."""
+    inner = [row for child in node.inner for row in _rows(child, shown, level + 1)]
+    values = [shown.values.of(node, name) for name in shown.metrics]
+    is_small = shown.least and values and values[0] < shown.least
+    if is_small and not inner:
+        return []
+    return [(level, _name(node.name, shown.format), values), *inner]
 
 
 def _name(name: str, format: str) -> str:
@@ -160,6 +174,18 @@ def _name(name: str, format: str) -> str:
     return parts[format]
 
 
+def _decimals(column: Sequence[float]) -> int:
+    """Three, as Triton has; more where nothing but zeros would be left."""
+    largest = max(map(abs, column), default=0.0)
+    small = 0 < largest < 1 and math.isfinite(largest)
+    return DECIMALS - 1 - math.floor(math.log10(largest)) if small else DECIMALS
+
+
 def _print(rows: list[tuple[str, list[float]]], metrics: list[str]) -> None:
-    values = ([*(f"{value:.3f}" for value in numbers), name] for name, numbers in rows)
+    columns = zip(*(numbers for _, numbers in rows), strict=True)
+    decimals = [_decimals(column) for column in columns]
+    values = (
+        [*(f"{value:z.{n}f}" for value, n in zip(numbers, decimals, strict=True)), name]
+        for name, numbers in rows
+    )
     print_table(terminal.stdout(), [*metrics, "scope"], values, metrics)
