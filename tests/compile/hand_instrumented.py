@@ -119,8 +119,8 @@ def _flights(begun: list[int], ended: list[tuple[int, int]]) -> Iterator[Flight]
     for end, keeps in ended:
         while left and 0 < (end - left[0]) % (1 << 32) < 1 << 31:
             under_way.append(left.pop(0))
-        if keeps == OLDEST:
-            keeps = len(under_way) - 1
+        if keeps == OLDEST:  # also of warps that began none
+            keeps = max(0, len(under_way) - 1)
         while len(under_way) > keeps:
             begin = under_way.pop(0)
             yield Flight(begin, (end - begin) % (1 << 32))
