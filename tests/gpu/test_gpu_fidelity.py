@@ -14,7 +14,7 @@ from tests.compile.test_gpu_auto import WGMMA, by_descriptors, matmul
 
 K, BLOCK_K, LAUNCHES = 1024, 64, 7
 TURNS = K // BLOCK_K
-SLICE_CYCLES = 35  # what a slice costs at most in bodies with barriers (docs/gpu-results.md)
+SLICE_CYCLES = 35  # of a slice in a body with loads and barriers: 25.5 there (docs/gpu-results.md)
 OPTIONS = {"auto": ("copies",), "capacity": 256}
 
 
