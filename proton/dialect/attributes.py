@@ -49,5 +49,6 @@ AHEAD = "proton.ahead"  # i32: its work is of so many iterations later (asynchro
 ITERATION = "proton.iteration"  # i32: its work is of this iteration of the loop behind it
 ORIGIN = "proton.origin"  # on a record that a pass placed: what it is of (records.py)
 STORES = "proton.stores"  # unit where a record may be pending: it is stored there
+BEHIND_BARRIER = "proton.behind_barrier"  # unit on a reading right behind one
 CARRIED = "proton.carried"  # unit on a reading that is pending when a turn of a loop ends
 PLACE = "proton.place"  # i64 on ops while their block is cut: where they are in it

@@ -43,6 +43,10 @@ _BEGIN = f"""
 """
 
 
+# Else the clock is read before a barrier ahead of it holds.
+_SETTLE = "    bar.warp.sync -1;\n"
+
+
 def _stamp(log: str, number: int, predicate: str = "%hand_first") -> str:
     """Logs the clock: one thread of a warp, or the one that issues a copy for all."""
     return f"""
@@ -63,7 +67,7 @@ def instrumented(ptx: str, address: int) -> str:
             found.append(_BEGIN.replace("ADDRESS", str(address)))
             is_begun = True
         if (copy := _COPY.match(text)) and not is_open:
-            found.append(_stamp("%hand_issues", 0, copy[1] or "%hand_first"))
+            found.append(_SETTLE + _stamp("%hand_issues", 0, copy[1] or "%hand_first"))
             is_open = True
         found.append(line)
         if _CLOSES.search(text):
@@ -115,8 +119,8 @@ def _flights(begun: list[int], ended: list[tuple[int, int]]) -> Iterator[Flight]
     for end, keeps in ended:
         while left and 0 < (end - left[0]) % (1 << 32) < 1 << 31:
             under_way.append(left.pop(0))
-        if keeps == OLDEST:
-            keeps = len(under_way) - 1
+        if keeps == OLDEST:  # also of warps that began none
+            keeps = max(0, len(under_way) - 1)
         while len(under_way) > keeps:
             begin = under_way.pop(0)
             yield Flight(begin, (end - begin) % (1 << 32))

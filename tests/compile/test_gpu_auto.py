@@ -12,6 +12,7 @@ import proton
 import proton.language as tl
 from proton.trace.instrumentation import AUTO, Instrumentation
 from proton.trace.model import ONE
+from tests.compile.assembler_distance import distances
 from tests.compile.ptx_order import work
 from tests.compile.test_gpu_records import compiled
 
@@ -232,3 +233,40 @@ def test_copies_by_tma_have_both_ends(words: tuple[str, ...], flatten: bool) -> 
     # Where the next tile's copies begin in this one's loop their number is known only there.
     numbered = [text for text in issues if "operandSegmentSizes = array<i32: 1, 1, 1>}" in text]
     assert len(numbered) == (3 if flatten else 0)
+
+
+@proton.jit
+def meets(x_ptr, n, BLOCK: tl.constexpr):
+    lane = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + lane)
+    for _ in range(n):
+        with proton.scope("meet"):
+            tl.debug_barrier()
+        with proton.scope("add"):
+            x += 1.5
+        tl.debug_barrier()
+    tl.store(x_ptr + lane, x)
+
+
+BARRIER_CYCLES = 6  # after which a barrier holds: the assembler has so many to a load
+
+
+@pytest.mark.parametrize("clock_bits", [32, 64])
+@pytest.mark.parametrize("arch", [80, 90])
+def test_clocks_behind_a_barrier_are_read_when_it_is_over(arch: int, clock_bits: int) -> None:
+    """A barrier takes effect some cycles after it was issued. The assembler keeps loads as far
+    away; a clock it reads in the next cycle, unless it is told."""
+    target = proton.GPUTarget("cuda", arch)
+    cases = [
+        (meets, (tl.float32, 9), {"BLOCK": 128}, None),
+        (matmul, (tl.float16, tl.float16, tl.float32, 4096), {"STRIDE": 4096, **WGMMA}, AUTO),
+        (reduction, (tl.float32, tl.float32, 9), {}, ("barriers",)),
+    ]
+    for kernel, types, options, words in cases:
+        instrumentation = Instrumentation(auto=words or (), clock_bits=clock_bits)
+        found = compiled(
+            kernel, *types, **options, target=target, instrumentation=instrumentation
+        ).asm["cubin"]
+        clocks = distances(found, r"\bBAR\.SYNC", r"SR_CLOCKLO", ends=r"BAR\.")
+        assert clocks, kernel.__name__
+        assert min(clocks) >= BARRIER_CYCLES, (kernel.__name__, clocks)

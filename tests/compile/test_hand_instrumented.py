@@ -35,7 +35,7 @@ def test_waits_end_the_oldest() -> None:
     log[2, 0, :3] = [(0, 10), (0, 20), (0, 50)]
     log[2, 1, :3] = [(1, 40), (1, 70), (0, 90)]
     log[5, 0, :2] = [(0, 10), (0, 20)]
-    log[5, 1, :2] = [(OLDEST, 40), (OLDEST, 70)]
+    log[5, 1, :2] = log[6, 1, :2] = [(OLDEST, 40), (OLDEST, 70)]
     assert flights(log.view(np.uint8).ravel()) == [
         [Flight(10, 30), Flight(20, 50), Flight(50, 40)],
         [Flight(10, 30), Flight(20, 50)],

@@ -27,11 +27,11 @@ from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at, copy_r
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
-from proton.dialect.attributes import CARRIED, STORES
+from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Block, Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
-from proton.dialect.traits import Loop, has
+from proton.dialect.traits import Barrier, Loop, Pure, Records, has
 from proton.dialect.walk import functions, ops_named
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
@@ -126,6 +126,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         variables += [unit.slab, unit.launch]
     for variable, first in zip(variables, firsts, strict=True):
         v.store(variable, first, 4)
+    _mark_behind_barriers(ctx.function)
     if profile.strategy.stores:
         _mark_stores(ctx, ctx.function.regions[0].blocks[0], False)
     v.when(first_thread(ctx), lambda: begin(unit.block, profile.block))
@@ -137,6 +138,7 @@ def _attach(ctx: Lowering, site: Site) -> list[Value]:
     """In a function that is called: a record of the caller may be pending."""
     profile = _profile(ctx)
     unit = _attached(ctx, profile, *ctx.mapped["state"])
+    _mark_behind_barriers(ctx.function)
     if profile.strategy.stores:
         _mark_stores(ctx, ctx.function.regions[0].blocks[0], True)
     return [unit.block]
@@ -283,6 +285,8 @@ def _copy_ring(unit: _Unit, number: Value) -> None:
 def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     unit = _unit(ctx)
     bits = unit.schema.clock_bits
+    if BEHIND_BARRIER in site.op.attributes:
+        nvidia.warp_barrier()
     if CARRIED in site.op.attributes:
         now = nvidia.clock_of_lane(bits, COMMENT, unit.is_writer)
     else:
@@ -315,6 +319,36 @@ def _mark_stores(ctx: Lowering, block: Block, pending: bool) -> bool:
                 _mark_carried(inner)
             pending = any(ends) or (pending and (is_loop or len(ends) < 2))
     return pending
+
+
+def _mark_behind_barriers(function: Any) -> None:
+    """Marks readings that have only what is pure between them and a barrier ahead of them.
+
+    A barrier takes effect some cycles after it was issued. The assembler keeps memory accesses as
+    far away, and reads the clock in the next cycle: before any warp has waited. A barrier of the
+    warp, which costs it no more than that distance, keeps it there (decision NN).
+    """
+    for reading in ops_named(function, "proton_gpu.read_counter"):
+        ops = [view.operation for view in reading.block.operations]
+        if _follows_barrier(reading.block, ops.index(reading)):
+            reading.attributes[BEHIND_BARRIER] = ir.UnitAttr.get()
+
+
+def _follows_barrier(block: Block, place: int) -> bool:
+    """Whether what stands at a place of a block runs right behind a barrier: the last turn's, too,
+    at the beginning of a loop. Another reading in between is behind it already."""
+    ops = [view.operation for view in block.operations]
+    for op in reversed(ops[:place]):
+        if has(op, Barrier):
+            return True
+        if not has(op, Pure, Records) or op.name == "proton_gpu.read_counter":
+            return False
+    owner = block.owner.operation
+    if owner.name == "func.func":
+        return False
+    if has(owner, Loop) and _follows_barrier(block, len(ops) - 1):
+        return True
+    return _follows_barrier(owner.block, [v.operation for v in owner.block.operations].index(owner))
 
 
 def _mark_carried(block: Block) -> None:
