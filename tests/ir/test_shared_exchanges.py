@@ -14,6 +14,7 @@ from proton.dialect.context import mlir_context
 from proton.dialect.mlir import ir
 from proton.dialect.walk import functions
 from proton.layout import LinearLayout
+from proton.layout.matrix_memory import matrix_layout, transposing_layout
 from proton.layout.named import (
     blocked,
     shared_nvmma,
@@ -132,6 +133,25 @@ def test_results_as_bytes_become_left_operands_within_the_warp(
     assert tiling is not None
     source, target = tiling.accumulator, tiling.operand_a(n, 8)
     assert not check(source, target, element, converted(source, target, element), 90)
+
+
+@pytest.mark.parametrize("shape", [(64, 128), (128, 64), (64, 32)])
+def test_bytes_are_transposed_on_the_way_between_memories(shape: tuple[int, int]) -> None:
+    """What a copy brought, by rows, to where rows run along the other dimension."""
+    source, target = (spread(shape, run, order, 4) for run, order in
+                      (((1, 16), (1, 0)), ((16, 1), (0, 1))))  # fmt: skip
+    between = transposing_layout(shape, 1, 4)
+    first, second = (matrix_layout(shape, 1, order) for order in ((1, 0), (0, 1)))
+    assert first is not None
+    assert second is not None
+    body = f"""
+        {through(source, first, between, "i8").replace("%y", "%z").replace("%m", "%n")}
+        {through(between, second, target, "i8").replace("%x", "%z")}"""
+    found = check(source, target, "i8", body, 90)
+    words = shape[0] * shape[1] // (32 * 4 * 4)
+    assert found["ldmatrix.sync.aligned.m8n8.x4.shared.b16"] == words // 4
+    wide = shape[0] * shape[1] // (32 * 4 * 16)  # the rows that go in
+    assert found["llvm.store"] == words + wide
 
 
 @pytest.mark.parametrize("element", ["f8E5M2", "f16", "f32"])
