@@ -296,6 +296,8 @@ def test_what_a_gpu_did_is_linked_to_the_operator_that_asked(
     nested = "aten::softmax/aten::_softmax"
     wanted = ["", "aten::softmax", nested, nested, "aten::copy_"]
     assert frame.sort_values("start_ns")["operator"].tolist() == wanted
+    told = "3 calls of 3 operators and ranges, which asked for 4 of 5 kernels, copies and fills"
+    assert run.summary().facts["torch"] == told
     table = run.stats("operator", "dur_ns", "kernel").set_index("operator")
     assert table["count"].to_dict() == {"": 1, "aten::softmax": 1, nested: 2}
     loaded = proton.Run.load(run.save(tmp_path / "asked.proton"))

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import itertools
 import json
 import os
 import pty
@@ -303,6 +304,27 @@ def test_every_command_that_shows_numbers_says_what_is_lost(tmp_path: Path) -> N
         shown = done.stdout if words[0] == "summary" else done.stderr
         assert f"warning: {lost} of " in shown
         assert "warning: 7 launches left no records" in shown
+
+
+def test_levels_with_nothing_in_view_take_no_lines(tmp_path: Path) -> None:
+    """Deep nesting long before the first launch, such as a framework's, leaves no empty rows."""
+    raw = random_run(6)
+    early = raw.launches[0].host_start - 10**6
+    thread = raw.launches[0].thread
+    for depth in range(9):
+        start, end = early + depth, early + 100 - depth
+        nested = HostSlice(name="o", path="o", thread=thread, start=start, end=end, kind="operator")
+        raw.host.append(nested)
+    file = Run(raw).save(tmp_path / "run.proton")
+
+    def height(*words: str) -> int:
+        """The lines of the host's thread: behind its label, those without one."""
+        lines = in_pipes("timeline", file, "--rows", "0", *words).stdout.splitlines()
+        first = next(n for n, line in enumerate(lines) if line.startswith("host thread"))
+        return 1 + sum(1 for _ in itertools.takewhile(lambda s: s[:1] in " ", lines[first + 1 :]))
+
+    assert height() == 3
+    assert height("--start", "-10000000") == 9
 
 
 def test_list_counts_the_launches_of_each_variant(tmp_path: Path) -> None:

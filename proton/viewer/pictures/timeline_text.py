@@ -41,7 +41,8 @@ def draw_text(timeline: Timeline, width: int, rows: int) -> list[Line]:
     lines = [*head, [(" " * (room + 1) + axis(view, columns, length), "")]]
     drawn = _rows(timeline, shown, columns, marks)
     for label, line in zip(labels, drawn, strict=False):
-        lines.append([(fitted(label, room) + " ", ""), *line])
+        if label or line:  # an inner level may have nothing in view
+            lines.append([(fitted(label, room) + " ", ""), *line])
     if shown < len(labels):
         lines.append([(f"and {len(labels) - shown} more rows: --rows 0 shows all", "")])
     return lines + _legend(timeline, marks, width)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from proton.base import markup
 from proton.base.text import printable
 from proton.trace.model import BOOT, OPERATOR, WALL_CLOCKED
+from proton.trace.operators import NO_ONE, Operators
 from proton.trace.wire import Kind, State
 from proton.viewer.tables import counters
 from proton.viewer.tables.labels import SIGNATURE, gpu_name, kernel_labels
@@ -86,6 +87,9 @@ def _activities(run: Tables) -> dict[str, str]:
     seen = {"seen by CUPTI": ", ".join(f"{n} {k}" for k, n in kinds.items())} if kinds else {}
     names = Counter(slice_.name for slice_ in run.raw.host if slice_.kind == OPERATOR)
     calls = f"{names.total()} calls of {len(names)} operators and ranges"
+    if names and kinds:
+        asked = sum(row != NO_ONE for row in Operators(run.raw).of_slices(run.raw.host))
+        calls += f", which asked for {asked} of {kinds.total()} kernels, copies and fills"
     return seen | ({"torch": calls} if names else {})
 
 
