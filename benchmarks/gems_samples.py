@@ -38,6 +38,7 @@ SYNONYMS = {
 
 # Where the library's results are not torch's whatever compiles its kernels, and why.
 LIBRARYS_OWN = {
+    "_upsample_nearest_exact1d": "pixels are taken at their edges, as in upsample_nearest1d",
     "addr": "beta = 0 and alpha = 0 multiply, and do not drop, what is not a number",
     "logaddexp": "of two equal infinities the difference is not a number",
     "linalg_vector_norm": "sums of powers are kept in the type of the input, and overflow",

@@ -1,15 +1,18 @@
 """From a device function and a signature to a cubin for one architecture."""
 
+import re
+
 from proton.backends.compiler import CompileResult
-from proton.backends.nvidia.cubin import Assembler
+from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
 from proton.backends.nvidia.ptx import emit_ptx
+from proton.backends.nvidia.ptx_order import at_first_use
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
 from proton.base.symbols import mangled
-from proton.base.targets import GPUTarget
+from proton.base.targets import WARP_SIZE, GPUTarget
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.profile import profile_of
@@ -19,6 +22,8 @@ from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
 from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
+
+_TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
 
 
 def compile_kernel(
@@ -51,6 +56,7 @@ def compile_kernel(
             assembler.feed(ptx)
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
+            ptx, cubin = _denser(fn, ptx, cubin, options)
     data = {
         "name": fn.__name__,
         "symbol": mangled(fn.__name__),
@@ -68,6 +74,25 @@ def compile_kernel(
     files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
     files |= {"code.ptx": ptx.encode(), "code.cubin": cubin.code}
     return CompileResult(data, files, stages.times)
+
+
+def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> tuple[str, Cubin]:
+    """The PTX in another order, and its machine code, where more threads fit on an SM with that:
+    tried where registers leave room for less than half of what an SM takes, or do not suffice."""
+
+    def cost(code: Cubin) -> tuple[int, int]:
+        return code.spills, -code.threads(options.target, options.num_warps * WARP_SIZE)
+
+    spills, room = cost(cubin)
+    if not spills and -room >= options.target.facts.sm_threads // 2:
+        return ptx, cubin
+    if _TENSOR_CORES.search(ptx):  # their sums take the registers, whatever the order
+        return ptx, cubin
+    other = at_first_use(ptx)
+    with Assembler(options.target, fn.__name__, mangled(fn.__name__)) as assembler:
+        assembler.feed(other)
+        found = assembler.finish()
+    return (other, found) if cost(found) < cost(cubin) else (ptx, cubin)
 
 
 def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from proton.backends.nvidia import tools
 from proton.base.errors import PassError, ProtonError, PTXASError
 from proton.base.knobs import environment
-from proton.base.targets import GPUTarget
+from proton.base.targets import REGISTER_UNIT, SM_REGISTERS, GPUTarget
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -34,6 +34,11 @@ class Cubin:
     registers: int
     spills: int
     log: str
+
+    def threads(self, target: GPUTarget, program: int) -> int:
+        """Threads of programs of so many that an SM has registers for."""
+        each = -(-self.registers // REGISTER_UNIT) * REGISTER_UNIT
+        return min(SM_REGISTERS // (each * program), target.facts.sm_threads // program) * program
 
 
 class Assembler:

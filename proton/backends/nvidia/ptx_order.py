@@ -1,0 +1,130 @@
+"""PTX whose computations stand where their results are used first.
+
+LLVM writes an operation on a block's registers out for one register after the other, then the next
+operation. ptxas keeps to that order by and large: where 32 elements go through a long chain, parts
+of all 32 are alive at once. Here each computation moves down to its first use, so an element goes
+through the whole chain before the next one does.
+
+What is not a computation alone (memory, barriers, shuffles, inline assembly, branches) stays where
+it is, and so does what writes a register that others write too, or reads one that is written later
+in its block.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_REGISTER = re.compile(r"%(?:r|rd|rs|f|fd|p)\d+\b")
+_COMPUTATION = re.compile(
+    r"\s*(?:abs|add|and|bfe|bfi|copysign|cvt|div|ex2|fma|lg2|mad|max|min|mul|neg|not|or|prmt|rcp|"
+    r"rem|rsqrt|selp|setp|shf|shl|shr|sqrt|sub|tanh|xor)\.(?!cc\.)[\w.]+\s+(%\w+), [^;]*;"
+)
+_STATEMENT = re.compile(r"\s*\{?\s*(?:@!?%?\w+\s+)?[a-z][\w.:]*\s+(\{[^}]*\}|[^,;\[]*)")
+_LOCATION = re.compile(r"\s*\.loc\s+(\d+ \d+ \d+)(?:.*inlined_at (\d+ \d+ \d+))?")
+_BLOCK_END = re.compile(
+    r"\$(?!L__tmp)\w+:|\s*(?:@!?%p\d+\s+)?(?:bra|brx|ret|exit|trap)\b|[{}()]|\s*\."
+)
+_BEGIN, _END = "// begin inline asm", "// end inline asm"
+
+
+@dataclass
+class _Unit:
+    """An instruction, or a piece of inline assembly, and the line of the source that it is of."""
+
+    text: str
+    location: str | None
+    uses: list[str]
+    writes: list[str]
+    result: str | None = None  # of a computation that nothing else writes
+
+
+def at_first_use(ptx: str) -> str:
+    """The same program, each computation at its first use."""
+    writes = Counter(_written(ptx))
+    units, block = list[_Unit](), list[_Unit]()
+    for unit in _units(ptx, writes):
+        if _BLOCK_END.match(unit.text):
+            units += [*_in_order(block), unit]
+            block = []
+        else:
+            block.append(unit)
+    locations = [line for line in ptx.splitlines() if _LOCATION.match(line)]
+    return "".join(f"{line}\n" for line in _lines([*units, *block], locations))
+
+
+def _written(text: str) -> list[str]:
+    """The registers that statements write: the first operand of each."""
+    found = map(_STATEMENT.match, text.replace("\n", ";").split(";"))
+    return [register for one in found if one is not None for register in _REGISTER.findall(one[1])]
+
+
+def _units(ptx: str, writes: Counter[str]) -> Iterator[_Unit]:
+    location, assembly = None, list[str]()
+    for line in ptx.splitlines():
+        if assembly or _BEGIN in line:
+            assembly.append(line)
+            if _END in line:
+                text, assembly = "\n".join(assembly), []
+                yield _Unit(text, location, _REGISTER.findall(text), _written(text))
+        elif _LOCATION.match(line):
+            location = line
+        else:
+            uses, found = _REGISTER.findall(line), _COMPUTATION.match(line)
+            result = found[1] if found is not None and writes[found[1]] == 1 else None
+            yield _Unit(line, location, uses, _written(line), result)
+
+
+def _in_order(block: list[_Unit]) -> Iterator[_Unit]:
+    """The instructions of a block; what nothing in it uses comes last. Of the operands of one the
+    first of the block comes first."""
+    places = {register: n for n, unit in enumerate(block) for register in unit.writes}  # the last
+    waiting: dict[str, _Unit] = {}
+
+    def operands(unit: _Unit) -> Iterator[str]:
+        return iter(sorted(waiting.keys() & unit.uses, key=lambda register: places[register]))
+
+    def needed(unit: _Unit) -> Iterator[_Unit]:
+        stack = [(unit, operands(unit))]
+        while stack:
+            current, left = stack[-1]
+            for register in left:
+                if (operand := waiting.pop(register, None)) is not None:
+                    stack.append((operand, operands(operand)))
+                    break
+            else:
+                stack.pop()
+                yield current
+
+    for number, unit in enumerate(block):
+        others = (register for register in unit.uses if register != unit.result)
+        if unit.result is None or any(places.get(other, -1) > number for other in others):
+            yield from needed(unit)
+        else:
+            waiting[unit.result] = unit
+    while waiting:
+        yield from needed(waiting.pop(next(iter(waiting))))
+
+
+def _lines(units: list[_Unit], locations: list[str]) -> Iterator[str]:
+    """The text. A line of the source that is inlined somewhere names a place that must have been
+    named before."""
+    places: dict[str, str] = {}
+    for location in locations:
+        if (found := _LOCATION.match(location)) is not None:
+            places.setdefault(found[1], location)
+    named, current = set[str](), None
+
+    def name(location: str) -> Iterator[str]:
+        found = _LOCATION.match(location)
+        assert found is not None, "it was matched before"
+        named.add(found[1])
+        if found[2] is not None and found[2] not in named and found[2] in places:
+            yield from name(places[found[2]])
+        yield location
+
+    for unit in units:
+        if unit.location is not None and unit.location != current and "%" in unit.text:
+            yield from name(unit.location)
+            current = unit.location
+        yield unit.text

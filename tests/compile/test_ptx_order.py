@@ -1,0 +1,116 @@
+"""PTX in another order computes the same: random blocks by a small interpreter, and a kernel."""
+
+import re
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.backends.nvidia import compiler
+from proton.backends.nvidia.ptx_order import at_first_use
+
+TARGET = proton.GPUTarget("cuda", 90)
+PURE = ("add.s32", "mul.lo.s32", "xor.b32", "max.s32")
+
+
+def drawn(rng: np.random.Generator) -> str:
+    """Lines of PTX: computations, predicated loads, stores, shuffles, two blocks, places."""
+    lines, registers = [".loc 1 1 1"], ["%r1", "%r2", "%r3"]
+    for _ in range(int(rng.integers(5, 60))):
+        a, b = rng.choice(registers, 2)
+        new = f"%r{len(registers) + 1}"
+        kind = rng.choice(["pure", "pure", "pure", "load", "store", "shuffle", "again", "label"])
+        if rng.random() < 0.2:
+            lines.append(f".loc 1 {rng.integers(1, 9)} 1")
+        if kind == "pure":
+            lines.append(f"\t{rng.choice(PURE)} \t{new}, {a}, {b};")
+        elif kind == "load":
+            lines += [f"\tmov.b32 \t{new}, {a};", "\t// begin inline asm"]
+            lines += [f"\t@%p1 ld.global.b32 {{{new}}}, [{b}];", "", "\t// end inline asm"]
+        elif kind == "store":
+            lines.append(f"\tst.global.b32 \t[{a}], {b};")
+        elif kind == "shuffle":
+            lines.append(f"\tshfl.sync.bfly.b32 \t{new}, {a}, {b}, 31, -1;")
+        elif kind == "again":
+            lines.append(f"\tadd.s32 \t{a}, {a}, {b};")
+        else:
+            lines.append(f"$L__{rng.choice(['BB0_', 'tmp'])}{len(lines)}:")
+        if kind in ("pure", "load", "shuffle"):
+            registers.append(new)
+    return "\n".join([*lines, "\tret;"]) + "\n"
+
+
+def effects(ptx: str) -> tuple[list[tuple[object, ...]], dict[str, object]]:
+    """What instructions with effects are given, in order, and all registers at the end."""
+    values: dict[str, object] = {"%r1": 1, "%r2": 2, "%r3": 3, "%p1": 4}
+    seen: list[tuple[object, ...]] = []
+    for line in ptx.splitlines():
+        code = line.strip().rstrip(";")
+        if not code or code.startswith(("//", ".loc", "$L__tmp")):
+            continue
+        name, *operands = re.findall(r"%\w+|\$\w+|[\w.]+", code)
+        if name.startswith("%"):
+            name, *operands = *operands[:1], *operands[1:], name
+        if name.startswith("$"):
+            seen.append((name,))
+            continue
+        stores = name.startswith(("st.", "ret"))
+        given = tuple(values.get(one, one) for one in operands[0 if stores else 1 :])
+        if not name.startswith((*PURE, "mov")):
+            seen.append((name, *given))
+        if not stores:
+            old = values.get(operands[0]) if name.startswith("ld.") else None
+            values[operands[0]] = hash((name, given, old))
+    return seen, values
+
+
+def test_random_blocks_have_the_same_effects(rng: np.random.Generator) -> None:
+    for _ in range(300):
+        ptx = drawn(rng)
+        found = at_first_use(ptx)
+        assert effects(found) == effects(ptx), ptx
+
+        def kept(text: str) -> list[str]:
+            return sorted(line for line in text.splitlines() if line and ".loc" not in line)
+
+        assert kept(found) == kept(ptx)
+
+
+def test_a_computation_stands_at_its_first_use() -> None:
+    lines = ["ld.global.b32 %r1, [%rd1];", "ld.global.b32 %r2, [%rd2];"]
+    lines += ["add.s32 %r3, %r1, 1;", "add.s32 %r4, %r2, 1;", "add.cc.s32 %r7, %r1, %r2;"]
+    lines += ["mul.lo.s32 %r5, %r3, %r3;", "mul.lo.s32 %r6, %r4, %r4;"]
+    lines += ["st.global.b32 [%rd1], %r5;", "st.global.b32 [%rd2], %r6;", "ret;"]
+    order = [0, 1, 4, 2, 5, 7, 3, 6, 8, 9]
+    assert at_first_use("\n".join(lines)).splitlines() == [lines[number] for number in order]
+
+
+@proton.jit
+def divergence(y_ptr, x_ptr, out_ptr, n, eps, BLOCK: tl.constexpr):
+    total = 0.0
+    for i in range(0, n, BLOCK):
+        places = i + tl.arange(0, BLOCK)
+        y = tl.load(y_ptr + places, mask=places < n, other=0.0)
+        x = tl.load(x_ptr + places, mask=places < n, other=0.0)
+        total += tl.sum(x * (tl.log(tl.maximum(x, eps)) - y))
+    tl.store(out_ptr, total)
+
+
+def test_more_programs_of_a_long_chain_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM's order of 32 logarithms of a thread keeps parts of all alive at once."""
+    wide = [tl.float32] * 3
+
+    def registers() -> tuple[int, int]:
+        with proton.knobs.scope(always_compile=True):
+            kernel = divergence.warmup(
+                *wide, 1 << 16, 1e-9, BLOCK=16384, num_warps=16, target=TARGET
+            )
+        return kernel.n_regs, kernel.n_spills
+
+    ordered = registers()
+    monkeypatch.setattr(compiler, "at_first_use", lambda ptx: ptx)
+    plain = registers()
+    assert plain[0] > 64
+    assert ordered[0] <= 64
+    assert ordered[1] == plain[1] == 0
