@@ -25,7 +25,7 @@ from proton.analysis.tensor_maps import box_of_map
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, emit_if, emit_when
-from proton.dialect.mlir import Module, Operation, arith, ir
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
@@ -54,8 +54,9 @@ class TMALowering(Pass):
     """Copies in the place of `ttng.tma_load` and `ttng.tma_store`.
 
     TMA cannot write a block that begins before the tensor, nor one whose rows do not begin at
-    multiples of 16 bytes (an illegal instruction): where the indices may say so, they are looked
-    at, and threads write such a block.
+    multiples of 16 bytes (an illegal instruction); and where it combines, it does so with all of
+    the last 16 bytes of a row, also with what of them is beyond the tensor (seen on an H200). Where
+    the indices may say so, they are looked at, and threads write such a block.
     """
 
     name: ClassVar[str] = "triton-nvidia-gpu-tma-lowering"
@@ -154,7 +155,11 @@ def _copy(store: Any, memory: Any, infos: AxisInfos) -> None:
         LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices, store.reduction)
         return []
 
-    doubts = _doubts(indices, stored_bytes(mem_desc_parts(memory.type)[1]), infos)
+    shape, element, _ = mem_desc_parts(memory.type)
+    doubts = _doubts(indices, stored_bytes(element), infos)
+    if store.reduction.value != NO_REDUCTION:
+        size = producer_of(store.map).operands[len(indices)]
+        doubts += _doubts_of_edge(indices[-1], shape[-1], size, stored_bytes(element), infos)
     if not doubts:
         by_tma()
         return
@@ -174,6 +179,21 @@ def _doubts(indices: list[Any], element_bytes: int, infos: AxisInfos) -> list[An
         rest = arith.AndIOp(last, constant(row - 1, i32)).result
         found.append(arith.CmpIOp(_EQUAL, rest, constant(0, i32)).result)
     return found
+
+
+def _doubts_of_edge(
+    index: Value, width: int, size: Value, element_bytes: int, infos: AxisInfos
+) -> list[Value]:
+    """What has to be true for the last 16 bytes of the block's rows to be in a tensor whose rows
+    have `size` elements, and is not known to be: all of them are, or these rows end before."""
+    i32, row = integer(32), ROW_BYTES // element_bytes
+    if row <= 1 or infos[size].divisibility[0] % row == 0:
+        return []
+    rest = arith.AndIOp(size, constant(row - 1, i32)).result
+    is_whole = arith.CmpIOp(_EQUAL, rest, constant(0, i32)).result
+    last = arith.SubIOp(size, constant(width, i32)).result
+    ends_before = arith.CmpIOp(_NOT_LESS, last, index).result
+    return [arith.OrIOp(is_whole, ends_before).result]
 
 
 def _reserve_around(loop: Any, shape: tuple[int, ...], element: Any, layout: LinearLayout) -> Any:
