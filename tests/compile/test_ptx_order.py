@@ -86,6 +86,16 @@ def test_a_computation_stands_at_its_first_use() -> None:
     assert at_first_use("\n".join(lines)).splitlines() == [lines[number] for number in order]
 
 
+@pytest.mark.parametrize("clock", ["%clock", "%clock64", "%globaltimer"])
+def test_nothing_crosses_a_reading_of_the_clock(clock: str) -> None:
+    reading = f"// begin inline asm\nmov.u32 %r9, {clock}; // proton\n// end inline asm"
+    lines = ["ld.global.b32 %r1, [%rd1];", "add.s32 %r3, %r1, 1;", *reading.splitlines()]
+    lines += ["st.global.b32 [%rd1], %r3;", "ret;"]
+    assert at_first_use("\n".join(lines)).splitlines() == lines
+    other = lines[:2] + ["// begin inline asm", "// end inline asm"] + lines[5:]
+    assert at_first_use("\n".join(other)).splitlines() != other
+
+
 @proton.jit
 def divergence(y_ptr, x_ptr, out_ptr, n, eps, BLOCK: tl.constexpr):
     total = 0.0

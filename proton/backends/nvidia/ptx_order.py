@@ -7,7 +7,7 @@ through the whole chain before the next one does.
 
 What is not a computation alone (memory, barriers, shuffles, inline assembly, branches) stays where
 it is, and so does what writes a register that others write too, or reads one that is written later
-in its block.
+in its block. Nothing crosses a reading of the clock: what ran before it runs before it still.
 """
 
 import re
@@ -25,6 +25,7 @@ _LOCATION = re.compile(r"\s*\.loc\s+(\d+ \d+ \d+)(?:.*inlined_at (\d+ \d+ \d+))?
 _BLOCK_END = re.compile(
     r"\$(?!L__tmp)\w+:|\s*(?:@!?%p\d+\s+)?(?:bra|brx|ret|exit|trap)\b|[{}()]|\s*\."
 )
+_CLOCK = re.compile(r"%(?:clock|globaltimer)")
 _BEGIN, _END = "// begin inline asm", "// end inline asm"
 
 
@@ -44,7 +45,7 @@ def at_first_use(ptx: str) -> str:
     writes = Counter(_written(ptx))
     units, block = list[_Unit](), list[_Unit]()
     for unit in _units(ptx, writes):
-        if _BLOCK_END.match(unit.text):
+        if _BLOCK_END.match(unit.text) or _CLOCK.search(unit.text):
             units += [*_in_order(block), unit]
             block = []
         else:
