@@ -14,7 +14,9 @@ from tests.compile.test_gpu_auto import WGMMA, by_descriptors, matmul
 
 K, BLOCK_K, LAUNCHES = 1024, 64, 7
 TURNS = K // BLOCK_K
-SLICE_CYCLES = 35  # of a slice in a body with loads and barriers: 25.5 there (docs/gpu-results.md)
+# What a record costs in a body with loads and barriers, and so do the clock and store by hand: 25.5
+# in docs/gpu-results.md.
+RECORD_CYCLES = 35
 OPTIONS = {"auto": ("copies",), "capacity": 256}
 
 
@@ -79,8 +81,8 @@ def test_each_flight_is_that_of_the_hand_in_the_same_launch(
         log.zero_()
         case.launch(torch, kernel)
     hand, recorded = flights(log.cpu().numpy()), by_unit(run, 1)
-    gpu = run.records.gpu
-    rate, cost = gpu.launches[1].rate, gpu.launches[1].rate * run.raw.gpus[0].slice_cost_cycles
+    rate = run.records.gpu.launches[1].rate
+    cost = rate * RECORD_CYCLES
     assert len(recorded) == 8
     assert len(hand) in (1, 8), "by TMA the first warp begins each group"
     apart = []
@@ -89,23 +91,25 @@ def test_each_flight_is_that_of_the_hand_in_the_same_launch(
         assert len(own) == len(by_records)
         times = np.array([flight.cycles for flight in own]) * rate
         difference = by_records["dur_ns"].to_numpy() - times
-        # Between the clock of a record and that by hand lies what either of them costs.
-        assert (np.abs(difference) <= by_records["error_ns"] + 3 * cost + 1).all()
-        assert np.median(difference) <= by_records["error_ns"].median()
+        # Between the clock of a record and that by hand lies what one of them costs, at each end;
+        # more in turns whose code is not in the caches yet.
+        assert np.median(np.abs(difference)) <= by_records["error_ns"].max() + 2 * cost
+        assert (np.abs(difference) <= by_records["error_ns"] + 4 * cost).all()
         apart.append(difference)
     print(
         f"\nflights of {np.mean(times):.0f} ns: recorded less by hand {np.mean(apart):.1f} ns, "
-        f"{np.min(apart):.1f} to {np.max(apart):.1f}; stated {by_records['error_ns'].max():.0f} "
-        f"and {cost:.1f} a slice"
+        f"{np.min(apart):.1f} to {np.max(apart):.1f}; stated {by_records['error_ns'].max():.0f}, "
+        f"a record {cost:.1f} ns"
     )
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_flights_take_as_long_as_in_a_kernel_that_has_no_records(
+def test_as_many_are_under_way_as_in_a_kernel_that_has_no_records(
     case: Case, log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same schedule by hand alone: as many flights in the same order, whose sum is the same but
-    for the error that is stated and what the slices within a flight cost in a body like that."""
+    """The same schedule by hand alone: as many flights in the same order, and as many of them at a
+    time, in the mean: their sum over the time from the first to the last. Both times are longer
+    where records cost something."""
     torch = pytest.importorskip("torch")
     with by_hand(monkeypatch, log.data_ptr()):
         plain, hand = proton.jit(case.kernel.fn), []
@@ -117,22 +121,21 @@ def test_flights_take_as_long_as_in_a_kernel_that_has_no_records(
         kernel = proton.jit(case.kernel.fn)
         for _ in range(LAUNCHES):
             case.launch(torch, kernel)
-    gpu = run.records.gpu
-    rate = float(np.median([clock.rate for clock in gpu.launches.values()]))
-    recorded = [by_unit(run, launch)[0] for launch in range(LAUNCHES)]
-    for of_hand, of_records in zip(hand[1:], recorded[1:], strict=True):
-        assert len(of_hand) == len(of_records) == TURNS + case.extra
-        begins = np.array([flight.begin for flight in of_hand], np.uint32)
-        assert (np.diff(begins).astype(np.int32) > 0).all()
-    sums = [
-        float(np.median([sum(flight.cycles for flight in own) * rate for own in hand[1:]])),
-        float(np.median([own["dur_ns"].sum() for own in recorded[1:]])),
-    ]
-    # Each turn within a flight has an issue and a wait on record.
-    cost = rate * SLICE_CYCLES * 2 * case.stages
-    allowed = float(recorded[-1]["error_ns"].sum()) + cost * len(recorded[-1])
+    rate = float(np.median([clock.rate for clock in run.records.gpu.launches.values()]))
+    times: list[list[tuple[float, float]]] = [[], []]  # the sum, and first to last
+    for launch, own in enumerate(hand[1:], 1):
+        recorded = by_unit(run, launch)[0]
+        assert len(own) == len(recorded) == TURNS + case.extra
+        begins = np.cumsum([0, *np.diff(np.array([f.begin for f in own], np.uint32))])
+        assert (np.diff(begins.astype(np.int64)) > 0).all()
+        last = rate * (int(begins[-1]) + own[-1].cycles)
+        times[0].append((rate * sum(flight.cycles for flight in own), last))
+        ends = recorded["start_ns"] + recorded["dur_ns"]
+        times[1].append((recorded["dur_ns"].sum(), ends.max() - recorded["start_ns"].min()))
+    (sums, lasts), (of_records, last) = (np.median(np.array(of), axis=0) for of in times)
+    allowed = len(recorded) * (recorded["error_ns"].max() + 2 * rate * RECORD_CYCLES) / last
     print(
-        f"\nsums by hand {sums[0]:.0f} ns, recorded {sums[1]:.0f} ns, "
-        f"{100 * (sums[1] / sums[0] - 1):.1f} %; allowed {allowed:.0f} ns"
+        f"\nunder way in the mean: by hand {sums / lasts:.3f}, recorded {of_records / last:.3f}, "
+        f"allowed {allowed:.3f}; from first to last {lasts:.0f} and {last:.0f} ns"
     )
-    assert abs(sums[1] - sums[0]) <= allowed
+    assert abs(of_records / last - sums / lasts) <= allowed
