@@ -305,7 +305,7 @@ def small_numbers(rng: np.random.Generator, dtype: str, rows: int, columns: int)
 def numbers_of(tensor: Any, dtype: str) -> np.ndarray:
     if dtype in INTEGERS:
         return np.ascontiguousarray(tensor.cpu().numpy()).view(dtype)
-    return np.array(tensor.double().cpu())
+    return np.ascontiguousarray(tensor.double().cpu().numpy())
 
 
 @pytest.mark.parametrize("dtype, kind", REDUCED)
