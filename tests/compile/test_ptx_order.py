@@ -92,7 +92,7 @@ def test_nothing_crosses_a_reading_of_the_clock(clock: str) -> None:
     lines = ["ld.global.b32 %r1, [%rd1];", "add.s32 %r3, %r1, 1;", *reading.splitlines()]
     lines += ["st.global.b32 [%rd1], %r3;", "ret;"]
     assert at_first_use("\n".join(lines)).splitlines() == lines
-    other = lines[:2] + ["// begin inline asm", "// end inline asm"] + lines[5:]
+    other = [*lines[:2], "// begin inline asm", "// end inline asm", *lines[5:]]
     assert at_first_use("\n".join(other)).splitlines() != other
 
 
