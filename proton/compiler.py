@@ -63,7 +63,7 @@ def compile_function(
     compiler: Compiler[Options, Kernel], fn: DeviceFunction, signature: Signature, options: Options
 ) -> Kernel:
     """The kernel of a back end's, from the disk cache if it is there. Needs no device."""
-    with compile_lock, _host_slice(fn):
+    with compile_lock, _host_slice(fn), _without_collection():
         kernel = _load_or_compile(compiler, fn, signature, options)
     kernel.made_of(fn, signature, options)
     compile_hooks.after(kernel)
@@ -93,8 +93,7 @@ def _load_or_compile(
         asm = Asm(compiler, files, fn.src)
         return compiler.kernel(fn.__name__, key, Metadata(data), asm, times, from_cache=True)
     label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
-    with _without_collection():
-        result = compiler.compile(fn, signature, options, label)
+    result = compiler.compile(fn, signature, options, label)
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
     asm = Asm(compiler, result.files, fn.src)
