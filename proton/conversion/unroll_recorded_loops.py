@@ -38,7 +38,7 @@ class UnrollRecordedLoops(Pass):
 def _annotate(blocks: list[Block]) -> None:
     """A loop's blocks are those from where a branch goes back to, to where it comes from."""
     numbers = {block: number for number, block in enumerate(blocks)}
-    terminators = [list(block.operations)[-1].operation for block in blocks]
+    terminators = [block.operations[-1].operation for block in blocks]
     loops = [
         (numbers[successor], end)
         for end, terminator in enumerate(terminators)

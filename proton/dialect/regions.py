@@ -28,7 +28,7 @@ _BOUNDS = 3  # operands of an `scf.for` ahead of its initial values
 
 def end_of(block: Block) -> Operation:
     """The terminator of a block."""
-    return list(block.operations)[-1].operation
+    return block.operations[-1].operation
 
 
 def block_of(op: Operation, region: int) -> Block | None:

@@ -1,5 +1,6 @@
 """What programs set in Triton's groups of knobs: hooks of launches and compilations, listeners."""
 
+import gc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -122,6 +123,25 @@ def test_a_program_may_veto_compilations() -> None:
     assert fill[(1,)](x, 5, BLOCK=8).name == "fill"
     assert x.sum() == 5
     assert done == [True]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_no_garbage_is_collected_while_a_kernel_compiles(is_enabled: bool) -> None:
+    during: list[bool] = []
+
+    def hook(**facts: Any) -> bool:
+        during.append(gc.isenabled())
+        return len(during) == 2  # which is an exception within the compiler
+
+    knobs.runtime.jit_cache_hook = hook
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        for _ in range(2):
+            kernel().warmup(tl.float32, 5, BLOCK=8)
+            assert gc.isenabled() is is_enabled
+    finally:
+        gc.enable()
+    assert during == [False, False]
 
 
 def test_a_listener_hears_of_compilations_and_of_what_is_found_on_disk() -> None:
