@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import io
 import json
 import os
 import subprocess
@@ -17,9 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 import proton
 import proton.language as tl
+from proton import _report
 from proton.runtime import import_watch, operator_callbacks, operators
 from proton.runtime.operator_callbacks import NAME_BYTES, Callbacks, declared
 from proton.trace.merge import merge
@@ -103,6 +106,9 @@ def test_operators_nest_in_each_other_and_in_scopes_of_the_host(
     by_operator = run.stats("operator", "dur_ns")
     assert by_operator["operator"].tolist() == [f"{cut}/größe"]
     assert run.summary().facts["torch"] == "6 calls of 6 operators and ranges"
+    shown = io.StringIO()
+    _report.show(run, Console(file=shown, width=100))
+    assert "torch: 6 calls of 6 operators and ranges" in shown.getvalue()
     loaded = proton.Run.load(run.save(tmp_path / "ops.proton"))
     assert loaded.raw.host == run.raw.host
     assert_trace_equals_tables(loaded, tmp_path / "ops.pftrace")
