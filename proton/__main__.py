@@ -256,7 +256,7 @@ def _keep(raw: RawRun, target: Path, quiet: bool) -> bool:
         console = Console(stderr=True, highlight=False)
         _report.show(recorded, console, SUMMARY_SCOPES)
         if not recorded.kernels:
-            console.print("no kernel was launched")
+            console.print("no kernel of Proton was launched")
         console.print(f"wrote {target}", soft_wrap=True)
     return True
 

@@ -10,6 +10,7 @@ from proton.base.units import duration
 from proton.viewer import Run, stats
 from proton.viewer.cli.terminal import markup, print_warnings
 from proton.viewer.tables.labels import kernel_labels, variant_numbers
+from proton.viewer.tables.summary import CUPTI, TORCH
 
 COLUMNS = ("count", "total", "mean", "p99", "max", "corrected")  # the median is in `stats`
 KEYS = ["kernel", "variant", "scope"]
@@ -57,7 +58,11 @@ def show(run: Run, console: Console, limit: int = 0) -> None:
         f"lost records: {totals.lost}; optimized-out scopes: {len(run.optimized_out)}",
         soft_wrap=True,
     )
-    print_warnings(console, run.summary().warnings)
+    summary = run.summary()
+    for name in (CUPTI, TORCH):
+        if name in summary.facts:
+            console.print(f"{name}: {summary.facts[name]}", soft_wrap=True)
+    print_warnings(console, summary.warnings)
 
 
 def _table(rows: pd.DataFrame) -> Table:

@@ -136,6 +136,11 @@ class _Table:
     def __init__(self, dtype: np.dtype, capacity: int) -> None:
         self.count, self.rows = np.zeros(1, np.uint64), np.zeros(capacity, dtype)
 
+    @property
+    def is_overfull(self) -> bool:
+        """Whether rows were not written for want of room."""
+        return int(self.count[0]) > len(self.rows)
+
     def written(self) -> np.ndarray:
         """The rows that are there, copied."""
         rows = self.rows[: min(int(self.count[0]), len(self.rows))].copy()

@@ -26,11 +26,13 @@ from proton.trace.model import LOST_OPERATORS, NO_OPERATORS, OPERATOR, HostSlice
 from proton.trace.scope_path import FUSED, SEPARATOR, ScopePath
 
 TORCH = "torch"
+LOST = -1
 
 
 @dataclass(frozen=True)
 class _Calls:
-    """Operators that began: a row each, in order of time. `end` is 0 for those under way."""
+    """Operators that began: a row each, in order of time. `end` is 0 for those under way, and LOST
+    for those whose end is not there."""
 
     start: np.ndarray
     end: np.ndarray
@@ -103,7 +105,7 @@ _source = _Source()
 
 def calls(begins: np.ndarray, ends: np.ndarray) -> _Calls:
     """Pairs each begin with the end that follows at its address. Between the two no other operator
-    has that address, so a begin that another follows has lost its end, and is left out."""
+    has that address, so a begin that another follows has lost its end."""
     address = np.append(begins["address"], ends["address"])
     moment = np.append(begins["time"], ends["time"])
     is_end = np.append(np.zeros(len(begins), bool), np.ones(len(ends), bool))
@@ -111,9 +113,8 @@ def calls(begins: np.ndarray, ends: np.ndarray) -> _Calls:
     same = np.append(address[order][1:] == address[order][:-1], False)
     follows = np.append(is_end[order][1:], False)
     is_begin = ~is_end[order]
-    ended, under_way = is_begin & same & follows, is_begin & ~same
-    times = np.where(ended, np.append(moment[order][1:], 0), 0)
-    rows = np.flatnonzero(ended | under_way)
+    times = np.where(same, np.where(follows, np.append(moment[order][1:], 0), LOST), 0)
+    rows = np.flatnonzero(is_begin)
     rows = rows[np.argsort(order[rows], kind="stable")]  # torch's order: an outer one comes first
     begin = begins[order[rows]]
     return _Calls(begin["time"], times[rows], begin["thread"].astype(np.int64), begin["name"])
@@ -140,17 +141,20 @@ class OperatorRecorder:
         if _source.problem and TORCH in sys.modules:
             found.machine[NO_OPERATORS] = _source.problem
         if callbacks is not None:
-            kept = calls(callbacks.begins.written(), callbacks.ends.written())
-            found.host = self._slices(kept, stop)
-            lost = begun - max(self.begun, callbacks.capacity)
-            if lost > 0:
+            known = calls(callbacks.begins.written(), callbacks.ends.written())
+            mine = np.flatnonzero((known.start >= self.start) & (known.start <= stop))
+            # Where ends did not fit, one that seems under way may have ended long ago.
+            least = 0 if callbacks.ends.is_overfull else LOST
+            kept = mine[known.end[mine] > least]
+            found.host = self._slices(known, kept, stop)
+            lost = len(mine) - len(kept) + max(begun - max(self.begun, callbacks.capacity), 0)
+            if lost:
                 found.machine[LOST_OPERATORS] = lost
         _source.remove()
         return found
 
-    def _slices(self, found: _Calls, stop: int) -> list[HostSlice]:
-        """Those of this session; what is under way as if it ended now."""
-        chosen = np.flatnonzero((found.start >= self.start) & (found.start <= stop))
+    def _slices(self, found: _Calls, chosen: np.ndarray, stop: int) -> list[HostSlice]:
+        """Some of the operators; what is under way as if it ended now."""
         names, name = np.unique(found.name[chosen], return_inverse=True)
         texts = [_readable(text) for text in names.tolist()]
         end = np.where(found.end[chosen] > 0, np.minimum(found.end[chosen], stop), stop)

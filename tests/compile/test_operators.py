@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import io
 import json
 import os
 import subprocess
@@ -17,9 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 import proton
 import proton.language as tl
+from proton import _report
 from proton.runtime import import_watch, operator_callbacks, operators
 from proton.runtime.operator_callbacks import NAME_BYTES, Callbacks, declared
 from proton.trace.merge import merge
@@ -103,6 +106,9 @@ def test_operators_nest_in_each_other_and_in_scopes_of_the_host(
     by_operator = run.stats("operator", "dur_ns")
     assert by_operator["operator"].tolist() == [f"{cut}/größe"]
     assert run.summary().facts["torch"] == "6 calls of 6 operators and ranges"
+    shown = io.StringIO()
+    _report.show(run, Console(file=shown, width=100))
+    assert "torch: 6 calls of 6 operators and ranges" in shown.getvalue()
     loaded = proton.Run.load(run.save(tmp_path / "ops.proton"))
     assert loaded.raw.host == run.raw.host
     assert_trace_equals_tables(loaded, tmp_path / "ops.pftrace")
@@ -157,6 +163,42 @@ def test_what_does_not_fit_is_counted_and_said(
         line = "7 operators of torch were not recorded: they did not fit"
         assert (line in run.loss_warnings()) == bool(round_)
         assert (line in run.summary().warnings) == bool(round_)
+
+
+def test_an_operator_whose_end_did_not_fit_is_lost(
+    torch: Torch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """... and not one that lasted to the session's end."""
+    monkeypatch.setattr(operators, "Callbacks", functools.partial(Callbacks, capacity=3))
+    with proton.profile("full", activities="all") as run:
+        with torch.operator("outer"):
+            for number in range(9):
+                with torch.operator(f"op{number}"):
+                    pass
+        time.sleep(0.001)
+    assert list(of(run)["name"]) == ["op0", "op1"]
+    assert "8 operators of torch were not recorded: they did not fit" in run.loss_warnings()
+
+
+def test_begins_are_paired_with_ends_at_their_address(rng: np.random.Generator) -> None:
+    """... of random threads of operators, some of whose ends are gone, in any order of rows."""
+    begins, ends, wanted = [], [], {}
+    for address in rng.permutation(40).tolist():
+        now = int(rng.integers(1, 1000))
+        for number in range(int(rng.integers(1, 6))):
+            start, end = now, now + int(rng.integers(1, 50))
+            now = end + int(rng.integers(1, 50))
+            begins.append((start, address, 1, f"{address}.{number}".encode()))
+            is_kept = rng.random() < 0.8
+            if is_kept:
+                ends.append((end, address))
+            for later in [name for name in wanted if wanted[name] == 0]:
+                if later.startswith(f"{address}."):
+                    wanted[later] = operators.LOST  # another one has its address now
+            wanted[f"{address}.{number}"] = end if is_kept else 0
+    rows = np.array(begins, operator_callbacks.BEGIN), np.array(ends, operator_callbacks.END)
+    found = operators.calls(*(rng.permutation(part) for part in rows))
+    assert dict(zip((n.decode() for n in found.name), found.end.tolist(), strict=True)) == wanted
 
 
 def test_sessions_have_the_operators_of_their_windows(torch: Torch) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Of a GPU's kernel, in Kernel.options; those without instrumentation end in OFF.
 RESOURCES = ("registers", "spills", "shared", "blocks_per_sm", "run_ns")
 OFF = "_off"
+CUPTI, TORCH = "seen by CUPTI", "torch"  # facts of what is no kernel of Proton's
 ROWS = 20  # of a table in a notebook
 
 
@@ -84,13 +85,13 @@ def _placed(run: Tables) -> dict[str, str]:
 def _activities(run: Tables) -> dict[str, str]:
     """How much CUPTI saw, by kind, and how much torch told."""
     kinds = Counter(slice_.kind for slice_ in run.raw.host if slice_.device >= 0)
-    seen = {"seen by CUPTI": ", ".join(f"{n} {k}" for k, n in kinds.items())} if kinds else {}
+    seen = {CUPTI: ", ".join(f"{n} {k}" for k, n in kinds.items())} if kinds else {}
     names = Counter(slice_.name for slice_ in run.raw.host if slice_.kind == OPERATOR)
     calls = f"{names.total()} calls of {len(names)} operators and ranges"
     if names and kinds:
         asked = sum(row != NO_ONE for row in Operators(run.raw).of_slices(run.raw.host))
         calls += f", which asked for {asked} of {kinds.total()} kernels, copies and fills"
-    return seen | ({"torch": calls} if names else {})
+    return seen | ({TORCH: calls} if names else {})
 
 
 def _html(table: pd.DataFrame) -> str:
