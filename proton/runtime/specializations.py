@@ -104,7 +104,7 @@ def _constant(value: Any) -> Any:
 def _stand_in(name: str, text: str, divisible: bool) -> Any:
     """An argument that a kernel for this type is compiled for."""
     type_ = ty.str_to_ty(text)
-    if type_.is_ptr():
+    if isinstance(type_, ty.pointer_type):
         return type_.element_ty
     if text in _NUMBERS:
         return _NUMBERS[text][0 if divisible else 1]
