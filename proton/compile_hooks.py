@@ -1,6 +1,7 @@
 """Functions that programs have called around compilations: `knobs.runtime.jit_cache_hook` and
 `jit_post_compile_hook`, `knobs.compilation.listener`; with the keywords that Triton's get."""
 
+import json
 from typing import Any, NamedTuple
 
 from proton.backends.compiler import CompiledKernel
@@ -8,8 +9,11 @@ from proton.base.errors import ProtonError
 from proton.base.knobs import knobs
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
+from proton.language.types import dtype
 
 _US_PER_MS = 1000.0
+_OPTIONS = "num_warps", "num_ctas", "num_stages", "debug"  # of which hooks are told
+_KEPT_OPTIONS = *_OPTIONS, "maxnreg", "enable_fp_fusion", "launch_pdl"
 
 
 class Vetoed(ProtonError):
@@ -77,14 +81,31 @@ def _facts(key: str, fn: DeviceFunction, signature: Signature, options: Any) -> 
         "fn": JITFunctionInfo(fn.__module__, fn.__name__, fn),
         "compile": {
             "key": key,
+            "specialization_data": _specialization(key, fn, signature, options),
             "signature": types,
             "constants": dict(signature.constants),
             "configs": sorted(signature.divisible),
-            **{
-                name: getattr(options, name)
-                for name in ("num_warps", "num_ctas", "num_stages", "debug")
-                if hasattr(options, name)
-            },
+            **{name: getattr(options, name) for name in _OPTIONS if hasattr(options, name)},
         },
         "is_manual_warmup": False,
     }
+
+
+def _specialization(key: str, fn: DeviceFunction, signature: Signature, options: Any) -> str:
+    """What `JITFunction.preload` makes the kernel of again: JSON, in which `constants` is null
+    where one of them is none."""
+    constants: dict[str, Any] | None = {
+        name: {"dtype": value.short} if isinstance(value, dtype) else value
+        for name, value in signature.constants.items()
+    }
+    data = {
+        "name": fn.__name__,
+        "key": key,
+        "types": {name: type_.short for name, type_ in signature.types.items()},
+        "divisible": sorted(signature.divisible),
+        "options": {n: getattr(options, n) for n in _KEPT_OPTIONS if hasattr(options, n)},
+    }
+    try:
+        return json.dumps(data | {"constants": constants})
+    except TypeError:
+        return json.dumps(data | {"constants": None})

@@ -213,8 +213,6 @@ ABSENT = {
     "num_warps": "the launch option of this name",
     "convert_custom_float8_sm70": "`.to` converts every format",
     "convert_custom_float8_sm80": "`.to` converts every format",
-    "preload": "the disk cache has what was compiled before",
-    "create_binder": "a launch binds its arguments itself",
     "used_global_vals": "`dependencies()`",
     "do_bench_proton": "`do_bench`, or a session: `proton.profile`",
     "do_bench_cudagraph_proton": "`do_bench_cudagraph`",

@@ -9,7 +9,7 @@ look the kernel up by what they are given. The look-up function is generated onc
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
@@ -40,6 +40,7 @@ from proton.runtime.interface import KernelInterface
 from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
+from proton.runtime.specializations import DeviceCaches, preload
 
 _NO_OPTIONS = {  # what one may take for an option of a launch
     "target": "a launch runs where its arguments are: to compile for a GPU that is not there, call "
@@ -50,8 +51,6 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
     "warmup": "to compile without a launch, call {kernel}.warmup(...)",
 }
 _OF_TRITON = {  # what a kernel of Triton has, and one of ours has not -> what to do
-    "preload": "the disk cache has what was compiled before (PROTON_CACHE_DIR)",
-    "create_binder": "a launch binds its arguments itself",
     "used_global_vals": "dependencies() has what the source reads of its surroundings",
 }
 _JIT_OPTIONS = (
@@ -128,9 +127,23 @@ class JITFunction(DeviceFunction, KernelInterface):
         self.fast_path = None
 
     @property
-    def device_caches(self) -> "DeviceCaches":
+    def device_caches(self) -> DeviceCaches:
         """What is compiled, by device, as Triton has it."""
         return DeviceCaches(self)
+
+    def create_binder(self) -> tuple[Any, ...]:
+        """`device_caches` of the default device; the last is a function that binds arguments."""
+        return self.device_caches[None]
+
+    def preload(self, specialization_data: str) -> CompiledKernel:
+        """Compiles what a `jit_cache_hook` was told of (`compile["specialization_data"]`), for
+        later launches to find."""
+        return preload(self, specialization_data)
+
+    def bound(self, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The arguments of a launch, or of `warmup`, by name."""
+        _, values, _ = self._planned(args, kwargs)
+        return dict(zip(self.arg_names, values, strict=True))
 
     def __getattr__(self, name: str) -> Any:
         instead = f": {_OF_TRITON[name]}" if name in _OF_TRITON else ""
@@ -315,39 +328,6 @@ class JITFunction(DeviceFunction, KernelInterface):
             guess = did_you_mean(name, (*self.arg_names, *_launch_options()))
             return guess or f"; its parameters are {', '.join(self.arg_names) or 'none'}"
         return f"; its parameters are {', '.join(self.arg_names) or 'none'}"
-
-
-class CompiledCode(Mapping[Any, CompiledKernel]):
-    """The kernels that launches of this process have; `clear` drops them."""
-
-    def __init__(self, launcher: Launcher) -> None:
-        self._launcher = launcher
-
-    def __getitem__(self, key: Any) -> CompiledKernel:
-        return self._launcher.compiled()[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._launcher.compiled())
-
-    def __len__(self) -> int:
-        return len(self._launcher.compiled())
-
-    def clear(self) -> None:
-        """Drops them."""
-        self._launcher.forget()
-
-
-class DeviceCaches:
-    """`[device]` gives what Triton has for a device: (kernels, keys, target, back end, binder), of
-    which the last one is None, and keys are the kernels'."""
-
-    def __init__(self, kernel: JITFunction) -> None:
-        self._kernel = kernel
-
-    def __getitem__(self, device: Any) -> tuple[Any, ...]:
-        backend = backend_named(HOST) if str(device) == HOST else default_backend()
-        kernels = CompiledCode(self._kernel.launcher(backend))
-        return kernels, kernels, backend.target(), backend.compiler, None
 
 
 def _homeless(name: str, value: Any) -> LaunchError:

@@ -12,6 +12,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.backends.nvidia import compiler
+from proton.backends.nvidia.cubin import Cubin
 from proton.base.targets import GPUTarget
 from proton.kernels import CASES, MORE_CASES, Case
 from proton.kernels.attention import attention
@@ -33,7 +34,7 @@ class NoAssembler:
     """In the place of ptxas, which takes most of the time and changes no order of PTX."""
 
     def __init__(self, *_: Any) -> None:
-        self.code, self.registers, self.spills = b"", 0, 0
+        pass
 
     def __enter__(self) -> "NoAssembler":
         return self
@@ -44,8 +45,8 @@ class NoAssembler:
     def feed(self, ptx: str) -> None:
         pass
 
-    def finish(self) -> "NoAssembler":
-        return self
+    def finish(self) -> Cubin:
+        return Cubin(b"", registers=16, spills=0, log="")
 
 
 @pytest.fixture(autouse=True)

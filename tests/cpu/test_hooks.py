@@ -212,3 +212,60 @@ def test_errors_of_such_kernels_come_at_the_end_unless_they_are_ignored() -> Non
             with proton.AsyncCompileMode(executor):
                 pass
     executor.shutdown()
+
+
+def test_a_kernel_is_preloaded_from_what_a_hook_was_told(tmp_path: Path) -> None:
+    told: list[Any] = []
+    knobs.runtime.jit_cache_hook = lambda **facts: told.append(facts["compile"])
+    fill, x = kernel(), np.zeros(8, np.float32)
+    key = fill[(1,)](x, 5, BLOCK=8).key
+    data = told.pop()["specialization_data"]
+    fill.device_caches["cpu"][0].clear()
+    with knobs.scope(cache_dir=tmp_path / "another"):
+        assert fill.preload(data).key == key
+        assert len(told) == 1
+        assert len(fill.device_caches["cpu"][0]) == 1
+        assert fill.warmup(tl.float32, 6, BLOCK=8).key == key
+        x[:] = 0
+        fill[(1,)](x, 7, BLOCK=8)
+    assert x.sum() == 7
+    assert len(told) == 1, "neither compiles"
+
+    @proton.jit
+    def other(x, n, BLOCK: tl.constexpr):
+        tl.store(x, n)
+
+    with pytest.raises(proton.LaunchError, match="is for fill, not other"):
+        other.preload(data)
+    with pytest.raises(proton.LaunchError, match="of another source"):
+        kernel().preload(data.replace('"n": "i32"', '"n": "i64"'))
+
+
+def test_preloading_says_what_it_cannot_make() -> None:
+    told: list[Any] = []
+    knobs.runtime.jit_cache_hook = lambda **facts: told.append(facts["compile"])
+
+    @proton.jit
+    def typed(x, n, TYPE: tl.constexpr, MORE: tl.constexpr):
+        tl.store(x, n.to(TYPE))
+
+    x = np.zeros(8, np.float32)
+    key = typed[(1,)](x, 2.5, TYPE=tl.float16, MORE=(1, None)).key
+    assert typed.preload(told[0]["specialization_data"]).key == key
+    typed[(1,)](x, 1 << 40, TYPE=tl.float16, MORE=len)
+    with pytest.raises(proton.LaunchError, match="no JSON"):
+        typed.preload(told[1]["specialization_data"])
+
+
+def test_a_binder_says_what_arguments_are_specialised_for() -> None:
+    fill = kernel()
+    *_, bind = fill.create_binder()
+    bound, specialization, _ = bind(tl.float32, 1, BLOCK=8)
+    assert list(bound) == ["x", "n", "BLOCK"]
+    assert bound["BLOCK"] == 8
+    assert [entry[0] for entry in specialization] == ["*fp32", "constexpr", "constexpr"]
+    assert specialization[1:] == [("constexpr", 1), ("constexpr", 8)]
+    target = proton.GPUTarget("cuda", 90)
+    _, specialization, options = bind(tl.float32, 32, BLOCK=8, num_warps=2, target=target)
+    assert specialization == [("*fp32", "D"), ("i32", "D"), ("constexpr", 8)]
+    assert options.num_warps == 2
