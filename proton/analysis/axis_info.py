@@ -58,7 +58,7 @@ class AxisInfos(ForwardDataflow[None]):
         for number, argument in enumerate(block.arguments):
             info = given[number] if given else unknown(argument)
             if number < len(hints) and DIVISIBILITY in hints[number]:
-                multiple = ir.IntegerAttr(hints[number][DIVISIBILITY]).value
+                multiple = ir.IntegerAttr(ir.DictAttr(hints[number])[DIVISIBILITY]).value
                 info = AxisInfo(info.contiguity, (power(multiple),), info.constancy)
             self._infos[argument] = info
         self.block(block, None)

@@ -413,5 +413,5 @@ def is_non_negative(value: Value) -> bool:
 def _is_counter(value: Value) -> bool:
     """Whether a block argument is the variable of a loop that starts at 0 or above."""
     owner = value.owner.owner.operation
-    is_variable = owner.name == "scf.for" and value.arg_number == 0
+    is_variable = owner.name == "scf.for" and ir.BlockArgument(value).arg_number == 0
     return is_variable and is_non_negative(ForLoop(owner).bounds[0])

@@ -86,9 +86,9 @@ def filled(attribute: Attribute, type_: Type) -> Value:
     return fill(scalar, tensor.EmptyOp(type_.shape, type_.element_type).result)
 
 
-def copy_into(source: Value, out: Value) -> Value | None:
-    """`linalg.copy`: the elements of `source` in the place of `out`'s. Its result if `out` is a
-    tensor."""
+def copy_into(source: Value, out: Value) -> Value:
+    """`linalg.copy`: the elements of `source` in the place of `out`'s. Its result, which a
+    memref does not have."""
     return _named("copy", [source], out, lambda arguments: arguments[0])
 
 

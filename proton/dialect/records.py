@@ -26,7 +26,7 @@ class Origin:
         """What a record says; of one that the user wrote it is a plain slice."""
         if ORIGIN not in record.attributes:
             return cls()
-        attribute = record.attributes[ORIGIN]
+        attribute = ir.DictAttr(record.attributes[ORIGIN])
         kind, work, queue, pendings = (
             attribute[name].value for name in ("kind", "work", "queue", "pendings")
         )

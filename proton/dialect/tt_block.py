@@ -16,7 +16,7 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import AnyAttr, AnyType, Operand, Result, ir
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
@@ -29,7 +29,6 @@ from proton.dialect.traits import (
 from proton.dialect.tt import TT, PointerType, is_block_pointer
 from proton.dialect.tt_memory import CACHE_MODIFIERS, EVICTION_POLICIES
 
-Operand, Result = ext.Operand, ext.Result
 PADDINGS = ("zero", "nan")  # what a block has where its tensor has nothing
 BOUNDARY_CHECK = "boundaryCheck"  # on tt.load and tt.store: the dimensions in which to look
 PADDING = "padding"  # on tt.load: what lies outside
@@ -51,12 +50,12 @@ class MakeTensorPtrOp(
     `offsets` of a tensor, `!tt.ptr<tensor<16x8xf32>>`; `order` names its dimensions, fastest first.
     """
 
-    base: Operand[Any]
+    base: Operand[AnyType]
     shape: Sequence[Operand[ir.IntegerType[64]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
     offsets: Sequence[Operand[ir.IntegerType[32]]]
-    order: Any
-    result: Result[Any]
+    order: AnyAttr
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "MakeTensorPtrOp") -> bool:
@@ -74,9 +73,9 @@ class MakeTensorPtrOp(
 class AdvanceOp(TT.Operation, name="advance", traits=[Pure, Speculatable, PassesPointers]):
     """`tt.advance %ptr, %offsets`: a pointer to the block so many elements further on."""
 
-    ptr: Operand[Any]
+    ptr: Operand[AnyType]
     offsets: Sequence[Operand[ir.IntegerType[32]]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "AdvanceOp") -> bool:
@@ -145,10 +144,10 @@ class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure
     """`tt.make_tensor_descriptor %base, %shape, %strides`: the tensor at `base`. The last stride is
     1."""
 
-    base: Operand[Any]
+    base: Operand[AnyType]
     shape: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "MakeTensorDescOp") -> bool:
@@ -170,11 +169,11 @@ class DescriptorLoadOp(
 ):
     """`tt.descriptor_load %desc, %indices {cache, evict}`: the block at `indices`."""
 
-    desc: Operand[Any]
+    desc: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
     cache: ir.StringAttr
     evict: ir.StringAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "DescriptorLoadOp") -> bool:
@@ -188,8 +187,8 @@ class DescriptorLoadOp(
 class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[Writes]):
     """`tt.descriptor_store %desc, %src, %indices`: writes what of the block is in the tensor."""
 
-    desc: Operand[Any]
-    src: Operand[Any]
+    desc: Operand[AnyType]
+    src: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
 
     @staticmethod
@@ -201,8 +200,8 @@ class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes]
     """`tt.descriptor_reduce %desc, %src, %indices {kind, is_unsigned}`: combines each element in
     memory with the block's, atomically."""
 
-    desc: Operand[Any]
-    src: Operand[Any]
+    desc: Operand[AnyType]
+    src: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
     kind: ir.StringAttr
     is_unsigned: ir.IntegerAttr
@@ -218,10 +217,10 @@ class DescriptorGatherOp(
     """`tt.descriptor_gather %desc, %x_offsets, %y_offset`: a row for each of `x_offsets`, from
     column `y_offset` on."""
 
-    desc: Operand[Any]
-    x_offsets: Operand[Any]
+    desc: Operand[AnyType]
+    x_offsets: Operand[AnyType]
     y_offset: Operand[ir.IntegerType[32]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "DescriptorGatherOp") -> bool:
@@ -232,10 +231,10 @@ class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Write
     """`tt.descriptor_scatter %desc, %x_offsets, %y_offset, %src`: writes each row of `src` to one
     of `x_offsets`, from column `y_offset` on."""
 
-    desc: Operand[Any]
-    x_offsets: Operand[Any]
+    desc: Operand[AnyType]
+    x_offsets: Operand[AnyType]
     y_offset: Operand[ir.IntegerType[32]]
-    src: Operand[Any]
+    src: Operand[AnyType]
 
     @staticmethod
     def verify_invariants(op: "DescriptorScatterOp") -> bool:
@@ -245,7 +244,7 @@ class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Write
 class DescriptorSizeOp(TT.Operation, name="descriptor_size", traits=[Pure, Speculatable]):
     """`tt.descriptor_size %desc {axis}`: the tensor's size along a dimension, i32."""
 
-    desc: Operand[Any]
+    desc: Operand[AnyType]
     axis: ir.IntegerAttr
     result: Result[ir.IntegerType[32]]
 
@@ -258,7 +257,7 @@ class DescriptorStrideOp(TT.Operation, name="descriptor_stride", traits=[Pure, S
     """`tt.descriptor_stride %desc {axis}`: elements from one index of a dimension to the next,
     i64."""
 
-    desc: Operand[Any]
+    desc: Operand[AnyType]
     axis: ir.IntegerAttr
     result: Result[ir.IntegerType[64]]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.diagnostics import reject, shape_of
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import AnyType, Operand, Result, ext, ir
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
@@ -19,8 +19,6 @@ from proton.dialect.traits import (
     Writes,
 )
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
-
-Operand, Result = ext.Operand, ext.Result
 
 
 class TTNG(ext.Dialect, name="ttng"):
@@ -45,10 +43,10 @@ class MmaSyncOp(
 ):
     """`ttng.mma_sync %a, %b, %acc`: the product of tensors in the layouts of `mma`'s operands."""
 
-    a: Operand[Any]
-    b: Operand[Any]
-    acc: Operand[Any]
-    result: Result[Any]
+    a: Operand[AnyType]
+    b: Operand[AnyType]
+    acc: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "MmaSyncOp") -> bool:
@@ -74,11 +72,11 @@ class WarpGroupDotOp(
     overwritten. Nothing but `ttng.warp_group_dot_wait` and the next product takes the result. fp8
     products are summed in registers of their own every `imprecise` numbers (0: never)."""
 
-    a: Operand[Any]
-    b: Operand[Any]
-    acc: Operand[Any]
+    a: Operand[AnyType]
+    b: Operand[AnyType]
+    acc: Operand[AnyType]
     imprecise: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
     adds: Operand[ir.IntegerType[1]] | None = None
 
     @staticmethod
@@ -96,9 +94,9 @@ class WarpGroupDotWaitOp(
     """`ttng.warp_group_dot_wait %acc {pendings}`: waits until at most so many products are under
     way; the result of one that has ended."""
 
-    acc: Operand[Any]
+    acc: Operand[AnyType]
     pendings: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "WarpGroupDotWaitOp") -> bool:
@@ -108,7 +106,7 @@ class WarpGroupDotWaitOp(
 class ZerosOp(TTNG.Operation, name="zeros", traits=[Writes, LayoutAnchor, MakesData]):
     """`ttng.zeros`: zeros that are written to registers where the op stands, not ahead of it."""
 
-    result: Result[Any]
+    result: Result[AnyType]
 
 
 class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[Writes]):

@@ -13,7 +13,7 @@ from typing import Any
 
 from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, reject
-from proton.dialect.mlir import Type, ext, ir
+from proton.dialect.mlir import AnyType, Operand, Result, Type, ir
 from proton.dialect.traits import (
     Accesses,
     AnyLayout,
@@ -31,8 +31,6 @@ from proton.dialect.tt_block import TensorDescType
 from proton.dialect.ttg import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
 from proton.dialect.ttng import TTNG
 from proton.layout.named import shared_row_major
-
-Operand, Result = ext.Operand, ext.Result
 
 
 class TensorMapType(TTNG.Type, name="tensormap"):
@@ -54,10 +52,10 @@ class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable,
     out, which is 1. Until descriptors are taken apart, `%base` is one, and nothing follows. The
     host makes the map: so all of it is known before the launch."""
 
-    base: Operand[Any]
+    base: Operand[AnyType]
     sizes: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "TensorMapOp") -> bool:
@@ -97,9 +95,9 @@ def _verify_memory(op: Any, memory: Any) -> bool:
 class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
     """`ttng.tma_load %map, %indices`: the block at `indices`."""
 
-    map: Operand[Any]
+    map: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "TMALoadOp") -> bool:
@@ -109,8 +107,8 @@ class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, Layout
 class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[Writes, Accesses, AnyLayout]):
     """`ttng.tma_store %map, %src, %indices`: writes what of the block is in the tensor."""
 
-    map: Operand[Any]
-    src: Operand[Any]
+    map: Operand[AnyType]
+    src: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
 
     @staticmethod
@@ -136,9 +134,9 @@ class AsyncTMACopyOp(
     each warp begins to copy its boxes of the block at `indices`, if `pred` holds; their bytes
     arrive at the barrier."""
 
-    map: Operand[Any]
-    barrier: Operand[Any]
-    dst: Operand[Any]
+    map: Operand[AnyType]
+    barrier: Operand[AnyType]
+    dst: Operand[AnyType]
     pred: Operand[ir.IntegerType[1]]
     indices: Sequence[Operand[ir.IntegerType[32]]]
 
@@ -158,8 +156,8 @@ class AsyncTMAStoreOp(
     """`ttng.async_tma_copy_local_to_global %map, %src, %indices`: a thread of each warp begins to
     copy its boxes of the block to `indices`."""
 
-    map: Operand[Any]
-    src: Operand[Any]
+    map: Operand[AnyType]
+    src: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
 
     @staticmethod
@@ -173,8 +171,8 @@ class LocalToGlobalOp(
     """`ttng.local_to_global %src, %base, %sizes..., %strides..., %indices...`: the threads write
     what of the block at `indices` is in the tensor; its last stride is 1, and not named."""
 
-    src: Operand[Any]
-    base: Operand[Any]
+    src: Operand[AnyType]
+    base: Operand[AnyType]
     sizes: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
     indices: Sequence[Operand[ir.IntegerType[32]]]
@@ -230,7 +228,7 @@ class InitBarrierOp(
 ):
     """`ttng.init_barrier %barriers {count}`: each waits for `count` arrivals in a phase."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     count: ir.IntegerAttr
     verify_invariants = staticmethod(_verify_barrier)
 
@@ -240,7 +238,7 @@ class InvalBarrierOp(
 ):
     """`ttng.inval_barrier %barriers`: they are ordinary memory again."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     verify_invariants = staticmethod(_verify_barrier)
 
 
@@ -252,7 +250,7 @@ class BarrierExpectOp(
     """`ttng.barrier_expect %barrier, %pred {bytes}`: one thread arrives, if `pred` holds; the phase
     ends when so many bytes have arrived, too."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     pred: Operand[ir.IntegerType[1]]
     bytes: ir.IntegerAttr
     verify_invariants = staticmethod(_verify_barrier)
@@ -264,7 +262,7 @@ class ArriveBarrierOp(
     """`ttng.arrive_barrier %barrier`: each thread of the group of warps arrives; what it read of
     shared memory before is read."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     verify_invariants = staticmethod(_verify_barrier)
 
 
@@ -277,6 +275,6 @@ class WaitBarrierOp(
     copies wrote is there then, for each thread that waited. A thread that comes two phases late
     takes the one for the other: whoever waits must also be waited for."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     phase: Operand[ir.IntegerType[32]]
     verify_invariants = staticmethod(_verify_barrier)

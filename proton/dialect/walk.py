@@ -62,7 +62,7 @@ def producer_of(value: Value) -> Operation:
     return value.owner.operation
 
 
-def functions(module: Module) -> list[Operation]:
+def functions(module: Module | Operation) -> list[Operation]:
     """The functions of a module that have a body: kernels, and what they call."""
     return [
         op.operation

@@ -8,7 +8,7 @@ from proton.base.float8 import BY_NAME
 from proton.base.words import shown
 from proton.dialect import tt, tt_block
 from proton.dialect.builtin import i32_attr, integer, string_attr
-from proton.dialect.mlir import Operation, Type, ir
+from proton.dialect.mlir import Attribute, Operation, Type, ir
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -103,7 +103,7 @@ def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
         wide = constant(number, ty.with_scalar(type_, ty.float32))
         return wrap(tt.FpToFpOp(wide.handle, string_attr("rtne"), to_ir(type_)), type_)
     if scalar.is_floating():
-        attribute = ir.FloatAttr.get(to_ir(scalar), number)
+        attribute: Attribute = ir.FloatAttr.get(to_ir(scalar), number)
     else:
         attribute = ir.IntegerAttr.get(to_ir(scalar), wrapped(number, scalar))
     if type_.is_block():

@@ -18,7 +18,7 @@ from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Attribute, arith, ir
 
 _SIZE_BITS = 64
 
@@ -91,7 +91,7 @@ def filled(number: float, type_: Any) -> Any:
     """A tensor of one number."""
     element = type_.element_type
     if isinstance(element, ir.FloatType):
-        attribute = ir.FloatAttr.get(element, number)
+        attribute: Attribute = ir.FloatAttr.get(element, number)
     else:
         attribute = ir.IntegerAttr.get(element, int(number))
     return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, attribute)).result

@@ -23,7 +23,7 @@ from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
-from proton.dialect.mlir import Block, Module, Operation, Value, ir
+from proton.dialect.mlir import Block, Module, Operation, OpView, Value, ir
 from proton.dialect.regions import is_invariant
 from proton.dialect.traits import MakesData, Records, has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, producer_of
@@ -90,7 +90,8 @@ class _Data:
 
 def _depth(block: Block) -> int:
     """How many ops are around a block."""
-    depth, parent = 0, block.owner
+    depth = 0
+    parent: OpView | None = block.owner
     while parent is not None and parent.operation.name != "func.func":
         depth, parent = depth + 1, parent.operation.parent
     return depth

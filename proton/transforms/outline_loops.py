@@ -139,7 +139,7 @@ class _Cutter:
                 with ir.InsertionPoint(block):
                     is_whole = _is_passed(value.type)
                     given[value] = taken[0] if is_whole else put_together(taken, value.type)
-            symbol = ir.FlatSymbolRefAttr.get(outlined.name.value)
+            symbol = ir.FlatSymbolRefAttr.get(outlined.sym_name.value)
             call = func.CallOp([value.type for value in results], symbol, passed).operation
         _describe(outlined, self.function, passed, results)
         stretch.move_to(block, given)

@@ -139,7 +139,8 @@ class PipelinedLoop:
             with self.arrivals[0].op.location:
                 barrier = MemDescIndexOp(self.barriers, index, one_barrier()).result
                 targets = [
-                    MemDescIndexOp(load.buffers, index, load.memory) for load in self.arrivals
+                    MemDescIndexOp(load.buffers, index, load.memory).result
+                    for load in self.arrivals
                 ]
             for op in begin_tma(self.arrivals, targets, barrier, is_inside, mapping):
                 note(op.operation)

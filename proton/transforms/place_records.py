@@ -249,8 +249,7 @@ class _Placer:
         """Places records in a block whose surroundings belong to the scope path `context`."""
         items, nested = [], []
         entered: set[ScopePath] = set()
-        for op in block.operations:
-            op = op.operation
+        for op in [view.operation for view in block.operations]:
             if op in self.entries:
                 entered.add(self.entries[op])
             if not self.work.does_work(op):

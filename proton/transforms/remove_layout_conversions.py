@@ -313,7 +313,8 @@ class _Rewriter:
 def _converted(value: Value, type_: Type) -> Value:
     op = defining_op(value)
     if op is None:
-        with ir.InsertionPoint.at_block_begin(value.owner), value.owner.owner.location:
+        block = ir.BlockArgument(value).owner
+        with ir.InsertionPoint.at_block_begin(block), block.owner.location:
             return ConvertLayoutOp(value, type_).result
     with ir.InsertionPoint.after(op), op.location:
         return ConvertLayoutOp(value, type_).result

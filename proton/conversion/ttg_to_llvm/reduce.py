@@ -62,6 +62,7 @@ class RegionCode:
     def scalar(self, arguments: Values) -> Values:
         """A copy of the region on scalars, moved to the insertion point and lowered."""
         place = ir.InsertionPoint.current.ref_operation
+        assert place is not None, "rules emit before the op that they lower"
         copy = self.op.clone()
         block = copy.regions[0].blocks[0]
         for old, new in zip(block.arguments, arguments, strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 from proton.dialect import builtin, emit
 from proton.dialect.memory import pointer_type
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Attribute, Type, Value, ir
 
 GLOBAL, SHARED = 1, 3  # address spaces
 
@@ -49,8 +49,11 @@ def bits_of(type_: Type) -> int:
 def constant(value: int | float, type_: Type) -> Value:
     """A scalar, or a vector filled with one."""
     scalar = type_.element_type if is_vector(type_) else type_
-    kind = ir.IntegerAttr if isinstance(scalar, ir.IntegerType) else ir.FloatAttr
-    attribute = kind.get(scalar, value)
+    attribute: Attribute
+    if isinstance(scalar, ir.IntegerType):
+        attribute = ir.IntegerAttr.get(scalar, int(value))
+    else:
+        attribute = ir.FloatAttr.get(scalar, value)
     if is_vector(type_):
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
     return create("llvm.mlir.constant", type_, value=attribute)
