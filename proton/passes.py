@@ -30,7 +30,7 @@ class Pass(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         """Rewrites the `ir.Module`."""
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ from proton.base.errors import CompilationError
 from proton.base.words import did_you_mean, shown
 from proton.frontend import aggregates, descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.suggestions import instead_of
 from proton.language import NotYet, profiling
 from proton.language import types as ty
@@ -70,7 +71,7 @@ def check_global(name: str, value: Any) -> Any:
     )
 
 
-def attribute(g: Any, owner: Any, name: str) -> Any:
+def attribute(g: CodeGenerator, owner: Any, name: str) -> Any:
     """`owner.name`."""
     if isinstance(owner, NotYet):
         return NotYet(f"{owner.name}.{name}")
@@ -145,7 +146,7 @@ def _no_attribute(owner: Any, name: str) -> CompilationError:
     )
 
 
-def call_property(g: Any, found: property, owner: Aggregate) -> Any:
+def call_property(g: CodeGenerator, found: property, owner: Aggregate) -> Any:
     """A property of an aggregate: its function, called."""
     function = found.fget
     if isinstance(function, DeviceFunction):

@@ -24,6 +24,7 @@ from proton.dialect.regions import If, holder, yield_values
 from proton.frontend import scopes
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth
 from proton.frontend.flow import FELL_OFF, MayReturn, Outcome, Returned, Undefined
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, promote_integers, to_bool
 from proton.frontend.shapes import item
 from proton.frontend.trees import parts_of, same_form, with_parts
@@ -60,7 +61,7 @@ def always_returns(statements: Sequence[ast.stmt]) -> bool:
     )
 
 
-def condition_of(g: Any, node: ast.expr) -> Any:
+def condition_of(g: CodeGenerator, node: ast.expr) -> Any:
     """A Python bool where the test is known while compiling, else an int1 scalar."""
     value = g.evaluate(node)
     if not isinstance(value, tensor):
@@ -93,14 +94,16 @@ class _Branch:
         return not isinstance(self.outcome, Returned)
 
 
-def _branch(g: Any, statements: Sequence[ast.stmt], tail: bool = False) -> _Branch:
+def _branch(g: CodeGenerator, statements: Sequence[ast.stmt], tail: bool = False) -> _Branch:
     op = holder()
     branch = _Branch(op, op.regions[0].blocks[0], dict(g.env))
     _compile_into(g, branch, statements, tail)
     return branch
 
 
-def _compile_into(g: Any, branch: _Branch, statements: Sequence[ast.stmt], tail: bool) -> None:
+def _compile_into(
+    g: CodeGenerator, branch: _Branch, statements: Sequence[ast.stmt], tail: bool
+) -> None:
     """Compiles the statements at the end of the branch's block, and sets its outcome."""
     if g.block_depth >= MAX_DEPTH:
         raise error(
@@ -122,7 +125,7 @@ def _compile_into(g: Any, branch: _Branch, statements: Sequence[ast.stmt], tail:
 
 
 def compile_if(
-    g: Any, node: ast.If, rest: list[ast.stmt], tail: bool
+    g: CodeGenerator, node: ast.If, rest: list[ast.stmt], tail: bool
 ) -> list[ast.stmt] | Returned | MayReturn:
     """Compiles an `if` that `rest` follows.
 
@@ -158,7 +161,7 @@ def compile_if(
     return joined
 
 
-def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
+def compile_if_expression(g: CodeGenerator, node: ast.IfExp) -> Any:
     """`a if c else b`; both sides are compiled, one is run."""
     condition = condition_of(g, node.test)
     if isinstance(condition, bool):
@@ -176,7 +179,7 @@ def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
 # Where branches meet
 
 
-def _join(g: Any, condition: tensor, then: _Branch, other: _Branch) -> Outcome:
+def _join(g: CodeGenerator, condition: tensor, then: _Branch, other: _Branch) -> Outcome:
     """Makes the `scf.if` and binds the variables; how the paths through it end."""
     join, updates = _Join(then, other), {}
     if then.goes_on or other.goes_on:

@@ -28,6 +28,7 @@ from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
 from proton.frontend.builder import constant, error, truth
 from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
+from proton.frontend.interface import CodeGenerator, KeptFunctions, LoopBody
 from proton.frontend.promotion import to_bool
 from proton.frontend.suggestions import instead_of
 from proton.language import profiling
@@ -50,7 +51,7 @@ _INSTEAD = {
 }
 
 
-class Generator:
+class Generator(CodeGenerator):
     """Compiles one function body; callees get a generator of their own."""
 
     def __init__(
@@ -61,7 +62,7 @@ class Generator:
         target: Target,
         debug: bool = False,
         caller: "Generator | None" = None,
-        functions: calls.Functions | None = None,
+        functions: KeptFunctions | None = None,
         own_function: bool = False,
     ) -> None:
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
@@ -74,7 +75,7 @@ class Generator:
         self.first_scope = len(self.scopes)  # of this function
         self.block_scope = len(self.scopes)  # the first of the block: it may exit those from here
         self.depth: int = caller.depth + 1 if caller else 0
-        self.loop: loops.Carried | loops.Unrolled | None = None  # whose body this is in
+        self.loop: LoopBody | None = None  # whose body this is in
         self.block_depth: int = caller.block_depth if caller else 0
         self.first_block_depth = self.block_depth
 
@@ -370,7 +371,7 @@ class Generator:
         fn: DeviceFunction,
         env: dict[str, Any],
         *,
-        functions: calls.Functions | None,
+        functions: KeptFunctions | None,
         own_function: bool = False,
     ) -> "Generator":
         """A generator for the body of what this one calls."""

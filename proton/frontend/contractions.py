@@ -7,6 +7,7 @@ from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.frontend.builder import as_tensor, constant, error, to_ir, wrap
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import bitcast
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import reshape
@@ -153,7 +154,7 @@ _FORMATS: dict[str, tuple[ty.dtype, ty.dtype | None]] = {  # -> (the dtype, its 
 
 @generator_rule(core.dot_scaled)
 def _dot_scaled(
-    g: Any,
+    g: CodeGenerator,
     lhs: Any,
     lhs_scale: Any,
     lhs_format: Any,

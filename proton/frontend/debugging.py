@@ -8,6 +8,7 @@ from proton.dialect import tt
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.mlir import ir
 from proton.frontend.builder import as_tensor, at_compile_time, error, truth
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast
 from proton.frontend.rules import generator_rule, rule
 from proton.language import core
@@ -33,7 +34,7 @@ def _static_assert(cond: Any, msg: Any = "") -> None:
 
 
 @generator_rule(core.device_assert)
-def _device_assert(g: Any, cond: Any, msg: Any = "", mask: Any = None) -> None:
+def _device_assert(g: CodeGenerator, cond: Any, msg: Any = "", mask: Any = None) -> None:
     g.device_assert(cond, msg, mask)
 
 

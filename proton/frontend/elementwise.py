@@ -12,6 +12,7 @@ from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
 from proton.frontend.builder import as_tensor, broadcast_all, error, to_ir
 from proton.frontend.collectives import check_pure
 from proton.frontend.externs import call_extern
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.rules import generator_rule, rule
 from proton.language import core
 from proton.language import types as ty
@@ -55,7 +56,7 @@ def _count(what: str, value: Any) -> int:
 
 
 @generator_rule(core.map_elementwise)
-def _map_elementwise(g: Any, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
+def _map_elementwise(g: CodeGenerator, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
     what = "tl.map_elementwise"
     if not isinstance(scalar_fn, DeviceFunction):
         raise error(
@@ -84,7 +85,9 @@ def _map_elementwise(g: Any, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
     return found if len(found) != 1 else found[0]
 
 
-def _call(g: Any, fn: DeviceFunction, sources: list[tensor], block: Any, pack: int) -> list[tensor]:
+def _call(
+    g: CodeGenerator, fn: DeviceFunction, sources: list[tensor], block: Any, pack: int
+) -> list[tensor]:
     """The function's values on scalars. One that takes `pack` elements of each block at once gets
     as many times the same: which are taken together is not said."""
     elements = [tensor(v, s.dtype) for v, s in zip(block.arguments, sources, strict=True)]

@@ -26,6 +26,7 @@ from proton.frontend import (
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute
 from proton.frontend.builder import at_compile_time, error, truth
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
@@ -95,7 +96,7 @@ _INSTEAD: dict[type, str] = {
 }
 
 
-def evaluate(g: Any, node: ast.expr) -> Any:
+def evaluate(g: CodeGenerator, node: ast.expr) -> Any:
     """The value of an expression node; `g` is the generator."""
     match node:
         case ast.Constant(value=value):
@@ -136,7 +137,7 @@ def evaluate(g: Any, node: ast.expr) -> Any:
             raise g.unsupported(f"the expression {type(node).__name__}", hint)
 
 
-def binary_op(g: Any, op: ast.operator, left: Any, right: Any) -> Any:
+def binary_op(g: CodeGenerator, op: ast.operator, left: Any, right: Any) -> Any:
     """`left op right`."""
     if type(op) not in _OPERATORS:
         hint = _INSTEAD.get(type(op), "use the functions of proton.language")
@@ -148,7 +149,7 @@ def binary_op(g: Any, op: ast.operator, left: Any, right: Any) -> Any:
     return binary_checked(g, _OPERATORS[type(op)], left, right)
 
 
-def _compare(g: Any, node: ast.Compare) -> Any:
+def _compare(g: CodeGenerator, node: ast.Compare) -> Any:
     values = [g.evaluate(node.left), *(g.evaluate(c) for c in node.comparators)]
     result: Any = None
     for op, left, right in zip(node.ops, values, values[1:], strict=False):
@@ -157,7 +158,7 @@ def _compare(g: Any, node: ast.Compare) -> Any:
     return result
 
 
-def _compare_two(g: Any, op: ast.cmpop, left: Any, right: Any) -> Any:
+def _compare_two(g: CodeGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
     if isinstance(op, ast.Is | ast.IsNot):
         same = left is right or (
             not isinstance(left, tensor)
@@ -183,7 +184,7 @@ def _and(left: Any, right: Any) -> Any:
     return left and right
 
 
-def _boolean(g: Any, node: ast.BoolOp) -> Any:
+def _boolean(g: CodeGenerator, node: ast.BoolOp) -> Any:
     """`and`, `or`: a constexpr decides while compiling or has no say, as in Triton."""
     is_and = isinstance(node.op, ast.And)
     operands: list[tensor] = []
@@ -205,7 +206,7 @@ def _boolean(g: Any, node: ast.BoolOp) -> Any:
 _CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
-def _formatted(g: Any, part: ast.expr) -> str:
+def _formatted(g: CodeGenerator, part: ast.expr) -> str:
     if isinstance(part, ast.Constant):
         return str(part.value)
     assert isinstance(part, ast.FormattedValue)
@@ -220,7 +221,7 @@ def _formatted(g: Any, part: ast.expr) -> str:
     return str(at_compile_time(f"{{{shown(value)}:{spec}}}", BY_PYTHON, format, value, spec))
 
 
-def _elements(g: Any, nodes: list[ast.expr]) -> list[Any]:
+def _elements(g: CodeGenerator, nodes: list[ast.expr]) -> list[Any]:
     """The values of expressions, starred ones unpacked."""
     values: list[Any] = []
     for node in nodes:
@@ -235,7 +236,7 @@ def _elements(g: Any, nodes: list[ast.expr]) -> list[Any]:
     return values
 
 
-def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
+def _comprehension(g: CodeGenerator, node: ast.ListComp) -> tuple[Any, ...]:
     if len(node.generators) != 1:
         raise g.unsupported(
             "a comprehension with several generators", "write one comprehension inside another"
@@ -260,7 +261,7 @@ def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
     return tuple(results)
 
 
-def _subscript(g: Any, node: ast.Subscript) -> Any:
+def _subscript(g: CodeGenerator, node: ast.Subscript) -> Any:
     owner, key = g.evaluate(node.value), g.evaluate(node.slice)
     if isinstance(owner, Aggregate) and hasattr(owner, "__getitem__"):
         return call(g, aggregates.member(owner, "__getitem__")[0], [owner, key], {})
@@ -273,7 +274,7 @@ def _subscript(g: Any, node: ast.Subscript) -> Any:
     return ty.unwrap(at_compile_time("index", BY_PYTHON, lambda: owner[key]))
 
 
-def call_arguments(g: Any, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+def call_arguments(g: CodeGenerator, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
     """(positional, keyword) arguments, evaluated."""
     args = _elements(g, node.args)
     kwargs = {}
@@ -284,7 +285,7 @@ def call_arguments(g: Any, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
     return args, kwargs
 
 
-def _call(g: Any, node: ast.Call) -> Any:
+def _call(g: CodeGenerator, node: ast.Call) -> Any:
     function = g.evaluate(node.func)
     args, kwargs = call_arguments(g, node)
     if isinstance(function, Method):
@@ -292,7 +293,7 @@ def _call(g: Any, node: ast.Call) -> Any:
     return call(g, function, args, kwargs)
 
 
-def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Calls anything that a kernel may call."""
     if isinstance(function, DeviceFunction):
         return g.call(function, args, kwargs)
@@ -342,7 +343,7 @@ def check_arguments(name: str, function: Any, args: Any, kwargs: dict[str, Any])
         raise error(f"{name}: {problem}{near}", f"its parameters are {signature}") from None
 
 
-def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call_builtin(g: CodeGenerator, op: Builtin, args: list[Any], kwargs: dict[str, Any]) -> Any:
     check_arguments(f"tl.{op.__name__}", op, args, kwargs)
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
@@ -351,7 +352,7 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
     return RULES[op](*args, **kwargs)
 
 
-def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call_profiling(g: CodeGenerator, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     check_arguments(f"proton.{op.__name__}", op, args, kwargs)
     if op not in GENERATOR_RULES:
         raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")
@@ -377,7 +378,7 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
 def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
     """Python's `max` or `min`, of tensors, too."""
 
-    def extremum(g: Any, *values: Any) -> Any:
+    def extremum(g: CodeGenerator, *values: Any) -> Any:
         if len(values) == 1 and isinstance(values[0], tuple | list | range):
             values = tuple(values[0])
         if len(values) < 2 and (not values or isinstance(values[0], tensor)):
@@ -390,7 +391,7 @@ def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
     return extremum
 
 
-def _length(g: Any, value: Any) -> int:
+def _length(g: CodeGenerator, value: Any) -> int:
     if not isinstance(value, tensor):
         return int(at_compile_time("len", BY_PYTHON, len, value))
     if not value.shape:
@@ -398,14 +399,14 @@ def _length(g: Any, value: Any) -> int:
     return value.shape[0]
 
 
-def _elements_of(g: Any, values: Any = ()) -> tuple[Any, ...]:
+def _elements_of(g: CodeGenerator, values: Any = ()) -> tuple[Any, ...]:
     if isinstance(values, tensor):
         raise error("a tensor has no elements in a kernel", "write (x,) for a tuple of one")
     return tuple(at_compile_time("tuple", BY_PYTHON, list, values))
 
 
 def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any]:
-    def convert(g: Any, value: Any) -> Any:
+    def convert(g: CodeGenerator, value: Any) -> Any:
         if isinstance(value, tensor):
             return cast(value, target)
         return at_compile_time(python.__name__, BY_PYTHON, python, value)
@@ -413,7 +414,7 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
     return convert
 
 
-def _isinstance(g: Any, value: Any, classes: Any) -> bool:
+def _isinstance(g: CodeGenerator, value: Any, classes: Any) -> bool:
     choices = classes if isinstance(classes, tuple) else (classes,)
     if isinstance(value, tl.tensor_descriptor):
         return tl.tensor_descriptor in choices
@@ -422,13 +423,13 @@ def _isinstance(g: Any, value: Any, classes: Any) -> bool:
     return bool(at_compile_time("isinstance", BY_PYTHON, isinstance, value, classes))
 
 
-def _getattr(g: Any, owner: Any, name: Any, *default: Any) -> Any:
+def _getattr(g: CodeGenerator, owner: Any, name: Any, *default: Any) -> Any:
     if not _hasattr(g, owner, name) and default:
         return default[0]
     return attribute(g, owner, name)
 
 
-def _hasattr(g: Any, owner: Any, name: Any) -> bool:
+def _hasattr(g: CodeGenerator, owner: Any, name: Any) -> bool:
     if not isinstance(name, str):
         raise error(f"an attribute's name is a constexpr str, got {shown(name)}", "write 'name'")
     if isinstance(owner, tl.tensor_descriptor):

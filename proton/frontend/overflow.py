@@ -9,6 +9,7 @@ from typing import Any
 from proton.dialect.mlir import ir
 from proton.dialect.traits import Combines, has
 from proton.frontend.arithmetic import binary, logical
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import binary_operands, cast
 from proton.frontend.rules import generator_rule
 from proton.language import core
@@ -19,7 +20,7 @@ _NAMES = {"+": "add", "-": "sub", "*": "mul"}
 _WIDE = 64  # bits
 
 
-def binary_checked(g: Any, symbol: str, x: Any, y: Any) -> Any:
+def binary_checked(g: CodeGenerator, symbol: str, x: Any, y: Any) -> Any:
     """`x symbol y`, with an assertion in debug mode that it does not overflow."""
     result = binary(symbol, x, y)
     if g.debug and symbol in _NAMES and _may_overflow(result) and not _combines():
@@ -34,7 +35,7 @@ def binary_checked(g: Any, symbol: str, x: Any, y: Any) -> Any:
 
 def _sum_rule(op: Any, symbol: str) -> None:
     @generator_rule(op)
-    def compute(g: Any, x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+    def compute(g: CodeGenerator, x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
         return binary_checked(g, symbol, x, y) if sanitize_overflow else binary(symbol, x, y)
 
 

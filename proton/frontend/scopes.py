@@ -16,6 +16,7 @@ from proton.dialect import proton as proton_dialect
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Value, ir
 from proton.frontend.builder import as_tensor, constant, emit, error
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import generator_rule
 from proton.language import profiling
@@ -25,7 +26,7 @@ from proton.trace.scope_path import ScopePath
 
 
 @contextlib.contextmanager
-def block(g: Any) -> Iterator[None]:
+def block(g: CodeGenerator) -> Iterator[None]:
     """Compiles a block: the scopes that it opens end in it, and it ends no others."""
     before, g.block_scope = g.block_scope, len(g.scopes)
     try:
@@ -40,7 +41,7 @@ def block(g: Any) -> Iterator[None]:
         g.block_scope = before
 
 
-def check_closed(g: Any) -> None:
+def check_closed(g: CodeGenerator) -> None:
     """Every enter_scope of the function has its exit_scope."""
     if len(g.scopes) > g.first_scope:
         raise CompilationError(
@@ -52,7 +53,9 @@ def check_closed(g: Any) -> None:
 
 
 @generator_rule(profiling.enter_scope)
-def enter(g: Any, /, name: Any, metrics: Any = None, *, when: Any = True, **payload: Any) -> str:
+def enter(
+    g: CodeGenerator, /, name: Any, metrics: Any = None, *, when: Any = True, **payload: Any
+) -> str:
     """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
     name = _checked(name)
     _check_metrics(metrics)
@@ -65,7 +68,7 @@ def enter(g: Any, /, name: Any, metrics: Any = None, *, when: Any = True, **payl
 
 
 @generator_rule(profiling.exit_scope)
-def leave(g: Any, name: Any, metrics: Any = None) -> None:
+def leave(g: CodeGenerator, name: Any, metrics: Any = None) -> None:
     """Closes the innermost scope of this block, which must have this name."""
     _check_metrics(metrics)
     is_open = len(g.scopes) > g.block_scope
@@ -83,7 +86,7 @@ def leave(g: Any, name: Any, metrics: Any = None) -> None:
 
 
 @generator_rule(profiling.mark)
-def _mark(g: Any, name: Any, value: Any = None, *, when: Any = True) -> None:
+def _mark(g: CodeGenerator, name: Any, value: Any = None, *, when: Any = True) -> None:
     name = _checked(name)
     values, attributes = _payload({} if value is None else {"value": value})
     path = string_attr(ScopePath.of([*g.scopes, name]))
@@ -91,17 +94,17 @@ def _mark(g: Any, name: Any, value: Any = None, *, when: Any = True) -> None:
 
 
 @generator_rule(profiling.allocate_event)
-def _allocate_event(g: Any, name: Any) -> profiling.Event:
+def _allocate_event(g: CodeGenerator, name: Any) -> profiling.Event:
     return profiling.Event(_checked(name, "an event's name"))  # no scope's: it may cross them
 
 
 @generator_rule(profiling.start_event)
-def _start_event(g: Any, event: Any) -> None:
+def _start_event(g: CodeGenerator, event: Any) -> None:
     _event_edge(event, "start")
 
 
 @generator_rule(profiling.end_event)
-def _end_event(g: Any, event: Any) -> None:
+def _end_event(g: CodeGenerator, event: Any) -> None:
     _event_edge(event, "end")
 
 

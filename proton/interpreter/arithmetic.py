@@ -15,6 +15,7 @@ import numpy as np
 
 from proton.dialect.mlir import Operation, ir
 from proton.interpreter.formats import Array, Format, format_of, signed, unsigned
+from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, evaluates
 
 
@@ -126,7 +127,7 @@ def _compare_floats(op: Operation) -> Function:
     code = ir.IntegerAttr(op.attributes["predicate"]).value
     widen = format_of(op.operands[0].type).widen
 
-    def compare(program: Any, a: Array, b: Array) -> Array:
+    def compare(program: RunningProgram, a: Array, b: Array) -> Array:
         a, b = widen(a), widen(b)
         unordered = np.isnan(a) | np.isnan(b)
         if code in (7, 14):
@@ -140,7 +141,7 @@ def _compare_floats(op: Operation) -> Function:
 
 @evaluates("arith.select")
 def _select(op: Operation) -> Function:
-    def select(program: Any, condition: Array, a: Any, b: Any) -> Any:
+    def select(program: RunningProgram, condition: Array, a: Any, b: Any) -> Any:
         if isinstance(a, np.ndarray | np.generic) and isinstance(b, np.ndarray | np.generic):
             return np.where(condition, a, b)
         return a if condition else b
@@ -222,7 +223,7 @@ def _fma(op: Operation) -> Function:
         exact = c_function("fma", ("float64",) * 3, "float64")
         return lambda program, a, b, c: exact(a, b, c)
 
-    def fma(program: Any, a: Array, b: Array, c: Array) -> Array:
+    def fma(program: RunningProgram, a: Array, b: Array, c: Array) -> Array:
         """The product is exact in fp64, and the sum there rounded to odd."""
         product = form.widen(a).astype(np.float64) * form.widen(b).astype(np.float64)
         third = np.asarray(form.widen(c), np.float64)
@@ -251,7 +252,7 @@ def _convert_with_rounding(op: Operation) -> Function:
     if op.attributes["rounding"].value == "rtne":
         return lambda program, x: target.narrow(source.widen(x))
 
-    def towards_zero(program: Any, x: Array) -> Array:
+    def towards_zero(program: RunningProgram, x: Array) -> Array:
         exact = np.asarray(source.widen(x), np.float64)
         size = np.abs(exact)
         near = np.asarray(target.narrow(size))
@@ -355,7 +356,7 @@ def _bits(op: Operation) -> Function:
 def _upper_half(op: Operation) -> Function:
     half = _type(op).bits // 2
 
-    def upper_half(program: Any, a: Array, b: Array) -> Array:
+    def upper_half(program: RunningProgram, a: Array, b: Array) -> Array:
         a, b = unsigned(a), unsigned(b)
         kind = a.dtype.type
         mask, shift = kind((1 << half) - 1), kind(half)

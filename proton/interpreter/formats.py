@@ -16,7 +16,7 @@ from proton.base.float8 import BY_TYPE, Float8
 from proton.dialect.mlir import Type, ir
 from proton.dialect.tt import PointerType
 
-Array = Any  # an array or a scalar of numpy
+Array = np.ndarray  # or a scalar of numpy, which has all that is asked of one
 POINTER = np.dtype([("address", "<i8"), ("owner", "<i4")])
 NOBODY = -1  # the owner of a pointer that came from memory or from an integer
 
@@ -28,7 +28,9 @@ class Format:
     storage: np.dtype[Any]
     bits: int
     widen: Callable[[Array], Array]
-    narrow: Callable[[Array], Array]  # rounds numbers of any float type once, to nearest even
+    narrow: Callable[
+        [Array | np.generic], Array
+    ]  # rounds numbers of any float type once, to nearest even
 
     @property
     def itemsize(self) -> int:
@@ -50,18 +52,18 @@ class Format:
         return np.asarray(self.widen(value)).astype(np.float32)
 
 
-def pointers(address: Array, owner: Array) -> np.ndarray:
+def pointers(address: Array | int, owner: Array | int) -> np.ndarray:
     """Pointers of their two parts, which have shapes that broadcast."""
     found = np.empty(np.broadcast_shapes(np.shape(address), np.shape(owner)), POINTER)
     found["address"], found["owner"] = address, owner
     return found
 
 
-def _same(value: Array) -> Array:
-    return value
+def _same(value: Array | np.generic) -> Array:
+    return value  # type: ignore[return-value]  # a scalar of numpy
 
 
-def _as(dtype: Any) -> Callable[[Array], Array]:
+def _as(dtype: type[np.generic]) -> Callable[[Array | np.generic], Array]:
     return lambda value: np.asarray(value).astype(dtype)
 
 
@@ -170,7 +172,7 @@ def unsigned(value: Array) -> Array:
     return value if value.dtype in _NO_SIGN else value.view(f"u{value.dtype.itemsize}")
 
 
-def signed(value: Array) -> Array:
+def signed(value: Array | np.generic) -> Array:
     """The bits of unsigned integers as signed ones."""
     value = np.asarray(value)
     return value if value.dtype in _NO_SIGN else value.view(f"i{value.dtype.itemsize}")

@@ -18,6 +18,7 @@ from proton.frontend.arithmetic import logical
 from proton.frontend.attributes import Method
 from proton.frontend.builder import constant, is_number, truth
 from proton.frontend.flow import Undefined
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast
 from proton.frontend.trees import parts_of, same_form, with_parts
 from proton.interpreter.debugging import InterpretedGenerator, leaving
@@ -74,7 +75,7 @@ class Frame:
         key = "types", site, self.program.debug, names, key_of(operands, [])
         if key not in self.code.plans:
 
-            def bound(g: Any, *values: Any) -> Any:
+            def bound(g: CodeGenerator, *values: Any) -> Any:
                 g.env = dict(zip(names, values, strict=True))
                 return rule(g)
 
@@ -162,7 +163,7 @@ class Frame:
             return self._call_function(site, function, args, kwargs)
         names = tuple(kwargs)
 
-        def rule(g: Any, positional: Any, named: Any) -> Any:
+        def rule(g: CodeGenerator, positional: Any, named: Any) -> Any:
             keywords = dict(zip(names, named, strict=True))
             return expressions.call(g, function, list(positional), keywords)
 
@@ -186,7 +187,7 @@ class Frame:
             caller = self.caller
             assert caller is not None
 
-            def rule(g: Any, *values: Any) -> Any:
+            def rule(g: CodeGenerator, *values: Any) -> Any:
                 bound = dict(zip(names, values, strict=True))
                 return calls._run(g.callee(self.fn, bound, functions=None), self.fn)
 
@@ -235,7 +236,7 @@ class Frame:
             return {"$value": self._types(site, lambda g: g.evaluate(node), env)}
         names = tuple(loops.assigned_names([node]))
 
-        def rule(g: Any) -> Any:
+        def rule(g: CodeGenerator) -> Any:
             g.run([leaving(node)])
             return tuple(_known(g.env.get(name)) for name in names)
 
@@ -266,7 +267,7 @@ class Frame:
         node, names = self.code.sites[site].node, tuple(kwargs)
         self.node, self.types[site] = node.iter, None
 
-        def rule(g: Any, positional: Any, named: Any) -> Any:
+        def rule(g: CodeGenerator, positional: Any, named: Any) -> Any:
             return _bounds(g, node.iter, function, positional, dict(zip(names, named, strict=True)))
 
         key = "bounds", site, names
@@ -323,7 +324,7 @@ class Frame:
         """`with proton.scope(...):`"""
         names, node = tuple(kwargs), self.code.sites[site].node
 
-        def enter(g: Any, positional: Any, named: Any) -> str:
+        def enter(g: CodeGenerator, positional: Any, named: Any) -> str:
             keywords = dict(zip(names, named, strict=True))
             entered: str = scopes.enter(g, *positional, **keywords)
             return entered
@@ -335,29 +336,30 @@ class Frame:
 
 
 def _template_rule(template: Any) -> Rule:
-    def rule(g: Any, *operands: Any) -> Any:
+    def rule(g: CodeGenerator, *operands: Any) -> Any:
         g.env = dict(zip(operand_names(len(operands)), operands, strict=True))
         return g.evaluate(template)
 
     return rule
 
 
-def _condition_rule(g: Any, value: Any) -> Any:
+def _condition_rule(g: CodeGenerator, value: Any) -> Any:
     g.env = {"$0": value}
+    assert g.node is not None
     node = ast.copy_location(ast.Name("$0", ast.Load()), g.node)
     return branches.condition_of(g, node)
 
 
-def _cast_rule(g: Any, value: Any, type_: Any) -> Any:
+def _cast_rule(g: CodeGenerator, value: Any, type_: Any) -> Any:
     return cast(value, type_.scalar)
 
 
-def _constant_rule(g: Any, value: Any, type_: Any) -> Any:
+def _constant_rule(g: CodeGenerator, value: Any, type_: Any) -> Any:
     return constant(value, type_)
 
 
 def _bounds(
-    g: Any, node: ast.Call, function: Any, args: Any, kwargs: dict[str, Any]
+    g: CodeGenerator, node: ast.Call, function: Any, args: Any, kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
     """(whether the loop is unrolled, start, stop, step), or the bounds of a loop, with the start
     and the step of its variable where it counts down."""

@@ -18,6 +18,7 @@ from proton.interpreter.formats import (
     signed,
     unsigned,
 )
+from proton.interpreter.interface import RunningProgram
 
 _ADDRESS = format_named("i64")
 _FIRST_PAGE = 4096  # bytes that no array lies in: an access there is by a null pointer
@@ -31,7 +32,9 @@ class Memory:
         self.arrays, self.read_only = list(arrays), read_only
         self.bytes = [_bytes(array.low, array.high - array.low) for array in arrays]
 
-    def load(self, program: Any, pointer: Array, mask: Array, dtype: np.dtype[Any]) -> np.ndarray:
+    def load(
+        self, program: RunningProgram, pointer: Array, mask: Array, dtype: np.dtype[Any]
+    ) -> np.ndarray:
         """The elements at the pointers, and zeros where the mask is false."""
         result = np.zeros(pointer.shape, dtype)
         for owner, chosen in _by_owner(pointer, mask):
@@ -40,7 +43,7 @@ class Memory:
             result[chosen] = self._read(owner, address, dtype)
         return result
 
-    def store(self, program: Any, pointer: Array, mask: Array, value: Array) -> None:
+    def store(self, program: RunningProgram, pointer: Array, mask: Array, value: Array) -> None:
         """Writes where the mask is true; of elements that share a place the last one."""
         value = np.asarray(value)
         for owner, chosen in _by_owner(pointer, mask):
@@ -51,7 +54,7 @@ class Memory:
 
     def update(
         self,
-        program: Any,
+        program: RunningProgram,
         pointer: Array,
         mask: Array,
         change: Callable[[Array, Any], Array],
@@ -72,7 +75,7 @@ class Memory:
         return before
 
     def _check(
-        self, program: Any, kind: str, owner: int, address: Array, size: int, chosen: Any
+        self, program: RunningProgram, kind: str, owner: int, address: Array, size: int, chosen: Any
     ) -> None:
         """Raises BoundsError for the first access that is outside of its array."""
         if owner == NOBODY:
@@ -162,7 +165,7 @@ def _by_owner(pointer: Array, mask: Array) -> list[tuple[int, tuple[np.ndarray, 
 # A scalar is a block of one element here: there is one way to go.
 
 
-def load_elements(program: Any, pointer: Array, mask: Array, form: Format) -> Array:
+def load_elements(program: RunningProgram, pointer: Array, mask: Array, form: Format) -> Array:
     """The elements at the pointers, in their format; zeros where the mask is false."""
     dtype = _ADDRESS.storage if form.storage == POINTER else form.storage
     block, shape = np.atleast_1d(pointer), np.shape(pointer)
@@ -170,7 +173,7 @@ def load_elements(program: Any, pointer: Array, mask: Array, form: Format) -> Ar
     return pointers(found, NOBODY) if form.storage == POINTER else found
 
 
-def store_elements(program: Any, pointer: Array, mask: Array, value: Array) -> None:
+def store_elements(program: RunningProgram, pointer: Array, mask: Array, value: Array) -> None:
     """Writes elements in their format."""
     value = np.asarray(value)
     if value.dtype == POINTER:
@@ -207,7 +210,7 @@ def combining(kind: str, form: Format) -> Callable[[Array, Array], Array]:
 
 
 def update_elements(
-    program: Any, pointer: Array, mask: Array, value: Array, combine: Callable[..., Any]
+    program: RunningProgram, pointer: Array, mask: Array, value: Array, combine: Callable[..., Any]
 ) -> Array:
     """An atomic on each element; the elements before."""
     block, operand = np.atleast_1d(pointer), np.atleast_1d(value)

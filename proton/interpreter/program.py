@@ -12,7 +12,7 @@ from proton.base.errors import BoundsError
 from proton.interpreter.formats import format_of
 from proton.interpreter.frame import Frame
 from proton.interpreter.memory import Memory
-from proton.interpreter.recorder import BlockRecorder, NoRecorder
+from proton.interpreter.recorder import BlockRecorder, NoRecorder, Recorder
 from proton.interpreter.rewrite import Rewritten, rewritten
 from proton.interpreter.values import Value
 from proton.language.function import DeviceFunction
@@ -40,7 +40,7 @@ class Program:
     grid: tuple[int, int, int]
     memory: Memory
     debug: bool = False
-    recorder: Any = field(default_factory=NoRecorder)
+    recorder: Recorder = field(default_factory=NoRecorder)
     place: tuple[int, int, int] = (0, 0, 0)
     frame: Frame | None = None
 

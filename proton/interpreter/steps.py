@@ -25,6 +25,7 @@ from proton.interpreter import (
     shapes,  # noqa: F401
 )
 from proton.interpreter.debugging import InterpretedGenerator
+from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Body, Planner, empty_function
 from proton.interpreter.values import Value
 from proton.language.surroundings import describe, is_mutable, is_of_language
@@ -46,7 +47,7 @@ class Plan:
         ]
         self.is_leaf, self.size = parts_of(self.result) is None, len(planner.slots)
 
-    def run(self, program: Any, operands: Sequence[Any]) -> Any:
+    def run(self, program: RunningProgram, operands: Sequence[Any]) -> Any:
         """The result, given the elements of the tensors among the operands."""
         registers: list[Any] = [None] * self.size
         self.body.run(program, registers, operands)

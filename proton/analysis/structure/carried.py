@@ -21,6 +21,7 @@ from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
 from proton.analysis.structure.values import (
     SCALAR,
+    Analysis,
     Carried,
     Part,
     Structure,
@@ -69,7 +70,7 @@ def groups_of(op: Operation) -> list[Group]:
     return []
 
 
-def analyse_regions(analysis: Any, block: Block) -> None:
+def analyse_regions(analysis: Analysis, block: Block) -> None:
     """Analyses every loop and branch below a block, outer ones first."""
     for op in block.operations:
         operation = op.operation
@@ -87,7 +88,7 @@ def analyse_regions(analysis: Any, block: Block) -> None:
 class _Loop:
     """One loop: what is assumed of the values that it begins with."""
 
-    def __init__(self, analysis: Any, op: Operation) -> None:
+    def __init__(self, analysis: Analysis, op: Operation) -> None:
         self.analysis, self.op = analysis, op
         self.group, *self.rest = groups_of(op)
         self.assumed: dict[int, tuple[Structure, set[Part]]] = {}
@@ -125,7 +126,11 @@ class _Loop:
             argument = self.group.received[0][position]
             end = self.analysis.structure(self.group.passed[1][position])
             found = None if end is None else differences(structure, end)
-            if found is None or not self._may_carry(argument, structure, end, found | parts):
+            if (
+                end is None
+                or found is None
+                or not self._may_carry(argument, structure, end, found | parts)
+            ):
                 del self.assumed[position]
                 holds = False
             elif not found <= parts:
@@ -145,7 +150,7 @@ class _Loop:
 
 
 def _receive(
-    analysis: Any, group: Group, position: int, structure: Structure, parts: set[Part]
+    analysis: Analysis, group: Group, position: int, structure: Structure, parts: set[Part]
 ) -> None:
     """Notes what stands for the values that are received at a position."""
     ordered = tuple(part for part in parts_of(structure) if part in parts)
@@ -158,13 +163,14 @@ def _receive(
         analysis.carried[value] = ordered
 
 
-def _meet(analysis: Any, op: Operation, group: Group) -> None:
+def _meet(analysis: Analysis, op: Operation, group: Group) -> None:
     """Notes what is received where all that is passed is known already."""
     for position, value in enumerate(group.received[0]):
         if not shape_of(value):
             continue
-        found = [analysis.structure(values[position]) for values in group.passed]
-        if any(structure is None for structure in found):
+        asked = [analysis.structure(values[position]) for values in group.passed]
+        found = [structure for structure in asked if structure is not None]
+        if len(found) < len(asked):
             continue
         first, parts = found[0], {SCALAR}
         for other in found[1:]:
