@@ -28,9 +28,8 @@ class Format:
     storage: np.dtype[Any]
     bits: int
     widen: Callable[[Array], Array]
-    narrow: Callable[
-        [Array | np.generic], Array
-    ]  # rounds numbers of any float type once, to nearest even
+    # rounds numbers of any float type once, to nearest even
+    narrow: Callable[[Array | np.generic], Array]
 
     @property
     def itemsize(self) -> int:
@@ -63,7 +62,7 @@ def _same(value: Array | np.generic) -> Array:
     return value  # type: ignore[return-value]  # a scalar of numpy
 
 
-def _as(dtype: type[np.generic]) -> Callable[[Array | np.generic], Array]:
+def _as(dtype: str | type) -> Callable[[Array | np.generic], Array]:
     return lambda value: np.asarray(value).astype(dtype)
 
 
@@ -84,7 +83,7 @@ def _widen_bf16(bits: Array) -> np.ndarray:
     return (np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def _narrow_bf16(value: Array) -> np.ndarray:
+def _narrow_bf16(value: Array | np.generic) -> np.ndarray:
     value = odd_float32(value)
     bits = value.view(np.uint32)
     rounded = (bits + (((bits >> np.uint32(16)) & np.uint32(1)) + np.uint32(0x7FFF))) >> 16
