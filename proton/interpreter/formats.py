@@ -66,7 +66,7 @@ def _as(dtype: str | type) -> Callable[[Array | np.generic], Array]:
     return lambda value: np.asarray(value).astype(dtype)
 
 
-def odd_float32(value: Array) -> np.ndarray:
+def odd_float32(value: Array | np.generic) -> np.ndarray:
     """Numbers as fp32, rounded to odd: rounding them again to fewer bits is then exact."""
     value = np.asarray(value)
     near = value.astype(np.float32)
