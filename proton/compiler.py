@@ -93,10 +93,21 @@ def _load_or_compile(
         return compiler.kernel(fn.__name__, key, Metadata(data), asm, times, from_cache=True)
     label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
     result = compiler.compile(fn, signature, options, label)
+    result.data = _data(fn, signature) | result.data
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
     asm = Asm(compiler, result.files, fn.src)
     return compiler.kernel(fn.__name__, key, Metadata(result.data), asm, result.times)
+
+
+def _data(fn: DeviceFunction, signature: Signature) -> dict[str, Any]:
+    """The metadata that every kernel has; a back end may say otherwise."""
+    return {
+        "name": fn.__name__,
+        "symbol": mangled(fn.__name__),
+        "signature": str(signature),
+        "profile": None,
+    }
 
 
 class ASTSource:

@@ -25,7 +25,8 @@ SHOWN = ("target", "signature", "num_warps", "n_regs", "n_spills", "shared")
 
 @dataclass
 class CompileResult:
-    """Code and everything worth keeping beside it, as files by name; `data` is JSON."""
+    """Code and everything worth keeping beside it, as files by name; `data` is JSON: the kernel's
+    metadata, but for what all have."""
 
     data: dict[str, Any]
     files: dict[str, bytes]
@@ -58,10 +59,11 @@ class Asm(Mapping[str, Any]):
         return content if level in self._compiler.binary else content.decode()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(["source", *self._compiler.levels, self._compiler.disassembly])
+        disassembly = self._compiler.disassembly
+        return iter(["source", *self._compiler.levels, *([disassembly] if disassembly else [])])
 
     def __len__(self) -> int:
-        return len(self._compiler.levels) + 2
+        return sum(1 for _ in self)
 
     def __repr__(self) -> str:
         return f"<Asm: {', '.join(self)}>"
@@ -183,9 +185,9 @@ class Compiler(ABC, Generic[Options, Kernel]):
     `repr` says all that changes the code besides the signature."""
 
     levels: ClassVar[Mapping[str, str]]  # level of `kernel.asm` -> its file in the cache
-    binary: ClassVar[frozenset[str]]  # the levels that are bytes
-    disassembly: ClassVar[str]  # the level that `disassemble` makes
-    kernel: type[Kernel]
+    binary: ClassVar[frozenset[str]] = frozenset()  # the levels that are bytes
+    disassembly: ClassVar[str | None] = None  # the level that `disassemble` makes, if there is one
+    kernel: type[Kernel] = CompiledKernel  # type: ignore[assignment]  # a subclass names its own
 
     @abstractmethod
     def identity(self, options: Options) -> dict[str, Any]:
@@ -206,6 +208,6 @@ class Compiler(ABC, Generic[Options, Kernel]):
     def warm_up(self) -> None:
         """Loads what compiling takes, which is not loaded before."""
 
-    @abstractmethod
     def disassemble(self, asm: Asm) -> str:
         """The machine code as text."""
+        raise NotImplementedError(f"{type(self).__name__} has no disassembler")

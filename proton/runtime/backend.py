@@ -17,6 +17,7 @@ from proton.base.errors import LaunchError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.compiler import Request
+from proton.language import types as ty
 from proton.language.surroundings import Link
 from proton.runtime.arguments import Parameter
 from proton.runtime.recording import Recorder, SessionState
@@ -120,9 +121,13 @@ class Backend(ABC):
     def owns(self, value: Any) -> bool:
         """Whether a value is an array in memory of such a device, or says that it is."""
 
-    @abstractmethod
+    def element(self, array: Any) -> ty.dtype:
+        """The type of the elements of an array that it owns."""
+        raise LaunchError(f"the elements of arrays of {self.name} have no type")
+
     def element_bytes(self, array: Any) -> int:
         """The size of an element of an array that it owns."""
+        return self.element(array).itemsize
 
     def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shape of an array that it owns, and its strides in elements."""

@@ -43,7 +43,7 @@ def compile_kernel(
         module = stages.run("ttir", module, ttir_passes(profiled))
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
         module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
-        data = _describe(module, fn, options) | {"signature": str(signature)}
+        data = _describe(module, fn, options)
         module = stages.run(
             "llvm", module, llvm_passes(options.disjoint, vector_bits(), profiled is not None)
         )
@@ -63,7 +63,6 @@ def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[s
     messages = function.attributes.get(ASSERTIONS, ())
     profile = profile_of(function)
     return {
-        "name": fn.__name__,
         "symbol": mangled(fn.__name__) + RANGE_SUFFIX,
         "target": "cpu",
         "written": sorted(function.attributes[WRITTEN]),

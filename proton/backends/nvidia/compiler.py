@@ -52,8 +52,6 @@ def compile_kernel(
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
     data = {
-        "name": fn.__name__,
-        "symbol": mangled(fn.__name__),
         "target": str(target),
         "num_warps": options.num_warps,
         "num_ctas": options.num_ctas,

@@ -8,6 +8,7 @@ from typing import Any
 from proton.backends.cpu.target import CPU
 from proton.base.errors import LaunchError
 from proton.base.targets import CPUTarget
+from proton.language import types as ty
 from proton.runtime.backend import HOST, Backend, KernelFunction, Launcher, Timer
 from proton.runtime.cpu.arguments import is_array, layout_of, memory_of
 from proton.runtime.cpu.launch import CPULauncher
@@ -28,10 +29,10 @@ class CPUBackend(Backend):
     def owns(self, value: Any) -> bool:
         return is_array(value)
 
-    def element_bytes(self, array: Any) -> int:
+    def element(self, array: Any) -> ty.dtype:
         memory = memory_of("base", array)
         assert memory is not None, "another back end would own it"
-        return memory.element.itemsize
+        return memory.element
 
     def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return layout_of(array)
