@@ -19,7 +19,7 @@ from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.scratch import alignment, scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
-from proton.dialect.mlir import Operation, ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.traits import Concurrent, SharedEffects, has
 from proton.dialect.walk import all_ops
 
@@ -34,7 +34,7 @@ class Buffer:
     size: int
     start: int
     end: int
-    streams: tuple[tuple[Any, int], ...] = ()
+    streams: tuple[tuple[Value, int], ...] = ()
 
     def interferes(self, other: "Buffer") -> bool:
         """Whether both are alive at one time."""
@@ -119,7 +119,7 @@ def _last_positions(function: Operation, position: dict[Operation, int]) -> dict
     A use inside of a loop that the buffer was made before counts at the loop's end: the next
     iteration comes back to it. So does one in a region that runs beside others.
     """
-    ends: dict[Any, int] = {}
+    ends: dict[Operation, int] = {}
 
     def end_of(op: Operation) -> int:
         if op not in ends:

@@ -9,7 +9,7 @@ what the host has to do.
 from typing import Any
 
 from proton.analysis.scratch import stored_bytes
-from proton.dialect.mlir import Operation, Type, Value, ir
+from proton.dialect.mlir import Block, Operation, Type, Value, ir
 from proton.dialect.walk import defining_op
 from proton.layout.tensor_map import Box, box_of
 
@@ -18,7 +18,7 @@ _SAME = ("arith.extsi", "arith.extui", "arith.trunci")
 _OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
 
 
-def formula(value: Value, entry: Any) -> Formula | None:
+def formula(value: Value, entry: Block) -> Formula | None:
     """An integer as the host computes it from the arguments of the block `entry`; None where that
     takes more than sums and products."""
     op = defining_op(value)
@@ -46,7 +46,7 @@ def box_of_map(type_: Type) -> Box | None:
     return box_of(tuple(block.shape), stored_bytes(element))
 
 
-def plan_of(op: Operation) -> dict[str, Any] | None:
+def plan_of(op: Operation) -> dict[str, object] | None:
     """What the host makes the map of a `ttng.tensor_map` of; None where it cannot."""
     entry = _entry(op)
     base, *numbers = op.operands
@@ -69,7 +69,7 @@ def plan_of(op: Operation) -> dict[str, Any] | None:
     }
 
 
-def _entry(op: Operation) -> Any:
+def _entry(op: Operation) -> Block:
     """The first block of the function that an op is in."""
     while op.name != "func.func":
         op = op.parent.operation

@@ -85,7 +85,7 @@ def _extremum(op: Operation) -> Any:
     return arith.SelectOp(is_nan, left if kept == "left" else right, chosen).result
 
 
-def _from_integer(op: Operation) -> Any:
+def _from_integer(op: Operation) -> Value:
     f64 = ir.F64Type.get()
     wide = create(op.name, f64, *op.operands)
     return _truncate(wide, op.results[0].type)

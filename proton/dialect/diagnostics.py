@@ -21,7 +21,7 @@ def shape_of(value: Value) -> tuple[int, ...]:
     return tuple(type_.shape) if hasattr(type_, "shape") else ()
 
 
-def element_of(value: Any) -> Type:
+def element_of(value: Value) -> Type:
     """The element type of a tensor value, or the type of a scalar."""
     type_ = value.type
     return type_.element_type if hasattr(type_, "element_type") else type_

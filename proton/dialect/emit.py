@@ -12,7 +12,7 @@ from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith,
 from proton.dialect.regions import ForLoop, If, yield_values
 
 
-def create(name: str, type_: Type, /, *operands: Any, **attributes: Any) -> Value:
+def create(name: str, type_: Type, /, *operands: Value, **attributes: Attribute) -> Value:
     """An op with one result."""
     return ir.Operation.create(
         name, results=[type_], operands=list(operands), attributes=attributes
@@ -108,7 +108,7 @@ def loop(lower: Value, upper: Value, step: Value) -> Iterator[Any]:
 
 
 def index_loop(
-    upper: Any, step: int = 1, *, start: Any = 0
+    upper: int | Value, step: int = 1, *, start: int | Value = 0
 ) -> contextlib.AbstractContextManager[Any]:
     """A `loop` from `start` over `index`; that and `upper` are values or numbers."""
     limit, lower = (

@@ -3,7 +3,7 @@
 Each function emits at the current insertion point and location.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.dialect.builtin import i64_attr
@@ -16,7 +16,7 @@ from proton.dialect.regions import ForLoop, yield_values
 
 def generic(
     ins: list[Value],
-    in_maps: list[Any],
+    in_maps: Sequence[object],
     out_types: list[Type],
     body: Callable[[list[Value], list[Value]], list[Value]],
     *,

@@ -66,7 +66,7 @@ def _verify_record(op: OpView) -> bool:
     )
 
 
-def _storing_op(strategy: Strategy) -> Any:
+def _storing_op(strategy: Strategy) -> object:
     class StoringOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
         """Writes one record where the strategy keeps it.
 
@@ -88,7 +88,7 @@ def _storing_op(strategy: Strategy) -> Any:
     return StoringOp
 
 
-def _counting_op(strategy: Strategy) -> Any:
+def _counting_op(strategy: Strategy) -> object:
     class CountingOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
         """Counts one record, where `when` is true, and stores nothing."""
 

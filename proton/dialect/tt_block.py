@@ -16,7 +16,7 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import AnyAttr, AnyType, Operand, Result, ir
+from proton.dialect.mlir import AnyAttr, AnyType, Operand, Operation, Result, Value, ir
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
@@ -36,7 +36,7 @@ REDUCE_KINDS = ("add", "min", "max", "and", "or", "xor")
 MAX_RANK = 5  # of a descriptor's tensor
 
 
-def _verify_ranks(op: Any, rank: int, *groups: str) -> bool:
+def _verify_ranks(op: Operation, rank: int, *groups: str) -> bool:
     for name in groups:
         if len(getattr(op, name)) != rank:
             return reject(op, f"{name} must have {rank} entries, got {len(getattr(op, name))}")
@@ -113,7 +113,7 @@ def _verify_descriptor(op: Any) -> bool:
     )
 
 
-def _verify_block(op: Any, what: str, value: Any) -> bool:
+def _verify_block(op: Any, what: str, value: Value) -> bool:
     """The value is a block at as many indices as the block has dimensions. Layouts are free."""
     if not _verify_descriptor(op):
         return False
@@ -123,7 +123,7 @@ def _verify_block(op: Any, what: str, value: Any) -> bool:
     )
 
 
-def _verify_rows(op: Any, what: str, value: Any) -> bool:
+def _verify_rows(op: Any, what: str, value: Value) -> bool:
     """The value has a row of the descriptor's for each offset."""
     if not _verify_descriptor(op):
         return False

@@ -32,7 +32,7 @@ def _verify_access(op: OpView, mask: Value | None = None, **values: Any) -> bool
     ) and (mask is None or check_block(op, "mask", mask, shape, i1))
 
 
-def _verify_block_access(op: OpView, mask: Any, **values: Any) -> bool:
+def _verify_block_access(op: OpView, mask: object, **values: Any) -> bool:
     """The only value is the whole block."""
     given = {what: value for what, value in values.items() if value is not None}
     if mask is not None or len(given) > 1:

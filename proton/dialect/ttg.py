@@ -67,11 +67,11 @@ class MutableMemDescType(TTG.Type, name="mutable_memdesc"):
 # Between attributes and the algebra. Attributes and types are unique and live as long as the one
 # context does, so both directions are remembered.
 _attributes: dict[LinearLayout, Any] = {}
-_layouts: dict[Any, LinearLayout] = {}
+_layouts: dict[Type, LinearLayout] = {}
 _types: dict[tuple[Any, LinearLayout], Any] = {}
 
 
-def _bases_attr(bases: Any) -> Attribute:
+def _bases_attr(bases: tuple[tuple[int, ...], ...]) -> Attribute:
     return ir.ArrayAttr.get([ir.ArrayAttr.get([i64_attr(v) for v in basis]) for basis in bases])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
-from proton.dialect.mlir import AnyType, Operand, Region, Result, ir
+from proton.dialect.mlir import AnyType, Operand, Operation, Region, Result, Type, Value, ir
 from proton.dialect.traits import (
     Accesses,
     AllocatesShared,
@@ -47,7 +47,7 @@ class AsyncTokenType(TTG.Type, name="async_token"):
     """`!ttg.async_token`: copies that may be under way."""
 
 
-def _verify_tensor(op: Any, desc: Any, tensor: Any, what: str) -> bool:
+def _verify_tensor(op: Operation, desc: Value, tensor: Value, what: str) -> bool:
     """The tensor is what the memory holds."""
     if not is_mem_desc(desc.type):
         return reject(op, f"memory must be a !ttg.memdesc, got {desc.type}")
@@ -55,7 +55,7 @@ def _verify_tensor(op: Any, desc: Any, tensor: Any, what: str) -> bool:
     return check_block(op, what, tensor, shape, element)
 
 
-def _verify_mutable(op: Any, desc: Any) -> bool:
+def _verify_mutable(op: Operation, desc: Value) -> bool:
     return isinstance(desc.type, MutableMemDescType) or reject(
         op, f"what is written must be a !ttg.mutable_memdesc, got {desc.type}"
     )
@@ -179,7 +179,7 @@ class MemDescTransOp(
         return op.result.type == wanted or reject(op, f"the result must be {wanted}")
 
 
-def _transposed(type_: Any) -> Any:
+def _transposed(type_: Type) -> Type:
     (rows, columns), element, layout = mem_desc_parts(type_)
     is_mutable = isinstance(type_, MutableMemDescType)
     return mem_desc((columns, rows), element, shapes.trans(layout, (1, 0)), is_mutable)

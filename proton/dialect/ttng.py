@@ -9,7 +9,7 @@ from typing import Any
 
 from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.diagnostics import reject, shape_of
-from proton.dialect.mlir import AnyType, Operand, Result, ext, ir
+from proton.dialect.mlir import AnyType, Operand, Result, Value, ext, ir
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
@@ -25,7 +25,7 @@ class TTNG(ext.Dialect, name="ttng"):
     """Tensor cores."""
 
 
-def _matrix_shape(value: Any) -> tuple[int, ...]:
+def _matrix_shape(value: Value) -> tuple[int, ...]:
     """The shape of a tensor, or of one in shared memory."""
     return mem_desc_parts(value.type)[0] if is_mem_desc(value.type) else shape_of(value)
 

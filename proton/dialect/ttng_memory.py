@@ -13,7 +13,7 @@ from typing import Any
 
 from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, reject
-from proton.dialect.mlir import AnyType, Operand, Result, Type, ir
+from proton.dialect.mlir import AnyType, Operand, Result, Type, Value, ir
 from proton.dialect.traits import (
     Accesses,
     AnyLayout,
@@ -77,12 +77,12 @@ def _verify_map(op: Any) -> bool:
     return len(op.indices) == rank or reject(op, f"{rank} indices, got {len(op.indices)}")
 
 
-def _verify_tensor(op: Any, what: str, value: Any) -> bool:
+def _verify_tensor(op: Any, what: str, value: Value) -> bool:
     block = op.map.type.target
     return check_block(op, what, value, tuple(block.shape), block.element_type)
 
 
-def _verify_memory(op: Any, memory: Any) -> bool:
+def _verify_memory(op: Any, memory: Value) -> bool:
     """The memory holds a block of the map."""
     block = op.map.type.target
     if not is_mem_desc(memory.type):
@@ -201,7 +201,7 @@ class TMAStoreWaitOp(
 # Barriers
 
 
-def barriers(count: int) -> Any:
+def barriers(count: int) -> object:
     """The type of so many barriers in shared memory; of several `ttg.memdesc_index` takes one."""
     layout, shape = shared_row_major((1,), (0,)), (count, 1) if count > 1 else (1,)
     return mem_desc(shape, ir.IntegerType.get_signless(64), layout, is_mutable=True)

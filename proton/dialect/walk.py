@@ -14,7 +14,7 @@ def all_ops(root: Any) -> list[Operation]:
     found: list[Any] = []
     append, advance = found.append, ir.WalkResult.ADVANCE  # looked up once: most passes walk
 
-    def visit(op: Operation) -> Any:
+    def visit(op: Operation) -> object:
         append(op)
         return advance
 
@@ -22,7 +22,7 @@ def all_ops(root: Any) -> list[Operation]:
     return found[1:]
 
 
-def ops_named(root: Any, *names: str) -> list[Operation]:
+def ops_named(root: Module | Operation, *names: str) -> list[Operation]:
     """Operations below `root` with one of the names, in pre-order."""
     return [op for op in all_ops(root) if op.name in names]
 

@@ -32,7 +32,7 @@ class TensorInMemory:
     offsets: tuple[int, ...] = ()
 
     def elements(
-        self, offsets: tuple[Any, ...], block: tuple[int, ...], checked: tuple[int, ...]
+        self, offsets: tuple[object, ...], block: tuple[int, ...], checked: tuple[int, ...]
     ) -> tuple[np.ndarray, np.ndarray]:
         """(pointers, mask) of a block; the mask is false outside of the tensor in the dimensions
         `checked`. An offset may be an index of its own for each place of its dimension."""
@@ -52,7 +52,7 @@ def _segments(op: Operation) -> list[int]:
     return list(op.attributes["operandSegmentSizes"])
 
 
-def _groups(segments: list[int], operands: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def _groups(segments: list[int], operands: tuple[object, ...]) -> list[tuple[Any, ...]]:
     ends = np.cumsum([0, *segments])
     return [operands[a:b] for a, b in itertools.pairwise(ends)]
 
@@ -66,7 +66,7 @@ def _make(op: Operation) -> Function:
     segments, block = _segments(op), op.results[0].type.target
     itemsize = format_of(block).itemsize
 
-    def make(program: RunningProgram, *operands: Any) -> TensorInMemory:
+    def make(program: RunningProgram, *operands: object) -> TensorInMemory:
         (base,), sizes, strides, *offsets = _groups(segments, operands)
         where = [_ints(group) for group in (sizes, strides, *offsets)]
         return TensorInMemory(base, where[0], where[1], itemsize, *where[2:])
@@ -76,7 +76,7 @@ def _make(op: Operation) -> Function:
 
 @evaluates("tt.advance")
 def _advance(op: Operation) -> Function:
-    def advance(program: RunningProgram, pointer: TensorInMemory, *moves: Any) -> TensorInMemory:
+    def advance(program: RunningProgram, pointer: TensorInMemory, *moves: object) -> TensorInMemory:
         moved = zip(pointer.offsets, _ints(moves), strict=True)
         return replace(pointer, offsets=tuple(offset + move for offset, move in moved))
 
@@ -121,7 +121,9 @@ def store_block(op: Operation) -> Function:
 # Tensor descriptors
 
 
-def _described(desc: TensorInMemory, offsets: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+def _described(
+    desc: TensorInMemory, offsets: tuple[object, ...], shape: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     return desc.elements(offsets, shape, tuple(range(len(shape))))
 
 
@@ -169,7 +171,7 @@ def _store(op: Operation) -> Function:
 @evaluates("tt.descriptor_scatter")
 def _scatter(op: Operation) -> Function:
     def scatter(
-        program: RunningProgram, desc: TensorInMemory, rows: Array, column: Any, value: Array
+        program: RunningProgram, desc: TensorInMemory, rows: Array, column: object, value: Array
     ) -> None:
         elements, inside = _described(desc, (rows, column), value.shape)
         store_elements(program, elements, inside, value)
@@ -186,7 +188,9 @@ def _reduce(op: Operation) -> Function:
         kind = f"f{kind}"
     combine = combining(kind, form)
 
-    def reduce(program: RunningProgram, desc: TensorInMemory, value: Array, *offsets: Any) -> None:
+    def reduce(
+        program: RunningProgram, desc: TensorInMemory, value: Array, *offsets: object
+    ) -> None:
         elements, inside = _described(desc, offsets, value.shape)
         update_elements(program, elements, inside, value, combine)
 

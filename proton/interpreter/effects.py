@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ def _print(op: Operation) -> Function:
     return show
 
 
-def _shown(form: Format, is_signed: bool, in_hex: bool) -> Callable[[Any], str]:
+def _shown(form: Format, is_signed: bool, in_hex: bool) -> Callable[..., object]:
     """How an element is written."""
     if form.storage == POINTER:
         return lambda x: f"0x{int(x['address']) & (1 << 64) - 1:016x}"

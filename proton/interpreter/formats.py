@@ -148,7 +148,7 @@ def fp32_in_place_of_16_bits() -> Iterator[None]:
         _widened.clear()
 
 
-def format_of(type_: Any) -> Format:
+def format_of(type_: Type) -> Format:
     """How elements of an MLIR type, which may be a tensor's, are held."""
     element = element_type(type_)
     if isinstance(element, PointerType):

@@ -75,7 +75,13 @@ class Memory:
         return before
 
     def _check(
-        self, program: RunningProgram, kind: str, owner: int, address: Array, size: int, chosen: Any
+        self,
+        program: RunningProgram,
+        kind: str,
+        owner: int,
+        address: Array,
+        size: int,
+        chosen: tuple[np.ndarray, ...],
     ) -> None:
         """Raises BoundsError for the first access that is outside of its array."""
         if owner == NOBODY:

@@ -6,7 +6,7 @@ table from its name to a maker, which sees the op (its attributes and types) onc
 function on arrays; the modules beside this one fill the table with `@evaluates`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
@@ -23,7 +23,7 @@ MAKERS: dict[str, Callable[[Operation], Function]] = {}
 REGION_MAKERS: dict[str, Callable[["Planner", Operation], Step]] = {}
 
 
-def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], Any]:
+def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], object]:
     """Registers the maker of ops without regions."""
 
     def add(maker: Callable[[Operation], Function]) -> Callable[[Operation], Function]:
@@ -33,7 +33,7 @@ def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], Any]:
     return add
 
 
-def evaluates_regions(*names: str) -> Callable[[Callable[["Planner", Operation], Step]], Any]:
+def evaluates_regions(*names: str) -> Callable[..., object]:
     """Registers the maker of ops with regions: of a step, as it runs blocks."""
 
     def add(
@@ -51,7 +51,9 @@ class Body:
     def __init__(self, arguments: list[int], steps: list[Step], passed: list[int]) -> None:
         self.arguments, self.steps, self.passed = arguments, steps, passed
 
-    def run(self, program: RunningProgram, registers: Registers, arguments: Any = ()) -> list[Any]:
+    def run(
+        self, program: RunningProgram, registers: Registers, arguments: Sequence[object] = ()
+    ) -> list[Any]:
         """What the terminator passes on."""
         for slot, value in zip(self.arguments, arguments, strict=True):
             registers[slot] = value

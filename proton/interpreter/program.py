@@ -74,7 +74,7 @@ class _Local(threading.local):
 _local = _Local()
 
 
-def run_grid(program: Program, arguments: dict[str, Any]) -> None:
+def run_grid(program: Program, arguments: dict[str, object]) -> None:
     """Runs all programs; x counts fastest."""
     outer, _local.program = _local.program, program
     recorder = program.recorder
@@ -95,7 +95,7 @@ def run_grid(program: Program, arguments: dict[str, Any]) -> None:
         _local.program = outer
 
 
-def _evaluate(text: str, *operands: Any) -> Any:
+def _evaluate(text: str, *operands: object) -> Any:
     """An expression of values, by the rules of the language."""
     program = _local.program
     if program is None or program.frame is None:

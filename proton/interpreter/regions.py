@@ -37,7 +37,7 @@ def _read(registers: Registers, slots: list[int]) -> list[Any]:
     return [registers[slot] for slot in slots]
 
 
-def _write(registers: Registers, slots: list[int], values: list[Any]) -> None:
+def _write(registers: Registers, slots: list[int], values: list[object]) -> None:
     for slot, value in zip(slots, values, strict=True):
         registers[slot] = value
 

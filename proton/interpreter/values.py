@@ -72,7 +72,9 @@ class Value(tensor):
         raise AttributeError(name)
 
 
-WIDEN: dict[str, Callable[[Any], Any]] = {}  # how elements that numpy lacks become fp32, by dtype
+WIDEN: dict[
+    str, Callable[[object], object]
+] = {}  # how elements that numpy lacks become fp32, by dtype
 
 
 def _define_operators() -> None:
@@ -88,7 +90,7 @@ def _define_operators() -> None:
         setattr(Value, f"__{name}__", _operator(text))
 
 
-def _operator(text: str) -> Callable[..., Any]:
+def _operator(text: str) -> Callable[..., object]:
     def operator(self: Value, *other: Any) -> Any:
         return self.evaluate(text, self, *other)
 

@@ -36,7 +36,7 @@ def begin_tma(
     """Begins the copies of TMA loads to memory, which arrive at one barrier, where the condition
     holds; the ops. `mapping` has other values in the place of what the loads take. Bytes may arrive
     before the barrier is told how many will: its phase lasts until then."""
-    begun: list[Any] = []
+    begun: list[object] = []
     for load, target in zip(loads, targets, strict=True):
         with load.op.location:
             map_, *indices = (mapping.get(value, value) for value in load.inputs)

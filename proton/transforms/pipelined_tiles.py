@@ -15,7 +15,7 @@ from typing import Any
 
 from proton.analysis.pipelining import Load, Tiles
 from proton.dialect.emit import emit_if
-from proton.dialect.mlir import Value, arith
+from proton.dialect.mlir import Operation, Value, arith
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.transforms.pipelined_loop import PipelinedLoop, clone, has_more, i32, is_less
 
@@ -23,7 +23,7 @@ from proton.transforms.pipelined_loop import PipelinedLoop, clone, has_more, i32
 class PipelinedTiles(PipelinedLoop):
     """A loop inside of one over tiles."""
 
-    def __init__(self, loop: Any, loads: list[Load], stages: int, tiles: Tiles) -> None:
+    def __init__(self, loop: Operation, loads: list[Load], stages: int, tiles: Tiles) -> None:
         super().__init__(loop, loads, stages)
         self.tiles = tiles
 
@@ -50,7 +50,7 @@ class PipelinedTiles(PipelinedLoop):
             state = self.go_on(state, i32(number))
         return state
 
-    def go_on(self, state: list[Any], write: Any) -> list[Value]:
+    def go_on(self, state: list[Value], write: Any) -> list[Value]:
         runs, k, tile, *known = state
         outer, inner = ForLoop(self.tiles.loop), ForLoop(self.loop)
         mapping = {inner.induction_var: k, outer.induction_var: tile}

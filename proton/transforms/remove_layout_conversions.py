@@ -15,7 +15,7 @@ or else converted.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.dialect.emit import create
@@ -26,6 +26,9 @@ from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layou
 from proton.dialect.walk import all_ops, defining_op
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @register
@@ -62,7 +65,7 @@ class _Preferences:
     is made of constants and ranges, and has no opinion."""
 
     def __init__(self) -> None:
-        self.layouts: dict[Any, LinearLayout] = {}
+        self.layouts: dict[Value, LinearLayout] = {}
 
     def of(self, value: Value) -> LinearLayout | None:
         return self.layouts.get(_through(value))
@@ -94,7 +97,7 @@ class _Preferences:
                 # Of several, the one that spreads elements over most threads.
                 self._forward(op, min(known, key=lambda layout: layout.in_bits("register")))
 
-    def _given(self, values: Any) -> None:
+    def _given(self, values: "Sequence[Value]") -> None:
         for value in values:
             if is_tensor(value.type):
                 self.layouts[value] = layout_of(value.type)

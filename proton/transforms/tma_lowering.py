@@ -25,7 +25,7 @@ from proton.analysis.tensor_maps import box_of_map
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, emit_if, emit_when
-from proton.dialect.mlir import Module, Operation, arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
@@ -107,7 +107,7 @@ def _wait(pendings: int, *, landed: bool = False) -> None:
     TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(landed))
 
 
-def _wait_for_overlap(loop: Any, shape: tuple[int, ...], indices: list[Any]) -> None:
+def _wait_for_overlap(loop: Operation, shape: tuple[int, ...], indices: list[Value]) -> None:
     """Copies land in no order: waits for all but the last one, and for that, too, where it writes
     what the next one does. The loop carries its indices."""
     i32 = integer(32)
@@ -126,11 +126,11 @@ def _wait_for_overlap(loop: Any, shape: tuple[int, ...], indices: list[Any]) -> 
     emit_when(_all(overlaps), lambda: _wait(0, landed=True))
 
 
-def _all(conditions: list[Any]) -> Any:
+def _all(conditions: list[Value]) -> Value:
     return functools.reduce(lambda x, y: arith.AndIOp(x, y).result, conditions)
 
 
-def _copy(map_: Any, memory: Any, indices: list[Any], infos: AxisInfos) -> None:
+def _copy(map_: Value, memory: Value, indices: list[Value], infos: AxisInfos) -> None:
     def by_tma() -> list[Any]:
         AsyncTMAStoreOp(map_, memory, indices)
         return []
@@ -148,7 +148,7 @@ def _copy(map_: Any, memory: Any, indices: list[Any], infos: AxisInfos) -> None:
     emit_if(_all(doubts), [], by_tma, by_threads)
 
 
-def _doubts(indices: list[Any], element_bytes: int, infos: AxisInfos) -> list[Any]:
+def _doubts(indices: list[Value], element_bytes: int, infos: AxisInfos) -> list[Value]:
     """What has to be true of the indices for TMA to write the block, and is not known to be."""
     i32 = integer(32)
     found = [
@@ -163,7 +163,9 @@ def _doubts(indices: list[Any], element_bytes: int, infos: AxisInfos) -> list[An
     return found
 
 
-def _reserve_around(loop: Any, shape: tuple[int, ...], element: Any, layout: LinearLayout) -> Any:
+def _reserve_around(
+    loop: Operation, shape: tuple[int, ...], element: Type, layout: LinearLayout
+) -> Value:
     """Memory of a loop, behind which nothing reads it any more."""
     with before(loop):
         memory = LocalReserveOp(mem_desc(shape, element, layout, is_mutable=True)).result

@@ -16,7 +16,7 @@ from typing import Any
 from proton.dialect.attributes import KERNEL
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.tt import IntToPtrOp, PointerType
 from proton.dialect.walk import before, ops_named
 
@@ -35,15 +35,15 @@ class Unpacking:
     from its type and its own; elsewhere the first part has them.
     """
 
-    parts_of: Callable[[Any], list[Any] | None]
+    parts_of: Callable[[Type], list[Type] | None]
     maker: str
     rules: Mapping[str, Callable[[Any, "Unpacking"], Parts | None]]
     attributes: Callable[[Any, Any], list[Any]] | None = None
     known: dict[Any, Parts] = field(default_factory=dict)
-    dead: list[Any] = field(default_factory=list)  # ops, in the order of the program
-    replaced: list[tuple[Any, int]] = field(default_factory=list)  # first arguments of blocks
+    dead: list[Type] = field(default_factory=list)  # ops, in the order of the program
+    replaced: list[tuple[Type, int]] = field(default_factory=list)  # first arguments of blocks
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         """Rewrites all functions of a module. What was replaced goes last, users first."""
         functions = [v.operation for v in module.body.operations if v.operation.name == "func.func"]
         if not self._is_needed(module, functions):
@@ -56,7 +56,7 @@ class Unpacking:
             for _ in range(count):
                 block.erase_argument(0)
 
-    def _is_needed(self, module: Any, functions: list[Any]) -> bool:
+    def _is_needed(self, module: Any, functions: list[Operation]) -> bool:
         """Whether there is a compound value: most kernels have none, and this is quick."""
         types = (t for f in functions for t in _function_type(f).inputs)
         return any(self.parts_of(type_) for type_ in types) or any(
@@ -73,7 +73,7 @@ class Unpacking:
     def _types(self, types: Sequence[Any]) -> list[Any]:
         return [part for type_ in types for part in self.parts_of(type_) or [type_]]
 
-    def _flat(self, values: Sequence[Any]) -> Parts:
+    def _flat(self, values: list[Value]) -> Parts:
         return [part for value in values for part in self.parts(value)]
 
     def _function(self, function: Any) -> None:
@@ -155,11 +155,11 @@ class Unpacking:
                 result.replace_all_uses_with(parts[0])
 
 
-def _function_type(function: Any) -> Any:
+def _function_type(function: Operation) -> Type:
     return ir.TypeAttr(function.attributes["function_type"]).value
 
 
-def _zero(type_: Any) -> Any:
+def _zero(type_: Type) -> object:
     """Some value of a part's type: nothing reads it."""
     if isinstance(type_, PointerType):
         return IntToPtrOp(constant(0, integer(64)), type_).result

@@ -15,7 +15,6 @@ is.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
@@ -215,7 +214,7 @@ def _moves_evenly(loop: Operation, argument: Value, expr: Expr) -> bool:
     return expr == Leaf(argument)
 
 
-def _is_inside(leaf: Any, loop: Operation) -> bool:
+def _is_inside(leaf: Carried | Value, loop: Operation) -> bool:
     """Whether a value is made inside an op's regions, the op's own arguments included."""
     value = leaf.tensor if isinstance(leaf, Carried) else leaf
     owner = value.owner

@@ -205,7 +205,7 @@ def _fp_to_fp(op: Operation) -> None:
     def typed(element: Any) -> Any:
         return ir.RankedTensorType.get(shape, element) if shape else element
 
-    def magnitude(x: Any) -> Any:
+    def magnitude(x: Value) -> object:
         return create("math.absf", x.type, x)
 
     nearest = arith.TruncFOp(type_, value).result
@@ -306,7 +306,7 @@ RULES: dict[str, Callable[[Operation], None]] = {
 
 def _copy_cheap_producers(module: Module) -> None:
     """Gives each user of an index-like tensor its own copy of what makes it."""
-    cheap: set[Any] = set()
+    cheap: set[Value] = set()
     ops = all_ops(module)
     for op in ops:
         is_tensor = len(op.results) == 1 and bool(shape_of(op.results[0]))

@@ -127,7 +127,7 @@ def _sum_of_opposites(value: Number, x: Number, y: Number) -> Number:
 
 
 def _arithmetic(name: str, mode: str) -> Callable[..., Any]:
-    def rule(*x: Any, type_: Type) -> Value:
+    def rule(*x: Value, type_: Type) -> Value:
         operands = [Number(value).wide() for value in x]
         exact = _ARITHMETIC[name](*operands)
         if type_.width == 64:

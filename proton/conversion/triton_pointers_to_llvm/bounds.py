@@ -76,7 +76,7 @@ class BoundsChecks:
         roots = Roots(function)
         self.function, self.ops = function, ops
         self.arguments = [_arguments(op, roots) for op in ops]
-        self.arrays: dict[int, tuple[Any, Any]] = {}
+        self.arrays: dict[int, tuple[Value, Value]] = {}
 
     def prepare(self, program: list[Value], sizes: list[int]) -> list["AccessCheck | None"]:
         """Adds the table to the kernel's arguments; the check of each op, None where there is
@@ -150,7 +150,7 @@ def _describe(op: Operation, arguments: list[int]) -> Attribute:
     )
 
 
-def checked_accesses(function: Operation) -> list[dict[str, Any]]:
+def checked_accesses(function: Operation) -> list[dict[str, object]]:
     """What a launcher has to know of the checks of a kernel, one entry per access."""
     return [
         {

@@ -102,7 +102,7 @@ def _print(ctx: Lowering, site: Site) -> list[Value]:
         is_signed = bool(signed[number])
         if not is_tensor(type_):
 
-            def one(value: Any = operand, signed_: bool = is_signed, w: str = which) -> None:
+            def one(value: Value = operand, signed_: bool = is_signed, w: str = which) -> None:
                 form, promoted = _promoted(value, signed_, hexadecimal)
                 text = f"pid (%u, %u, %u) idx () {prefix}{w}{form}\n"
                 _print_call(ctx, text, [*ids, promoted])

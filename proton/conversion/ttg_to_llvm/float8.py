@@ -6,7 +6,7 @@ from typing import Any
 from proton.base.float8 import BIAS_32, BY_TYPE, MANTISSA_32, Float8, bits_of
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Type, Value, ir
 
 _INFINITY_32, _NAN_32 = 0x7F800000, 0x7FC00000  # bits of fp32
 
@@ -15,13 +15,13 @@ def _f(bits: int) -> Any:
     return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
 
 
-def widen_float8(value: Any, source: Any, target: Any) -> Any:
+def widen_float8(value: Any, source: Type, target: Type) -> Any:
     """8-bit floats as wider ones: the two that GPUs know through fp16, which has them all, the
     others through fp32."""
     format_ = BY_TYPE[str(source)]
     by_half = format_.name in ("float8e5", "float8e4nv")
 
-    def one(byte: Any) -> Any:
+    def one(byte: Value) -> Any:
         number = _half_of(byte, format_) if by_half else _float_of(byte, format_)
         if number.type == target:
             return number
@@ -33,7 +33,7 @@ def widen_float8(value: Any, source: Any, target: Any) -> Any:
     return v.each(one, value)
 
 
-def _half_of(byte: Any, format_: Float8) -> Any:
+def _half_of(byte: Value, format_: Float8) -> Value:
     """The fp16 with the value of a byte."""
     i16 = v.integer(16)
     wide = v.create("llvm.zext", i16, byte)
@@ -50,7 +50,7 @@ def _half_of(byte: Any, format_: Float8) -> Any:
     return v.bitcast(v.binary("llvm.or", magnitude, sign), _f(16))
 
 
-def _float_of(byte: Any, format_: Float8) -> Any:
+def _float_of(byte: Any, format_: Float8) -> Value:
     """The fp32 with the value of a byte, of a format without infinity: its bits moved to where
     fp32 has them, times a power of two that makes up for the biases."""
     i32, f32 = v.integer(32), _f(32)
@@ -77,7 +77,7 @@ def narrow_float8(value: Any, target: Any, rounding: str = "rtne") -> Any:
     return v.each(lambda scalar: _narrow(scalar, format_, rounding), value)
 
 
-def _odd_float32(value: Any) -> Any:
+def _odd_float32(value: Any) -> object:
     """fp64 to fp32 rounded to odd, so that rounding once more rounds once (Boldo, Melquiond)."""
 
     def one(wide: Any) -> Any:
@@ -98,7 +98,7 @@ def _odd_float32(value: Any) -> Any:
     return v.each(one, value)
 
 
-def _narrow(value: Any, format_: Float8, rounding: str) -> Any:
+def _narrow(value: Value, format_: Float8, rounding: str) -> Any:
     """One fp32 as a byte: normal results by rounding the mantissa where it ends, subnormal ones
     as multiples of the least number."""
     bits = v.bitcast(value, v.integer(32))
@@ -122,7 +122,7 @@ def _narrow(value: Any, format_: Float8, rounding: str) -> Any:
     return v.create("llvm.trunc", v.integer(8), v.binary("llvm.or", result, sign))
 
 
-def _multiple(magnitude: Any, format_: Float8, rounding: str) -> Any:
+def _multiple(magnitude: Any, format_: Float8, rounding: str) -> Value:
     """How often the least number is in the bits of a small one. To nearest by adding a power of
     two whose unit in the last place is that number."""
     i32, f32 = v.integer(32), _f(32)

@@ -10,7 +10,7 @@ from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.nvidia import assembly
-from proton.dialect.mlir import Value, ir
+from proton.dialect.mlir import Type, Value, ir
 
 _NAMES = {
     "f16": "f16",
@@ -23,7 +23,7 @@ _NAMES = {
 _RESULTS = {"f16": "f16", "f32": "f32", "i32": "s32"}
 
 
-def operand_name(element: Any) -> str:
+def operand_name(element: Type) -> str:
     """PTX's name of an operand's type."""
     return _NAMES[str(element)]
 
@@ -37,7 +37,7 @@ class Types:
     b: str
 
     @classmethod
-    def of(cls, total: Any, a: Any, b: Any) -> "Types":
+    def of(cls, total: object, a: Any, b: Any) -> "Types":
         return cls(_RESULTS[str(total)], operand_name(a), operand_name(b))
 
     def __str__(self) -> str:
@@ -54,24 +54,24 @@ class Types:
         return {"f16": 16, "bf16": 16, "tf32": 32}.get(self.a, 8)
 
 
-def accumulator_words(total: Any) -> list[Any]:
+def accumulator_words(total: Value) -> list[Any]:
     """A thread's sums as the registers of an instruction: fp32 and i32 are one each, two fp16 are
     a word."""
     return v.to_elements(total if v.bits_of(v.element(total)) == 32 else v.to_words(total))
 
 
-def from_accumulator_words(words: Sequence[Any], type_: Any) -> Any:
+def from_accumulator_words(words: list[Value], type_: Type) -> Value:
     """The inverse of `accumulator_words`."""
     packed = v.from_elements(words)
     return packed if packed.type == type_ else v.from_words(packed, type_)
 
 
-def _letter(word: Any) -> str:
+def _letter(word: Value) -> str:
     return "f" if isinstance(word.type, ir.F32Type) else "r"
 
 
 def _updated(
-    text: str, words: Sequence[Any], *operands: Any, letters: str = "", is_new: bool = False
+    text: str, words: Sequence[Value], *operands: Value, letters: str = "", is_new: bool = False
 ) -> list[Any]:
     """Inline PTX that reads and writes the registers `$0...` (only writes them, if they are new);
     the other operands follow."""
@@ -93,7 +93,7 @@ def _braced(first: int, count: int) -> str:
 # One warp
 
 
-def mma(types: Types, a: Sequence[Any], b: Sequence[Any], total: Sequence[Any]) -> list[Any]:
+def mma(types: Types, a: Sequence[Value], b: Sequence[Value], total: Sequence[Value]) -> list[Any]:
     """`mma.m16n8`: 16 rows, 8 columns, 32 bytes along k."""
     first = 2 * len(total)
     text = (
@@ -103,7 +103,7 @@ def mma(types: Types, a: Sequence[Any], b: Sequence[Any], total: Sequence[Any]) 
     return _updated(text, total, *a, *b, letters="r" * (len(a) + len(b)))
 
 
-def load_matrices(address: Any, count: int, is_transposed: bool) -> list[Any]:
+def load_matrices(address: Value, count: int, is_transposed: bool) -> list[Value]:
     """`ldmatrix`: 8 x 8 matrices of 16-bit elements, one register of each; the address, i32, is
     that of the row which the lane is responsible for."""
     trans = ".trans" if is_transposed else ""
@@ -117,7 +117,7 @@ def load_matrices(address: Any, count: int, is_transposed: bool) -> list[Any]:
     return [result] if count == 1 else [v.member(result, n, i32) for n in range(count)]
 
 
-def store_matrices(address: Any, words: Sequence[Any], is_transposed: bool) -> None:
+def store_matrices(address: Value, words: list[Value], is_transposed: bool) -> None:
     """`stmatrix`: what `load_matrices` gets, from compute capability 9.0 on."""
     trans = ".trans" if is_transposed else ""
     count = len(words)
@@ -138,7 +138,7 @@ def wgmma_commit() -> None:
     assembly("wgmma.commit_group.sync.aligned;", "", None)
 
 
-def wgmma_wait(words: Sequence[Any], pendings: int) -> list[Any]:
+def wgmma_wait(words: list[Value], pendings: int) -> list[Any]:
     """Until at most so many groups are under way; the sums, which nothing reads before."""
     return _updated(f"// wait\n\twgmma.wait_group.sync.aligned {pendings};", words)
 
@@ -160,7 +160,7 @@ def wgmma(
     n: int,
     steps: Sequence[Step],
     transposed: tuple[bool, bool],
-    total: Sequence[Any],
+    total: Sequence[Value],
     adds: Value | bool,
 ) -> list[Any]:
     """`wgmma.m64nN` along k, one after the other into the same registers, whose contents are

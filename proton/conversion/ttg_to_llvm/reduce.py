@@ -306,7 +306,7 @@ def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) ->
 
 def _before_warp(
     ctx: Lowering, gathered: Values, bits: list[int], reverse: bool, combine: _Combine
-) -> tuple[Values, Any]:
+) -> tuple[list[Value], Value]:
     """(what the warps before this one come to, whether there are any)"""
     place = _coordinate(ctx, bits, WARP_SIZE.bit_length() - 1, reverse)
     groups = _group(v.count_of(gathered[0]), list(range(len(bits))))

@@ -7,7 +7,7 @@ from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
 from proton.dialect.emit import is_zeros
-from proton.dialect.mlir import Value
+from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
 from proton.layout.linear import log2
 from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
@@ -23,7 +23,7 @@ _WORDS_A, _WORDS_B = 4, 2  # registers of the sides of one instruction
 
 
 @lowers("ttng.mma_sync")
-def _mma_sync(ctx: Lowering, site: Site) -> list[Any]:
+def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc = site.operands
     type_ = site.result_type
     rows, columns = tuple(type_.shape)
@@ -63,7 +63,7 @@ class _Memory:
     """An operand in shared memory: the low words of its descriptors, from the group's first one."""
 
     def __init__(
-        self, ctx: Lowering, base: Any, type_: Any, tiling: WarpGroupTiling, axis: int
+        self, ctx: Lowering, base: Value, type_: Type, tiling: WarpGroupTiling, axis: int
     ) -> None:
         _, element, layout = mem_desc_parts(type_)
         found = matrix_memory(layout, stored_bytes(element))
@@ -91,7 +91,7 @@ class _Memory:
         index = (place, k) if self.axis == 0 else (k, place)
         return self.memory.offset(*index)
 
-    def at(self, place: int, k: int) -> Any:
+    def at(self, place: int, k: int) -> object:
         """The descriptor of a tile, i64."""
         offset = self._offset(place, k) // UNIT
         low = v.add(self.low, v.i32(offset)) if offset else self.low
@@ -104,7 +104,7 @@ def _signed(word: int) -> int:
 
 
 @lowers("ttng.warp_group_dot")
-def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
+def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc, *adds = site.operands
     type_ = site.result_type
     shape = tuple(type_.shape)
@@ -148,7 +148,7 @@ def _exact_sums(
     n: int,
     steps: list[mma.Step],
     transposed: tuple[bool, bool],
-    total: list[Any],
+    total: list[Value],
     at_most: int,
 ) -> list[Any]:
     """Sums of `at_most` products at a time, added up in fp32."""
@@ -163,12 +163,12 @@ def _exact_sums(
     return total
 
 
-def _element(type_: Any) -> Any:
+def _element(type_: Type) -> Value:
     return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
 
 
 @lowers("ttng.warp_group_dot_wait")
-def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Any]:
+def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
     return [mma.from_accumulator_words(words, value.type)]
@@ -183,6 +183,6 @@ def _zeros(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.fence_async_shared")
-def _fence_async_shared(ctx: Lowering, site: Site) -> list[Any]:
+def _fence_async_shared(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.fence_async_shared()
     return []

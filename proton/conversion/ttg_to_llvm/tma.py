@@ -4,7 +4,6 @@ wait for."""
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
@@ -66,7 +65,7 @@ def _sum(value: Value, number: int, more: Value | None) -> Value:
 
 
 @lowers("ttng.async_tma_copy_global_to_local")
-def _copy_to_local(ctx: Lowering, site: Site) -> list[Any]:
+def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
     map_, barrier, memory, condition, *indices = site.operands
     arrives = nvidia.shared_address(barrier)
     for copy in _copies(ctx, site, memory, indices):
@@ -76,7 +75,7 @@ def _copy_to_local(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.async_tma_copy_local_to_global")
-def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
+def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
     map_, memory, *indices = site.operands
     for copy in _copies(ctx, site, memory, indices):
         nvidia.copy_tensor_to_global(map_, copy.coordinates, copy.address, copy.issues)
@@ -86,7 +85,7 @@ def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.local_to_global")
-def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
+def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
     """Element by element, in the order in which they lie in shared memory; copies that come later
     find them written."""
     memory, base, *numbers = site.operands
@@ -121,7 +120,7 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.tma_store_wait")
-def _store_wait(ctx: Lowering, site: Site) -> list[Any]:
+def _store_wait(ctx: Lowering, site: Site) -> list[Value]:
     read = not site.op.attributes["landed"].value
     nvidia.wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)
     return []
@@ -138,21 +137,21 @@ def _each(site: Site) -> list[Value]:
 
 
 @lowers("ttng.init_barrier")
-def _init(ctx: Lowering, site: Site) -> list[Any]:
+def _init(ctx: Lowering, site: Site) -> list[Value]:
     for address in _each(site):
         nvidia.barrier_init(address, site.number("count"), _is_issuer(ctx))
     return []
 
 
 @lowers("ttng.inval_barrier")
-def _inval(ctx: Lowering, site: Site) -> list[Any]:
+def _inval(ctx: Lowering, site: Site) -> list[Value]:
     for address in _each(site):
         nvidia.barrier_inval(address, _is_issuer(ctx))
     return []
 
 
 @lowers("ttng.barrier_expect")
-def _expect(ctx: Lowering, site: Site) -> list[Any]:
+def _expect(ctx: Lowering, site: Site) -> list[Value]:
     barrier, condition = site.operands
     issues = v.binary("llvm.and", condition, _is_issuer(ctx))
     nvidia.barrier_expect(nvidia.shared_address(barrier), site.number("bytes"), issues)
@@ -160,13 +159,13 @@ def _expect(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.wait_barrier")
-def _wait(ctx: Lowering, site: Site) -> list[Any]:
+def _wait(ctx: Lowering, site: Site) -> list[Value]:
     barrier, phase = site.operands
     nvidia.barrier_wait(nvidia.shared_address(barrier), phase)
     return []
 
 
 @lowers("ttng.arrive_barrier")
-def _arrive(ctx: Lowering, site: Site) -> list[Any]:
+def _arrive(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.barrier_arrive(nvidia.shared_address(site.operands[0]))
     return []

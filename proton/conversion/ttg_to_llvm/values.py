@@ -258,7 +258,7 @@ def count_of_type(type_: Type) -> int:
     return int(type_.shape[0])
 
 
-def repeat(first: Value, end: Value, step: Value, body: Callable[[Any], None]) -> None:
+def repeat(first: Value, end: Value, step: Value, body: Callable[..., object]) -> None:
     """Emits a loop over i32: `body` gets its variable."""
     with emit.loop(first, end, step) as variable:
         body(variable)
