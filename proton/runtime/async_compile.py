@@ -29,7 +29,7 @@ class FutureKernel:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.future.result(), name)
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: object) -> Any:
         return self.future.result()[grid]
 
 

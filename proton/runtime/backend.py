@@ -47,7 +47,7 @@ class KernelFunction(Protocol):
     def is_debug(self) -> bool: ...
     def home(self, values: Sequence[Any]) -> "Backend": ...
     def launcher(self, backend: "Backend") -> "Launcher": ...
-    def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def run_any(self, grid: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any: ...
 
 
 class Launcher(ABC):
@@ -57,17 +57,17 @@ class Launcher(ABC):
     """
 
     @abstractmethod
-    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def launch(self, grid: object, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """Compiles and loads what is not there yet, and runs a grid."""
 
     @abstractmethod
     def compile(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> CompiledKernel:
         """The kernel for such arguments, without a launch; a dtype stands for an array of it.
         Without a target it is compiled for where it would run."""
 
-    def compiled(self) -> dict[Any, CompiledKernel]:
+    def compiled(self) -> dict[object, CompiledKernel]:
         """What launches of this process have code for, by what tells it apart."""
         return {}
 
@@ -75,12 +75,12 @@ class Launcher(ABC):
         """Drops that code: the next launches look it up on disk, or compile."""
         raise NotImplementedError(f"{type(self).__name__} keeps the code that it has loaded")
 
-    def loaded(self, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def loaded(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """The kernel that a launch of such arguments runs."""
         return self.compile(values, options)
 
     def request(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> Request | None:
         """What `compile` would ask the compiler for, so that several can be compiled at once; None
         where a back end does not say."""

@@ -74,7 +74,7 @@ active = ActiveDriver()
 
 
 def compile(
-    src: ASTSource, target: Target | None = None, options: dict[str, Any] | None = None
+    src: ASTSource, target: Target | None = None, options: dict[str, object] | None = None
 ) -> CompiledKernel:
     """The kernel of a source, for a target that need not be there (by default the current one).
 

@@ -21,7 +21,7 @@ class LazyDict:
         self.data = data
         self.extras: list[tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]] = []
 
-    def add(self, function: Callable[..., dict[str, Any]], args: tuple[Any, ...]) -> None:
+    def add(self, function: Callable[..., dict[str, Any]], args: tuple[object, ...]) -> None:
         """Has `get` add what a function gives."""
         self.extras.append((function, args))
 
@@ -42,7 +42,7 @@ def hooked(
     launch: Callable[[], CompiledKernel],
     kernel: CompiledKernel,
     metadata: Callable[..., dict[str, Any]] | None,
-    grid: Any,
+    grid: object,
     stream: int,
     arguments: dict[str, Any],
 ) -> CompiledKernel:

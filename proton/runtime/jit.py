@@ -100,12 +100,12 @@ class JITFunction(DeviceFunction, KernelInterface):
         self.watched: list[Link] = []
         self.pre_run_hooks: list[Callable[..., Any]] = []
 
-    def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
+    def __getitem__(self, grid: object) -> Callable[..., CompiledKernel]:
         if self.fast_path is not None:
             return functools.partial(self.fast_path, grid)
         return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
 
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel:
+    def run(self, *args: object, grid: object, warmup: bool = False, **kwargs: object) -> CompiledKernel:
         """Launches on a grid (1 to 3 sizes, or a function of the bound arguments), or compiles
         only (`warmup=True`).
 
@@ -165,7 +165,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         """The number of the first of them."""
         return self.source.first_line
 
-    def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
+    def run_any(self, grid: object, args: tuple[object, ...], kwargs: dict[str, object]) -> CompiledKernel:
         """Launches where the arguments are: what is not known yet is found out here. The host's
         launcher comes first, since it is the quickest to see what it knows; it asks for `home`
         and passes on what is not its own."""
@@ -185,7 +185,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         except Vetoed:
             return None  # type: ignore[return-value]  # as the program's hook wants it
 
-    def _hooked(self, grid: Any, bound: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def _hooked(self, grid: object, bound: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """Launches between the hooks of the program."""
         home = self.home(bound)
         kernel = self.launcher(home).loaded(bound, options)
@@ -213,7 +213,7 @@ class JITFunction(DeviceFunction, KernelInterface):
             launcher = self._launchers.setdefault(backend.name, backend.launcher(self))
         return launcher
 
-    def warmup(self, /, *args: Any, **kwargs: Any) -> CompiledKernel:
+    def warmup(self, /, *args: object, **kwargs: object) -> CompiledKernel:
         """Compiles for these arguments without launching; a dtype stands for an array of it.
 
         `target=` names a GPU, which need not be there; without one the kernel is compiled for
@@ -229,13 +229,13 @@ class JITFunction(DeviceFunction, KernelInterface):
         except Vetoed:
             return None  # type: ignore[return-value]  # as the program's hook wants it
 
-    def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
+    def request(self, /, *args: object, **kwargs: object) -> Request | None:
         """What `warmup` would ask the compiler for; None where the back end does not say."""
         launcher, bound, target = self._planned(args, kwargs)
         return launcher.request(bound, self._options(kwargs), target)
 
     def _planned(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[Launcher, tuple[Any, ...], Target | None]:
         """Who compiles for these arguments, the arguments in order, and for which target; takes the
         keywords that are none of the kernel's out of `kwargs`."""
@@ -292,20 +292,20 @@ class JITFunction(DeviceFunction, KernelInterface):
         """Whether device assertions are compiled in."""
         return bool(knobs.debug if self.debug is None else self.debug)
 
-    def _options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _options(self, kwargs: dict[str, object]) -> dict[str, Any]:
         """The launch options among keywords: a parameter of such a name is none."""
         if self._option_names.isdisjoint(kwargs):
             return {}
         return {name: kwargs[name] for name in self.options if name in kwargs}
 
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Any, ...]:
         try:
             return self._bind(*args, **kwargs)
         except TypeError as problem:
             text = str(problem).replace("binder()", self.__name__)
             raise LaunchError(text + self._help_with(kwargs)) from None
 
-    def _help_with(self, kwargs: dict[str, Any]) -> str:
+    def _help_with(self, kwargs: dict[str, object]) -> str:
         """What to do about keywords that do not fit."""
         for name in kwargs:
             if name in self.arg_names or name in _launch_options():
@@ -480,7 +480,7 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
     return binder
 
 
-def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+def jit(fn: Callable[..., object] | None = None, **options: Any) -> Any:
     """Makes a kernel of a function; `@jit` or `@jit(noinline=..., do_not_specialize=...)`."""
     known = (*_JIT_OPTIONS, *_JIT_IGNORED)
     for name in options:

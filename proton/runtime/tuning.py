@@ -18,7 +18,7 @@ class Config:
 
     def __init__(
         self,
-        kwargs: dict[str, Any],
+        kwargs: dict[str, object],
         num_warps: int = 4,
         num_stages: int = 3,
         num_ctas: int = 1,
@@ -80,7 +80,7 @@ class Pruning:
             )
 
     def apply(
-        self, configs: list[Config], positional: dict[str, Any], kwargs: dict[str, Any]
+        self, configs: list[Config], positional: dict[str, Any], kwargs: dict[str, object]
     ) -> list[Config]:
         """Those to try; `positional` are arguments that were given by position, by name."""
         left = configs if self.early is None else self.early(configs, positional, **kwargs)

@@ -71,7 +71,7 @@ class InterpretedLauncher:
         self.kernel, self.interpreter = kernel, Interpreter()
         self._kernels: dict[Any, CompiledKernel] = {}
 
-    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def launch(self, grid: object, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """Runs a grid. Raises CompilationError for what the compiler refuses, BoundsError for an
         access outside of an array."""
         keys, given = [], []
@@ -92,7 +92,7 @@ class InterpretedLauncher:
             _run(program, arguments, kernel, recorder)
         return kernel
 
-    def _check_home(self, values: tuple[Any, ...]) -> None:
+    def _check_home(self, values: tuple[object, ...]) -> None:
         home = self.kernel.home(values)
         if home.name != HOST:
             raise LaunchError(
@@ -100,11 +100,11 @@ class InterpretedLauncher:
                 f"has arrays of {home.name}: pass copies, as of x.cpu()"
             )
 
-    def _is_debug(self, options: dict[str, Any]) -> bool:
+    def _is_debug(self, options: dict[str, object]) -> bool:
         debug = options.get("debug") if options else None
         return self.kernel.is_debug() if debug is None else bool(debug)
 
-    def compile(self, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def compile(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """Checks the kernel for such arguments; a dtype stands for an array of it."""
         keys = []
         for parameter, value in zip(self.kernel.params, values, strict=True):
@@ -150,7 +150,7 @@ class InterpretedLauncher:
         return CompiledKernel(fn.__name__, key, Metadata(metadata), asm)
 
     def _arguments(
-        self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
+        self, keys: list[Any], values: tuple[object, ...], given: list[Any]
     ) -> tuple[dict[str, Any], Memory]:
         """(what the kernel's function is called with, the arrays that it may access)"""
         arrays = _Arrays([], set())

@@ -53,7 +53,7 @@ class CPULauncher(Launcher):
         self._classifiers = [functools.partial(classify, p) for p in kernel.params]
         self._variants: dict[Any, _Variant] = {}
 
-    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def launch(self, grid: object, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """Launches; of `options` only `debug` means anything here. Only where there is no code yet
         it is asked whether the kernel belongs elsewhere: no array of another device has code here.
         """
@@ -83,29 +83,29 @@ class CPULauncher(Launcher):
         return variant.kernel
 
     def compile(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> CompiledKernel:
         self.kernel.check_globals()
         return self._compiled(self._key(values, options)).kernel
 
-    def compiled(self) -> dict[Any, CompiledKernel]:
+    def compiled(self) -> dict[object, CompiledKernel]:
         return {key: variant.kernel for key, variant in self._variants.items()}
 
     def forget(self) -> None:
         self._variants.clear()
 
     def request(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> Request:
         return self._request(self._key(values, options))
 
-    def _key(self, values: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+    def _key(self, values: tuple[object, ...], options: dict[str, object]) -> tuple[Any, ...]:
         """The key of code for such arguments, a dtype standing for an array of it."""
         keys = map(_stand_in, self.kernel.params, values)
         return (*keys, True, self._is_debug(options), None, knobs.check_bounds)
 
     def _flat(
-        self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
+        self, keys: list[Any], values: tuple[object, ...], given: list[Any]
     ) -> tuple[tuple[Any, ...], list[Any]]:
         """`values` and `given`, with the elements of tuples in their place."""
         pairs = zip(self.kernel.params, values, strict=True)
@@ -121,7 +121,7 @@ class CPULauncher(Launcher):
             CPUOptions(disjoint, debug, instrumentation, check_bounds),
         )
 
-    def _is_debug(self, options: dict[str, Any]) -> bool:
+    def _is_debug(self, options: dict[str, object]) -> bool:
         debug = options.get("debug") if options else None
         return self.kernel.is_debug() if debug is None else bool(debug)
 
@@ -211,7 +211,7 @@ def _disjoint(variant: _Variant, values: list[Any]) -> bool:
 
 def _launch(
     variant: _Variant,
-    bound: tuple[Any, ...],
+    bound: tuple[object, ...],
     values: list[Any],
     grid: tuple[int, int, int],
     recorder: CPURecorder | None,
@@ -249,7 +249,7 @@ def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
 
 
 def _by_name(
-    variant: _Variant, bound: tuple[Any, ...], values: list[Any]
+    variant: _Variant, bound: tuple[object, ...], values: list[Any]
 ) -> list[tuple[str, Any, Any]]:
     """Of each value that the code takes: the parameter's name, what it was given, and the memory of
     an array; of the numbers of a descriptor none."""

@@ -43,7 +43,7 @@ OPTIONS = (
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
-def checked_grid(grid: Any) -> tuple[int, int, int]:
+def checked_grid(grid: object) -> tuple[int, int, int]:
     sizes = grid_sizes(grid)
     for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
         if size > most:
@@ -208,7 +208,7 @@ def _free_prefix(names: list[str]) -> str:
 
 def _slow_path(
     kernel: KernelFunction,
-    grid: Any,
+    grid: object,
     bound: dict[str, Any],
     rest: tuple[Any, ...],
     unknown: dict[str, Any],
@@ -223,7 +223,7 @@ def _slow_path(
         taken = len(kernel.arg_names)
         raise LaunchError(f"{kernel.__name__}() takes {taken} arguments, got {taken + len(rest)}")
     rest_name = rest_of(kernel)
-    args: tuple[Any, ...] = ()
+    args: tuple[object, ...] = ()
     if rest_name is not None:  # what comes before it has no names, where there is more
         before = kernel.arg_names[: kernel.arg_names.index(rest_name)]
         more = given_.pop(rest_name)
