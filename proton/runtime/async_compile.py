@@ -53,7 +53,7 @@ class AsyncCompileMode:
         self._token = _active.set(self)
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         _active.reset(self._token)
         for future in as_completed(self.futures):
             if kind is None and not self.ignore_errors:

@@ -56,11 +56,11 @@ class Autotuner(Decorated):
         restore_value: Sequence[str] | None = None,
         pre_hook: Hook | None = None,
         post_hook: Hook | None = None,
-        prune_configs_by: dict[str, Any] | None = None,
+        prune_configs_by: dict[str, object] | None = None,
         warmup: float | None = None,
         rep: float | None = None,
         use_cuda_graph: bool = False,
-        do_bench: Callable[..., Any] | None = None,
+        do_bench: Callable[..., object] | None = None,
         cache_results: bool = False,
     ) -> None:
         super().__init__(fn, "proton.autotune")
@@ -76,22 +76,22 @@ class Autotuner(Decorated):
         self.surroundings = Surroundings(
             self.reset_to_zero, self.restore_value, pre_hook, post_hook
         )
-        self.restore_copies: dict[str, Any] = {}
+        self.restore_copies: dict[str, object] = {}
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         self.do_bench = do_bench
         self.cache_results = cache_results
         self.cache: dict[tuple[Any, ...], Config] = {}
-        self.configs_timings: dict[Config, Any] = {}
+        self.configs_timings: dict[Config, object] = {}
         self.best_config: Config | None = None
         self.bench_time = 0.0
-        self.nargs: dict[str, Any] | None = None  # while it is tuned: arguments by position
+        self.nargs: dict[str, object] | None = None  # while it is tuned: arguments by position
         self._lock = threading.RLock()
 
-    def pre_hook(self, given: dict[str, Any], reset_only: bool = False) -> None:
+    def pre_hook(self, given: dict[str, object], reset_only: bool = False) -> None:
         """Makes arguments, by name, what a call that is measured should find."""
         self.restore_copies = self.surroundings.before(given, reset_only)
 
-    def post_hook(self, given: dict[str, Any], exception: Exception | None = None) -> None:
+    def post_hook(self, given: dict[str, object], exception: Exception | None = None) -> None:
         """Restores what such a call wrote."""
         copies, self.restore_copies = self.restore_copies, {}
         self.surroundings.after(given, copies, exception)
@@ -152,7 +152,7 @@ class Autotuner(Decorated):
         ranked = sorted(self.configs_timings.items(), key=lambda item: _rank(item[1]))
         return "".join(f"{_rank(timing)[0]:12.6f}  {config}\n" for config, timing in ranked)
 
-    def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Any, ...]:
+    def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
         """What the choice depends on: values of the key arguments, and for each array its dtype and
         the kind of its device."""
         given = self.named(args, kwargs)
@@ -183,7 +183,11 @@ class Autotuner(Decorated):
     # Tuning
 
     def _tune(
-        self, key: tuple[Any, ...], grid: object, args: tuple[object, ...], kwargs: dict[str, object]
+        self,
+        key: tuple[object, ...],
+        grid: object,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
     ) -> Config:
         """Chooses a configuration, by what was measured here or is on disk."""
         with self._lock:
@@ -247,8 +251,12 @@ class Autotuner(Decorated):
         compile_ahead(requests)
 
     def _measured(
-        self, configs: list[Config], grid: object, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> dict[Config, Any]:
+        self,
+        configs: list[Config],
+        grid: object,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> dict[Config, object]:
         """What each configuration takes."""
         self._compile_ahead(configs, args, kwargs)
         timings = {config: self._time(config, grid, args, kwargs) for config in configs}
@@ -337,11 +345,11 @@ def _rank(timing: Any) -> tuple[float, ...]:
     return tuple(timing) if isinstance(timing, list | tuple) else (timing,)
 
 
-def _best(timings: dict[Config, Any]) -> Config:
+def _best(timings: dict[Config, object]) -> Config:
     return min(timings, key=lambda config: _rank(timings[config]))
 
 
-def _stored(entry: str, configs: list[Config]) -> dict[Config, Any] | None:
+def _stored(entry: str, configs: list[Config]) -> dict[Config, object] | None:
     """What is on disk of all configurations."""
     found = cache.load(entry)
     if found is None:
@@ -350,14 +358,14 @@ def _stored(entry: str, configs: list[Config]) -> dict[Config, Any] | None:
     return dict(zip(configs, timings, strict=True)) if len(timings) == len(configs) else None
 
 
-def _store(entry: str, timings: dict[Config, Any]) -> None:
+def _store(entry: str, timings: dict[Config, object]) -> None:
     cache.store(entry, {"timings": [list(_rank(timing)) for timing in timings.values()]}, {})
 
 
 def autotune(
     configs: Sequence[Config],
     key: Sequence[str],
-    prune_configs_by: dict[str, Any] | None = None,
+    prune_configs_by: dict[str, object] | None = None,
     reset_to_zero: Sequence[str] | None = None,
     restore_value: Sequence[str] | None = None,
     pre_hook: Hook | None = None,
@@ -365,9 +373,9 @@ def autotune(
     warmup: float | None = None,
     rep: float | None = None,
     use_cuda_graph: bool = False,
-    do_bench: Callable[..., Any] | None = None,
+    do_bench: Callable[..., object] | None = None,
     cache_results: bool = False,
-) -> Callable[[Any], Autotuner]:
+) -> Callable[[object], Autotuner]:
     """Chooses among configurations at the first launch with new values of the `key` arguments.
 
     While it tries, arrays in `reset_to_zero` are zero before each call, those in `restore_value`
@@ -403,6 +411,6 @@ def autotune(
     )
 
 
-def _names_of(fn: Any) -> list[str]:
+def _names_of(fn: object) -> list[str]:
     """The parameters of a kernel; none of what is no kernel, which the tuner refuses."""
     return list(getattr(fn, "arg_names", ()))

@@ -39,13 +39,13 @@ class KernelFunction(Protocol):
     options: tuple[str, ...]
     watched: list[Link]
     fast_path: Callable[..., Any] | None
-    pre_run_hooks: list[Callable[..., Any]]
+    pre_run_hooks: list[Callable[..., object]]
 
     def check_globals(self) -> None: ...
     def watch_globals(self, links: list[Link] | None = None) -> None: ...
     def links(self) -> list[Link]: ...
     def is_debug(self) -> bool: ...
-    def home(self, values: Sequence[Any]) -> "Backend": ...
+    def home(self, values: Sequence[object]) -> "Backend": ...
     def launcher(self, backend: "Backend") -> "Launcher": ...
     def run_any(self, grid: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any: ...
 
@@ -57,7 +57,9 @@ class Launcher(ABC):
     """
 
     @abstractmethod
-    def launch(self, grid: object, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
+    def launch(
+        self, grid: object, values: tuple[object, ...], options: dict[str, object]
+    ) -> CompiledKernel:
         """Compiles and loads what is not there yet, and runs a grid."""
 
     @abstractmethod
@@ -118,18 +120,18 @@ class Backend(ABC):
         """Whether this process has such a device."""
 
     @abstractmethod
-    def owns(self, value: Any) -> bool:
+    def owns(self, value: object) -> bool:
         """Whether a value is an array in memory of such a device, or says that it is."""
 
-    def element(self, array: Any) -> ty.dtype:
+    def element(self, array: object) -> ty.dtype:
         """The type of the elements of an array that it owns."""
         raise LaunchError(f"the elements of arrays of {self.name} have no type")
 
-    def element_bytes(self, array: Any) -> int:
+    def element_bytes(self, array: object) -> int:
         """The size of an element of an array that it owns."""
         return self.element(array).itemsize
 
-    def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def layout(self, array: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shape of an array that it owns, and its strides in elements."""
         raise LaunchError(f"tensor descriptors are not supported on {self.name}")
 
@@ -137,7 +139,7 @@ class Backend(ABC):
         """What kernels are compiled for on the current device."""
         raise LaunchError(f"the targets of {self.name} have no description")
 
-    def properties(self, device: int | None = None) -> dict[str, Any]:
+    def properties(self, device: int | None = None) -> dict[str, object]:
         """Facts of a device, by default the current one: `name` and those that Triton has."""
         return {"name": self.name}
 
@@ -202,7 +204,7 @@ def backend_named(name: str) -> Backend:
     return known[name]
 
 
-def owner_of(value: Any) -> Backend | None:
+def owner_of(value: object) -> Backend | None:
     """The back end in whose memory an array lies; None for what is no array."""
     return next((backend for backend in backends() if backend.owns(value)), None)
 

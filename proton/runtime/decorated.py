@@ -41,7 +41,7 @@ class Decorated(KernelInterface, ABC):
     def request(self, /, *args: object, **kwargs: object) -> Request | None:
         """What a launch would ask the compiler for."""
 
-    def named(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, Any]:
+    def named(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """All arguments and options that were given, by name."""
         return dict(zip(self.arg_names, args, strict=False)) | kwargs
 
@@ -52,7 +52,7 @@ class Decorated(KernelInterface, ABC):
         return f"<{type(self).__name__} of {self.fn!r}>"
 
 
-def _innermost(fn: Any, by: str) -> JITFunction:
+def _innermost(fn: object, by: str) -> JITFunction:
     """The kernel that everything is around."""
     inner = fn
     while isinstance(inner, KernelInterface) and not isinstance(inner, JITFunction):

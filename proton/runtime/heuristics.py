@@ -62,7 +62,9 @@ class _Known(dict[str, Any]):
         )
 
 
-def heuristics(values: dict[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+def heuristics(
+    values: dict[str, Callable[[dict[str, object]], object]],
+) -> Callable[[object], Heuristics]:
     """Computes parameters of a kernel at each launch, by functions of the arguments by name:
     `@proton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})`."""
     return lambda fn: Heuristics(fn, values)

@@ -79,7 +79,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         do_not_specialize_on_alignment: Sequence[str | int] | None = None,
         debug: bool | None = None,
         repr: Callable[..., str] | None = None,
-        launch_metadata: Callable[..., dict[str, Any]] | None = None,
+        launch_metadata: Callable[..., dict[str, object]] | None = None,
         interpret: bool | None = None,
     ) -> None:
         super().__init__(fn, noinline=noinline)
@@ -96,16 +96,18 @@ class JITFunction(DeviceFunction, KernelInterface):
         self.fast_path: Callable[..., Any] | None = None
         self._launchers: dict[str, Launcher] = {}
         self._host = self.launcher(backend_named(HOST))
-        self._interpreted: Any = None
+        self._interpreted: object = None
         self.watched: list[Link] = []
-        self.pre_run_hooks: list[Callable[..., Any]] = []
+        self.pre_run_hooks: list[Callable[..., object]] = []
 
     def __getitem__(self, grid: object) -> Callable[..., CompiledKernel]:
         if self.fast_path is not None:
             return functools.partial(self.fast_path, grid)
         return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
 
-    def run(self, *args: object, grid: object, warmup: bool = False, **kwargs: object) -> CompiledKernel:
+    def run(
+        self, *args: object, grid: object, warmup: bool = False, **kwargs: object
+    ) -> CompiledKernel:
         """Launches on a grid (1 to 3 sizes, or a function of the bound arguments), or compiles
         only (`warmup=True`).
 
@@ -122,7 +124,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         self._interpreted = self.fast_path = None
         self.watched.clear()
 
-    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+    def add_pre_run_hook(self, hook: Callable[..., object]) -> None:
         """Has each launch call `hook` with its arguments before."""
         self.pre_run_hooks.append(hook)
         self.fast_path = None
@@ -165,7 +167,9 @@ class JITFunction(DeviceFunction, KernelInterface):
         """The number of the first of them."""
         return self.source.first_line
 
-    def run_any(self, grid: object, args: tuple[object, ...], kwargs: dict[str, object]) -> CompiledKernel:
+    def run_any(
+        self, grid: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> CompiledKernel:
         """Launches where the arguments are: what is not known yet is found out here. The host's
         launcher comes first, since it is the quickest to see what it knows; it asks for `home`
         and passes on what is not its own."""
@@ -185,7 +189,9 @@ class JITFunction(DeviceFunction, KernelInterface):
         except Vetoed:
             return None  # type: ignore[return-value]  # as the program's hook wants it
 
-    def _hooked(self, grid: object, bound: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
+    def _hooked(
+        self, grid: object, bound: tuple[object, ...], options: dict[str, object]
+    ) -> CompiledKernel:
         """Launches between the hooks of the program."""
         home = self.home(bound)
         kernel = self.launcher(home).loaded(bound, options)
@@ -236,7 +242,7 @@ class JITFunction(DeviceFunction, KernelInterface):
 
     def _planned(
         self, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[Launcher, tuple[Any, ...], Target | None]:
+    ) -> tuple[Launcher, tuple[object, ...], Target | None]:
         """Who compiles for these arguments, the arguments in order, and for which target; takes the
         keywords that are none of the kernel's out of `kwargs`."""
         target = kwargs.get("target")
@@ -255,7 +261,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         backend = self.home(bound) if target is None else backend_named(target.backend)
         return self.launcher(backend), bound, target
 
-    def home(self, values: Sequence[Any]) -> Backend:
+    def home(self, values: Sequence[object]) -> Backend:
         """Where a kernel with these arguments runs: where its arrays are, else by default. A
         device comes before the host: its launcher says which array has to move."""
         owners = []
@@ -292,13 +298,13 @@ class JITFunction(DeviceFunction, KernelInterface):
         """Whether device assertions are compiled in."""
         return bool(knobs.debug if self.debug is None else self.debug)
 
-    def _options(self, kwargs: dict[str, object]) -> dict[str, Any]:
+    def _options(self, kwargs: dict[str, object]) -> dict[str, object]:
         """The launch options among keywords: a parameter of such a name is none."""
         if self._option_names.isdisjoint(kwargs):
             return {}
         return {name: kwargs[name] for name in self.options if name in kwargs}
 
-    def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Any, ...]:
+    def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
         try:
             return self._bind(*args, **kwargs)
         except TypeError as problem:
@@ -323,10 +329,10 @@ class CompiledCode(Mapping[Any, CompiledKernel]):
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
 
-    def __getitem__(self, key: Any) -> CompiledKernel:
+    def __getitem__(self, key: object) -> CompiledKernel:
         return self._launcher.compiled()[key]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self._launcher.compiled())
 
     def __len__(self) -> int:
@@ -344,13 +350,13 @@ class DeviceCaches:
     def __init__(self, kernel: JITFunction) -> None:
         self._kernel = kernel
 
-    def __getitem__(self, device: Any) -> tuple[Any, ...]:
+    def __getitem__(self, device: object) -> tuple[object, ...]:
         backend = backend_named(HOST) if str(device) == HOST else default_backend()
         kernels = CompiledCode(self._kernel.launcher(backend))
         return kernels, kernels, backend.target(), backend.compiler, None
 
 
-def _homeless(name: str, value: Any) -> LaunchError:
+def _homeless(name: str, value: object) -> LaunchError:
     """The error of an array that is nowhere where kernels run."""
     device = getattr(value, "device", None)
     if device is None:
@@ -373,7 +379,7 @@ class _GridArguments(dict[str, Any]):
         )
 
 
-def _grid_of(function: Callable[..., Any], arguments: _GridArguments) -> Any:
+def _grid_of(function: Callable[..., object], arguments: _GridArguments) -> Any:
     """The grid that a function gives."""
     try:
         return function(arguments)
@@ -387,7 +393,7 @@ def _grid_of(function: Callable[..., Any], arguments: _GridArguments) -> Any:
         ) from None
 
 
-def _check_names(fn: JITFunction, option: str, names: Any) -> None:
+def _check_names(fn: JITFunction, option: str, names: object) -> None:
     """Raises LaunchError unless an option lists parameters; others, which it says nothing about,
     are a warning: there are kernels like that."""
     if isinstance(names, str) or not isinstance(names, Iterable):

@@ -106,7 +106,7 @@ class Surroundings:
     pre_hook: Hook | None
     post_hook: Hook | None
 
-    def before(self, given: dict[str, Any], reset_only: bool = False) -> dict[str, Any]:
+    def before(self, given: dict[str, object], reset_only: bool = False) -> dict[str, object]:
         """Makes arguments what a call should find; copies of those to restore after it, unless
         nothing comes after it (`reset_only`)."""
         if self.pre_hook is not None:
@@ -124,7 +124,7 @@ class Surroundings:
         }
 
     def after(
-        self, given: dict[str, Any], copies: dict[str, Any], problem: Exception | None
+        self, given: dict[str, object], copies: dict[str, object], problem: Exception | None
     ) -> None:
         """Restores what a call wrote; `problem` is what it raised."""
         if self.post_hook is not None:

@@ -26,21 +26,21 @@ class CPUBackend(Backend):
     def is_there(self) -> bool:
         return True
 
-    def owns(self, value: Any) -> bool:
+    def owns(self, value: object) -> bool:
         return is_array(value)
 
-    def element(self, array: Any) -> ty.dtype:
+    def element(self, array: object) -> ty.dtype:
         memory = memory_of("base", array)
         assert memory is not None, "another back end would own it"
         return memory.element
 
-    def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def layout(self, array: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return layout_of(array)
 
     def target(self) -> CPUTarget:
         return CPUTarget()
 
-    def properties(self, device: int | None = None) -> dict[str, Any]:
+    def properties(self, device: int | None = None) -> dict[str, object]:
         if device not in (None, 0):
             raise LaunchError(f"there is one CPU, device 0, got {device}")
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -52,7 +52,7 @@ class _Levels(Compiler[None, CompiledKernel]):
     def __init__(self, rewritten: Rewritten) -> None:
         self.rewritten = rewritten
 
-    def identity(self, options: None) -> dict[str, Any]:
+    def identity(self, options: None) -> dict[str, object]:
         return {"interpreter": 1}
 
     def compile(
@@ -71,7 +71,9 @@ class InterpretedLauncher:
         self.kernel, self.interpreter = kernel, Interpreter()
         self._kernels: dict[Any, CompiledKernel] = {}
 
-    def launch(self, grid: object, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
+    def launch(
+        self, grid: object, values: tuple[object, ...], options: dict[str, object]
+    ) -> CompiledKernel:
         """Runs a grid. Raises CompilationError for what the compiler refuses, BoundsError for an
         access outside of an array."""
         keys, given = [], []
@@ -113,7 +115,7 @@ class InterpretedLauncher:
         return self._checked(keys, self._is_debug(options), None)
 
     def _checked(
-        self, keys: list[Any], debug: bool, records: Instrumentation | None
+        self, keys: list[object], debug: bool, records: Instrumentation | None
     ) -> CompiledKernel:
         """The kernel as the front end sees it, which refuses what it refuses when it compiles."""
         key = (*keys, debug, records)
@@ -151,7 +153,7 @@ class InterpretedLauncher:
 
     def _arguments(
         self, keys: list[Any], values: tuple[object, ...], given: list[Any]
-    ) -> tuple[dict[str, Any], Memory]:
+    ) -> tuple[dict[str, object], Memory]:
         """(what the kernel's function is called with, the arrays that it may access)"""
         arrays = _Arrays([], set())
         names = self.kernel.arg_names
@@ -187,7 +189,7 @@ class _Arrays:
             return Value(scalar(found, type_), type_)
         return Value(_pointer(type_, self._base(name, value, found), found), type_)
 
-    def _base(self, name: str, value: Any, found: ArrayMemory) -> np.ndarray:
+    def _base(self, name: str, value: object, found: ArrayMemory) -> np.ndarray:
         """The pointer to an array."""
         array = _extent(name, value, found)
         if array.high - array.low >= _ALL_MEMORY:
@@ -198,7 +200,7 @@ class _Arrays:
         return pointers(found.address, len(self.extents) - 1)
 
 
-def _extent(name: str, value: Any, found: ArrayMemory) -> Extent:
+def _extent(name: str, value: object, found: ArrayMemory) -> Extent:
     """What a kernel may access of an array: of a view all that it is a view of, and with
     PROTON_CHECK_BOUNDS only its own elements."""
     if knobs.check_bounds:
@@ -230,7 +232,7 @@ def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> Any:
 
 def _run(
     program: Program,
-    arguments: dict[str, Any],
+    arguments: dict[str, object],
     kernel: Any,
     recorder: CPURecorder | None,
 ) -> None:

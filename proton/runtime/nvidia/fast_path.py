@@ -117,9 +117,9 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
 
 def _names(
     kernel: KernelFunction, variants: dict[Any, Variant], launch_profiled: Callable[..., Any]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What generated code knows, by its own names."""
-    ours: dict[str, Any] = {
+    ours: dict[str, object] = {
         "MISSING": _MISSING,
         "StructError": struct.error,
         "variants": variants,
@@ -189,7 +189,7 @@ def generated(
         listed="".join(f"{reading.passed}, " for reading in reads),
     )
     prefix = _free_prefix(names)
-    namespace = {prefix + name: value for name, value in ours.items()}
+    namespace: dict[str, Any] = {prefix + name: value for name, value in ours.items()}
     exec(source.replace("$", prefix), namespace)
     return namespace["read"], namespace["launch"]
 
@@ -210,8 +210,8 @@ def _slow_path(
     kernel: KernelFunction,
     grid: object,
     bound: dict[str, Any],
-    rest: tuple[Any, ...],
-    unknown: dict[str, Any],
+    rest: tuple[object, ...],
+    unknown: dict[str, object],
 ) -> Any:
     """What generated code does with a launch that it does not expect."""
     given_ = {

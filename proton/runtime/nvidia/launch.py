@@ -70,11 +70,13 @@ class GPULauncher(Launcher):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         self._variants: dict[Any, Variant] = {}  # by the key that generated code makes
-        self._loaded: dict[Any, Variant] = {}  # by everything that the machine code depends on
-        self._signature: Any = None
+        self._loaded: dict[object, Variant] = {}  # by everything that the machine code depends on
+        self._signature: object = None
         self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
 
-    def launch(self, grid: object, values: tuple[object, ...], options: dict[str, object]) -> GPUKernel:
+    def launch(
+        self, grid: object, values: tuple[object, ...], options: dict[str, object]
+    ) -> GPUKernel:
         """Describes, compiles, loads, launches; and generates the fast path for next time."""
         sizes = checked_grid(grid)
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
@@ -184,7 +186,9 @@ class GPULauncher(Launcher):
             if options.get(name):
                 raise LaunchError(f"{name}={options[name]!r} is not supported on a GPU")
         _check_libraries(options.get(_LIBRARIES))
-        chosen: dict[str, Any] = {name: options[name] for name in OPTIONS if options.get(name) is not None}
+        chosen: dict[str, Any] = {
+            name: options[name] for name in OPTIONS if options.get(name) is not None
+        }
         return Request(
             NVIDIA,
             self.kernel,  # type: ignore[arg-type]
@@ -276,7 +280,7 @@ def _launch_profiled(
     device: int,
     stream: int,
     sizes: tuple[int, int, int],
-    passed: Sequence[Any],
+    passed: Sequence[object],
 ) -> GPUKernel:
     """A launch within a session: of the instrumented kernel, if it has scopes."""
     if not _thread.has_context:
