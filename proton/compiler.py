@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -100,7 +100,7 @@ def _load_or_compile(
     return compiler.kernel(fn.__name__, key, Metadata(result.data), asm, result.times)
 
 
-def _data(fn: DeviceFunction, signature: Signature) -> dict[str, Any]:
+def _data(fn: DeviceFunction, signature: Signature) -> dict[str, object]:
     """The metadata that every kernel has; a back end may say otherwise."""
     return {
         "name": fn.__name__,
@@ -122,8 +122,8 @@ class ASTSource:
         self,
         fn: DeviceFunction,
         signature: dict[Any, str],
-        constexprs: dict[Any, Any] | None = None,
-        attrs: dict[Any, Any] | None = None,
+        constexprs: Mapping[Any, object] | None = None,
+        attrs: Mapping[Any, object] | None = None,
     ) -> None:
         if not isinstance(fn, DeviceFunction):
             raise TypeError(f"ASTSource takes a kernel, got {shown(fn)}")
@@ -144,7 +144,7 @@ class ASTSource:
         divisible = {self._parameter(at) for at, of in (attrs or {}).items() if _is_divisible(of)}
         self.divisible = frozenset(divisible & self.signature.keys())
 
-    def _parameter(self, at: Any) -> str:
+    def _parameter(self, at: object) -> str:
         """A parameter's name."""
         names = self.fn.arg_names
         place = at[0] if isinstance(at, tuple) and len(at) == 1 else at

@@ -54,7 +54,7 @@ class Allocation:
     """`offsets[op]` in bytes from the function's shared memory; `size` is the whole of it."""
 
     size: int
-    offsets: dict[Any, int] = field(default_factory=dict)
+    offsets: dict[Operation, int] = field(default_factory=dict)
     sizes: dict[Any, int] = field(default_factory=dict)
 
 
@@ -99,7 +99,7 @@ def live_buffers(function: Operation, callees: dict[str, Allocation]) -> list[Bu
     return buffers
 
 
-def _streams(op: Operation, function: Operation) -> tuple[tuple[Any, int], ...]:
+def _streams(op: Operation, function: Operation) -> tuple[tuple[Value, int], ...]:
     """See `Buffer`."""
     found: list[tuple[Any, int]] = []
     inner, outer = op, op.parent
@@ -162,7 +162,7 @@ def _last_positions(function: Operation, position: dict[Operation, int]) -> dict
 
 
 def _place(buffers: list[Buffer]) -> Allocation:
-    offsets: dict[Any, int] = {}
+    offsets: dict[Operation, int] = {}
     placed: list[Buffer] = []
     for buffer in sorted(buffers, key=lambda b: (-b.size, b.start)):
         taken = sorted(

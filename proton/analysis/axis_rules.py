@@ -351,7 +351,7 @@ def _load(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(ones, ones, constancy)
 
 
-RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
+RULES: dict[str, Callable[[Operation, Infos], AxisInfo | None]] = {
     "arith.constant": _constant,
     "tt.make_range": _make_range,
     "tt.splat": _splat,

@@ -39,7 +39,7 @@ class State:
     reads: Intervals = _NONE
     writes: Intervals = _NONE
     fresh: bool = False
-    in_flight: frozenset[tuple[Any, Interval]] = frozenset()
+    in_flight: frozenset[tuple[Operation, Interval]] = frozenset()
     being_read: frozenset[tuple[str, Interval]] = frozenset()
 
     def join(self, other: "State") -> "State":

@@ -256,7 +256,7 @@ def _is_of(value: Value, loop: Operation) -> bool:
     return not is_invariant(value, loop)
 
 
-def consumer_of(op: Operation, order: dict[Operation, int]) -> Any:
+def consumer_of(op: Operation, order: dict[Operation, int]) -> Operation:
     """The first op that takes a load's data, behind those that only say where it lies."""
     found = []
     for use in op.results[0].uses:

@@ -28,7 +28,7 @@ class CompileResult:
     """Code and everything worth keeping beside it, as files by name; `data` is JSON: the kernel's
     metadata, but for what all have."""
 
-    data: dict[str, Any]
+    data: dict[str, object]
     files: dict[str, bytes]
     times: dict[str, float] = field(default_factory=dict)  # ms by stage
 
@@ -86,7 +86,7 @@ class Metadata(dict[str, Any]):
     """Facts of a kernel, as entries (`metadata["shared"]`) and as attributes: `metadata.shared`,
     and the options that it was compiled with. As an attribute `target` is the Target itself."""
 
-    options: Any = None  # of the compiler; set once they are known
+    options: object = None  # of the compiler; set once they are known
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(self.options, name):
@@ -112,7 +112,7 @@ class CompiledKernel:
     times: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
 
-    def made_of(self, fn: DeviceFunction, signature: Signature, options: Any) -> None:
+    def made_of(self, fn: DeviceFunction, signature: Signature, options: object) -> None:
         """Notes what it was compiled from."""
         self.fn, self.signature, self.options = fn, signature, options
         self.metadata.options = options
@@ -133,12 +133,12 @@ class CompiledKernel:
         """Nothing: what Triton's users load the code for (`n_regs`, `n_spills`) is known before.
         A launch loads it."""
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: object) -> Any:
         """Launches as `fn[grid]` does, with the constants and options that this was compiled
         with: the launch takes all arguments, or those that are no constexprs."""
         return functools.partial(self._launch, grid)
 
-    def _launch(self, grid: Any, *args: Any) -> Any:
+    def _launch(self, grid: object, *args: object) -> object:
         parameters = self.fn.params  # type: ignore[attr-defined]  # of what can be launched
         constexprs = {p.name for p in parameters if p.is_constexpr}
         names = [name for name in self.fn.arg_names if name not in constexprs]

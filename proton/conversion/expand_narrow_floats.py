@@ -75,7 +75,7 @@ def _compute_in(wide: Type, op: Operation) -> Value:
     return _truncate(value, result) if result == narrow else value
 
 
-def _extremum(op: Operation) -> Any:
+def _extremum(op: Operation) -> Value:
     """By comparison: LLVM would narrow an fp32 maximum of bf16 values, and round its result."""
     predicate, kept = _EXTREMA[op.name]
     left, right = op.operands

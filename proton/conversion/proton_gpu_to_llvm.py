@@ -209,7 +209,7 @@ def _read_clock() -> Value:
     return _time_stamp("rdtsc", "={ax},={dx},~{memory},~{dirflag},~{fpsr},~{flags}", 2)[0]
 
 
-def _read_clock_and_core() -> tuple[Any, Any]:
+def _read_clock_and_core() -> tuple[Value, Value]:
     """(time stamp counter, i64; core number, i32). Linux keeps the core in TSC_AUX's low bits."""
     now, aux = _time_stamp("rdtscp", "={ax},={dx},={cx},~{memory},~{dirflag},~{fpsr},~{flags}", 3)
     return now, arith.AndIOp(aux, constant(0xFFF, _i(32))).result

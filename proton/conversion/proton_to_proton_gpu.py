@@ -162,7 +162,7 @@ class _Instrumenter:
         """Rewrites a block's records; `iteration` emits the enclosing loop's count, None outside
         of loops that count."""
         open_scopes: list[_Open] = []
-        done: list[Any] = []
+        done: list[Operation] = []
         counter: Any = None  # the last read, while nothing that takes time has come since
         for op in [operation.operation for operation in block.operations]:
             if op.name not in RECORDS:

@@ -4,9 +4,12 @@ A check returns whether its rule holds, and reports where it does not: verifiers
 `and`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from proton.dialect.mlir import Attribute, Operation, Type, Value, ir
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def reject(op: Operation, message: str) -> bool:
@@ -27,7 +30,7 @@ def element_of(value: Value) -> Type:
     return type_.element_type if hasattr(type_, "element_type") else type_
 
 
-def block_type(shape: tuple[int, ...], element: Any) -> Any:
+def block_type(shape: tuple[int, ...], element: Type) -> Type:
     """The tensor type; for the shape (), the element type itself."""
     return ir.RankedTensorType.get(shape, element) if shape else element
 
@@ -58,13 +61,13 @@ def check_type(op: Operation, what: str, value: Value, type_: Type) -> bool:
     return value.type == type_ or reject(op, f"{what} must have type {type_}, got {value.type}")
 
 
-def check_types(op: Operation, what: str, values: Any, types: list[Type]) -> bool:
+def check_types(op: Operation, what: str, values: "Sequence[Value]", types: list[Type]) -> bool:
     """The values have these types, in order."""
     found = [value.type for value in values]
     return found == types or reject(op, f"{what} must be {_listed(types)}, got {_listed(found)}")
 
 
-def _listed(types: list[Any]) -> str:
+def _listed(types: list[Type]) -> str:
     return f"({', '.join(map(str, types))})"
 
 

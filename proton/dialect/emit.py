@@ -109,7 +109,7 @@ def loop(lower: Value, upper: Value, step: Value) -> Iterator[Any]:
 
 def index_loop(
     upper: int | Value, step: int = 1, *, start: int | Value = 0
-) -> contextlib.AbstractContextManager[Any]:
+) -> contextlib.AbstractContextManager[Value]:
     """A `loop` from `start` over `index`; that and `upper` are values or numbers."""
     limit, lower = (
         index_constant(bound) if isinstance(bound, int) else bound for bound in (upper, start)

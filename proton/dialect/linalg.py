@@ -143,7 +143,7 @@ def index_of(dimension: int) -> Value:
     return op.result
 
 
-def map_elements(body: Callable[..., Any], values: list[Value], element: Type) -> Value:
+def map_elements(body: Callable[..., Value], values: list[Value], element: Type) -> Value:
     """`body(*scalars)`, an `element`, of each element of tensors of one shape, or of scalars."""
     shape = shape_of(values[0])
     if not shape:

@@ -21,7 +21,17 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import AnyAttr, AnyType, Operand, Operation, OpView, Result, Type, ext, ir
+from proton.dialect.mlir import (
+    AnyAttr,
+    AnyType,
+    Operand,
+    Operation,
+    OpView,
+    Result,
+    Type,
+    ext,
+    ir,
+)
 from proton.dialect.traits import (
     AnyLayout,
     Barrier,

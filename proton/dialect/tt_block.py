@@ -16,7 +16,16 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import AnyAttr, AnyType, Operand, Operation, Result, Value, ir
+from proton.dialect.mlir import (
+    AnyAttr,
+    AnyType,
+    Operand,
+    Operation,
+    OpView,
+    Result,
+    Value,
+    ir,
+)
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
@@ -107,13 +116,13 @@ class TensorDescType(TT.Type, name="tensordesc"):
         return str(ir.StringAttr(self.padding).value)
 
 
-def _verify_descriptor(op: Any) -> bool:
+def _verify_descriptor(op: OpView) -> bool:
     return isinstance(op.desc.type, TensorDescType) or reject(
         op, f"operand 0 must be a tensor descriptor, got {op.desc.type}"
     )
 
 
-def _verify_block(op: Any, what: str, value: Value) -> bool:
+def _verify_block(op: OpView, what: str, value: Value) -> bool:
     """The value is a block at as many indices as the block has dimensions. Layouts are free."""
     if not _verify_descriptor(op):
         return False
@@ -123,7 +132,7 @@ def _verify_block(op: Any, what: str, value: Value) -> bool:
     )
 
 
-def _verify_rows(op: Any, what: str, value: Value) -> bool:
+def _verify_rows(op: OpView, what: str, value: Value) -> bool:
     """The value has a row of the descriptor's for each offset."""
     if not _verify_descriptor(op):
         return False
@@ -266,7 +275,7 @@ class DescriptorStrideOp(TT.Operation, name="descriptor_stride", traits=[Pure, S
         return _verify_descriptor(op) and _verify_axis(op)
 
 
-def _verify_axis(op: Any) -> bool:
+def _verify_axis(op: OpView) -> bool:
     rank = len(op.desc.type.target.shape)
     return 0 <= op.axis.value < rank or reject(
         op, f"axis must lie in [0, {rank}), got {op.axis.value}"

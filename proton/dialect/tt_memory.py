@@ -1,7 +1,5 @@
 """Ops of the `tt` dialect that access global memory through pointers."""
 
-from typing import Any
-
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
 from proton.dialect.mlir import AnyType, Operand, Operation, OpView, Result, Value, ir
@@ -17,7 +15,7 @@ MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "ttg.async_copy_global
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 
 
-def _verify_access(op: OpView, mask: Value | None = None, **values: Any) -> bool:
+def _verify_access(op: OpView, mask: Value | None = None, **values: Value | None) -> bool:
     """Each of the values (None: not there) is what the pointers point to."""
     if not is_pointer_like(op.ptr.type):
         return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
@@ -32,7 +30,7 @@ def _verify_access(op: OpView, mask: Value | None = None, **values: Any) -> bool
     ) and (mask is None or check_block(op, "mask", mask, shape, i1))
 
 
-def _verify_block_access(op: OpView, mask: object, **values: Any) -> bool:
+def _verify_block_access(op: OpView, mask: object, **values: Value | None) -> bool:
     """The only value is the whole block."""
     given = {what: value for what, value in values.items() if value is not None}
     if mask is not None or len(given) > 1:

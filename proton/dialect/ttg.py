@@ -12,7 +12,17 @@ from typing import Any
 from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
-from proton.dialect.mlir import AnyAttr, AnyType, Attribute, Module, Operand, Result, Type, ext, ir
+from proton.dialect.mlir import (
+    AnyAttr,
+    AnyType,
+    Attribute,
+    Module,
+    Operand,
+    Result,
+    Type,
+    ext,
+    ir,
+)
 from proton.dialect.traits import (
     Barrier,
     KeepsSign,
@@ -68,7 +78,7 @@ class MutableMemDescType(TTG.Type, name="mutable_memdesc"):
 # context does, so both directions are remembered.
 _attributes: dict[LinearLayout, Any] = {}
 _layouts: dict[Type, LinearLayout] = {}
-_types: dict[tuple[Any, LinearLayout], Any] = {}
+_types: dict[tuple[Type, LinearLayout], Type] = {}
 
 
 def _bases_attr(bases: tuple[tuple[int, ...], ...]) -> Attribute:

@@ -5,11 +5,9 @@ group*, four warps, multiplies matrices in shared memory: `ttng.warp_group_dot` 
 which goes on by itself, and `ttng.warp_group_dot_wait` gives its result when it is there.
 """
 
-from typing import Any
-
 from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.diagnostics import reject, shape_of
-from proton.dialect.mlir import AnyType, Operand, Result, Value, ext, ir
+from proton.dialect.mlir import AnyType, Operand, OpView, Result, Value, ext, ir
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
@@ -30,7 +28,7 @@ def _matrix_shape(value: Value) -> tuple[int, ...]:
     return mem_desc_parts(value.type)[0] if is_mem_desc(value.type) else shape_of(value)
 
 
-def _verify_product(op: Any) -> bool:
+def _verify_product(op: OpView) -> bool:
     a, b, acc = (_matrix_shape(value) for value in (op.a, op.b, op.acc))
     fits = len(a) == len(b) == 2 and a[1] == b[0] and acc == (a[0], b[1])
     if not fits:

@@ -13,7 +13,7 @@ from typing import Any
 
 from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, reject
-from proton.dialect.mlir import AnyType, Operand, Result, Type, Value, ir
+from proton.dialect.mlir import AnyType, Operand, OpView, Result, Type, Value, ir
 from proton.dialect.traits import (
     Accesses,
     AnyLayout,
@@ -69,7 +69,7 @@ class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable,
         )
 
 
-def _verify_map(op: Any) -> bool:
+def _verify_map(op: OpView) -> bool:
     """The first operand is a map, and there are as many indices as its block has dimensions."""
     if not is_tensor_map(op.map.type):
         return reject(op, f"operand 0 must be a tensor map, got {op.map.type}")
@@ -77,12 +77,12 @@ def _verify_map(op: Any) -> bool:
     return len(op.indices) == rank or reject(op, f"{rank} indices, got {len(op.indices)}")
 
 
-def _verify_tensor(op: Any, what: str, value: Value) -> bool:
+def _verify_tensor(op: OpView, what: str, value: Value) -> bool:
     block = op.map.type.target
     return check_block(op, what, value, tuple(block.shape), block.element_type)
 
 
-def _verify_memory(op: Any, memory: Value) -> bool:
+def _verify_memory(op: OpView, memory: Value) -> bool:
     """The memory holds a block of the map."""
     block = op.map.type.target
     if not is_mem_desc(memory.type):
@@ -217,7 +217,7 @@ def barrier_count(type_: Type) -> int:
     return int(mem_desc_parts(type_)[0][0])
 
 
-def _verify_barrier(op: Any) -> bool:
+def _verify_barrier(op: OpView) -> bool:
     return (is_mem_desc(op.barrier.type) and str(mem_desc_parts(op.barrier.type)[1]) == "i64") or (
         reject(op, f"a barrier is an i64 in shared memory, got {op.barrier.type}")
     )

@@ -6,11 +6,10 @@ of indices, which says where each element of the dimension is.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_type, reject, shape_of
-from proton.dialect.mlir import AnyAttr, AnyType, Operand, Result, Type, ext, ir
+from proton.dialect.mlir import AnyAttr, AnyType, Operand, OpView, Result, Type, ext, ir
 from proton.dialect.traits import Pure, Reads, Writes
 from proton.dialect.tt import PointerType
 
@@ -80,7 +79,7 @@ def index_row() -> Type:
     return ir.RankedTensorType.get([ir.ShapedType.get_dynamic_size()], integer(64))
 
 
-def _verify_mask(op: Any, shape: tuple[int, ...]) -> bool:
+def _verify_mask(op: OpView, shape: tuple[int, ...]) -> bool:
     rank = len(shape)
     for name in ("dims", "starts"):
         count = len(getattr(op, name))

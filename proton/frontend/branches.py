@@ -85,7 +85,7 @@ class _Branch:
 
     holder: Operation
     block: Block
-    env: dict[str, Any]
+    env: dict[str, object]
     outcome: Outcome = None
 
     @property
@@ -194,7 +194,7 @@ def _join(g: CodeGenerator, condition: tensor, then: _Branch, other: _Branch) ->
     return None if goes_on is None else MayReturn(goes_on, value)
 
 
-def _changed(before: dict[str, Any], *envs: dict[str, Any]) -> list[str]:
+def _changed(before: dict[str, object], *envs: dict[str, object]) -> list[str]:
     """The variables that one of the environments binds to something else than `before` does."""
     names: dict[str, None] = {}
     for env in envs:
@@ -234,7 +234,7 @@ class _Join:
         for result, value in zip(self.results, op.results, strict=True):
             result.handle = value
 
-    def variable(self, name: str, before: dict[str, Any]) -> Any:
+    def variable(self, name: str, before: dict[str, object]) -> object:
         """The value of a variable where the paths that go on meet."""
         missing = Undefined(name, "only one branch of an if assigns it")
         left, right = self.then.env.get(name, missing), self.other.env.get(name, missing)
@@ -245,7 +245,7 @@ class _Join:
             return live
         return self._one(live, dead, is_left=self.then.goes_on)
 
-    def _both(self, name: str, left: Any, right: Any, missing: Undefined) -> Any:
+    def _both(self, name: str, left: object, right: object, missing: Undefined) -> object:
         if left is right:
             return left
         if isinstance(left, Undefined) or isinstance(right, Undefined):
@@ -261,7 +261,7 @@ class _Join:
                 return Undefined(name, f"the branches of an if bind {values}")
         return self.numbers(name, left, right)
 
-    def _one(self, live: Any, dead: Any, *, is_left: bool) -> Any:
+    def _one(self, live: object, dead: object, *, is_left: bool) -> object:
         """A value of one branch, where the paths of the other do not get here."""
         if (parts := parts_of(live)) is not None:
             others = (parts_of(dead) if same_form(live, dead) else None) or (None,) * len(parts)
@@ -274,7 +274,7 @@ class _Join:
                 dead = _zero(live.type)
         return self._add(live, dead) if is_left else self._add(dead, live)
 
-    def numbers(self, what: str, left: Any, right: Any) -> tensor:
+    def numbers(self, what: str, left: object, right: object) -> tensor:
         """Both values as tensors of one type; numbers take the type of the other side."""
         with ir.InsertionPoint(self.then.block):
             left = _materialize(left, right)
@@ -341,7 +341,7 @@ class _Join:
         return self._add(*flags)
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     """How many values a function returns."""
     return len(value) if isinstance(value, tuple) else int(value is not None)
 

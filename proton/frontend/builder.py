@@ -42,7 +42,7 @@ def at_compile_time(
         raise error(f"{what}: {type(problem).__name__}: {problem}", hint) from problem
 
 
-def truth(value: Any) -> bool:
+def truth(value: object) -> bool:
     """Whether a compile-time value is true."""
     hint = "this is known while compiling: Python evaluates it"
     return bool(at_compile_time(f"bool({shown(value)})", hint, bool, value))
@@ -68,7 +68,7 @@ def memory_type(type_: ty.dtype) -> ty.dtype:
 
 
 def emit(
-    name: str, type_: ty.dtype, *operands: Any, attributes: dict[str, Any] | None = None
+    name: str, type_: ty.dtype, *operands: tensor, attributes: dict[str, Attribute] | None = None
 ) -> tensor:
     """An op with one result of `type_` on the operands' SSA values."""
     op = ir.Operation.create(
@@ -134,7 +134,7 @@ def default_type(value: int | float | bool) -> ty.dtype:
     return ty.float64
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a compile-time value can become a tensor."""
     return isinstance(value, bool | int | float)
 

@@ -35,8 +35,8 @@ class Functions:
     """The functions of a module that calls are kept to; None stands for one that is open."""
 
     module: Module
-    made: dict[Any, Function | None] = field(default_factory=dict)
-    kept: list[Any] = field(default_factory=list)  # objects whose id is part of a key
+    made: dict[object, Function | None] = field(default_factory=dict)
+    kept: list[object] = field(default_factory=list)  # objects whose id is part of a key
 
     def new_name(self, name: str) -> str:
         """A symbol that the module does not have."""
@@ -48,8 +48,8 @@ class Functions:
 
 
 def call(
-    g: CodeGenerator, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], in_place: bool
-) -> Any:
+    g: CodeGenerator, fn: DeviceFunction, args: object, kwargs: dict[str, object], in_place: bool
+) -> object:
     """The value of a call of another device function; `g` is the caller's generator.
 
     Raises CompilationError for arguments that do not fit and for recursion.
@@ -66,23 +66,24 @@ def call(
     return _run(callee, fn)
 
 
-def _run(callee: Any, fn: DeviceFunction) -> Any:
+def _run(callee: CodeGenerator, fn: DeviceFunction) -> object:
     """Compiles the body; what it returns."""
     outcome = callee.run(fn.parse().body, tail=True)
     scopes.check_closed(callee)
+    assert outcome is not None, "the end of a function returns"
     return None if outcome.value is FELL_OFF else outcome.value
 
 
 def _bind(
     g: CodeGenerator, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The parameters' values by name."""
     try:
         bound = fn.signature.bind(*args, **kwargs)
     except TypeError as problem:
         raise error(f"{fn.__name__}: {problem}", f"its parameters are {fn.signature}") from None
     bound.apply_defaults()
-    env: dict[str, Any] = {}
+    env: dict[str, object] = {}
     for name, value in bound.arguments.items():
         parameter = fn.signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -95,8 +96,8 @@ def _bind(
 
 
 def _call_function(
-    g: CodeGenerator, functions: KeptFunctions, fn: DeviceFunction, env: dict[str, Any]
-) -> Any:
+    g: CodeGenerator, functions: KeptFunctions, fn: DeviceFunction, env: dict[str, object]
+) -> object:
     made = functions.made
     key = fn, tuple((name, _key(functions, value)) for name, value in env.items())
     if key not in made:
@@ -112,7 +113,7 @@ def _call_function(
 
 
 def _compile(
-    g: CodeGenerator, functions: KeptFunctions, fn: DeviceFunction, env: dict[str, Any]
+    g: CodeGenerator, functions: KeptFunctions, fn: DeviceFunction, env: dict[str, object]
 ) -> Function:
     """Compiles `fn` as a private function of the module."""
     module, name = functions.module, functions.new_name(fn.__name__)
@@ -134,7 +135,7 @@ def _compile(
     return Function(name, value)
 
 
-def _key(functions: KeptFunctions, value: Any) -> Any:
+def _key(functions: KeptFunctions, value: object) -> object:
     """What of an argument the callee's code depends on."""
     if isinstance(value, tensor):
         return tensor, value.type.mangle()

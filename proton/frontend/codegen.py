@@ -9,7 +9,6 @@ import ast
 import builtins
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from proton.base.errors import (
     CompilationError,
@@ -57,7 +56,7 @@ class Generator(CodeGenerator):
     def __init__(
         self,
         fn: DeviceFunction,
-        env: dict[str, Any],
+        env: dict[str, object],
         *,
         target: Target,
         debug: bool = False,
@@ -159,7 +158,7 @@ class Generator(CodeGenerator):
 
     # Names
 
-    def lookup(self, name: str) -> Any:
+    def lookup(self, name: str) -> object:
         """The value of a name: a local, a global, or a Python builtin."""
         if name in self.env:
             value = self.env[name]
@@ -183,12 +182,12 @@ class Generator(CodeGenerator):
             ) from None
         return check_global(name, value)
 
-    def evaluate(self, node: ast.expr) -> Any:
+    def evaluate(self, node: ast.expr) -> object:
         """The value of an expression."""
         with self.at(node):
             return expressions.evaluate(self, node)
 
-    def call_arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+    def call_arguments(self, node: ast.Call) -> tuple[list[object], dict[str, object]]:
         """(positional, keyword) arguments of a call, evaluated."""
         return expressions.call_arguments(self, node)
 
@@ -266,7 +265,7 @@ class Generator(CodeGenerator):
             raise self.unsupported("return inside a scope", "return after the with block")
         return Returned(None if node.value is None else self.evaluate(node.value))
 
-    def assign(self, target: ast.expr, value: Any) -> None:
+    def assign(self, target: ast.expr, value: object) -> None:
         """Binds a name, or the names of a tuple."""
         match target:
             case ast.Name(id=name):
@@ -312,7 +311,7 @@ class Generator(CodeGenerator):
         message = "" if node.msg is None else self.evaluate(node.msg)
         self.device_assert(condition, message)
 
-    def device_assert(self, condition: Any, message: Any = "", mask: Any = None) -> None:
+    def device_assert(self, condition: object, message: object = "", mask: object = None) -> None:
         """Checks a condition at run time in debug mode."""
         if not self.debug:
             return
@@ -358,8 +357,8 @@ class Generator(CodeGenerator):
     # Calls
 
     def call(
-        self, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], *, in_place: bool = False
-    ) -> Any:
+        self, fn: DeviceFunction, args: object, kwargs: dict[str, object], *, in_place: bool = False
+    ) -> object:
         """The value of a call of another device function.
 
         `in_place` compiles it, and all that it calls, in place whatever it asks for.
@@ -369,7 +368,7 @@ class Generator(CodeGenerator):
     def callee(
         self,
         fn: DeviceFunction,
-        env: dict[str, Any],
+        env: dict[str, object],
         *,
         functions: KeptFunctions | None,
         own_function: bool = False,

@@ -96,7 +96,7 @@ _INSTEAD: dict[type, str] = {
 }
 
 
-def evaluate(g: CodeGenerator, node: ast.expr) -> Any:
+def evaluate(g: CodeGenerator, node: ast.expr) -> object:
     """The value of an expression node; `g` is the generator."""
     match node:
         case ast.Constant(value=value):
@@ -137,7 +137,7 @@ def evaluate(g: CodeGenerator, node: ast.expr) -> Any:
             raise g.unsupported(f"the expression {type(node).__name__}", hint)
 
 
-def binary_op(g: CodeGenerator, op: ast.operator, left: Any, right: Any) -> Any:
+def binary_op(g: CodeGenerator, op: ast.operator, left: object, right: object) -> object:
     """`left op right`."""
     if type(op) not in _OPERATORS:
         hint = _INSTEAD.get(type(op), "use the functions of proton.language")
@@ -149,9 +149,9 @@ def binary_op(g: CodeGenerator, op: ast.operator, left: Any, right: Any) -> Any:
     return binary_checked(g, _OPERATORS[type(op)], left, right)
 
 
-def _compare(g: CodeGenerator, node: ast.Compare) -> Any:
+def _compare(g: CodeGenerator, node: ast.Compare) -> object:
     values = [g.evaluate(node.left), *(g.evaluate(c) for c in node.comparators)]
-    result: Any = None
+    result: object = None
     for op, left, right in zip(node.ops, values, values[1:], strict=False):
         part = _compare_two(g, op, left, right)
         result = part if result is None else _and(result, part)
@@ -178,13 +178,13 @@ def _compare_two(g: CodeGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
 
 
-def _and(left: Any, right: Any) -> Any:
+def _and(left: object, right: object) -> object:
     if isinstance(left, tensor) or isinstance(right, tensor):
         return arithmetic.logical("and", left, right)
     return left and right
 
 
-def _boolean(g: CodeGenerator, node: ast.BoolOp) -> Any:
+def _boolean(g: CodeGenerator, node: ast.BoolOp) -> object:
     """`and`, `or`: a constexpr decides while compiling or has no say, as in Triton."""
     is_and = isinstance(node.op, ast.And)
     operands: list[tensor] = []
@@ -203,7 +203,7 @@ def _boolean(g: CodeGenerator, node: ast.BoolOp) -> Any:
     return result
 
 
-_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+_CONVERSIONS: dict[int, Callable[[object], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
 def _formatted(g: CodeGenerator, part: ast.expr) -> str:
@@ -221,9 +221,9 @@ def _formatted(g: CodeGenerator, part: ast.expr) -> str:
     return str(at_compile_time(f"{{{shown(value)}:{spec}}}", BY_PYTHON, format, value, spec))
 
 
-def _elements(g: CodeGenerator, nodes: list[ast.expr]) -> list[Any]:
+def _elements(g: CodeGenerator, nodes: list[ast.expr]) -> list[object]:
     """The values of expressions, starred ones unpacked."""
-    values: list[Any] = []
+    values: list[object] = []
     for node in nodes:
         if not isinstance(node, ast.Starred):
             values.append(g.evaluate(node))
@@ -236,7 +236,7 @@ def _elements(g: CodeGenerator, nodes: list[ast.expr]) -> list[Any]:
     return values
 
 
-def _comprehension(g: CodeGenerator, node: ast.ListComp) -> tuple[Any, ...]:
+def _comprehension(g: CodeGenerator, node: ast.ListComp) -> tuple[object, ...]:
     if len(node.generators) != 1:
         raise g.unsupported(
             "a comprehension with several generators", "write one comprehension inside another"
@@ -261,7 +261,7 @@ def _comprehension(g: CodeGenerator, node: ast.ListComp) -> tuple[Any, ...]:
     return tuple(results)
 
 
-def _subscript(g: CodeGenerator, node: ast.Subscript) -> Any:
+def _subscript(g: CodeGenerator, node: ast.Subscript) -> object:
     owner, key = g.evaluate(node.value), g.evaluate(node.slice)
     if isinstance(owner, Aggregate) and hasattr(owner, "__getitem__"):
         return call(g, aggregates.member(owner, "__getitem__")[0], [owner, key], {})
@@ -274,7 +274,7 @@ def _subscript(g: CodeGenerator, node: ast.Subscript) -> Any:
     return ty.unwrap(at_compile_time("index", BY_PYTHON, lambda: owner[key]))
 
 
-def call_arguments(g: CodeGenerator, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+def call_arguments(g: CodeGenerator, node: ast.Call) -> tuple[list[object], dict[str, object]]:
     """(positional, keyword) arguments, evaluated."""
     args = _elements(g, node.args)
     kwargs = {}
@@ -343,7 +343,9 @@ def check_arguments(name: str, function: Any, args: Any, kwargs: dict[str, Any])
         raise error(f"{name}: {problem}{near}", f"its parameters are {signature}") from None
 
 
-def _call_builtin(g: CodeGenerator, op: Builtin, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call_builtin(
+    g: CodeGenerator, op: Builtin, args: list[object], kwargs: dict[str, object]
+) -> object:
     check_arguments(f"tl.{op.__name__}", op, args, kwargs)
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
@@ -375,10 +377,10 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
 
-def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
+def _extremum(name: str, rule_: Callable[..., object]) -> Callable[..., object]:
     """Python's `max` or `min`, of tensors, too."""
 
-    def extremum(g: CodeGenerator, *values: Any) -> Any:
+    def extremum(g: CodeGenerator, *values: object) -> object:
         if len(values) == 1 and isinstance(values[0], tuple | list | range):
             values = tuple(values[0])
         if len(values) < 2 and (not values or isinstance(values[0], tensor)):
@@ -391,7 +393,7 @@ def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
     return extremum
 
 
-def _length(g: CodeGenerator, value: Any) -> int:
+def _length(g: CodeGenerator, value: object) -> int:
     if not isinstance(value, tensor):
         return int(at_compile_time("len", BY_PYTHON, len, value))
     if not value.shape:
@@ -399,14 +401,14 @@ def _length(g: CodeGenerator, value: Any) -> int:
     return value.shape[0]
 
 
-def _elements_of(g: CodeGenerator, values: Any = ()) -> tuple[Any, ...]:
+def _elements_of(g: CodeGenerator, values: object = ()) -> tuple[object, ...]:
     if isinstance(values, tensor):
         raise error("a tensor has no elements in a kernel", "write (x,) for a tuple of one")
     return tuple(at_compile_time("tuple", BY_PYTHON, list, values))
 
 
 def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any]:
-    def convert(g: CodeGenerator, value: Any) -> Any:
+    def convert(g: CodeGenerator, value: object) -> object:
         if isinstance(value, tensor):
             return cast(value, target)
         return at_compile_time(python.__name__, BY_PYTHON, python, value)
@@ -414,7 +416,7 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
     return convert
 
 
-def _isinstance(g: CodeGenerator, value: Any, classes: Any) -> bool:
+def _isinstance(g: CodeGenerator, value: object, classes: object) -> bool:
     choices = classes if isinstance(classes, tuple) else (classes,)
     if isinstance(value, tl.tensor_descriptor):
         return tl.tensor_descriptor in choices
@@ -429,7 +431,7 @@ def _getattr(g: CodeGenerator, owner: Any, name: Any, *default: Any) -> Any:
     return attribute(g, owner, name)
 
 
-def _hasattr(g: CodeGenerator, owner: Any, name: Any) -> bool:
+def _hasattr(g: CodeGenerator, owner: object, name: object) -> bool:
     if not isinstance(name, str):
         raise error(f"an attribute's name is a constexpr str, got {shown(name)}", "write 'name'")
     if isinstance(owner, tl.tensor_descriptor):
@@ -439,7 +441,7 @@ def _hasattr(g: CodeGenerator, owner: Any, name: Any) -> bool:
     return bool(at_compile_time("hasattr", BY_PYTHON, hasattr, owner, name))
 
 
-_PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
+_PYTHON_CALLS: dict[object, Callable[..., object]] = {
     max: _extremum("max", arithmetic.maximum),
     min: _extremum("min", arithmetic.minimum),
     abs: lambda g, value: arithmetic.absolute(value),

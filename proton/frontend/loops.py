@@ -8,7 +8,7 @@ from typing import Any
 
 from proton.base.words import did_you_mean, shown
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Block, Operation, Value, ir
+from proton.dialect.mlir import Attribute, Block, Operation, Value, ir
 from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
 from proton.frontend import scopes
 from proton.frontend.arithmetic import binary, compare, logical
@@ -50,7 +50,7 @@ class _Range:
     start: Any
     stop: Any
     step: Any
-    attributes: dict[str, Any]
+    attributes: dict[str, Attribute]
     static: bool
 
 
@@ -89,9 +89,9 @@ _FLAGS = ("disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_li
 _HINTS = (*_NUMBERS, *_FLAGS)
 
 
-def _attributes(hints: dict[str, Any]) -> dict[str, Any]:
+def _attributes(hints: dict[str, Any]) -> dict[str, Attribute]:
     """The attributes of an `scf.for` that say what tl.range was told: `tt.` and the hint's name."""
-    attributes = {}
+    attributes: dict[str, Attribute] = {}
     for name, value in hints.items():
         if isinstance(value, tensor) or (name in _NUMBERS and not _is_count(value)):
             kind = "integer that is not negative" if name in _NUMBERS else "bool"
@@ -106,7 +106,7 @@ def _attributes(hints: dict[str, Any]) -> dict[str, Any]:
     return attributes
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return value is None or (isinstance(value, int) and 0 <= value < 2**31)
 
 
@@ -142,7 +142,7 @@ class Unrolled:
 
     depth: int  # of the blocks around
 
-    def exit(self, g: CodeGenerator, node: ast.stmt | None = None) -> Any:
+    def exit(self, g: CodeGenerator, node: ast.stmt | None = None) -> object:
         """How an iteration ends: by the statement `node`, or else at the body's end."""
         if node is not None and g.block_depth != self.depth:
             raise g.unsupported(
@@ -152,7 +152,7 @@ class Unrolled:
         return node
 
 
-def _unroll(g: CodeGenerator, node: ast.For, values: Iterable[Any]) -> None:
+def _unroll(g: CodeGenerator, node: ast.For, values: Iterable[object]) -> None:
     """Compiles the body for each value."""
     outer, g.loop = g.loop, Unrolled(g.block_depth)
     for value in values:
@@ -202,7 +202,7 @@ class Carried:
     loop is compiled anew.
     """
 
-    initial: dict[str, Any]
+    initial: dict[str, object]
     scopes: int  # how many are open around the body
     breaks: bool  # whether its exits also say if the loop goes on
     changing: set[tuple[str, int]] = field(default_factory=set)
@@ -212,7 +212,7 @@ class Carried:
         """What the op carries."""
         return list(tensors(tuple(self.initial.values())))
 
-    def bind(self, g: CodeGenerator, values: Iterable[Any]) -> None:
+    def bind(self, g: CodeGenerator, values: Iterable[object]) -> None:
         """The variables with these SSA values in them."""
         handles = iter(values)
         for name, value in self.initial.items():
@@ -230,7 +230,7 @@ class Carried:
             found.append(constant(not isinstance(node, ast.Break), ty.int1))
         return tuple(found)
 
-    def _fitted(self, name: str, before: Any, value: Any) -> list[tensor]:
+    def _fitted(self, name: str, before: object, value: object) -> list[tensor]:
         """The tensors of a variable, as those that it began with."""
         old, new = list(leaves(before)), list(leaves(value))
         if not _same_forms(before, value):
@@ -255,7 +255,7 @@ class Carried:
         return found
 
 
-def _same_forms(left: Any, right: Any) -> bool:
+def _same_forms(left: object, right: object) -> bool:
     """Whether two values have the same form all the way down."""
     parts = parts_of(left), parts_of(right)
     if parts[0] is None or parts[1] is None:
@@ -263,7 +263,7 @@ def _same_forms(left: Any, right: Any) -> bool:
     return same_form(left, right) and all(map(_same_forms, parts[0], parts[1]))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     parts = parts_of(value)
     if parts is not None:
         return f"({', '.join(map(_text, parts))})"
@@ -301,7 +301,7 @@ def _compile_carrying(
         changing |= carried.changing
 
 
-def _initial(value: Any, name: str, changing: set[tuple[str, int]]) -> Any:
+def _initial(value: object, name: str, changing: set[tuple[str, int]]) -> object:
     """A variable with tensors for the numbers that the loop changes."""
     if is_number(value):
         return as_tensor(value)
@@ -376,8 +376,8 @@ def _breaks(body: list[ast.stmt]) -> bool:
 
 def _for(
     g: CodeGenerator,
-    bounds: list[Any],
-    attributes: Any,
+    bounds: list[Value],
+    attributes: dict[str, Attribute] | None,
     run: Callable[[Value], Outcome],
     carried: Carried,
 ) -> Operation:

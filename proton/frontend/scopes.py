@@ -8,7 +8,6 @@ the block being compiled, those from `g.first_scope` on of its function.
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from proton.base.errors import CompilationError
 from proton.base.words import shown
@@ -54,7 +53,13 @@ def check_closed(g: CodeGenerator) -> None:
 
 @generator_rule(profiling.enter_scope)
 def enter(
-    g: CodeGenerator, /, name: Any, metrics: Any = None, *, when: Any = True, **payload: Any
+    g: CodeGenerator,
+    /,
+    name: object,
+    metrics: object = None,
+    *,
+    when: object = True,
+    **payload: object,
 ) -> str:
     """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
     name = _checked(name)
@@ -68,7 +73,7 @@ def enter(
 
 
 @generator_rule(profiling.exit_scope)
-def leave(g: CodeGenerator, name: Any, metrics: Any = None) -> None:
+def leave(g: CodeGenerator, name: object, metrics: object = None) -> None:
     """Closes the innermost scope of this block, which must have this name."""
     _check_metrics(metrics)
     is_open = len(g.scopes) > g.block_scope
@@ -86,7 +91,7 @@ def leave(g: CodeGenerator, name: Any, metrics: Any = None) -> None:
 
 
 @generator_rule(profiling.mark)
-def _mark(g: CodeGenerator, name: Any, value: Any = None, *, when: Any = True) -> None:
+def _mark(g: CodeGenerator, name: object, value: object = None, *, when: object = True) -> None:
     name = _checked(name)
     values, attributes = _payload({} if value is None else {"value": value})
     path = string_attr(ScopePath.of([*g.scopes, name]))
@@ -94,21 +99,21 @@ def _mark(g: CodeGenerator, name: Any, value: Any = None, *, when: Any = True) -
 
 
 @generator_rule(profiling.allocate_event)
-def _allocate_event(g: CodeGenerator, name: Any) -> profiling.Event:
+def _allocate_event(g: CodeGenerator, name: object) -> profiling.Event:
     return profiling.Event(_checked(name, "an event's name"))  # no scope's: it may cross them
 
 
 @generator_rule(profiling.start_event)
-def _start_event(g: CodeGenerator, event: Any) -> None:
+def _start_event(g: CodeGenerator, event: object) -> None:
     _event_edge(event, "start")
 
 
 @generator_rule(profiling.end_event)
-def _end_event(g: CodeGenerator, event: Any) -> None:
+def _end_event(g: CodeGenerator, event: object) -> None:
     _event_edge(event, "end")
 
 
-def _event_edge(event: Any, phase: str) -> None:
+def _event_edge(event: object, phase: str) -> None:
     if isinstance(event, str):
         event = profiling.Event(_checked(event, "an event's name"))
     if not isinstance(event, profiling.Event):
@@ -120,14 +125,14 @@ def _event_edge(event: Any, phase: str) -> None:
 # Arguments
 
 
-def _checked(name: Any, what: str = "a scope's name") -> str:
+def _checked(name: object, what: str = "a scope's name") -> str:
     try:
         return profiling.check_name(name, what)
     except ValueError as problem:
         raise error(str(problem), f"{what} is a constexpr str") from None
 
 
-def _check_metrics(metrics: Any) -> None:
+def _check_metrics(metrics: object) -> None:
     if metrics is not None:
         raise error(
             "metrics of a scope are for the host",
@@ -135,7 +140,7 @@ def _check_metrics(metrics: Any) -> None:
         )
 
 
-def _when(name: str, when: Any) -> Value | None:
+def _when(name: str, when: object) -> Value | None:
     """The condition of a record as an i1; None where it is known to be true."""
     if isinstance(when, tensor):
         if when.is_block() or not when.dtype.is_int():
@@ -154,7 +159,7 @@ def _when(name: str, when: Any) -> Value | None:
     return None if when else constant(False, ty.int1).handle
 
 
-def _payload(payload: dict[str, Any]) -> tuple[list[Any], tuple[Any, Any]]:
+def _payload(payload: dict[str, object]) -> tuple[list[object], tuple[object, object]]:
     """(scalars as i64 values, the attributes `names` and `kinds`)"""
     values, kinds = [], []
     for name, value in payload.items():

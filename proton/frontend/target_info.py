@@ -1,7 +1,5 @@
 """Rules of `tl.target_info`."""
 
-from typing import Any
-
 from proton.base.targets import GPUTarget, Target
 from proton.base.words import shown
 from proton.frontend.builder import error
@@ -22,7 +20,7 @@ def _is_cuda(g: CodeGenerator) -> bool:
 
 
 @generator_rule(target_info.cuda_capability_geq)
-def _cuda_capability_geq(g: CodeGenerator, major: Any, minor: Any = 0) -> bool:
+def _cuda_capability_geq(g: CodeGenerator, major: object, minor: object = 0) -> bool:
     if not isinstance(major, int) or not isinstance(minor, int):
         raise error(
             f"a compute capability is two constexpr integers, got {shown(major)}, {shown(minor)}",

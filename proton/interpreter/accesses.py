@@ -1,14 +1,12 @@
 """What the ops of `tt` that access memory are in numpy."""
 
-from typing import Any
-
 import numpy as np
 
 from proton.dialect.mlir import Operation
 from proton.dialect.tt import is_block_pointer
 from proton.interpreter.descriptors import load_block, store_block
 from proton.interpreter.formats import Array, format_of
-from proton.interpreter.interface import RunningProgram
+from proton.interpreter.interface import Places, RunningProgram
 from proton.interpreter.memory import combining, load_elements, store_elements, update_elements
 from proton.interpreter.plan import Function, evaluates
 
@@ -55,7 +53,7 @@ def _cas(op: Operation) -> Function:
     def cas(program: RunningProgram, pointer: Array, expected: Array, value: Array) -> Array:
         block, wanted, new = (np.atleast_1d(x) for x in (pointer, expected, value))
 
-        def change(old: Array, places: Any) -> Array:
+        def change(old: Array, places: Places) -> Array:
             bits = f"u{old.dtype.itemsize}"
             same = old.view(bits) == np.ascontiguousarray(wanted[places]).view(bits)
             return np.where(same, new[places], old)

@@ -9,7 +9,6 @@ import ctypes.util
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def _poison(op: Operation) -> Function:
 
 # Integers
 
-_WITH_BITS: dict[str, Callable[[Any, Any], Any]] = {  # what i1 has in the place of arithmetic
+_WITH_BITS: dict[str, Callable[[Array, Array], Array]] = {  # what i1 has in the place of arithmetic
     "addi": operator.xor,
     "subi": operator.xor,
     "muli": operator.and_,
@@ -74,11 +73,11 @@ def _quotient(a: Array, b: Array) -> Array:
     return (a - np.fmod(a, b)) // b
 
 
-def _of_unsigned(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_unsigned(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda a, b: signed(function(unsigned(a), unsigned(b)))
 
 
-_INTEGERS: dict[str, Callable[..., Any]] = {
+_INTEGERS: dict[str, Callable[..., object]] = {
     "addi": operator.add,
     "subi": operator.sub,
     "muli": operator.mul,
@@ -141,7 +140,7 @@ def _compare_floats(op: Operation) -> Function:
 
 @evaluates("arith.select")
 def _select(op: Operation) -> Function:
-    def select(program: RunningProgram, condition: Array, a: Any, b: Any) -> Any:
+    def select(program: RunningProgram, condition: Array, a: object, b: object) -> object:
         if isinstance(a, np.ndarray | np.generic) and isinstance(b, np.ndarray | np.generic):
             return np.where(condition, a, b)
         return a if condition else b
@@ -151,7 +150,7 @@ def _select(op: Operation) -> Function:
 
 # Floats
 
-_FLOATS: dict[str, Callable[..., Any]] = {
+_FLOATS: dict[str, Callable[..., Array]] = {
     "arith.addf": operator.add,
     "arith.subf": operator.sub,
     "arith.mulf": operator.mul,
@@ -184,7 +183,7 @@ def _floats(op: Operation) -> Function:
 
 
 @functools.cache
-def c_function(name: str, arguments: tuple[str, ...], result: str) -> Callable[..., Any]:
+def c_function(name: str, arguments: tuple[str, ...], result: str) -> Callable[..., Array]:
     """A function of C's math library, on arrays; types by numpy's names."""
     library = ctypes.CDLL(ctypes.util.find_library("m"))
     function = getattr(library, name)
@@ -198,7 +197,7 @@ def _erf(x: Array) -> Array:
     return c_function("erf", ("float64",), "float64")(x)
 
 
-_MATH: dict[str, Callable[..., Any]] = {
+_MATH: dict[str, Callable[..., Array]] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "log": np.log,
@@ -337,7 +336,7 @@ def _count(x: Array) -> Array:
     return np.bitwise_count(unsigned(x)).astype(x.dtype)
 
 
-_BITS: dict[str, Callable[[Any], Any]] = {
+_BITS: dict[str, Callable[[Array], Array]] = {
     "math.absi": np.abs,
     "math.ctpop": _count,
     "math.ctlz": _leading_zeros,

@@ -140,7 +140,7 @@ def _loads(op: Operation) -> Callable[..., Array]:
     shape, form = tuple(op.results[0].type.shape), format_of(op.results[0].type)
     other = _outside(form, op.operands[0].type.outside)
 
-    def load(program: RunningProgram, desc: TensorInMemory, offsets: tuple[Any, ...]) -> Array:
+    def load(program: RunningProgram, desc: TensorInMemory, offsets: tuple[object, ...]) -> Array:
         elements, inside = _described(desc, offsets, shape)
         return np.where(inside, load_elements(program, elements, inside, form), other)
 
@@ -161,7 +161,9 @@ def _gather(op: Operation) -> Function:
 
 @evaluates("tt.descriptor_store")
 def _store(op: Operation) -> Function:
-    def store(program: RunningProgram, desc: TensorInMemory, value: Array, *offsets: Any) -> None:
+    def store(
+        program: RunningProgram, desc: TensorInMemory, value: Array, *offsets: object
+    ) -> None:
         elements, inside = _described(desc, offsets, value.shape)
         store_elements(program, elements, inside, value)
 

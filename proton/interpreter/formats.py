@@ -25,7 +25,7 @@ NOBODY = -1  # the owner of a pointer that came from memory or from an integer
 class Format:
     """How elements of a type are held, and what they are computed as."""
 
-    storage: np.dtype[Any]
+    storage: np.dtype
     bits: int
     widen: Callable[[Array], Array]
     # rounds numbers of any float type once, to nearest even

@@ -2,7 +2,7 @@
 them."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class RunningMemory(Protocol):
     """The arrays of the launch (memory.py)."""
 
     def load(
-        self, program: "RunningProgram", pointer: Array, mask: Array, dtype: np.dtype[Any]
+        self, program: "RunningProgram", pointer: Array, mask: Array, dtype: np.dtype
     ) -> np.ndarray: ...
 
     def store(
@@ -30,7 +30,7 @@ class RunningMemory(Protocol):
         pointer: Array,
         mask: Array,
         change: Callable[[Array, Places], Array],
-        dtype: np.dtype[Any],
+        dtype: np.dtype,
     ) -> np.ndarray: ...
 
 

@@ -2,7 +2,6 @@
 
 import ctypes
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from proton.interpreter.formats import (
     signed,
     unsigned,
 )
-from proton.interpreter.interface import RunningProgram
+from proton.interpreter.interface import Places, RunningProgram
 
 _ADDRESS = format_named("i64")
 _FIRST_PAGE = 4096  # bytes that no array lies in: an access there is by a null pointer
@@ -33,7 +32,7 @@ class Memory:
         self.bytes = [_bytes(array.low, array.high - array.low) for array in arrays]
 
     def load(
-        self, program: RunningProgram, pointer: Array, mask: Array, dtype: np.dtype[Any]
+        self, program: RunningProgram, pointer: Array, mask: Array, dtype: np.dtype
     ) -> np.ndarray:
         """The elements at the pointers, and zeros where the mask is false."""
         result = np.zeros(pointer.shape, dtype)
@@ -57,8 +56,8 @@ class Memory:
         program: RunningProgram,
         pointer: Array,
         mask: Array,
-        change: Callable[[Array, Any], Array],
-        dtype: np.dtype[Any],
+        change: Callable[[Array, object], Array],
+        dtype: np.dtype,
     ) -> np.ndarray:
         """Atomics: each element in turn becomes what `change` makes of it and of the places (an
         index of the block) that are changed at once; the elements as they were before."""
@@ -105,7 +104,7 @@ class Memory:
             name = self.arrays[owner].name
             raise LaunchError(f"argument {name} is read-only, and the kernel writes through it")
 
-    def _read(self, owner: int, address: Array, dtype: np.dtype[Any]) -> np.ndarray:
+    def _read(self, owner: int, address: Array, dtype: np.dtype) -> np.ndarray:
         size = dtype.itemsize
         if owner == NOBODY:
             texts = [ctypes.string_at(int(a), size) for a in address]
@@ -187,11 +186,11 @@ def store_elements(program: RunningProgram, pointer: Array, mask: Array, value: 
     program.memory.store(program, np.atleast_1d(pointer), np.atleast_1d(mask), np.atleast_1d(value))
 
 
-def _of_unsigned(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_unsigned(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda a, b: signed(function(unsigned(a), unsigned(b)))
 
 
-_RMW: dict[str, Callable[..., Any]] = {
+_RMW: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "fadd": np.add,
     "max": np.maximum,
@@ -216,12 +215,16 @@ def combining(kind: str, form: Format) -> Callable[[Array, Array], Array]:
 
 
 def update_elements(
-    program: RunningProgram, pointer: Array, mask: Array, value: Array, combine: Callable[..., Any]
+    program: RunningProgram,
+    pointer: Array,
+    mask: Array,
+    value: Array,
+    combine: Callable[..., Array],
 ) -> Array:
     """An atomic on each element; the elements before."""
     block, operand = np.atleast_1d(pointer), np.atleast_1d(value)
 
-    def change(old: Array, places: Any) -> Array:
+    def change(old: Array, places: Places) -> Array:
         return combine(old, operand[places])
 
     found = program.memory.update(program, block, np.atleast_1d(mask), change, operand.dtype)

@@ -4,7 +4,6 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -95,7 +94,7 @@ def run_grid(program: Program, arguments: dict[str, object]) -> None:
         _local.program = outer
 
 
-def _evaluate(text: str, *operands: object) -> Any:
+def _evaluate(text: str, *operands: object) -> object:
     """An expression of values, by the rules of the language."""
     program = _local.program
     if program is None or program.frame is None:

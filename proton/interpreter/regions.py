@@ -4,14 +4,14 @@ A region on scalars runs on whole arrays here: all elements take a step at once.
 different ways, each way is gone for all of them, and each takes the values of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Operation, ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import block_of, yield_values
 from proton.interpreter.arithmetic import c_function
 from proton.interpreter.formats import Array, format_of, fp32_in_place_of_16_bits
@@ -29,7 +29,7 @@ from proton.interpreter.plan import (
 from proton.interpreter.shapes import number
 
 
-def _slots(planner: Planner, values: Any) -> list[int]:
+def _slots(planner: Planner, values: Iterable[Value]) -> list[int]:
     return [planner.slot(value) for value in values]
 
 
@@ -223,5 +223,5 @@ def _call_of_c(op: Operation) -> Function:
     """A function of C's math library; it is what the rules of libraries call."""
     name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
     types = [str(format_of(value.type).storage) for value in (*op.operands, *op.results)]
-    function: Callable[..., Any] = c_function(name, tuple(types[:-1]), types[-1])
+    function: Callable[..., object] = c_function(name, tuple(types[:-1]), types[-1])
     return lambda program, *x: function(*x)

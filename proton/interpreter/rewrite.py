@@ -16,8 +16,9 @@ compiler has as a tensor of the type of the other path: there `_proton_.joined` 
 import ast
 import copy
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from proton.frontend.loops import assigned_names
 from proton.interpreter.debugging import is_debugging
@@ -41,8 +42,8 @@ class Rewritten:
     function: types.FunctionType
     tree: ast.FunctionDef
     sites: list[Site]
-    constants: dict[int, Any] = field(default_factory=dict)  # sites that name what never changes
-    plans: dict[Any, Any] = field(default_factory=dict)  # of sites, by what they were given
+    constants: dict[int, object] = field(default_factory=dict)  # sites that name what never changes
+    plans: dict[object, Any] = field(default_factory=dict)  # of sites, by what they were given
 
     @property
     def text(self) -> str:
@@ -75,12 +76,15 @@ def rewritten(fn: DeviceFunction) -> Rewritten:
     return Rewritten(function, made, rewriter.sites)
 
 
-def _at(new: Any, node: ast.AST) -> Any:
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def _at(new: _Node, node: ast.AST) -> _Node:
     """A node at the place of another; what is in it gets its place at the end."""
     return ast.copy_location(new, node)
 
 
-def _behind(new: ast.If, node: Any) -> Any:
+def _behind(new: ast.If, node: Any) -> ast.If:
     """A statement that a debugger shows as the last line of `node`."""
     inner: Any
     for inner in ast.walk(new):
@@ -114,7 +118,9 @@ class _Rewriter(ast.NodeTransformer):
         self.sites.append(Site(getattr(node, "original", node), template))
         return len(self.sites) - 1
 
-    def _ask(self, method: str, site: int, *args: Any, keywords: Any = ()) -> Any:
+    def _ask(
+        self, method: str, site: int, *args: ast.expr, keywords: Sequence[ast.keyword] = ()
+    ) -> ast.Call:
         """A call of the frame, at the site's place; all of it is in the line where that begins."""
         function = ast.Attribute(ast.Name(FRAME, ast.Load()), method, ast.Load())
         node = self.sites[site].node
@@ -123,7 +129,7 @@ class _Rewriter(ast.NodeTransformer):
             part.col_offset = part.end_col_offset = node.col_offset
         return _at(ast.Call(function, [ast.Constant(site), *args], list(keywords)), node)
 
-    def _value(self, node: Any, template: Any, *operands: Any) -> Any:
+    def _value(self, node: ast.AST, template: ast.expr, *operands: ast.expr) -> ast.Call:
         site = self._site(node, ast.fix_missing_locations(_at(template, node)))
         return self._ask("value", site, *operands)
 
@@ -167,8 +173,9 @@ class _Rewriter(ast.NodeTransformer):
             return node
         return _at(ast.Tuple(list(map(self.visit, node.elts)), ast.Load()), node)
 
-    def visit_ListComp(self, node: ast.ListComp) -> object:
-        return self._ask("tuple", self._site(node), self.generic_visit(node))
+    def visit_ListComp(self, node: ast.ListComp) -> ast.Call:
+        self.generic_visit(node)
+        return self._ask("tuple", self._site(node), node)
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         positional = [self.visit(argument) for argument in node.args]
@@ -242,7 +249,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _joins(self, site: int, names: list[str], place: ast.AST) -> list[ast.stmt]:
         """`if it is joined: name = joined(name)` of each name, in the line of `place`."""
-        found = []
+        found: list[ast.stmt] = []
         for name in names:
             text, value = ast.Constant(name), ast.Name(name, ast.Load())
             join = self._ask("joined", site, text, value)
@@ -274,7 +281,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Continue(self, node: ast.Continue) -> object:
         return [*self._joins(*self.loop, node), node] if self.loop else node
 
-    def visit_For(self, node: ast.For) -> ast.For | list[ast.Expr | ast.For | ast.If]:
+    def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
         if not isinstance(node.iter, ast.Call):  # over a tuple: it is unrolled
             outer, self.loop = self.loop, None
             new = ast.For(node.target, self.visit(node.iter), self.block(node.body), [])
@@ -292,7 +299,7 @@ class _Rewriter(ast.NodeTransformer):
         loop = _at(ast.For(node.target, turns, self._loop(site, node, names), []), node)
         return [enter, *joins, loop]
 
-    def visit_While(self, node: ast.While) -> list[ast.Expr | ast.If | ast.While]:
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
         site, names = self._site(node), assigned_names(node.body)
         enter = _at(ast.Expr(self._ask("enter_while", site, _locals())), node)
         joins = self._joins(site, names, node.test)

@@ -1,7 +1,6 @@
 """The product of two matrices, in blocks."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -76,7 +75,7 @@ def configuration(a: Array, b: Array) -> dict[str, int]:
     return {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": BLOCK_K, "GROUP_M": GROUP_M}
 
 
-def matmul(a: Array, b: Array, out: Array | None = None, **options: Any) -> Array:
+def matmul(a: Array, b: Array, out: Array | None = None, **options: object) -> Array:
     """a @ b in fp32; any strides.
 
     `options`: the kernel's blocks (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee",

@@ -206,7 +206,7 @@ class Parameter:
         specialize: bool,
         align: bool = True,
         num: int = 0,
-        default: Any = inspect.Parameter.empty,
+        default: object = inspect.Parameter.empty,
     ) -> None:
         self.name, self.constexpr, self.type = name, constexpr, type
         self.prefix = "*k" if const_pointer else "*"

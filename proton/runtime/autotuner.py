@@ -170,7 +170,7 @@ class Autotuner(Decorated):
             ) from None
         return found
 
-    def _merged(self, config: Config, kwargs: dict[str, object]) -> dict[str, Any]:
+    def _merged(self, config: Config, kwargs: dict[str, object]) -> dict[str, object]:
         """The keywords of a launch with a configuration."""
         chosen = config.all_kwargs()
         if twice := sorted(chosen.keys() & kwargs.keys()):

@@ -379,7 +379,7 @@ class _GridArguments(dict[str, Any]):
         )
 
 
-def _grid_of(function: Callable[..., object], arguments: _GridArguments) -> Any:
+def _grid_of(function: Callable[..., object], arguments: _GridArguments) -> object:
     """The grid that a function gives."""
     try:
         return function(arguments)
@@ -439,7 +439,7 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
     return parameters
 
 
-def _evaluate_annotation(fn: JITFunction, text: str) -> Any:
+def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     """An annotation that is a string: a type's short name, or postponed evaluation of anything,
     which only says something here where it is a type of ours."""
     if text.split(".")[-1] == "constexpr":

@@ -51,7 +51,7 @@ class Config:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _key(self) -> Any:
+    def _key(self) -> object:
         return tuple((n, repr(v)) for n, v in self.all_kwargs().items()), self.pre_hook
 
 

@@ -122,7 +122,7 @@ class _Product:
 
     # Warp groups
 
-    def _warp_groups(self, tiling: WarpGroupTiling, a: Any, right: Any, acc: Any) -> Any:
+    def _warp_groups(self, tiling: WarpGroupTiling, a: Value, right: object, acc: Value) -> Value:
         left = self._in_memory(a, 1) if _loaded(a) is not None else None
         if left is None:
             left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
@@ -197,14 +197,14 @@ def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
     return spread(shape, tile, (1, 0), warps)
 
 
-def _through(value: Value, *names: str) -> Any:
+def _through(value: Value, *names: str) -> Value:
     """The value behind ops that only move it."""
     while (op := defining_op(value)) is not None and op.name in names:
         value = op.operands[0]
     return value
 
 
-def _behind_trans(value: Value) -> tuple[Any, bool]:
+def _behind_trans(value: Value) -> tuple[Value, bool]:
     """(what is transposed, whether it is): memory is read either way."""
     source, is_transposed = _through(value, "ttg.convert_layout"), False
     while (op := defining_op(source)) is not None and op.name == "tt.trans":
@@ -245,7 +245,7 @@ def _widened(value: Value) -> Value:
     return arith.ExtFOp(type_, value).result
 
 
-def _halves(value: Value) -> tuple[Any, Any]:
+def _halves(value: Value) -> tuple[Value, Value]:
     """fp32 as the number that tf32 keeps of it, and the rest."""
     i32 = ir.IntegerType.get_signless(32)
     bits = ir.RankedTensorType.get(value.type.shape, i32, encoding=value.type.encoding)

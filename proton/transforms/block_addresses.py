@@ -32,7 +32,7 @@ class Tensor:
     shape: Sequence[Any]
     strides: Sequence[Any]
 
-    def pointers(self, offsets: Sequence[Any], block: Sequence[int]) -> Any:
+    def pointers(self, offsets: Sequence[Value], block: Sequence[int]) -> Value:
         """The pointers to the elements of the block at i64 `offsets`."""
         first = self.base
         for offset, stride in zip(offsets, self.strides, strict=True):
@@ -69,13 +69,13 @@ def within(indices: Any, end: Any, *, may_be_negative: bool) -> Value:
     return arith.AndIOp(above, below).result
 
 
-def index_range(size: int) -> Any:
+def index_range(size: int) -> Value:
     """0, 1, ... in 64 bits."""
     type_ = ir.RankedTensorType.get([size], integer(32))
     return widened(tt.MakeRangeOp(i32_attr(0), i32_attr(size), type_).result)
 
 
-def widened(value: Value) -> Any:
+def widened(value: Value) -> Value:
     """An i32, or a tensor of them, in 64 bits."""
     i64 = integer(_SIZE_BITS)
     shape = shape_of(value)
@@ -97,7 +97,7 @@ def filled(number: float, type_: Type) -> Any:
     return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, attribute)).result
 
 
-def spread(row: Value, axis: int, shape: Sequence[int]) -> Any:
+def spread(row: Value, axis: int, shape: Sequence[int]) -> Value:
     """A row along one dimension of a block, the same in all others."""
     element, sizes = row.type.element_type, [row.type.shape[0]]
     for other in range(len(shape)):

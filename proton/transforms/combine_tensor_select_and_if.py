@@ -100,7 +100,7 @@ def _merge(select: Operation, branch: Operation) -> None:
     select.erase()
 
 
-def _region_number(op: Operation, branch: Any) -> int:
+def _region_number(op: Operation, branch: Operation) -> int:
     while op.parent != branch:
         op = op.parent
     return next(n for n, region in enumerate(branch.regions) if region.blocks[0] == op.block)

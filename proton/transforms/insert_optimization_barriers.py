@@ -65,7 +65,7 @@ class _Data:
     """Which values are data."""
 
     def __init__(self) -> None:
-        self.known: dict[Any, bool] = {}
+        self.known: dict[Value, bool] = {}
 
     def __contains__(self, value: Value) -> bool:
         if value not in self.known:
@@ -101,7 +101,7 @@ def _insert_in(block: Block, data: _Data) -> None:
     """An interval is what lies between two reads; each op of the block is in one of them."""
     operations = [view.operation for view in block.operations]
     reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
-    made: dict[Any, int] = {}
+    made: dict[Value, int] = {}
     uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> interval -> its uses there
     interval = 0
     for op in operations:

@@ -70,7 +70,7 @@ def take_from(load: Load, memory: Value) -> None:
     load.op.erase()
 
 
-def _replace_memory(known: Any, memory: Any) -> None:
+def _replace_memory(known: Value, memory: Value) -> None:
     """Puts one memory in the place of another of the same layout, and its views."""
     for use in list(known.uses):
         user = use.owner.operation

@@ -6,7 +6,7 @@ every iteration if they start equal and what they become is equal *given that th
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.regions import ForLoop, is_inside
@@ -47,7 +47,7 @@ def _merge_equal(loop: Operation) -> bool:
     return merged
 
 
-def _same(left: Value, right: Value, equal: set[tuple[Any, Any]], loop: Operation) -> bool:
+def _same(left: Value, right: Value, equal: set[tuple[Value, Value]], loop: Operation) -> bool:
     """Whether two values of a loop's body are the same, given pairs that are equal."""
     if left == right or (left, right) in equal:
         return True

@@ -219,7 +219,7 @@ class _Stretch:
     def move_to(self, block: Block, given: dict[Value, Value]) -> None:
         """Appends the ops to a block, with clones of what they need; `given` has the rest."""
 
-        def here(value: Value) -> Any:
+        def here(value: Value) -> Value:
             if value in self.inside:
                 return value
             if value not in given:

@@ -5,7 +5,7 @@ pipelined_loop.py, and of a loop over tiles in pipelined_tiles.py.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
@@ -53,7 +53,9 @@ class PipelineLoops(Pass):
         return self.num_stages, False
 
 
-def _pipeline(function: Operation, loop: Any, loads: list[Load], stages: int, limit: int) -> None:
+def _pipeline(
+    function: Operation, loop: Operation, loads: list[Load], stages: int, limit: int
+) -> None:
     loads = [load for load in loads if list(load.op.results[0].uses)]
     each = sum(desc_bytes(load.memory) for load in loads)
     replaced = [load.alloc for load in loads if load.alloc]

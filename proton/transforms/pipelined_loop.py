@@ -87,7 +87,7 @@ class PipelinedLoop:
         """The loop that buffers are made before."""
         return self.loop
 
-    def carry(self, initial: list[Any]) -> None:
+    def carry(self, initial: list[Value]) -> None:
         """Makes the loop carry values."""
         self.loop = with_carried(self.loop, initial)
 
@@ -115,7 +115,7 @@ class PipelinedLoop:
             passed = step if passed is None else arith.AddIOp(passed, step).result
         return [*state, *tokens]
 
-    def go_on(self, state: list[Value], write: Any) -> list[Value]:
+    def go_on(self, state: list[Value], write: Value) -> list[Value]:
         """In the body, begins copies to the buffer `write`; what is carried then."""
         view, count = ForLoop(self.loop), len(self.slice.carried)
         original, yielded = view.iter_args, view.yielded
@@ -153,7 +153,9 @@ class PipelinedLoop:
             note(producer_of(token))
         return [group]
 
-    def _copy(self, load: Load, mapping: dict[Any, Any], index: Value, is_inside: Value) -> Any:
+    def _copy(
+        self, load: Load, mapping: dict[Value, Value], index: Value, is_inside: Value
+    ) -> Value:
         with load.op.location:
             pointer = mapping.get(load.pointer, load.pointer)
             i1 = ir.IntegerType.get_signless(1)
@@ -236,13 +238,13 @@ class PipelinedLoop:
                 outer.owner.operation.operands[outer.operand_number] = landed
 
 
-def _drop_unused(loop: Any, count: int) -> None:
+def _drop_unused(loop: Operation, count: int) -> None:
     """Makes the loop's first carried values their own successors, where nothing asks for them
     but they themselves: the canonicalizer takes such away."""
     view = ForLoop(loop)
     arguments, end = view.iter_args, end_of(view.body)
-    live: set[Any] = set()
-    work: list[Any] = [
+    live: set[Value] = set()
+    work: list[Value] = [
         end.operands[n] for n in range(len(arguments)) if n >= count or list(loop.results[n].uses)
     ]
     for op in all_ops(view.op):
@@ -273,7 +275,7 @@ def clone(ops: list[Operation], mapping: dict[Value, Value]) -> None:
             mapping[result] = value
 
 
-def is_less(loop: Operation, lower: Value, upper: Value) -> Any:
+def is_less(loop: Operation, lower: Value, upper: Value) -> Value:
     """As the loop compares its bounds."""
     less = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
     return arith.CmpIOp(less, lower, upper).result

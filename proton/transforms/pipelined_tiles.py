@@ -28,7 +28,7 @@ class PipelinedTiles(PipelinedLoop):
         self.tiles = tiles
 
     @property
-    def around(self) -> Any:
+    def around(self) -> Operation:
         return self.tiles.loop
 
     def carry(self, initial: list[Any]) -> None:
@@ -50,7 +50,7 @@ class PipelinedTiles(PipelinedLoop):
             state = self.go_on(state, i32(number))
         return state
 
-    def go_on(self, state: list[Value], write: Any) -> list[Value]:
+    def go_on(self, state: list[Value], write: Value) -> list[Value]:
         runs, k, tile, *known = state
         outer, inner = ForLoop(self.tiles.loop), ForLoop(self.loop)
         mapping = {inner.induction_var: k, outer.induction_var: tile}

@@ -176,7 +176,7 @@ class _Rewriter:
 
     def __init__(self, layouts: dict[Value, LinearLayout]) -> None:
         self.layouts = layouts
-        self.made: dict[tuple[Any, LinearLayout], Any] = {}
+        self.made: dict[tuple[Value, LinearLayout], Value] = {}
         self.given: dict[Any, LinearLayout] = {}  # of values whose type was changed: as it was
 
     def function(self, function: Operation) -> None:

@@ -1,14 +1,14 @@
 """Tensor descriptors become ordinary pointers and masks, arguments of kernels included."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from proton.dialect import tt
 from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Attribute, Module, Operation, OpView, Type, Value, arith, ir
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.tt_memory import AtomicRMWOp, LoadOp, StoreOp
 from proton.dialect.ttng_memory import TensorMapOp
@@ -23,6 +23,9 @@ from proton.transforms.block_addresses import (
     within,
 )
 from proton.transforms.unpack import Parts, Unpacking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
 
@@ -77,13 +80,13 @@ class _Descriptor:
         one = constant(1, integer(64))
         return cls(base, numbers[:rank], [*numbers[rank:], one], value.type)
 
-    def pointers(self, indices: list[Any]) -> tuple[Any, Any]:
+    def pointers(self, indices: "Sequence[Value]") -> tuple[Any, Any]:
         """The pointers to the block at indices, and which of them are in the tensor."""
         tensor = Tensor(self.base, [widened(size) for size in self.shape], self.strides)
         offsets, block = [widened(index) for index in indices], list(self.block.shape)
         return tensor.pointers(offsets, block), tensor.inside(offsets, block, range(len(block)))
 
-    def rows(self, x_offsets: Any, y_offset: Any) -> tuple[Any, Any]:
+    def rows(self, x_offsets: Any, y_offset: Value) -> tuple[Any, Any]:
         """The same of single rows."""
         sizes = [shape_of(x_offsets)[0], self.block.shape[1]]
         rows, first = widened(x_offsets), widened(y_offset)
@@ -99,7 +102,7 @@ class _Descriptor:
         masks = [spread(mask, axis, sizes) for axis, mask in enumerate(inside)]
         return pointers, arith.AndIOp(*masks).result
 
-    def padding(self, type_: Type) -> Any:
+    def padding(self, type_: Type) -> OpView:
         """What a block of a type has outside of the tensor."""
         return filled(float("nan") if self.type.outside == "nan" else 0, type_)
 

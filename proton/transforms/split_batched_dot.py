@@ -1,11 +1,11 @@
 """Products of several pairs of matrices become as many products of one pair."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect import tt
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import Module, Value, ir
+from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
 
@@ -31,7 +31,7 @@ class SplitBatchedDot(Pass):
                     _split(op)
 
 
-def _split(op: Any) -> None:
+def _split(op: Operation) -> None:
     view = op.opview
     attributes = view.inputPrecision, view.maxNumImpreciseAcc
     sides = [_matrices(_trans(side, (1, 2, 0))) for side in (view.a, view.b, view.acc)]
@@ -53,7 +53,7 @@ def _matrices(value: Value) -> list[Value]:
     return [matrix for pair in pairs for matrix in pair]
 
 
-def _joined(values: list[Value]) -> Any:
+def _joined(values: list[Value]) -> Value:
     """Matrices along a new last dimension: what `_matrices` takes apart."""
     shape = shape_of(values[0])
     if len(values) == 1:
@@ -63,11 +63,11 @@ def _joined(values: list[Value]) -> Any:
     return _reshape(tt.JoinOp(even, odd, type_).result, [*shape, len(values)])
 
 
-def _reshape(value: Value, shape: list[int]) -> Any:
+def _reshape(value: Value, shape: list[int]) -> Value:
     return tt.ReshapeOp(value, ir.RankedTensorType.get(shape, element_of(value))).result
 
 
-def _trans(value: Value, order: tuple[int, ...]) -> Any:
+def _trans(value: Value, order: tuple[int, ...]) -> Value:
     shape = shape_of(value)
     type_ = ir.RankedTensorType.get([shape[axis] for axis in order], element_of(value))
     return tt.TransOp(value, ir.DenseI64ArrayAttr.get(order), type_).result

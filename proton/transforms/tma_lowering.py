@@ -131,11 +131,11 @@ def _all(conditions: list[Value]) -> Value:
 
 
 def _copy(map_: Value, memory: Value, indices: list[Value], infos: AxisInfos) -> None:
-    def by_tma() -> list[Any]:
+    def by_tma() -> list[Value]:
         AsyncTMAStoreOp(map_, memory, indices)
         return []
 
-    def by_threads() -> list[Any]:
+    def by_threads() -> list[Value]:
         rank = len(indices)
         base, *numbers = producer_of(map_).operands
         LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices)

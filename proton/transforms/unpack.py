@@ -16,7 +16,7 @@ from typing import Any
 from proton.dialect.attributes import KERNEL
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.tt import IntToPtrOp, PointerType
 from proton.dialect.walk import before, ops_named
 
@@ -37,11 +37,11 @@ class Unpacking:
 
     parts_of: Callable[[Type], list[Type] | None]
     maker: str
-    rules: Mapping[str, Callable[[Any, "Unpacking"], Parts | None]]
+    rules: Mapping[str, Callable[[Operation, "Unpacking"], Parts | None]]
     attributes: Callable[[Any, Any], list[Any]] | None = None
-    known: dict[Any, Parts] = field(default_factory=dict)
+    known: dict[Value, Parts] = field(default_factory=dict)
     dead: list[Type] = field(default_factory=list)  # ops, in the order of the program
-    replaced: list[tuple[Type, int]] = field(default_factory=list)  # first arguments of blocks
+    replaced: list[tuple[Block, int]] = field(default_factory=list)  # first arguments of blocks
 
     def run(self, module: Module) -> None:
         """Rewrites all functions of a module. What was replaced goes last, users first."""
@@ -56,7 +56,7 @@ class Unpacking:
             for _ in range(count):
                 block.erase_argument(0)
 
-    def _is_needed(self, module: Any, functions: list[Operation]) -> bool:
+    def _is_needed(self, module: Module, functions: list[Operation]) -> bool:
         """Whether there is a compound value: most kernels have none, and this is quick."""
         types = (t for f in functions for t in _function_type(f).inputs)
         return any(self.parts_of(type_) for type_ in types) or any(
@@ -67,10 +67,10 @@ class Unpacking:
         """The parts of a compound value; any other value alone."""
         return self.known.get(value, [value])
 
-    def _is_compound(self, value: Any) -> bool:
+    def _is_compound(self, value: Value) -> bool:
         return self.parts_of(value.type) is not None
 
-    def _types(self, types: Sequence[Any]) -> list[Any]:
+    def _types(self, types: Sequence[Type]) -> list[Type]:
         return [part for type_ in types for part in self.parts_of(type_) or [type_]]
 
     def _flat(self, values: list[Value]) -> Parts:
@@ -94,7 +94,7 @@ class Unpacking:
         for block in function.regions[0].blocks:
             self._block(block)
 
-    def _block(self, block: Any) -> None:
+    def _block(self, block: Block) -> None:
         arguments = list(block.arguments)
         if any(map(self._is_compound, arguments)):
             for argument in arguments:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
@@ -126,7 +125,7 @@ def _compare(
     return Box(tuple(counts), tuple(starts))
 
 
-def _scalar(condition: Any, shape: tuple[int, ...]) -> Box | None:
+def _scalar(condition: Value, shape: tuple[int, ...]) -> Box | None:
     op = defining_op(condition)
     if op is not None and op.name == "arith.constant":
         return Box.first(shape if op.attributes["value"].value else (0,) * len(shape))

@@ -1,7 +1,5 @@
 """From a device function and a signature to object code for this machine."""
 
-from typing import Any
-
 from proton.backends.compiler import CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
@@ -57,7 +55,7 @@ def compile_kernel(
     return CompileResult(data, files, stages.times)
 
 
-def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[str, Any]:
+def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[str, object]:
     """What a launcher must know about the code."""
     (function,) = kernel_functions(module)
     messages = function.attributes.get(ASSERTIONS, ())

@@ -185,7 +185,7 @@ def _dot(op: Operation) -> None:
     replace(op, [convert_elements(value, result)])
 
 
-def _math(name: str) -> Callable[[Any], None]:
+def _math(name: str) -> Callable[[Operation], None]:
     def lower(op: Operation) -> None:
         new = ir.Operation.create(name, results=[op.results[0].type], operands=list(op.operands))
         replace(op, [new.result])
@@ -202,7 +202,7 @@ def _fp_to_fp(op: Operation) -> None:
     value, type_ = op.operands[0], op.results[0].type
     shape, width = shape_of(value), type_.element_type.width if shape_of(value) else type_.width
 
-    def typed(element: Any) -> Any:
+    def typed(element: Type) -> Type:
         return ir.RankedTensorType.get(shape, element) if shape else element
 
     def magnitude(x: Value) -> object:

@@ -61,7 +61,7 @@ class Number:
     def __abs__(self) -> "Number":
         return self._emit("math.absf")
 
-    def function(self, name: str, *others: Any) -> "Number":
+    def function(self, name: str, *others: object) -> "Number":
         """An op of `math` on it."""
         return self._emit(f"math.{name}", *others)
 

@@ -9,7 +9,6 @@ table (proton.base.bounds), which the launcher reads when the grid is through.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.base import bounds
@@ -103,7 +102,7 @@ class BoundsChecks:
                 word = bounds.argument_word(argument)
                 self.arrays[argument] = self._load(word), self._load(word + 1)
 
-    def array(self, argument: int) -> tuple[Any, Any]:
+    def array(self, argument: int) -> tuple[Value, Value]:
         """The address of an argument's array, and its bytes."""
         return self.arrays[argument]
 

@@ -114,7 +114,7 @@ def _in_float32(ctx: Lowering, name: str, *values: Any) -> Any:
     return v.create("llvm.fptrunc", values[0].type, result)
 
 
-def _libdevice(ctx: Lowering, name: str, *values: Any) -> Any:
+def _libdevice(ctx: Lowering, name: str, *values: Value) -> Value:
     """A function of the library of fp32 or fp64, on every element."""
     symbol = symbol_of(name, v.element(values[0]))
 

@@ -66,7 +66,7 @@ def _float_of(byte: Any, format_: Float8) -> Value:
     return v.bitcast(v.binary("llvm.or", magnitude, sign), f32)
 
 
-def narrow_float8(value: Any, target: Any, rounding: str = "rtne") -> Any:
+def narrow_float8(value: Any, target: object, rounding: str = "rtne") -> Any:
     """To an 8-bit float, saturating; from other types through fp32."""
     element = v.element(value)
     if isinstance(element, ir.FloatType) and element.width == 64:
@@ -77,7 +77,7 @@ def narrow_float8(value: Any, target: Any, rounding: str = "rtne") -> Any:
     return v.each(lambda scalar: _narrow(scalar, format_, rounding), value)
 
 
-def _odd_float32(value: Any) -> object:
+def _odd_float32(value: Value) -> object:
     """fp64 to fp32 rounded to odd, so that rounding once more rounds once (Boldo, Melquiond)."""
 
     def one(wide: Any) -> Any:
@@ -98,7 +98,7 @@ def _odd_float32(value: Any) -> object:
     return v.each(one, value)
 
 
-def _narrow(value: Value, format_: Float8, rounding: str) -> Any:
+def _narrow(value: Value, format_: Float8, rounding: str) -> Value:
     """One fp32 as a byte: normal results by rounding the mantissa where it ends, subnormal ones
     as multiples of the least number."""
     bits = v.bitcast(value, v.integer(32))

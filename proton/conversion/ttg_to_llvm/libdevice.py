@@ -31,7 +31,7 @@ def declare(module: Module, name: str, result: str | Type, arguments: list[Type]
         )
 
 
-def call(name: str, result: Type | None, *operands: Any) -> Any:
+def call(name: str, result: Type | None, *operands: Value) -> Any:
     """Calls an LLVM function by name; None where `result` is None."""
     op = ir.Operation.create(
         "llvm.call",

@@ -54,7 +54,7 @@ class Types:
         return {"f16": 16, "bf16": 16, "tf32": 32}.get(self.a, 8)
 
 
-def accumulator_words(total: Value) -> list[Any]:
+def accumulator_words(total: Value) -> list[Value]:
     """A thread's sums as the registers of an instruction: fp32 and i32 are one each, two fp16 are
     a word."""
     return v.to_elements(total if v.bits_of(v.element(total)) == 32 else v.to_words(total))
@@ -72,7 +72,7 @@ def _letter(word: Value) -> str:
 
 def _updated(
     text: str, words: Sequence[Value], *operands: Value, letters: str = "", is_new: bool = False
-) -> list[Any]:
+) -> list[Value]:
     """Inline PTX that reads and writes the registers `$0...` (only writes them, if they are new);
     the other operands follow."""
     count = len(words)
@@ -138,7 +138,7 @@ def wgmma_commit() -> None:
     assembly("wgmma.commit_group.sync.aligned;", "", None)
 
 
-def wgmma_wait(words: list[Value], pendings: int) -> list[Any]:
+def wgmma_wait(words: list[Value], pendings: int) -> list[Value]:
     """Until at most so many groups are under way; the sums, which nothing reads before."""
     return _updated(f"// wait\n\twgmma.wait_group.sync.aligned {pendings};", words)
 
@@ -147,8 +147,8 @@ def wgmma_wait(words: list[Value], pendings: int) -> list[Any]:
 class Step:
     """One `wgmma` of a chain: its left operand is a descriptor (one i64) or four registers."""
 
-    a: tuple[Any, ...]
-    b: Any
+    a: tuple[Value, ...]
+    b: Value
 
     @property
     def in_registers(self) -> bool:
@@ -162,7 +162,7 @@ def wgmma(
     transposed: tuple[bool, bool],
     total: Sequence[Value],
     adds: Value | bool,
-) -> list[Any]:
+) -> list[Value]:
     """`wgmma.m64nN` along k, one after the other into the same registers, whose contents are
     overwritten unless `adds`: a number known here, or i1. `transposed`: whether the sides in memory
     are MN-major, which 16 bits only may be."""

@@ -137,7 +137,7 @@ def warp_barrier() -> None:
     effect("nvvm.bar.warp.sync", v.i32(FULL_MASK))
 
 
-def warp_uniform(value: Value) -> Any:
+def warp_uniform(value: Value) -> Value:
     """An i32 that all lanes have alike, so that the assembler knows."""
     return v.extract(shuffle_lanes("idx", v.splat(value, 1), v.i32(0)), 0)
 
@@ -337,7 +337,7 @@ def fetch_add(address: Value, number: int, note: str) -> Value:
 # Arithmetic
 
 
-def approximate(function: str, *values: Any) -> Value:
+def approximate(function: str, *values: Value) -> Value:
     """divide, exp2, sqrt or rsqrt of fp32, by the instruction that the hardware has for it."""
     listed = ", ".join(f"${number}" for number in range(len(values) + 1))
     text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)

@@ -277,7 +277,7 @@ def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Va
 
 def _scan_lanes(
     ctx: Lowering, totals: Values, bits: list[int], reverse: bool, combine: _Combine
-) -> tuple[Values, Values, Any]:
+) -> tuple[Values, Values, Value]:
     """(inclusive totals, what comes before this lane, whether anything does)"""
     place = _coordinate(ctx, bits, 0, reverse)
     stride = 1 << bits[0]  # the bits of the axis are consecutive

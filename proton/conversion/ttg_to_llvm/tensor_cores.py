@@ -38,7 +38,7 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     down = len(left_words) // (_WORDS_A * k_steps)
     across = len(right_words) // (_WORDS_B * k_steps)
     size = len(total) // (down * across)
-    sums: list[Any] = []
+    sums: list[Value] = []
     for column in range(across):
         for row in range(down):
             place = (column * down + row) * size
@@ -91,7 +91,7 @@ class _Memory:
         index = (place, k) if self.axis == 0 else (k, place)
         return self.memory.offset(*index)
 
-    def at(self, place: int, k: int) -> object:
+    def at(self, place: int, k: int) -> Value:
         """The descriptor of a tile, i64."""
         offset = self._offset(place, k) // UNIT
         low = v.add(self.low, v.i32(offset)) if offset else self.low
@@ -150,7 +150,7 @@ def _exact_sums(
     transposed: tuple[bool, bool],
     total: list[Value],
     at_most: int,
-) -> list[Any]:
+) -> list[Value]:
     """Sums of `at_most` products at a time, added up in fp32."""
     at_once = max(1, at_most // types.k)
     for first in range(0, len(steps), at_once):
@@ -175,7 +175,7 @@ def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Value]:
 
 
 @lowers("ttng.zeros")
-def _zeros(ctx: Lowering, site: Site) -> list[Any]:
+def _zeros(ctx: Lowering, site: Site) -> list[Value]:
     zero = nvidia.assembly("mov.b32 $0, 0;", "=r", v.integer(32))
     type_ = llvm_type(site.result_type)
     words = v.count_of_type(type_) * v.bits_of(type_.element_type) // 32

@@ -125,7 +125,7 @@ def bitcast(value: Value, type_: Type) -> Value:
     return value if value.type == type_ else create("llvm.bitcast", type_, value)
 
 
-def binary(name: str, left: Value, right: Value, **attributes: Any) -> Value:
+def binary(name: str, left: Value, right: Value, **attributes: Attribute) -> Value:
     """An op whose result has the operands' type."""
     return create(name, left.type, left, right, **attributes)
 
@@ -178,7 +178,7 @@ def member(value: Value, index: int, type_: Type) -> Value:
     return create("llvm.extractvalue", type_, value, position=ir.DenseI64ArrayAttr.get([index]))
 
 
-def each(function: Callable[..., Any], *values: Any) -> Value:
+def each(function: Callable[..., Any], *values: Value) -> Value:
     """A function of scalars, applied to every element of vectors (or once, to scalars)."""
     if not is_vector(values[0].type):
         return function(*values)

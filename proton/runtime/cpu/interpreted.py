@@ -221,7 +221,7 @@ def scalar(number: Any, type_: ty.dtype) -> Any:
     return np.array(number & ((1 << bits) - 1), f"u{bits // 8}").view(f"i{bits // 8}")[()]
 
 
-def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> Any:
+def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> object:
     """A pointer, or the tensor that a descriptor of the host describes."""
     if not isinstance(type_, ty.tensor_descriptor_type):
         return base
