@@ -5,8 +5,9 @@ round to nearest even, or towards zero, and saturate, infinities included.
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from proton.base.errors import CompilationError
 from proton.base.float8 import BIAS_32, BY_TYPE, MANTISSA_32, Float8, bits_of
@@ -20,9 +21,6 @@ from proton.dialect.linalg import map_elements
 from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @register
@@ -75,7 +73,7 @@ def _format_of(element: Type) -> Float8 | None:
     return BY_TYPE.get(str(element))
 
 
-def _rule(op: Operation) -> "Callable[..., object] | None":
+def _rule(op: Operation) -> Callable[..., object] | None:
     """How to rewrite an op once its types have changed; None where that is all."""
     operands = [_format(value) for value in op.operands]
     results = [_format(value) for value in op.results]

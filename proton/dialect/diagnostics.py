@@ -4,12 +4,9 @@ A check returns whether its rule holds, and reports where it does not: verifiers
 `and`.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from proton.dialect.mlir import Attribute, Operation, Type, Value, ir
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def reject(op: Operation, message: str) -> bool:
@@ -61,7 +58,7 @@ def check_type(op: Operation, what: str, value: Value, type_: Type) -> bool:
     return value.type == type_ or reject(op, f"{what} must have type {type_}, got {value.type}")
 
 
-def check_types(op: Operation, what: str, values: "Sequence[Value]", types: list[Type]) -> bool:
+def check_types(op: Operation, what: str, values: Sequence[Value], types: list[Type]) -> bool:
     """The values have these types, in order."""
     found = [value.type for value in values]
     return found == types or reject(op, f"{what} must be {_listed(types)}, got {_listed(found)}")

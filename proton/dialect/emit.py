@@ -37,7 +37,8 @@ def index_constant(value: int) -> Value:
 def _number_attr(type_: Type, value: float | int) -> Attribute:
     if isinstance(type_, ir.FloatType):
         return ir.FloatAttr.get(type_, value)
-    return ir.IntegerAttr.get(type_, int(value))
+    assert isinstance(value, int), f"{value} of type {type_}"
+    return ir.IntegerAttr.get(type_, value)
 
 
 def filled(type_: Type, value: float | int) -> Value:

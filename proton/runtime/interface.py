@@ -3,6 +3,10 @@
 import functools
 from typing import Any
 
+# What a launch is given: by position, and by name. Launchers find out what it is.
+Values = tuple[object, ...]
+Named = dict[str, object]
+
 
 class KernelInterface:
     """A kernel, or something around one that is launched as a kernel is.

@@ -36,7 +36,7 @@ from proton.runtime.backend import (
     default_backend,
     owner_of,
 )
-from proton.runtime.interface import KernelInterface
+from proton.runtime.interface import KernelInterface, Named, Values
 from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
@@ -167,9 +167,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         """The number of the first of them."""
         return self.source.first_line
 
-    def run_any(
-        self, grid: object, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> CompiledKernel:
+    def run_any(self, grid: object, args: Values, kwargs: Named) -> CompiledKernel:
         """Launches where the arguments are: what is not known yet is found out here. The host's
         launcher comes first, since it is the quickest to see what it knows; it asks for `home`
         and passes on what is not its own."""
@@ -189,9 +187,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         except Vetoed:
             return None  # type: ignore[return-value]  # as the program's hook wants it
 
-    def _hooked(
-        self, grid: object, bound: tuple[object, ...], options: dict[str, object]
-    ) -> CompiledKernel:
+    def _hooked(self, grid: object, bound: Values, options: Named) -> CompiledKernel:
         """Launches between the hooks of the program."""
         home = self.home(bound)
         kernel = self.launcher(home).loaded(bound, options)
@@ -240,9 +236,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         launcher, bound, target = self._planned(args, kwargs)
         return launcher.request(bound, self._options(kwargs), target)
 
-    def _planned(
-        self, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[Launcher, tuple[object, ...], Target | None]:
+    def _planned(self, args: Values, kwargs: Named) -> tuple[Launcher, Values, Target | None]:
         """Who compiles for these arguments, the arguments in order, and for which target; takes the
         keywords that are none of the kernel's out of `kwargs`."""
         target = kwargs.get("target")
@@ -298,20 +292,20 @@ class JITFunction(DeviceFunction, KernelInterface):
         """Whether device assertions are compiled in."""
         return bool(knobs.debug if self.debug is None else self.debug)
 
-    def _options(self, kwargs: dict[str, object]) -> dict[str, object]:
+    def _options(self, kwargs: Named) -> Named:
         """The launch options among keywords: a parameter of such a name is none."""
         if self._option_names.isdisjoint(kwargs):
             return {}
         return {name: kwargs[name] for name in self.options if name in kwargs}
 
-    def _bound(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
+    def _bound(self, args: Values, kwargs: Named) -> Values:
         try:
             return self._bind(*args, **kwargs)
         except TypeError as problem:
             text = str(problem).replace("binder()", self.__name__)
             raise LaunchError(text + self._help_with(kwargs)) from None
 
-    def _help_with(self, kwargs: dict[str, object]) -> str:
+    def _help_with(self, kwargs: Named) -> str:
         """What to do about keywords that do not fit."""
         for name in kwargs:
             if name in self.arg_names or name in _launch_options():
@@ -350,7 +344,7 @@ class DeviceCaches:
     def __init__(self, kernel: JITFunction) -> None:
         self._kernel = kernel
 
-    def __getitem__(self, device: object) -> tuple[object, ...]:
+    def __getitem__(self, device: object) -> Values:
         backend = backend_named(HOST) if str(device) == HOST else default_backend()
         kernels = CompiledCode(self._kernel.launcher(backend))
         return kernels, kernels, backend.target(), backend.compiler, None

@@ -5,8 +5,9 @@ read through the *asynchronous proxy*, which sees such writes only behind a fenc
 made them (PTX ISA, "Async proxy"). What TMA itself brought needs none.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect.mlir import Module, Operation, Value
@@ -15,9 +16,6 @@ from proton.dialect.ttg import is_mem_desc
 from proton.dialect.ttng import FenceAsyncSharedOp
 from proton.dialect.walk import all_ops, before, functions, ops_named
 from proton.passes import Pass, register
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _COPY = "ttng.async_tma_copy_global_to_local"
 _READERS = ("ttng.warp_group_dot", "ttng.async_tma_copy_local_to_global")
@@ -48,7 +46,7 @@ class FenceInsertion(Pass):
                     fenced = op
 
 
-def _written_by_threads(function: Operation) -> "Callable[..., object]":
+def _written_by_threads(function: Operation) -> Callable[..., object]:
     """Whether a value is memory that other ops than TMA's copies write, or it is not known."""
     aliases = SharedAliases(function)
     written = set()

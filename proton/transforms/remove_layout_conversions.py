@@ -14,8 +14,9 @@ or else converted.
     tt.store %q, %d            : #blocked
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.dialect.emit import create
@@ -26,9 +27,6 @@ from proton.dialect.ttg import ConvertLayoutOp, is_tensor, layout_of, with_layou
 from proton.dialect.walk import all_ops, defining_op
 from proton.layout import LinearLayout
 from proton.passes import Pass, register
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @register
@@ -97,7 +95,7 @@ class _Preferences:
                 # Of several, the one that spreads elements over most threads.
                 self._forward(op, min(known, key=lambda layout: layout.in_bits("register")))
 
-    def _given(self, values: "Sequence[Value]") -> None:
+    def _given(self, values: Sequence[Value]) -> None:
         for value in values:
             if is_tensor(value.type):
                 self.layouts[value] = layout_of(value.type)

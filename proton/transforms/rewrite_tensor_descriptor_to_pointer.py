@@ -1,7 +1,8 @@
 """Tensor descriptors become ordinary pointers and masks, arguments of kernels included."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from proton.dialect import tt
 from proton.dialect.attributes import DIVISIBILITY
@@ -23,9 +24,6 @@ from proton.transforms.block_addresses import (
     within,
 )
 from proton.transforms.unpack import Parts, Unpacking
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ALIGNMENT = 16  # bytes: what TMA asks for, and so every launcher
 
@@ -80,7 +78,7 @@ class _Descriptor:
         one = constant(1, integer(64))
         return cls(base, numbers[:rank], [*numbers[rank:], one], value.type)
 
-    def pointers(self, indices: "Sequence[Value]") -> tuple[Any, Any]:
+    def pointers(self, indices: Sequence[Value]) -> tuple[Any, Any]:
         """The pointers to the block at indices, and which of them are in the tensor."""
         tensor = Tensor(self.base, [widened(size) for size in self.shape], self.strides)
         offsets, block = [widened(index) for index in indices], list(self.block.shape)

@@ -51,7 +51,8 @@ def constant(value: int | float, type_: Type) -> Value:
     scalar = type_.element_type if is_vector(type_) else type_
     attribute: Attribute
     if isinstance(scalar, ir.IntegerType):
-        attribute = ir.IntegerAttr.get(scalar, int(value))
+        assert isinstance(value, int), f"{value} of type {scalar}"
+        attribute = ir.IntegerAttr.get(scalar, value)
     else:
         attribute = ir.FloatAttr.get(scalar, value)
     if is_vector(type_):
