@@ -36,7 +36,7 @@ class Default:
     def __post_init__(self) -> None:
         object.__setattr__(self, "optimizations", tuple(_parts(self.optimizations)))
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         """The same as options of a session; raises ProfileError for what none of them says."""
         _choice("metric_type", self.metric_type, ("cycle",))
         _choice("sampling_strategy", self.sampling_strategy, ("none", "selective"))
@@ -75,7 +75,7 @@ class Default:
 class MMA(Default):
     """Triton's mode that records matrix multiplications by itself: refused."""
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         raise ProfileError("mode 'mma' is not there: put a proton.scope around each tl.dot")
 
 
@@ -85,7 +85,7 @@ class PCSampling:
 
     interval: int = 1000
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         raise ProfileError(
             "mode 'pcsampling' is not there: scopes in the kernel say where its time goes"
         )
@@ -97,7 +97,7 @@ class PeriodicFlushing:
 
     format: str = "hatchet"
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         raise ProfileError(
             "mode 'periodic_flushing' is not there: finalize a session now and then, save its run "
             "and start the next"
@@ -149,10 +149,10 @@ def _choice(name: str, value: Any, known: Iterable[str]) -> None:
         raise ProfileError(f"{name} must be one of {', '.join(names)}, got {value!r}{hint}")
 
 
-def _served(served: Sequence[Any], instead: str) -> Any:
+def _served(served: Sequence[object], instead: str) -> Any:
     """A field for an option of Triton's of which only these values are served."""
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: object) -> Any:
         if value not in served:
             known = " or ".join(map(repr, served))
             raise ProfileError(f"{name} must be {known}, got {value!r}: {instead}")
@@ -162,7 +162,7 @@ def _served(served: Sequence[Any], instead: str) -> Any:
     return field(default=served[0], kw_only=True, metadata={"option": option})
 
 
-def _check_mode(name: str, value: Any) -> Any:
+def _check_mode(name: str, value: object) -> object:
     found = parse(value) if isinstance(value, str) else value
     if found is not None and not isinstance(found, Mode):
         raise ProfileError(

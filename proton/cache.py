@@ -46,7 +46,7 @@ def compiler_version() -> str:
     return digest.hexdigest()
 
 
-def make_key(parts: dict[str, Any]) -> str:
+def make_key(parts: dict[str, object]) -> str:
     """The key of what `parts` describe."""
     text = json.dumps(parts, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -92,7 +92,7 @@ def has(key: str) -> bool:
     return (_folder(key) / _META).exists()
 
 
-def _read_entry(folder: int, key: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _read_entry(folder: int, key: str) -> tuple[dict[str, object], dict[str, bytes]]:
     """The entry in an open folder; raises _Damage where it is not what was written."""
     text = _read(folder, _META, None)
     if _read(folder, _META_HASH, None) != _hash(text).encode():
@@ -154,7 +154,7 @@ def _remove_damaged(folder: Path, why: str) -> None:
     )
 
 
-def store(key: str, data: dict[str, Any], files: dict[str, bytes]) -> None:
+def store(key: str, data: dict[str, object], files: dict[str, bytes]) -> None:
     """Writes an entry; where another process was faster, its entry stays.
 
     A cache that cannot be written (a read-only home, a full disk, an entry of another user) is a

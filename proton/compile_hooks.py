@@ -73,7 +73,9 @@ def _times(kernel: CompiledKernel) -> CompileTimes:
     return CompileTimes(0.0, [(name, ms * _US_PER_MS) for name, ms in stages], 0.0)
 
 
-def _facts(key: str, fn: DeviceFunction, signature: Signature, options: Any) -> dict[str, Any]:
+def _facts(
+    key: str, fn: DeviceFunction, signature: Signature, options: object
+) -> dict[str, object]:
     types = {name: type_.short for name, type_ in signature.types.items()}
     return {
         "key": key,

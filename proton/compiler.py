@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -94,6 +94,7 @@ def _load_or_compile(
         return compiler.kernel(fn.__name__, key, Metadata(data), asm, times, from_cache=True)
     label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
     result = compiler.compile(fn, signature, options, label)
+    result.data = _data(fn, signature) | result.data
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
     asm = Asm(compiler, result.files, fn.src)
@@ -125,8 +126,8 @@ class ASTSource:
         self,
         fn: DeviceFunction,
         signature: dict[Any, str],
-        constexprs: dict[Any, Any] | None = None,
-        attrs: dict[Any, Any] | None = None,
+        constexprs: Mapping[Any, object] | None = None,
+        attrs: Mapping[Any, object] | None = None,
     ) -> None:
         if not isinstance(fn, DeviceFunction):
             raise TypeError(f"ASTSource takes a kernel, got {shown(fn)}")
@@ -147,7 +148,7 @@ class ASTSource:
         divisible = {self._parameter(at) for at, of in (attrs or {}).items() if _is_divisible(of)}
         self.divisible = frozenset(divisible & self.signature.keys())
 
-    def _parameter(self, at: Any) -> str:
+    def _parameter(self, at: object) -> str:
         """A parameter's name."""
         names = self.fn.arg_names
         place = at[0] if isinstance(at, tuple) and len(at) == 1 else at

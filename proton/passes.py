@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from proton.base.errors import LocatedError, PassError
 from proton.base.knobs import knobs
-from proton.dialect.mlir import Module, PassManager, ir
+from proton.dialect.mlir import Context, Module, PassManager, ir
 from proton.dialect.text import module_text
 
 
@@ -30,7 +30,7 @@ class Pass(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         """Rewrites the `ir.Module`."""
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Pass(ABC):
         return self.name + (f"{{{' '.join(options)}}}" if options else "")
 
 
-def _option_text(value: Any) -> str:
+def _option_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -65,7 +65,7 @@ class Upstream(Pass):
 
 
 @functools.cache
-def _manager(context: Any, text: str) -> Any:
+def _manager(context: Context, text: str) -> PassManager:
     """Passes that are ready to run, kept for the next module: they collect the patterns of all
     dialects of the context before they first run, which takes longer than most runs."""
     return PassManager.parse(f"builtin.module({text})", context)
@@ -184,7 +184,7 @@ def _split_outer(text: str, separator: str) -> list[str]:
 
 def _parse_pass(cls: type[Pass], text: str) -> Pass:
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     for part in _split_outer(text, " "):
         key, _, value = part.partition("=")
         name = key.replace("-", "_")

@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def proton_run(request: pytest.FixtureRequest) -> Callable[..., Any]:
+def proton_run(request: pytest.FixtureRequest) -> Callable[..., object]:
     """`with proton_run() as run:` records launches, as `proton.profile` does; once in a test."""
     item, config = request.node, request.config
     item.stash[SAVED_IN] = saved = list[str]()

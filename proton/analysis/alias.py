@@ -5,7 +5,6 @@ that is loaded from memory or made from an integer may point anywhere: `UNKNOWN`
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis.call_graph import call_graph, callee_name, function_name
 from proton.analysis.dataflow import ForwardDataflow
@@ -62,7 +61,7 @@ class Roots(ForwardDataflow[None]):
     def __init__(self, function: Operation, callees: dict[str, Accesses] | None = None) -> None:
         self.callees = callees or {}
         entry = function.regions[0].blocks[0]
-        self.known: dict[Any, frozenset[int]] = {
+        self.known: dict[Value, frozenset[int]] = {
             argument: frozenset([number]) for number, argument in enumerate(entry.arguments)
         }
         self.block(entry, None)

@@ -19,7 +19,7 @@ from proton.analysis.call_graph import CallGraph, callee_name, function_name
 from proton.analysis.scratch import alignment, scratch_bytes
 from proton.analysis.shared_alias import SharedAliases
 from proton.dialect.attributes import SHARED_BYTES, SHARED_OFFSET
-from proton.dialect.mlir import Operation, ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.traits import Concurrent, SharedEffects, has
 from proton.dialect.walk import all_ops
 
@@ -34,7 +34,7 @@ class Buffer:
     size: int
     start: int
     end: int
-    streams: tuple[tuple[Any, int], ...] = ()
+    streams: tuple[tuple[Value, int], ...] = ()
 
     def interferes(self, other: "Buffer") -> bool:
         """Whether both are alive at one time."""
@@ -54,7 +54,7 @@ class Allocation:
     """`offsets[op]` in bytes from the function's shared memory; `size` is the whole of it."""
 
     size: int
-    offsets: dict[Any, int] = field(default_factory=dict)
+    offsets: dict[Operation, int] = field(default_factory=dict)
     sizes: dict[Any, int] = field(default_factory=dict)
 
 
@@ -99,7 +99,7 @@ def live_buffers(function: Operation, callees: dict[str, Allocation]) -> list[Bu
     return buffers
 
 
-def _streams(op: Operation, function: Operation) -> tuple[tuple[Any, int], ...]:
+def _streams(op: Operation, function: Operation) -> tuple[tuple[Value, int], ...]:
     """See `Buffer`."""
     found: list[tuple[Any, int]] = []
     inner, outer = op, op.parent
@@ -119,7 +119,7 @@ def _last_positions(function: Operation, position: dict[Operation, int]) -> dict
     A use inside of a loop that the buffer was made before counts at the loop's end: the next
     iteration comes back to it. So does one in a region that runs beside others.
     """
-    ends: dict[Any, int] = {}
+    ends: dict[Operation, int] = {}
 
     def end_of(op: Operation) -> int:
         if op not in ends:
@@ -162,7 +162,7 @@ def _last_positions(function: Operation, position: dict[Operation, int]) -> dict
 
 
 def _place(buffers: list[Buffer]) -> Allocation:
-    offsets: dict[Any, int] = {}
+    offsets: dict[Operation, int] = {}
     placed: list[Buffer] = []
     for buffer in sorted(buffers, key=lambda b: (-b.size, b.start)):
         taken = sorted(

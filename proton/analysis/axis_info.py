@@ -16,7 +16,6 @@ Source: the analysis of the same name in Triton, whose definitions are these.
 """
 
 from math import gcd, prod
-from typing import Any
 
 from proton.analysis.axis_rules import (
     RULES,
@@ -42,7 +41,7 @@ class AxisInfos(ForwardDataflow[None]):
     """The analysis of a module: `infos[value]`."""
 
     def __init__(self, module: Module) -> None:
-        self._infos: dict[Any, AxisInfo] = {}
+        self._infos: dict[object, AxisInfo] = {}
         self._arguments: dict[str, list[AxisInfo]] = {}  # of functions that were called so far
         for function in call_graph(module).callers_first():
             self._function(function)
@@ -58,7 +57,7 @@ class AxisInfos(ForwardDataflow[None]):
         for number, argument in enumerate(block.arguments):
             info = given[number] if given else unknown(argument)
             if number < len(hints) and DIVISIBILITY in hints[number]:
-                multiple = ir.IntegerAttr(hints[number][DIVISIBILITY]).value
+                multiple = ir.IntegerAttr(ir.DictAttr(hints[number])[DIVISIBILITY]).value
                 info = AxisInfo(info.contiguity, (power(multiple),), info.constancy)
             self._infos[argument] = info
         self.block(block, None)

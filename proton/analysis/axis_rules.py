@@ -351,7 +351,7 @@ def _load(op: Operation, infos: Infos) -> AxisInfo:
     return AxisInfo(ones, ones, constancy)
 
 
-RULES: dict[str, Callable[[Any, Infos], AxisInfo | None]] = {
+RULES: dict[str, Callable[[Operation, Infos], AxisInfo | None]] = {
     "arith.constant": _constant,
     "tt.make_range": _make_range,
     "tt.splat": _splat,
@@ -423,7 +423,7 @@ def is_non_negative(value: Value, assumed: frozenset[Value] | None = None) -> bo
 def _is_counter(value: Value) -> bool:
     """Whether a block argument is the variable of a loop that starts at 0 or above."""
     owner = value.owner.owner.operation
-    is_variable = owner.name == "scf.for" and value.arg_number == 0
+    is_variable = owner.name == "scf.for" and ir.BlockArgument(value).arg_number == 0
     return is_variable and is_non_negative(ForLoop(owner).bounds[0])
 
 

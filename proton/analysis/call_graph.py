@@ -1,7 +1,6 @@
 """Which function of a module calls which; callers before callees and the other way round."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.base.errors import CompilationError
 from proton.dialect.mlir import Module, Operation, ir
@@ -13,7 +12,7 @@ class CallGraph:
     """`functions` by name, and the `func.call` ops of each function's body."""
 
     functions: dict[str, Operation]
-    calls: dict[str, list[Any]] = field(default_factory=dict)
+    calls: dict[str, list[Operation]] = field(default_factory=dict)
 
     def callers_first(self) -> list[Operation]:
         """Functions in an order in which each one comes after everything that calls it."""

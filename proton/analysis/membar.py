@@ -39,7 +39,7 @@ class State:
     reads: Intervals = _NONE
     writes: Intervals = _NONE
     fresh: bool = False
-    in_flight: frozenset[tuple[Any, Interval]] = frozenset()
+    in_flight: frozenset[tuple[Operation, Interval]] = frozenset()
     being_read: frozenset[tuple[str, Interval]] = frozenset()
 
     def join(self, other: "State") -> "State":
@@ -99,7 +99,7 @@ class _Dataflow(ForwardDataflow[State]):
         # The ops that name shared memory, or a token: the others have no effect on it.
         named = [*aliases.memory, *aliases.copies]
         self.users = {use.owner.operation for value in named for use in value.uses}
-        self.barriers: dict[Any, None] = {}
+        self.barriers: dict[object, None] = {}
         self.first_reads: set[Interval] = set()
         self.first_writes: set[Interval] = set()
 

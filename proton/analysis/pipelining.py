@@ -40,7 +40,7 @@ class Load:
 
     op: Operation
     consumer: Any = None  # the first op of the body that takes its data
-    buffers: Any = None  # the memory of all stages
+    buffers: object = None  # the memory of all stages
 
     @property
     def is_tma(self) -> bool:
@@ -77,7 +77,7 @@ class Load:
         return self.op.operands[segments[1] + 1]
 
     @property
-    def alloc(self) -> Any:
+    def alloc(self) -> Operation | None:
         """The `ttg.local_alloc` that takes the data as it is copied, and alone; None without."""
         users = [use.owner.operation for use in self.op.results[0].uses]
         if len(users) != 1 or users[0].name != "ttg.local_alloc" or self.other is not None:
@@ -252,12 +252,12 @@ def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
     return Tiles(view.op, ops, [value for value in live if value != view.induction_var])
 
 
-def _is_of(value: Any, loop: Operation) -> bool:
+def _is_of(value: Value, loop: Operation) -> bool:
     """Whether a value is made in a loop."""
     return not is_invariant(value, loop)
 
 
-def consumer_of(op: Operation, order: dict[Any, int]) -> Any:
+def consumer_of(op: Operation, order: dict[Operation, int]) -> Operation:
     """The first op that takes a load's data, behind those that only say where it lies."""
     found = []
     for use in op.results[0].uses:
@@ -287,7 +287,7 @@ def is_live_in(alloc: Operation, loop: Operation, function: Operation) -> bool:
     return any(place > start for place in uses)
 
 
-def flying(loop: Operation, loads: list[Load]) -> list[Any]:
+def flying(loop: Operation, loads: list[Load]) -> list[Operation]:
     """The waits for products that only the next iteration takes, as its sum, and whose operands
     nothing overwrites meanwhile."""
     view = ForLoop(loop)
@@ -307,7 +307,7 @@ def flying(loop: Operation, loads: list[Load]) -> list[Any]:
     return found
 
 
-def _stays(side: Value, loop: Operation, pipelined: list[Any]) -> bool:
+def _stays(side: Value, loop: Operation, pipelined: list[Operation]) -> bool:
     """Whether an operand is memory that the next iteration leaves alone."""
     if not is_mem_desc(side.type):
         return False

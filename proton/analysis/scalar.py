@@ -118,7 +118,7 @@ class Materializer:
     def __init__(self, substitutes: dict[Any, Any] | None = None) -> None:
         self.index = ir.IndexType.get()
         self.substitutes = substitutes or {}
-        self.emitted: dict[Expr, Any] = {}
+        self.emitted: dict[Expr, Value] = {}
 
     def __call__(self, expr: Expr) -> Value:
         """The SSA value of an expression; equal ones are emitted once."""

@@ -9,8 +9,7 @@ what the host has to do.
 from typing import Any
 
 from proton.analysis.scratch import stored_bytes
-from proton.dialect.mlir import Operation, Value, ir
-from proton.dialect.ttng_memory import TensorMapType
+from proton.dialect.mlir import Block, Operation, Type, Value, ir
 from proton.dialect.walk import defining_op
 from proton.layout.tensor_map import Box, box_of
 
@@ -19,12 +18,12 @@ _SAME = ("arith.extsi", "arith.extui", "arith.trunci")
 _OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
 
 
-def formula(value: Value, entry: Any) -> Formula | None:
+def formula(value: Value, entry: Block) -> Formula | None:
     """An integer as the host computes it from the arguments of the block `entry`; None where that
     takes more than sums and products."""
     op = defining_op(value)
     if op is None:
-        return ["argument", value.arg_number] if value.owner == entry else None
+        return ["argument", ir.BlockArgument(value).arg_number] if value.owner == entry else None
     if op.name == "arith.constant":
         return int(ir.IntegerAttr(op.attributes["value"]).value)
     if op.name in _SAME:
@@ -35,7 +34,7 @@ def formula(value: Value, entry: Any) -> Formula | None:
     return None if None in sides else [_OPERATORS[op.name], *sides]
 
 
-def box_of_map(type_: TensorMapType) -> Box | None:
+def box_of_map(type_: Type) -> Box | None:
     """How TMA copies blocks of a map, or of a descriptor; None where it cannot."""
     block = type_.target
     element = block.element_type
@@ -47,7 +46,7 @@ def box_of_map(type_: TensorMapType) -> Box | None:
     return box_of(tuple(block.shape), stored_bytes(element))
 
 
-def plan_of(op: Operation) -> dict[str, Any] | None:
+def plan_of(op: Operation) -> dict[str, object] | None:
     """What the host makes the map of a `ttng.tensor_map` of; None where it cannot."""
     entry = _entry(op)
     base, *numbers = op.operands
@@ -59,7 +58,7 @@ def plan_of(op: Operation) -> dict[str, Any] | None:
     if None in formulas:
         return None
     return {
-        "base": int(base.arg_number),
+        "base": int(ir.BlockArgument(base).arg_number),
         "sizes": formulas[:rank],
         "strides": [*formulas[rank:], 1],
         "element": str(type_.target.element_type),
@@ -70,7 +69,7 @@ def plan_of(op: Operation) -> dict[str, Any] | None:
     }
 
 
-def _entry(op: Operation) -> Any:
+def _entry(op: Operation) -> Block:
     """The first block of the function that an op is in."""
     while op.name != "func.func":
         op = op.parent.operation

@@ -25,9 +25,10 @@ SHOWN = ("target", "signature", "num_warps", "n_regs", "n_spills", "shared")
 
 @dataclass
 class CompileResult:
-    """Code and everything worth keeping beside it, as files by name; `data` is JSON."""
+    """Code and everything worth keeping beside it, as files by name; `data` is JSON: the kernel's
+    metadata, but for what all have."""
 
-    data: dict[str, Any]
+    data: dict[str, object]
     files: dict[str, bytes]
     times: dict[str, float] = field(default_factory=dict)  # ms by stage
 
@@ -58,10 +59,11 @@ class Asm(Mapping[str, Any]):
         return content if level in self._compiler.binary else content.decode()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(["source", *self._compiler.levels, self._compiler.disassembly])
+        disassembly = self._compiler.disassembly
+        return iter(["source", *self._compiler.levels, *([disassembly] if disassembly else [])])
 
     def __len__(self) -> int:
-        return len(self._compiler.levels) + 2
+        return sum(1 for _ in self)
 
     def __repr__(self) -> str:
         return f"<Asm: {', '.join(self)}>"
@@ -84,7 +86,7 @@ class Metadata(dict[str, Any]):
     """Facts of a kernel, as entries (`metadata["shared"]`) and as attributes: `metadata.shared`,
     and the options that it was compiled with. As an attribute `target` is the Target itself."""
 
-    options: Any = None  # of the compiler; set once they are known
+    options: object = None  # of the compiler; set once they are known
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(self.options, name):
@@ -110,7 +112,7 @@ class CompiledKernel:
     times: dict[str, float] = field(default_factory=dict)
     from_cache: bool = False
 
-    def made_of(self, fn: DeviceFunction, signature: Signature, options: Any) -> None:
+    def made_of(self, fn: DeviceFunction, signature: Signature, options: object) -> None:
         """Notes what it was compiled from."""
         self.fn, self.signature, self.options = fn, signature, options
         self.metadata.options = options
@@ -131,12 +133,12 @@ class CompiledKernel:
         """Nothing: what Triton's users load the code for (`n_regs`, `n_spills`) is known before.
         A launch loads it."""
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: object) -> Any:
         """Launches as `fn[grid]` does, with the constants and options that this was compiled
         with: the launch takes all arguments, or those that are no constexprs."""
         return functools.partial(self._launch, grid)
 
-    def _launch(self, grid: Any, *args: Any) -> Any:
+    def _launch(self, grid: object, *args: object) -> object:
         parameters = self.fn.params  # type: ignore[attr-defined]  # of what can be launched
         constexprs = {p.name for p in parameters if p.is_constexpr}
         names = [name for name in self.fn.arg_names if name not in constexprs]
@@ -183,9 +185,9 @@ class Compiler(ABC, Generic[Options, Kernel]):
     `repr` says all that changes the code besides the signature."""
 
     levels: ClassVar[Mapping[str, str]]  # level of `kernel.asm` -> its file in the cache
-    binary: ClassVar[frozenset[str]]  # the levels that are bytes
-    disassembly: ClassVar[str]  # the level that `disassemble` makes
-    kernel: type[Kernel]
+    binary: ClassVar[frozenset[str]] = frozenset()  # the levels that are bytes
+    disassembly: ClassVar[str | None] = None  # the level that `disassemble` makes, if there is one
+    kernel: type[Kernel] = CompiledKernel  # type: ignore[assignment]  # a subclass names its own
 
     @abstractmethod
     def identity(self, options: Options) -> dict[str, Any]:
@@ -206,6 +208,6 @@ class Compiler(ABC, Generic[Options, Kernel]):
     def warm_up(self) -> None:
         """Loads what compiling takes, which is not loaded before."""
 
-    @abstractmethod
     def disassemble(self, asm: Asm) -> str:
         """The machine code as text."""
+        raise NotImplementedError(f"{type(self).__name__} has no disassembler")

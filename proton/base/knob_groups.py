@@ -48,7 +48,7 @@ GROUPS = tuple(sorted(_ALIASES.keys() | _HOOKS.keys()))
 class Overridden(Protocol):
     """What a group needs of all knobs together (proton.base.knobs.Knobs)."""
 
-    overrides: dict[str, Any]
+    overrides: dict[str, object]
     generation: int
 
 
@@ -63,17 +63,17 @@ class HookChain(list[Callable[..., Any]]):
         self._changed, self._backwards = changed, backwards
 
     @property
-    def calls(self) -> list[Callable[..., Any]]:
+    def calls(self) -> list[Callable[..., object]]:
         """The functions."""
         return self
 
-    def add(self, function: Callable[..., Any]) -> None:
+    def add(self, function: Callable[..., object]) -> None:
         """Adds one, unless it is there."""
         if function not in self:
             self.append(function)
             self._changed()
 
-    def remove(self, function: Callable[..., Any]) -> None:
+    def remove(self, function: Callable[..., object]) -> None:
         """Takes one out, if it is there."""
         if function in self:
             super().remove(function)
@@ -83,7 +83,7 @@ class HookChain(list[Callable[..., Any]]):
         """A chain of the same functions."""
         return HookChain(self._changed, self, backwards=self._backwards)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: object, **kwargs: object) -> None:
         for function in reversed(self) if self._backwards else [*self]:
             function(*args, **kwargs)
 
@@ -99,7 +99,7 @@ class KnobGroup:
         names = _HOOKS.get(name, ())
         object.__setattr__(self, "_hooks", {hook: self._unset(hook) for hook in names})
 
-    def hooks(self) -> dict[str, Any]:
+    def hooks(self) -> dict[str, object]:
         """Its hooks by name, as they are at any time: launches look at them, and an attribute of
         the group takes half a microsecond."""
         return self._hooks
@@ -118,7 +118,7 @@ class KnobGroup:
             return self._hooks[name]
         return getattr(self._knobs, self._alias(name))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in self._hooks:
             setattr(self._knobs, self._alias(name), value)
             return

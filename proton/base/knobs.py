@@ -205,7 +205,7 @@ class Knobs:
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(f"no knob is named {name!r}; there are {', '.join(KNOBS)}")
 
-        def __setattr__(self, name: str, value: Any) -> None:
+        def __setattr__(self, name: str, value: object) -> None:
             if name not in KNOBS and name not in self.__slots__:
                 self.__getattr__(name)
             object.__setattr__(self, name, value)

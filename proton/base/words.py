@@ -2,13 +2,12 @@
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
 
 MAX_SHOWN = 80  # characters of a value's repr
 MAX_BITS = 256  # of an integer that is shown by its digits
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """The repr of a value, cut where it is long; what kind of value it is where it has no repr."""
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         return f"an integer of {value.bit_length()} bits"
@@ -19,7 +18,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
-def did_you_mean(name: Any, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """`; did you mean scope?` where one of the known names is close, to end an error with; else
     nothing."""
     names = {str(other).lower(): str(other) for other in known}

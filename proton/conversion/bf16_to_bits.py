@@ -18,7 +18,7 @@ from proton.dialect.attributes import NOINLINE
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import Module, Operation, Type, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir
 from proton.dialect.traits import MovesBits, has
 from proton.dialect.walk import all_ops, before, functions, replace
 from proton.passes import Pass, register
@@ -127,7 +127,7 @@ def _widen(op: Operation) -> Value:
 def _sign(emit: Callable[[Any, Any], Any], mask: int) -> Callable[[Any], Any]:
     """A rule that changes the sign."""
 
-    def rule(op: Operation) -> Any:
+    def rule(op: Operation) -> OpView:
         i16 = element_of(op.operands[0])
         return emit(op.operands[0], constant(mask, i16)).result
 

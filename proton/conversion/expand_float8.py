@@ -5,8 +5,9 @@ round to nearest even, or towards zero, and saturate, infinities included.
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.errors import CompilationError
 from proton.base.float8 import BIAS_32, BY_TYPE, MANTISSA_32, Float8, bits_of
@@ -72,7 +73,7 @@ def _format_of(element: Type) -> Float8 | None:
     return BY_TYPE.get(str(element))
 
 
-def _rule(op: Operation) -> Any:
+def _rule(op: Operation) -> Callable[..., object] | None:
     """How to rewrite an op once its types have changed; None where that is all."""
     operands = [_format(value) for value in op.operands]
     results = [_format(value) for value in op.results]

@@ -83,7 +83,7 @@ def _compute_in(wide: Type, op: Operation) -> Value:
     return _truncate(value, result) if result == narrow else value
 
 
-def _extremum(op: Operation) -> Any:
+def _extremum(op: Operation) -> Value:
     """By comparison: LLVM would narrow an fp32 maximum of bf16 values, and round its result."""
     predicate, kept = _EXTREMA[op.name]
     left, right = op.operands
@@ -93,7 +93,7 @@ def _extremum(op: Operation) -> Any:
     return arith.SelectOp(is_nan, left if kept == "left" else right, chosen).result
 
 
-def _from_integer(op: Operation) -> Any:
+def _from_integer(op: Operation) -> Value:
     f64 = ir.F64Type.get()
     wide = create(op.name, f64, *op.operands)
     return _truncate(wide, op.results[0].type)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Attribute, Module, Operation, Value, arith, ir
 from proton.dialect.walk import before, defining_op, ops_named
 from proton.passes import Pass, register
 
@@ -47,7 +47,7 @@ def _guarded(op: Operation) -> Value:
     type_, element = divisor.type, element_of(divisor)
 
     def constant(value: int) -> Value:
-        attribute = ir.IntegerAttr.get(element, value)
+        attribute: Attribute = ir.IntegerAttr.get(element, value)
         if type_ != element:
             attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
         return arith.ConstantOp(type_, attribute).result

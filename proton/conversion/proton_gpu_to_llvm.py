@@ -164,11 +164,11 @@ class _Record:
         tag = wire.tag(wire.Kind(view.kind.value), view.scope_id.value)
         values = {"start": view.start, "end": view.end, "iteration": view.iteration}
         values |= {wire.payload_field(slot): value for slot, value in enumerate(view.payload)}
-        for name, offset in of.schema.offsets.items():
+        for name, at in of.schema.offsets.items():
             if name == "tag":
-                _store(constant(_signed(tag, 32), _i(32)), place, offset)
+                _store(constant(_signed(tag, 32), _i(32)), place, at)
             elif name in values:
-                _store(values[name], place, offset)
+                _store(values[name], place, at)
 
     def hand_over(self) -> None:
         """Hands the segment over when this record was its last."""
@@ -209,7 +209,7 @@ def _read_clock() -> Value:
     return _time_stamp("rdtsc", "={ax},={dx},~{memory},~{dirflag},~{fpsr},~{flags}", 2)[0]
 
 
-def _read_clock_and_core() -> tuple[Any, Any]:
+def _read_clock_and_core() -> tuple[Value, Value]:
     """(time stamp counter, i64; core number, i32). Linux keeps the core in TSC_AUX's low bits."""
     now, aux = _time_stamp("rdtscp", "={ax},={dx},={cx},~{memory},~{dirflag},~{fpsr},~{flags}", 3)
     return now, arith.AndIOp(aux, constant(0xFFF, _i(32))).result

@@ -158,11 +158,11 @@ class _Instrumenter:
             with before(terminator):
                 pg.FinalizeOp(self.segment)
 
-    def _walk(self, block: Block, iteration: Callable[[], Any] | None) -> None:
+    def _walk(self, block: Block, iteration: Callable[[], object] | None) -> None:
         """Rewrites a block's records; `iteration` emits the enclosing loop's count, None outside
         of loops that count."""
         open_scopes: list[_Open] = []
-        done: list[Any] = []
+        done: list[Operation] = []
         counter: Any = None  # the last read, while nothing that takes time has come since
         for op in [operation.operation for operation in block.operations]:
             if op.name not in RECORDS:
@@ -188,7 +188,7 @@ class _Instrumenter:
             op.erase()
 
     def _close(
-        self, op: Operation, open_scopes: list[_Open], counter: Value, iteration: Any
+        self, op: Operation, open_scopes: list[_Open], counter: Value, iteration: object
     ) -> None:
         path = op.attributes["scope"].value
         if not open_scopes or open_scopes[-1].record.attributes["scope"].value != path:
@@ -268,7 +268,7 @@ def _is_multiple(number: Value, factor: int) -> Value:
     return arith.CmpIOp(arith.CmpIPredicate.eq, rest, constant(0, integer(32))).result
 
 
-def _loop_iteration(op: Operation, outer: Callable[[], Any] | None) -> Callable[[], Any] | None:
+def _loop_iteration(op: Operation, outer: Callable[..., object] | None) -> Callable[[], Any] | None:
     """What emits the number of the current iteration, counted from 0, as i32; None where the loop
     does not count."""
     if op.name == "scf.while":

@@ -16,7 +16,7 @@ the value, or one that copies it, writes to the destination.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis import scalar as sc
 from proton.analysis.alias import UNKNOWN, pointer_argument
@@ -78,11 +78,11 @@ class StructuredToMemref(Pass):
                 op.erase()
 
 
-def _index_op(name: str, *operands: Any) -> Value:
+def _index_op(name: str, *operands: Value) -> Value:
     return create(f"arith.{name}", ir.IndexType.get(), *operands)
 
 
-def _compare(predicate: Any, left: Value, right: Value) -> Value:
+def _compare(predicate: object, left: Value, right: Value) -> Value:
     return arith.CmpIOp(predicate, left, right).result
 
 
@@ -230,7 +230,7 @@ class _Access:
 
     # Element by element
 
-    def for_each_element(self, body: Callable[[list[Any], Any], None]) -> None:
+    def for_each_element(self, body: Callable[..., object]) -> None:
         """Emits loops over the unmasked elements; `body(indices, address)` inside."""
         limits = self.dims or self.shape
 

@@ -9,7 +9,7 @@ op that ties the layout of its result to that of its operand (a reduction drops 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.layout_rules import operand_layouts, result_layout
 from proton.base.errors import CompilationError, OutOfResources
@@ -142,7 +142,7 @@ def _scan(op: Operation, num_warps: int) -> None:
         retype_result(op, number, layout)
 
 
-_LEGALIZE: dict[str, Callable[[Any, int], None]] = {
+_LEGALIZE: dict[str, Callable[[Operation, int], None]] = {
     "tt.expand_dims": _operands,
     "tt.broadcast": _operands,
     "tt.trans": _operands,

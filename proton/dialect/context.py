@@ -14,7 +14,7 @@ from proton.dialect import (  # noqa: F401 - of TT, TTG, TTNG
     ttng_memory,
 )
 from proton.dialect.diagnostics import reject
-from proton.dialect.mlir import Operation, ext, ir, prepare_lookups
+from proton.dialect.mlir import Context, Operation, ext, ir, prepare_lookups
 from proton.dialect.proton import Proton
 from proton.dialect.proton_gpu import ProtonGPU
 from proton.dialect.tt import TT
@@ -50,7 +50,7 @@ def _check_attributes_first(cls: Any) -> None:
     cls.verify_invariants = staticmethod(verify_all)
 
 
-def _new_context() -> Any:
+def _new_context() -> Context:
     context = ir.Context()
     # A Python verifier called from MLIR's own thread pool waits for ever for the GIL.
     context.enable_multithreading(False)
@@ -64,7 +64,7 @@ def _new_context() -> Any:
 
 
 @contextlib.contextmanager
-def mlir_context() -> Iterator[Any]:
+def mlir_context() -> Iterator[object]:
     """Enters Proton's context with an unknown location; one thread at a time."""
     global _context
     with _lock:

@@ -4,7 +4,7 @@ A check returns whether its rule holds, and reports where it does not: verifiers
 `and`.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 from proton.dialect.mlir import Attribute, Operation, Type, Value, ir
 
@@ -21,13 +21,13 @@ def shape_of(value: Value) -> tuple[int, ...]:
     return tuple(type_.shape) if hasattr(type_, "shape") else ()
 
 
-def element_of(value: Any) -> Type:
+def element_of(value: Value) -> Type:
     """The element type of a tensor value, or the type of a scalar."""
     type_ = value.type
     return type_.element_type if hasattr(type_, "element_type") else type_
 
 
-def block_type(shape: tuple[int, ...], element: Any) -> Any:
+def block_type(shape: tuple[int, ...], element: Type) -> Type:
     """The tensor type; for the shape (), the element type itself."""
     return ir.RankedTensorType.get(shape, element) if shape else element
 
@@ -58,13 +58,13 @@ def check_type(op: Operation, what: str, value: Value, type_: Type) -> bool:
     return value.type == type_ or reject(op, f"{what} must have type {type_}, got {value.type}")
 
 
-def check_types(op: Operation, what: str, values: Any, types: list[Type]) -> bool:
+def check_types(op: Operation, what: str, values: Sequence[Value], types: list[Type]) -> bool:
     """The values have these types, in order."""
     found = [value.type for value in values]
     return found == types or reject(op, f"{what} must be {_listed(types)}, got {_listed(found)}")
 
 
-def _listed(types: list[Any]) -> str:
+def _listed(types: list[Type]) -> str:
     return f"({', '.join(map(str, types))})"
 
 

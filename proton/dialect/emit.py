@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from proton.dialect.builtin import integer, string_attr
-from proton.dialect.mlir import Block, Operation, Type, Value, arith, func, ir
+from proton.dialect.mlir import Attribute, Block, Operation, Type, Value, arith, func, ir
 from proton.dialect.regions import ForLoop, If, yield_values
 
 
-def create(name: str, type_: Type, /, *operands: Any, **attributes: Any) -> Value:
+def create(name: str, type_: Type, /, *operands: Value, **attributes: Attribute) -> Value:
     """An op with one result."""
     return ir.Operation.create(
         name, results=[type_], operands=list(operands), attributes=attributes
@@ -34,12 +34,18 @@ def index_constant(value: int) -> Value:
     return constant(value, ir.IndexType.get())
 
 
+def _number_attr(type_: Type, value: float | int) -> Attribute:
+    if isinstance(type_, ir.FloatType):
+        return ir.FloatAttr.get(type_, value)
+    assert isinstance(value, int), f"{value} of type {type_}"
+    return ir.IntegerAttr.get(type_, value)
+
+
 def filled(type_: Type, value: float | int) -> Value:
     """A constant: a number, or a tensor in which every element is one."""
     is_tensor = isinstance(type_, ir.RankedTensorType)
     element = type_.element_type if is_tensor else type_
-    kind = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
-    attribute = kind.get(element, value)
+    attribute = _number_attr(element, value)
     if is_tensor:
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
     return create("arith.constant", type_, value=attribute)
@@ -103,8 +109,8 @@ def loop(lower: Value, upper: Value, step: Value) -> Iterator[Any]:
 
 
 def index_loop(
-    upper: Any, step: int = 1, *, start: Any = 0
-) -> contextlib.AbstractContextManager[Any]:
+    upper: int | Value, step: int = 1, *, start: int | Value = 0
+) -> contextlib.AbstractContextManager[Value]:
     """A `loop` from `start` over `index`; that and `upper` are values or numbers."""
     limit, lower = (
         index_constant(bound) if isinstance(bound, int) else bound for bound in (upper, start)
@@ -112,7 +118,7 @@ def index_loop(
     return loop(lower, limit, index_constant(step))
 
 
-def for_each_element(shape: tuple[int, ...], body: Callable[[list[Value]], None]) -> None:
+def for_each_element(shape: tuple[int, ...], body: Callable[[list[Value]], object]) -> None:
     """A nest of loops over `shape`; `body` emits what is inside, given the indices."""
 
     def nest(indices: list[Value]) -> None:

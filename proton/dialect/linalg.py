@@ -3,7 +3,7 @@
 Each function emits at the current insertion point and location.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.dialect.builtin import i64_attr
@@ -16,7 +16,7 @@ from proton.dialect.regions import ForLoop, yield_values
 
 def generic(
     ins: list[Value],
-    in_maps: list[Any],
+    in_maps: Sequence[object],
     out_types: list[Type],
     body: Callable[[list[Value], list[Value]], list[Value]],
     *,
@@ -86,9 +86,9 @@ def filled(attribute: Attribute, type_: Type) -> Value:
     return fill(scalar, tensor.EmptyOp(type_.shape, type_.element_type).result)
 
 
-def copy_into(source: Value, out: Value) -> Value | None:
-    """`linalg.copy`: the elements of `source` in the place of `out`'s. Its result if `out` is a
-    tensor."""
+def copy_into(source: Value, out: Value) -> Value:
+    """`linalg.copy`: the elements of `source` in the place of `out`'s. Its result, which a
+    memref does not have."""
     return _named("copy", [source], out, lambda arguments: arguments[0])
 
 
@@ -143,7 +143,7 @@ def index_of(dimension: int) -> Value:
     return op.result
 
 
-def map_elements(body: Callable[..., Any], values: list[Value], element: Type) -> Value:
+def map_elements(body: Callable[..., Value], values: list[Value], element: Type) -> Value:
     """`body(*scalars)`, an `element`, of each element of tensors of one shape, or of scalars."""
     shape = shape_of(values[0])
     if not shape:

@@ -77,7 +77,7 @@ def taken_apart(view: Value) -> list[Value]:
     ]
 
 
-def put_together(parts: list[Any], type_: Any) -> Any:
+def put_together(parts: list[Value], type_: Type) -> object:
     """The memref of a type that was `taken_apart`."""
     address, *dynamic = parts
     given = iter(dynamic)

@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import sys
 import types
-from collections.abc import MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any
 
 from proton.base.packages import missing_compiler
@@ -79,63 +78,49 @@ def _wheel() -> str:
 _root = _upstream() or _wheel()
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> types.ModuleType:
     return importlib.import_module(f"{_root}.{name}")
 
 
-ir: Any = _module("ir")
-PassManager: Any = _module("passmanager").PassManager
-ext: Any = _module("dialects.ext")
-irdl: Any = _module("dialects.irdl")
-arith: Any = _module("dialects.arith")
-math: Any = _module("dialects.math")
-scf: Any = _module("dialects.scf")
-func: Any = _module("dialects.func")
-tensor: Any = _module("dialects.tensor")
-memref: Any = _module("dialects.memref")
-llvm: Any = _module("dialects.llvm")
-vector: Any = _module("dialects.vector")
-gpu: Any = _module("dialects.gpu")
+if TYPE_CHECKING:  # what the bindings are, for mypy and editors: the wheel does not say
+    from proton.dialect.bindings import ext as ext
+    from proton.dialect.bindings import ir as ir
+    from proton.dialect.bindings.ext import Operand as Operand
+    from proton.dialect.bindings.ext import Result as Result
+    from proton.dialect.bindings.ir import Attribute as Attribute
+    from proton.dialect.bindings.ir import Block as Block
+    from proton.dialect.bindings.ir import Context as Context
+    from proton.dialect.bindings.ir import InsertionPoint as InsertionPoint
+    from proton.dialect.bindings.ir import Location as Location
+    from proton.dialect.bindings.ir import Module as Module
+    from proton.dialect.bindings.ir import Operation as Operation
+    from proton.dialect.bindings.ir import OpView as OpView
+    from proton.dialect.bindings.ir import Region as Region
+    from proton.dialect.bindings.ir import Type as Type
+    from proton.dialect.bindings.ir import Value as Value
+    from proton.dialect.bindings.passmanager import PassManager as PassManager
+    from proton.dialect.bindings.upstream import arith as arith
+    from proton.dialect.bindings.upstream import func as func
+    from proton.dialect.bindings.upstream import gpu as gpu
+    from proton.dialect.bindings.upstream import llvm as llvm
+    from proton.dialect.bindings.upstream import math as math
+    from proton.dialect.bindings.upstream import memref as memref
+    from proton.dialect.bindings.upstream import tensor as tensor
+    from proton.dialect.bindings.upstream import vector as vector
 
-
-if TYPE_CHECKING:
-    # The bindings have no types of their own. These tell operations, values, types and attributes
-    # apart; what only a subclass has, such as a tensor type's shape, stays unchecked.
-    class _Open:
-        def __getattr__(self, name: str) -> Any: ...
-
-    class Type(_Open): ...
-
-    class Attribute(_Open): ...
-
-    class Location(_Open):
-        def __enter__(self) -> "Location": ...
-
-        def __exit__(self, *raised: object) -> None: ...
-
-    class Value(_Open):
-        type: Any  # of some subclass of Type
-        location: Location
-
-    class Block(_Open):
-        arguments: Sequence[Value]
-
-    class Region(_Open):
-        blocks: Sequence[Block]
-
-    class Operation(_Open):
-        name: str
-        operands: MutableSequence[Value]
-        results: Sequence[Value]
-        regions: Sequence[Region]
-        location: Location
-        block: Block
-
-    class Module(_Open):
-        body: Block
+    AnyType, AnyAttr = Type, Attribute  # of a field: one of any type, any attribute
 else:
-    Attribute, Block, Location, Module = ir.Attribute, ir.Block, ir.Location, ir.Module
-    Operation, Region, Type, Value = ir.Operation, ir.Region, ir.Type, ir.Value
+    ir, ext = _module("ir"), _module("dialects.ext")
+    PassManager = _module("passmanager").PassManager
+    arith, math = _module("dialects.arith"), _module("dialects.math")
+    func, llvm = _module("dialects.func"), _module("dialects.llvm")
+    tensor, memref = _module("dialects.tensor"), _module("dialects.memref")
+    vector, gpu = _module("dialects.vector"), _module("dialects.gpu")
+    Attribute, Block, Context, Location = ir.Attribute, ir.Block, ir.Context, ir.Location
+    InsertionPoint, Module, Operation = ir.InsertionPoint, ir.Module, ir.Operation
+    OpView, Region, Type, Value = ir.OpView, ir.Region, ir.Type, ir.Value
+    Operand, Result = ext.Operand, ext.Result
+    AnyType = AnyAttr = Any  # no constraint, to the bindings
 
 
 def _keep_falsy_attributes(self: Any, attribute: Any) -> Any:

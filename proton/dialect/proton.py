@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from proton.dialect.builtin import string_attr
 from proton.dialect.diagnostics import check_choice, reject
-from proton.dialect.mlir import Operation, ext, ir
+from proton.dialect.mlir import Operand, OpView, ext, ir
 from proton.dialect.traits import Records
 
-Operand = ext.Operand
 PHASES = ("start", "end")
 SCOPE_PREFIX = "scope:"  # of the name locations in which an op's membership in scopes travels
 PAYLOAD_KINDS = ("int", "float")  # a float travels as the bits of its f64
@@ -18,7 +17,7 @@ class Proton(ext.Dialect, name="proton"):
     """Named scopes, marks and events. No clock, no buffer, no target."""
 
 
-def _verify_payload(op: Operation) -> bool:
+def _verify_payload(op: OpView) -> bool:
     count = len(op.payload)
     for what in ("names", "kinds"):
         if len(op.attributes[what]) != count:

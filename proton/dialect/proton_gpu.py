@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from proton.dialect.diagnostics import reject
-from proton.dialect.mlir import Operation, ext, ir
+from proton.dialect.mlir import AnyType, Operand, OpView, Result, ext, ir
 from proton.dialect.traits import KeepsSign, PassesPointers, Records
 from proton.trace.strategy import Strategy
 from proton.trace.wire import MAX_SCOPE_ID
-
-Operand, Result = ext.Operand, ext.Result
 
 
 class ProtonGPU(ext.Dialect, name="proton_gpu"):
@@ -47,8 +45,8 @@ class OptimizationBarrierOp(
     """`proton_gpu.optimization_barrier %value`: the same value, computed before the clock is read
     on one side of it and used after it on the other. No instruction comes of it."""
 
-    value: Operand[Any]
-    result: Result[Any]
+    value: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "OptimizationBarrierOp") -> bool:
@@ -62,13 +60,13 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
     counter: Result[ir.IntegerType[64]]
 
 
-def _verify_record(op: Operation) -> bool:
+def _verify_record(op: OpView) -> bool:
     return 0 <= op.scope_id.value <= MAX_SCOPE_ID or reject(
         op, f"scope_id must lie in [0, {MAX_SCOPE_ID}], got {op.scope_id.value}"
     )
 
 
-def _storing_op(strategy: Strategy) -> Any:
+def _storing_op(strategy: Strategy) -> object:
     class StoringOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
         """Writes one record where the strategy keeps it.
 
@@ -90,7 +88,7 @@ def _storing_op(strategy: Strategy) -> Any:
     return StoringOp
 
 
-def _counting_op(strategy: Strategy) -> Any:
+def _counting_op(strategy: Strategy) -> object:
     class CountingOp(ProtonGPU.Operation, name=f"{strategy.value}_record", traits=[Records]):
         """Counts one record, where `when` is true, and stores nothing."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from proton.dialect.attributes import ORIGIN
 from proton.dialect.builtin import i32_attr, string_attr
@@ -26,7 +25,7 @@ class Origin:
         """What a record says; of one that the user wrote it is a plain slice."""
         if ORIGIN not in record.attributes:
             return cls()
-        attribute = record.attributes[ORIGIN]
+        attribute = ir.DictAttr(record.attributes[ORIGIN])
         kind, work, queue, pendings = (
             attribute[name].value for name in ("kind", "work", "queue", "pendings")
         )
@@ -58,7 +57,7 @@ def conditional(records: Iterable[Operation]) -> frozenset[ScopePath]:
     return frozenset(scope_of(op) for op in records if op.opview.when is not None)
 
 
-def payload_of(op: Operation) -> list[tuple[str, str, Any]]:
+def payload_of(op: Operation) -> list[tuple[str, str, Value]]:
     """(name, kind, value) of each payload value of a record or mark that is the user's."""
     return [field for field in _fields(op) if field[0] != ITERATION_FIELD]
 
@@ -68,6 +67,6 @@ def iteration_of(op: Operation) -> Value | None:
     return next((value for name, _, value in _fields(op) if name == ITERATION_FIELD), None)
 
 
-def _fields(op: Operation) -> list[tuple[str, str, Any]]:
+def _fields(op: Operation) -> list[tuple[str, str, Value]]:
     columns = op.attributes["names"], op.attributes["kinds"], op.opview.payload
     return [(name.value, kind.value, value) for name, kind, value in zip(*columns, strict=True)]

@@ -45,7 +45,7 @@ class Branch:
     source: int
     target: int
     passed: Sequence[Any]
-    received: Sequence[Any]
+    received: Sequence[Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class ForLoop:
         return self.op.regions[0].blocks[0]
 
     @property
-    def bounds(self) -> tuple[Any, Any, Any]:
+    def bounds(self) -> tuple[Value, Value, Value]:
         """(lower bound, upper bound, step)."""
         lower, upper, step = list(self.op.operands)[:_BOUNDS]
         return lower, upper, step
@@ -198,7 +198,7 @@ class If:
         return [region.blocks[0] for region in self.op.regions if len(region.blocks)]
 
     @property
-    def yielded(self) -> list[list[Any]]:
+    def yielded(self) -> list[list[Value]]:
         """Of each block what it gives."""
         return [list(end_of(block).operands) for block in self.blocks]
 

@@ -9,7 +9,7 @@ to write memory and to be work that takes time until its definition says otherwi
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect.mlir import Operation, ir
 
@@ -96,7 +96,7 @@ def _have(name: str, traits: tuple[type[Trait], ...]) -> bool | None:
 
 class _NoEffects(ir.MemoryEffectsOpInterface):
     @staticmethod
-    def get_effects(op: Operation, effects: Any) -> None:
+    def get_effects(op: Operation, effects: object) -> None:
         """None: leaves the list of effects empty."""
 
 

@@ -21,7 +21,17 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import Operation, Type, ext, ir
+from proton.dialect.mlir import (
+    AnyAttr,
+    AnyType,
+    Operand,
+    Operation,
+    OpView,
+    Result,
+    Type,
+    ext,
+    ir,
+)
 from proton.dialect.traits import (
     AnyLayout,
     Barrier,
@@ -43,7 +53,6 @@ from proton.dialect.traits import (
     Writes,
 )
 
-Operand, Result, Region = ext.Operand, ext.Result, ext.Region
 INPUT_PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 ANY_IMPRECISE_ACC = 1 << 30  # as `maxNumImpreciseAcc`: all of them
 ROUNDINGS = ("rtne", "rtz")
@@ -87,7 +96,7 @@ def pointee_of(value: Any) -> Type:
     return element_of(value).target
 
 
-def _verify_axis(op: Operation) -> bool:
+def _verify_axis(op: OpView) -> bool:
     return 0 <= op.axis.value <= 2 or reject(op, f"axis must lie in [0, 2], got {op.axis.value}")
 
 
@@ -126,7 +135,7 @@ class MakeRangeOp(
 
     start: ir.IntegerAttr
     end: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "MakeRangeOp") -> bool:
@@ -145,8 +154,8 @@ class SplatOp(
 ):
     """`tt.splat %scalar`: a tensor filled with one value."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "SplatOp") -> bool:
@@ -163,8 +172,8 @@ class UnsplatOp(
 ):
     """`tt.unsplat %tensor`: the element of a tensor of one element."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "UnsplatOp") -> bool:
@@ -180,9 +189,9 @@ class AddPtrOp(
 ):
     """`tt.addptr %ptr, %offset`: pointers moved by `offset` elements."""
 
-    ptr: Operand[Any]
-    offset: Operand[Any]
-    result: Result[Any]
+    ptr: Operand[AnyType]
+    offset: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "AddPtrOp") -> bool:
@@ -196,8 +205,8 @@ class AddPtrOp(
 class BroadcastOp(TT.Operation, name="broadcast", traits=[*_SHAPE_CHANGE, CopiedIndex]):
     """`tt.broadcast %src`: dimensions of size 1 repeated."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "BroadcastOp") -> bool:
@@ -213,9 +222,9 @@ class BroadcastOp(TT.Operation, name="broadcast", traits=[*_SHAPE_CHANGE, Copied
 class ExpandDimsOp(TT.Operation, name="expand_dims", traits=[*_SHAPE_CHANGE, CopiedIndex]):
     """`tt.expand_dims %src {axis}`: a dimension of size 1 inserted."""
 
-    src: Operand[Any]
+    src: Operand[AnyType]
     axis: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "ExpandDimsOp") -> bool:
@@ -229,8 +238,8 @@ class ExpandDimsOp(TT.Operation, name="expand_dims", traits=[*_SHAPE_CHANGE, Cop
 class ReshapeOp(TT.Operation, name="reshape", traits=[*_SHAPE_CHANGE]):
     """`tt.reshape %src`: the same elements in row-major order, in another shape."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "ReshapeOp") -> bool:
@@ -243,13 +252,13 @@ class ReshapeOp(TT.Operation, name="reshape", traits=[*_SHAPE_CHANGE]):
 class TransOp(TT.Operation, name="trans", traits=[*_SHAPE_CHANGE]):
     """`tt.trans %src {order}`: dimension i of the result is dimension order[i] of `src`."""
 
-    src: Operand[Any]
-    order: Any
-    result: Result[Any]
+    src: Operand[AnyType]
+    order: AnyAttr
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "TransOp") -> bool:
-        source, order = shape_of(op.src), tuple(op.order)
+        source, order = shape_of(op.src), tuple(ir.DenseI64ArrayAttr(op.order))
         if sorted(order) != list(range(len(source))):
             return reject(op, f"order must permute {len(source)} dimensions, got {order}")
         expected = tuple(source[axis] for axis in order)
@@ -259,9 +268,9 @@ class TransOp(TT.Operation, name="trans", traits=[*_SHAPE_CHANGE]):
 class JoinOp(TT.Operation, name="join", traits=[Pure, Speculatable, PassesPointers]):
     """`tt.join %a, %b`: both along a new last dimension of size 2."""
 
-    lhs: Operand[Any]
-    rhs: Operand[Any]
-    result: Result[Any]
+    lhs: Operand[AnyType]
+    rhs: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "JoinOp") -> bool:
@@ -274,9 +283,9 @@ class JoinOp(TT.Operation, name="join", traits=[Pure, Speculatable, PassesPointe
 class SplitOp(TT.Operation, name="split", traits=[Pure, Speculatable, PassesPointers]):
     """`tt.split %src`: the halves along a last dimension of size 2."""
 
-    src: Operand[Any]
-    lhs: Result[Any]
-    rhs: Result[Any]
+    src: Operand[AnyType]
+    lhs: Result[AnyType]
+    rhs: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "SplitOp") -> bool:
@@ -297,12 +306,12 @@ class DotOp(TT.Operation, name="dot", traits=[Pure, Multiplies]):
     they go into the accumulator. Both names are Triton's.
     """
 
-    a: Operand[Any]
-    b: Operand[Any]
-    acc: Operand[Any]
+    a: Operand[AnyType]
+    b: Operand[AnyType]
+    acc: Operand[AnyType]
     inputPrecision: ir.StringAttr
     maxNumImpreciseAcc: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "DotOp") -> bool:
@@ -315,7 +324,7 @@ class DotOp(TT.Operation, name="dot", traits=[Pure, Multiplies]):
         )
 
 
-def _verify_same_shape(op: Operation) -> bool:
+def _verify_same_shape(op: OpView) -> bool:
     return check_shape(op, "result", op.result, shape_of(op.src))
 
 
@@ -326,8 +335,8 @@ def _verify_same_type(op: Operation) -> bool:
 class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=[Pure, Speculatable, Elementwise, Cheap]):
     """`tt.int_to_ptr %i64`: an address as a pointer."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     verify_invariants = staticmethod(_verify_same_shape)
 
@@ -335,8 +344,8 @@ class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=[Pure, Speculatable, El
 class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure, Speculatable, Elementwise, Cheap]):
     """`tt.ptr_to_int %ptr`: the address as i64."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     verify_invariants = staticmethod(_verify_same_shape)
 
@@ -348,8 +357,8 @@ class BitcastOp(
 ):
     """`tt.bitcast %ptr`: a pointer to another type of element."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     verify_invariants = staticmethod(_verify_same_shape)
 
@@ -367,9 +376,9 @@ class ExternElementwiseOp(
     libname: ir.StringAttr
     libpath: ir.StringAttr
     pure: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
     for _position in range(MAX_EXTERN):
-        __annotations__[f"src{_position}"] = Operand[Any] | None
+        __annotations__[f"src{_position}"] = Operand[AnyType] | None
         locals()[f"src{_position}"] = None
     del _position
 
@@ -388,9 +397,9 @@ class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure, Speculatable, Elemen
     must not fold into another ("rtne" to 8-bit floats, which saturate).
     """
 
-    src: Operand[Any]
+    src: Operand[AnyType]
     rounding: ir.StringAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "FpToFpOp") -> bool:
@@ -400,9 +409,9 @@ class FpToFpOp(TT.Operation, name="fp_to_fp", traits=[Pure, Speculatable, Elemen
 class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure, Speculatable, Elementwise]):
     """`tt.mulhiui %x, %y`: the upper half of the unsigned product."""
 
-    lhs: Operand[Any]
-    rhs: Operand[Any]
-    result: Result[Any]
+    lhs: Operand[AnyType]
+    rhs: Operand[AnyType]
+    result: Result[AnyType]
 
     verify_invariants = staticmethod(_verify_same_type)
 
@@ -410,8 +419,8 @@ class MulhiUIOp(TT.Operation, name="mulhiui", traits=[Pure, Speculatable, Elemen
 class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure, Speculatable, Elementwise]):
     """`tt.precise_sqrt %x`: rounded to nearest on every target."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     verify_invariants = staticmethod(_verify_same_type)
 
@@ -419,9 +428,9 @@ class PreciseSqrtOp(TT.Operation, name="precise_sqrt", traits=[Pure, Speculatabl
 class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure, Speculatable, Elementwise]):
     """`tt.precise_divf %x, %y`: rounded to nearest on every target."""
 
-    lhs: Operand[Any]
-    rhs: Operand[Any]
-    result: Result[Any]
+    lhs: Operand[AnyType]
+    rhs: Operand[AnyType]
+    result: Result[AnyType]
 
     verify_invariants = staticmethod(_verify_same_type)
 
@@ -429,7 +438,7 @@ class PreciseDivFOp(TT.Operation, name="precise_divf", traits=[Pure, Speculatabl
 class AssertOp(TT.Operation, name="assert", traits=[Writes, AnyLayout]):
     """`tt.assert %condition {message}`: stops the kernel where the condition is false."""
 
-    condition: Operand[Any]
+    condition: Operand[AnyType]
     message: ir.StringAttr
 
     @staticmethod
@@ -445,9 +454,9 @@ class PrintOp(TT.Operation, name="print", traits=[Writes, AnyLayout]):
 
     prefix: ir.StringAttr
     hex: ir.IntegerAttr
-    signed: Any
+    signed: AnyAttr
     for _position in range(MAX_PRINTED):
-        __annotations__[f"value{_position}"] = Operand[Any] | None
+        __annotations__[f"value{_position}"] = Operand[AnyType] | None
         locals()[f"value{_position}"] = None
     del _position
 
@@ -461,7 +470,7 @@ class SpecialRegisterOp(TT.Operation, name="special_register", traits=[Reads]):
     """`tt.special_register {register}`: what a register of a GPU's processor says now."""
 
     register: ir.StringAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "SpecialRegisterOp") -> bool:

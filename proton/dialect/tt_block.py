@@ -16,7 +16,16 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import (
+    AnyAttr,
+    AnyType,
+    Operand,
+    Operation,
+    OpView,
+    Result,
+    Value,
+    ir,
+)
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
@@ -29,7 +38,6 @@ from proton.dialect.traits import (
 from proton.dialect.tt import TT, PointerType, is_block_pointer
 from proton.dialect.tt_memory import CACHE_MODIFIERS, EVICTION_POLICIES
 
-Operand, Result = ext.Operand, ext.Result
 PADDINGS = ("zero", "nan")  # what a block has where its tensor has nothing
 BOUNDARY_CHECK = "boundaryCheck"  # on tt.load and tt.store: the dimensions in which to look
 PADDING = "padding"  # on tt.load: what lies outside
@@ -38,7 +46,7 @@ REDUCE_KINDS = (*ORDERED_KINDS, "and", "or", "xor")
 MAX_RANK = 5  # of a descriptor's tensor
 
 
-def _verify_ranks(op: Any, rank: int, *groups: str) -> bool:
+def _verify_ranks(op: Operation, rank: int, *groups: str) -> bool:
     for name in groups:
         if len(getattr(op, name)) != rank:
             return reject(op, f"{name} must have {rank} entries, got {len(getattr(op, name))}")
@@ -52,12 +60,12 @@ class MakeTensorPtrOp(
     `offsets` of a tensor, `!tt.ptr<tensor<16x8xf32>>`; `order` names its dimensions, fastest first.
     """
 
-    base: Operand[Any]
+    base: Operand[AnyType]
     shape: Sequence[Operand[ir.IntegerType[64]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
     offsets: Sequence[Operand[ir.IntegerType[32]]]
-    order: Any
-    result: Result[Any]
+    order: AnyAttr
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "MakeTensorPtrOp") -> bool:
@@ -75,9 +83,9 @@ class MakeTensorPtrOp(
 class AdvanceOp(TT.Operation, name="advance", traits=[Pure, Speculatable, PassesPointers]):
     """`tt.advance %ptr, %offsets`: a pointer to the block so many elements further on."""
 
-    ptr: Operand[Any]
+    ptr: Operand[AnyType]
     offsets: Sequence[Operand[ir.IntegerType[32]]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "AdvanceOp") -> bool:
@@ -109,13 +117,13 @@ class TensorDescType(TT.Type, name="tensordesc"):
         return str(ir.StringAttr(self.padding).value)
 
 
-def _verify_descriptor(op: Any) -> bool:
+def _verify_descriptor(op: OpView) -> bool:
     return isinstance(op.desc.type, TensorDescType) or reject(
         op, f"operand 0 must be a tensor descriptor, got {op.desc.type}"
     )
 
 
-def _verify_block(op: Any, what: str, value: Any) -> bool:
+def _verify_block(op: OpView, what: str, value: Value) -> bool:
     """The value is a block at as many indices as the block has dimensions. Layouts are free."""
     if not _verify_descriptor(op):
         return False
@@ -125,7 +133,7 @@ def _verify_block(op: Any, what: str, value: Any) -> bool:
     )
 
 
-def _verify_rows(op: Any, what: str, value: Any) -> bool:
+def _verify_rows(op: OpView, what: str, value: Value) -> bool:
     """The value has a row of the descriptor's for each offset."""
     if not _verify_descriptor(op):
         return False
@@ -146,10 +154,10 @@ class MakeTensorDescOp(TT.Operation, name="make_tensor_descriptor", traits=[Pure
     """`tt.make_tensor_descriptor %base, %shape, %strides`: the tensor at `base`. The last stride is
     1."""
 
-    base: Operand[Any]
+    base: Operand[AnyType]
     shape: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "MakeTensorDescOp") -> bool:
@@ -171,11 +179,11 @@ class DescriptorLoadOp(
 ):
     """`tt.descriptor_load %desc, %indices {cache, evict}`: the block at `indices`."""
 
-    desc: Operand[Any]
+    desc: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
     cache: ir.StringAttr
     evict: ir.StringAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "DescriptorLoadOp") -> bool:
@@ -189,8 +197,8 @@ class DescriptorLoadOp(
 class DescriptorStoreOp(TT.Operation, name="descriptor_store", traits=[Writes]):
     """`tt.descriptor_store %desc, %src, %indices`: writes what of the block is in the tensor."""
 
-    desc: Operand[Any]
-    src: Operand[Any]
+    desc: Operand[AnyType]
+    src: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
 
     @staticmethod
@@ -202,8 +210,8 @@ class DescriptorReduceOp(TT.Operation, name="descriptor_reduce", traits=[Writes]
     """`tt.descriptor_reduce %desc, %src, %indices {kind, is_unsigned}`: combines each element in
     memory with the block's, atomically."""
 
-    desc: Operand[Any]
-    src: Operand[Any]
+    desc: Operand[AnyType]
+    src: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
     kind: ir.StringAttr
     is_unsigned: ir.IntegerAttr
@@ -229,10 +237,10 @@ class DescriptorGatherOp(
     """`tt.descriptor_gather %desc, %x_offsets, %y_offset`: a row for each of `x_offsets`, from
     column `y_offset` on."""
 
-    desc: Operand[Any]
-    x_offsets: Operand[Any]
+    desc: Operand[AnyType]
+    x_offsets: Operand[AnyType]
     y_offset: Operand[ir.IntegerType[32]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "DescriptorGatherOp") -> bool:
@@ -243,10 +251,10 @@ class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Write
     """`tt.descriptor_scatter %desc, %x_offsets, %y_offset, %src`: writes each row of `src` to one
     of `x_offsets`, from column `y_offset` on."""
 
-    desc: Operand[Any]
-    x_offsets: Operand[Any]
+    desc: Operand[AnyType]
+    x_offsets: Operand[AnyType]
     y_offset: Operand[ir.IntegerType[32]]
-    src: Operand[Any]
+    src: Operand[AnyType]
 
     @staticmethod
     def verify_invariants(op: "DescriptorScatterOp") -> bool:
@@ -256,7 +264,7 @@ class DescriptorScatterOp(TT.Operation, name="descriptor_scatter", traits=[Write
 class DescriptorSizeOp(TT.Operation, name="descriptor_size", traits=[Pure, Speculatable]):
     """`tt.descriptor_size %desc {axis}`: the tensor's size along a dimension, i32."""
 
-    desc: Operand[Any]
+    desc: Operand[AnyType]
     axis: ir.IntegerAttr
     result: Result[ir.IntegerType[32]]
 
@@ -269,7 +277,7 @@ class DescriptorStrideOp(TT.Operation, name="descriptor_stride", traits=[Pure, S
     """`tt.descriptor_stride %desc {axis}`: elements from one index of a dimension to the next,
     i64."""
 
-    desc: Operand[Any]
+    desc: Operand[AnyType]
     axis: ir.IntegerAttr
     result: Result[ir.IntegerType[64]]
 
@@ -278,7 +286,7 @@ class DescriptorStrideOp(TT.Operation, name="descriptor_stride", traits=[Pure, S
         return _verify_descriptor(op) and _verify_axis(op)
 
 
-def _verify_axis(op: Any) -> bool:
+def _verify_axis(op: OpView) -> bool:
     rank = len(op.desc.type.target.shape)
     return 0 <= op.axis.value < rank or reject(
         op, f"axis must lie in [0, {rank}), got {op.axis.value}"

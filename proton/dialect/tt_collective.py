@@ -15,11 +15,20 @@ from proton.dialect.diagnostics import (
     reject,
     shape_of,
 )
-from proton.dialect.mlir import Attribute, Block, Operation, ext, ir
+from proton.dialect.mlir import (
+    AnyType,
+    Attribute,
+    Block,
+    Operand,
+    Operation,
+    OpView,
+    Region,
+    Result,
+    ir,
+)
 from proton.dialect.traits import Combines, LayoutAnchor, MakesData, Pure, Speculatable, Terminates
 from proton.dialect.tt import TT
 
-Operand, Result, Region = ext.Operand, ext.Result, ext.Region
 MAX_REDUCED = 8  # sources of one reduction or scan
 
 # The bindings bind the constraint of a variadic group once per op, so its operands could not
@@ -92,7 +101,7 @@ class ScanReturnOp(
     add_optional(locals(), MAX_REDUCED, value=Operand)
 
 
-def _verify_sources(op: Operation) -> bool:
+def _verify_sources(op: OpView) -> bool:
     """There is a source, all have one shape, and the axis is one of its dimensions."""
     sources = list(op.operation.operands)
     if not sources:
@@ -105,7 +114,7 @@ def _verify_sources(op: Operation) -> bool:
     )
 
 
-def _verify_combine(op: Operation, shape: tuple[int, ...], terminator: str) -> bool:
+def _verify_combine(op: OpView, shape: tuple[int, ...], terminator: str) -> bool:
     """The results are blocks of `shape`, and the region combines two elements of each source.
 
     Layouts are free: on a GPU the sources have one and the results another.
@@ -144,9 +153,9 @@ class HistogramOp(
     The result is tensor<bins x i32>; what lies in no bin, or is masked off, is not counted.
     """
 
-    src: Operand[Any]
-    result: Result[Any]
-    mask: Operand[Any] | None = None
+    src: Operand[AnyType]
+    result: Result[AnyType]
+    mask: Operand[AnyType] | None = None
 
     @staticmethod
     def verify_invariants(op: "HistogramOp") -> bool:
@@ -163,10 +172,10 @@ class HistogramOp(
 class GatherOp(TT.Operation, name="gather", traits=[Pure, Speculatable, LayoutAnchor, MakesData]):
     """`tt.gather %src, %index {axis}`: result[i, j] = src[index[i, j], j] along axis 0."""
 
-    src: Operand[Any]
-    index: Operand[Any]
+    src: Operand[AnyType]
+    index: Operand[AnyType]
     axis: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "GatherOp") -> bool:

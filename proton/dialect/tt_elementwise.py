@@ -5,7 +5,7 @@ inline assembly. They take and give several blocks of one shape, or scalars.
 from typing import Any
 
 from proton.dialect.diagnostics import check_types, element_of, reject, shape_of
-from proton.dialect.mlir import Operation, ext, ir
+from proton.dialect.mlir import Operand, Operation, Region, Result, ir
 from proton.dialect.traits import Combines, Elementwise, MakesData, Orders, Pure, Terminates, Writes
 from proton.dialect.tt import TT
 from proton.dialect.tt_collective import add_optional, end_of_region
@@ -29,8 +29,8 @@ class MapElementwiseOp(
     """`tt.map_elementwise %src0, %src1, ...` with a region that computes the results' elements of
     one element of each source."""
 
-    function: ext.Region
-    add_optional(locals(), MAX_ELEMENTWISE, src=ext.Operand, result=ext.Result)
+    function: Region
+    add_optional(locals(), MAX_ELEMENTWISE, src=Operand, result=Result)
 
     @staticmethod
     def verify_invariants(op: "MapElementwiseOp") -> bool:
@@ -54,7 +54,7 @@ class MapElementwiseReturnOp(
 ):
     """`tt.map_elementwise_return %value0, ...`: ends the region of a `tt.map_elementwise`."""
 
-    add_optional(locals(), MAX_ELEMENTWISE, value=ext.Operand)
+    add_optional(locals(), MAX_ELEMENTWISE, value=Operand)
 
 
 class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, MakesData]):
@@ -64,7 +64,7 @@ class InlineAsmOp(TT.Operation, name="inline_asm", traits=[Pure, Elementwise, Ma
     asm_string: ir.StringAttr
     constraints: ir.StringAttr
     packed_element: ir.IntegerAttr
-    add_optional(locals(), MAX_ELEMENTWISE, src=ext.Operand, result=ext.Result)
+    add_optional(locals(), MAX_ELEMENTWISE, src=Operand, result=Result)
 
     verify_invariants = staticmethod(_verify_shapes)
 
@@ -79,7 +79,7 @@ class InlineAsmWithEffectsOp(
     asm_string: ir.StringAttr
     constraints: ir.StringAttr
     packed_element: ir.IntegerAttr
-    add_optional(locals(), MAX_ELEMENTWISE, src=ext.Operand, result=ext.Result)
+    add_optional(locals(), MAX_ELEMENTWISE, src=Operand, result=Result)
 
     verify_invariants = staticmethod(_verify_shapes)
 

@@ -1,14 +1,11 @@
 """Ops of the `tt` dialect that access global memory through pointers."""
 
-from typing import Any
-
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_block, check_choice, check_type, reject, shape_of
-from proton.dialect.mlir import Operation, Value, ext, ir
+from proton.dialect.mlir import AnyType, Operand, Operation, OpView, Result, Value, ir
 from proton.dialect.traits import Accesses, LayoutAnchor, Loads, MakesData, Orders, Reads, Writes
 from proton.dialect.tt import TT, is_block_pointer, is_pointer_like, pointee_of
 
-Operand, Result = ext.Operand, ext.Result
 RMW_OPS = ("add", "fadd", "max", "umax", "fmax", "min", "umin", "fmin", "and", "or", "xor", "xchg")
 MEMORY_SEMANTICS = ("relaxed", "acquire", "release", "acq_rel")
 MEMORY_SCOPES = ("cta", "gpu", "sys")
@@ -18,7 +15,7 @@ MASKS = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2, "ttg.async_copy_global
 EVICTION_POLICIES = ("", "evict_normal", "evict_first", "evict_last")
 
 
-def _verify_access(op: Operation, mask: Value | None = None, **values: Any) -> bool:
+def _verify_access(op: OpView, mask: Value | None = None, **values: Value | None) -> bool:
     """Each of the values (None: not there) is what the pointers point to."""
     if not is_pointer_like(op.ptr.type):
         return reject(op, f"operand 0 must be pointers, got {op.ptr.type}")
@@ -33,7 +30,7 @@ def _verify_access(op: Operation, mask: Value | None = None, **values: Any) -> b
     ) and (mask is None or check_block(op, "mask", mask, shape, i1))
 
 
-def _verify_block_access(op: Operation, mask: Any, **values: Any) -> bool:
+def _verify_block_access(op: OpView, mask: object, **values: Value | None) -> bool:
     """The only value is the whole block."""
     given = {what: value for what, value in values.items() if value is not None}
     if mask is not None or len(given) > 1:
@@ -41,13 +38,13 @@ def _verify_block_access(op: Operation, mask: Any, **values: Any) -> bool:
     return all(check_type(op, what, value, pointee_of(op.ptr)) for what, value in given.items())
 
 
-def _verify_caching(op: Operation) -> bool:
+def _verify_caching(op: OpView) -> bool:
     return check_choice(op, "cache", op.cache, CACHE_MODIFIERS) and check_choice(
         op, "evict", op.evict, EVICTION_POLICIES
     )
 
 
-def _verify_ordering(op: Operation) -> bool:
+def _verify_ordering(op: OpView) -> bool:
     return check_choice(op, "sem", op.sem, MEMORY_SEMANTICS) and check_choice(
         op, "scope", op.scope, MEMORY_SCOPES
     )
@@ -60,13 +57,13 @@ class LoadOp(TT.Operation, name="load", traits=[Reads, Accesses, Loads, LayoutAn
     reach over the tensor's ends, and "zero" or "nan" for what lies there.
     """
 
-    ptr: Operand[Any]
+    ptr: Operand[AnyType]
     cache: ir.StringAttr
     evict: ir.StringAttr
     volatile: ir.IntegerAttr
-    result: Result[Any]
-    mask: Operand[Any] | None = None
-    other: Operand[Any] | None = None
+    result: Result[AnyType]
+    mask: Operand[AnyType] | None = None
+    other: Operand[AnyType] | None = None
 
     @staticmethod
     def verify_invariants(op: "LoadOp") -> bool:
@@ -77,11 +74,11 @@ class StoreOp(TT.Operation, name="store", traits=[Writes, Accesses]):
     """`tt.store %ptr, %value, %mask?`: writes where the mask is true; to a pointer to a block
     `{boundaryCheck}` as in a load."""
 
-    ptr: Operand[Any]
-    value: Operand[Any]
+    ptr: Operand[AnyType]
+    value: Operand[AnyType]
     cache: ir.StringAttr
     evict: ir.StringAttr
-    mask: Operand[Any] | None = None
+    mask: Operand[AnyType] | None = None
 
     @staticmethod
     def verify_invariants(op: "StoreOp") -> bool:
@@ -95,13 +92,13 @@ class AtomicRMWOp(
 ):
     """`tt.atomic_rmw %ptr, %value, %mask? {rmw_op, sem, scope}`: the values before."""
 
-    ptr: Operand[Any]
-    value: Operand[Any]
+    ptr: Operand[AnyType]
+    value: Operand[AnyType]
     rmw_op: ir.StringAttr
     sem: ir.StringAttr
     scope: ir.StringAttr
-    result: Result[Any]
-    mask: Operand[Any] | None = None
+    result: Result[AnyType]
+    mask: Operand[AnyType] | None = None
 
     @staticmethod
     def verify_invariants(op: "AtomicRMWOp") -> bool:
@@ -119,12 +116,12 @@ class AtomicCASOp(
 ):
     """`tt.atomic_cas %ptr, %cmp, %value {sem, scope}`: the values before."""
 
-    ptr: Operand[Any]
-    cmp: Operand[Any]
-    value: Operand[Any]
+    ptr: Operand[AnyType]
+    cmp: Operand[AnyType]
+    value: Operand[AnyType]
     sem: ir.StringAttr
     scope: ir.StringAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "AtomicCASOp") -> bool:

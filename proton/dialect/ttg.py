@@ -12,7 +12,17 @@ from typing import Any
 from proton.dialect.attributes import NUM_WARPS
 from proton.dialect.builtin import i64_attr
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
-from proton.dialect.mlir import Attribute, Module, Type, ext, ir
+from proton.dialect.mlir import (
+    AnyAttr,
+    AnyType,
+    Attribute,
+    Module,
+    Operand,
+    Result,
+    Type,
+    ext,
+    ir,
+)
 from proton.dialect.traits import (
     Barrier,
     KeepsSign,
@@ -25,8 +35,6 @@ from proton.dialect.traits import (
 from proton.layout import LinearLayout
 from proton.layout.named import DISTRIBUTED, dim
 
-Operand, Result = ext.Operand, ext.Result
-
 
 class TTG(ext.Dialect, name="ttg"):
     """Layouts, and what moves data between them."""
@@ -35,25 +43,25 @@ class TTG(ext.Dialect, name="ttg"):
 class LinearAttr(TTG.Attribute, name="linear"):
     """`#ttg.linear<[[1], [2]], [[4], ...], [[128]], []>`: bases of register, lane, warp, block."""
 
-    register: Any
-    lane: Any
-    warp: Any
-    block: Any
+    register: AnyAttr
+    lane: AnyAttr
+    warp: AnyAttr
+    block: AnyAttr
 
 
 class SharedAttr(TTG.Attribute, name="shared"):
     """`#ttg.shared<[[0, 1], [0, 2], [1, 0]]>`: the index of each power of two of an offset."""
 
-    offset: Any
+    offset: AnyAttr
 
 
 class MemDescType(TTG.Type, name="memdesc"):
     """`!ttg.memdesc<[64, 32], f16, #ttg.shared<...>>`: a tensor in shared memory, which nothing
     changes."""
 
-    sizes: Any
+    sizes: AnyAttr
     element: ir.TypeAttr
-    encoding: Any
+    encoding: AnyAttr
 
 
 class MutableMemDescType(TTG.Type, name="mutable_memdesc"):
@@ -61,19 +69,19 @@ class MutableMemDescType(TTG.Type, name="mutable_memdesc"):
     layout has one dimension less, tensors lie one behind the other along the first dimension, and
     `ttg.memdesc_index` takes one."""
 
-    sizes: Any
+    sizes: AnyAttr
     element: ir.TypeAttr
-    encoding: Any
+    encoding: AnyAttr
 
 
 # Between attributes and the algebra. Attributes and types are unique and live as long as the one
 # context does, so both directions are remembered.
 _attributes: dict[LinearLayout, Any] = {}
-_layouts: dict[Any, LinearLayout] = {}
-_types: dict[tuple[Any, LinearLayout], Any] = {}
+_layouts: dict[Type, LinearLayout] = {}
+_types: dict[tuple[Type, LinearLayout], Type] = {}
 
 
-def _bases_attr(bases: Any) -> Attribute:
+def _bases_attr(bases: tuple[tuple[int, ...], ...]) -> Attribute:
     return ir.ArrayAttr.get([ir.ArrayAttr.get([i64_attr(v) for v in basis]) for basis in bases])
 
 
@@ -167,8 +175,8 @@ class ConvertLayoutOp(
 ):
     """`ttg.convert_layout %src`: the same tensor in the result's layout."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "ConvertLayoutOp") -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from proton.dialect.asynchronous import COPIES, Issues, Retires
 from proton.dialect.diagnostics import check_block, element_of, reject, shape_of
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import AnyType, Operand, Operation, Region, Result, Type, Value, ir
 from proton.dialect.traits import (
     Accesses,
     AllocatesShared,
@@ -42,14 +42,12 @@ from proton.dialect.ttg import (
 )
 from proton.layout import shapes
 
-Operand, Result, Region = ext.Operand, ext.Result, ext.Region
-
 
 class AsyncTokenType(TTG.Type, name="async_token"):
     """`!ttg.async_token`: copies that may be under way."""
 
 
-def _verify_tensor(op: Any, desc: Any, tensor: Any, what: str) -> bool:
+def _verify_tensor(op: Operation, desc: Value, tensor: Value, what: str) -> bool:
     """The tensor is what the memory holds."""
     if not is_mem_desc(desc.type):
         return reject(op, f"memory must be a !ttg.memdesc, got {desc.type}")
@@ -57,7 +55,7 @@ def _verify_tensor(op: Any, desc: Any, tensor: Any, what: str) -> bool:
     return check_block(op, what, tensor, shape, element)
 
 
-def _verify_mutable(op: Any, desc: Any) -> bool:
+def _verify_mutable(op: Operation, desc: Value) -> bool:
     return isinstance(desc.type, MutableMemDescType) or reject(
         op, f"what is written must be a !ttg.mutable_memdesc, got {desc.type}"
     )
@@ -70,8 +68,8 @@ class LocalAllocOp(
 ):
     """`ttg.local_alloc %src`: the tensor in shared memory, where nothing changes it."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "LocalAllocOp") -> bool:
@@ -88,10 +86,10 @@ class DotOp(
 ):
     """`ttg.dot %a, %b, %acc`: the product of matrices in shared memory, by multiply-adds."""
 
-    a: Operand[Any]
-    b: Operand[Any]
-    acc: Operand[Any]
-    result: Result[Any]
+    a: Operand[AnyType]
+    b: Operand[AnyType]
+    acc: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "DotOp") -> bool:
@@ -110,7 +108,7 @@ class DotOp(
 class LocalReserveOp(TTG.Operation, name="local_reserve", traits=[Writes, AllocatesShared]):
     """`ttg.local_reserve`: shared memory with nothing in it yet."""
 
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "LocalReserveOp") -> bool:
@@ -122,8 +120,8 @@ class LocalLoadOp(
 ):
     """`ttg.local_load %desc`: the tensor that lies there."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "LocalLoadOp") -> bool:
@@ -133,8 +131,8 @@ class LocalLoadOp(
 class LocalStoreOp(TTG.Operation, name="local_store", traits=[Writes, SharedEffects(writes=(1,))]):
     """`ttg.local_store %tensor, %desc`."""
 
-    src: Operand[Any]
-    dst: Operand[Any]
+    src: Operand[AnyType]
+    dst: Operand[AnyType]
 
     @staticmethod
     def verify_invariants(op: "LocalStoreOp") -> bool:
@@ -144,9 +142,9 @@ class LocalStoreOp(TTG.Operation, name="local_store", traits=[Writes, SharedEffe
 class MemDescIndexOp(TTG.Operation, name="memdesc_index", traits=[Pure, PassesMemory]):
     """`ttg.memdesc_index %desc, %i`: the part at index %i of the first dimension."""
 
-    src: Operand[Any]
+    src: Operand[AnyType]
     index: Operand[ir.IntegerType[32]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "MemDescIndexOp") -> bool:
@@ -165,8 +163,8 @@ class MemDescTransOp(
 ):
     """`ttg.memdesc_trans %desc`: a matrix in shared memory with its dimensions exchanged."""
 
-    src: Operand[Any]
-    result: Result[Any]
+    src: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def of(memory: Any) -> Any:
@@ -181,7 +179,7 @@ class MemDescTransOp(
         return op.result.type == wanted or reject(op, f"the result must be {wanted}")
 
 
-def _transposed(type_: Any) -> Any:
+def _transposed(type_: Type) -> Type:
     (rows, columns), element, layout = mem_desc_parts(type_)
     is_mutable = isinstance(type_, MutableMemDescType)
     return mem_desc((columns, rows), element, shapes.trans(layout, (1, 0)), is_mutable)
@@ -201,10 +199,10 @@ class AsyncCopyOp(
     """`ttg.async_copy_global_to_local %pointers, %desc, %mask?`: begins a copy; gives its token.
     Where the mask is false there are zeros."""
 
-    src: Operand[Any]
-    dst: Operand[Any]
+    src: Operand[AnyType]
+    dst: Operand[AnyType]
     token: Result[AsyncTokenType]
-    mask: Operand[Any] | None = None
+    mask: Operand[AnyType] | None = None
 
     @staticmethod
     def verify_invariants(op: "AsyncCopyOp") -> bool:

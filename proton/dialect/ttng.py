@@ -5,11 +5,9 @@ group*, four warps, multiplies matrices in shared memory: `ttng.warp_group_dot` 
 which goes on by itself, and `ttng.warp_group_dot_wait` gives its result when it is there.
 """
 
-from typing import Any
-
 from proton.dialect.asynchronous import DOTS, Issues, Retires
 from proton.dialect.diagnostics import reject, shape_of
-from proton.dialect.mlir import ext, ir
+from proton.dialect.mlir import AnyType, Operand, OpView, Result, Value, ext, ir
 from proton.dialect.traits import (
     LayoutAnchor,
     MakesData,
@@ -20,19 +18,17 @@ from proton.dialect.traits import (
 )
 from proton.dialect.ttg import is_mem_desc, is_tensor, mem_desc_parts
 
-Operand, Result = ext.Operand, ext.Result
-
 
 class TTNG(ext.Dialect, name="ttng"):
     """Tensor cores."""
 
 
-def _matrix_shape(value: Any) -> tuple[int, ...]:
+def _matrix_shape(value: Value) -> tuple[int, ...]:
     """The shape of a tensor, or of one in shared memory."""
     return mem_desc_parts(value.type)[0] if is_mem_desc(value.type) else shape_of(value)
 
 
-def _verify_product(op: Any) -> bool:
+def _verify_product(op: OpView) -> bool:
     a, b, acc = (_matrix_shape(value) for value in (op.a, op.b, op.acc))
     fits = len(a) == len(b) == 2 and a[1] == b[0] and acc == (a[0], b[1])
     if not fits:
@@ -45,10 +41,10 @@ class MmaSyncOp(
 ):
     """`ttng.mma_sync %a, %b, %acc`: the product of tensors in the layouts of `mma`'s operands."""
 
-    a: Operand[Any]
-    b: Operand[Any]
-    acc: Operand[Any]
-    result: Result[Any]
+    a: Operand[AnyType]
+    b: Operand[AnyType]
+    acc: Operand[AnyType]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "MmaSyncOp") -> bool:
@@ -74,11 +70,11 @@ class WarpGroupDotOp(
     overwritten. Nothing but `ttng.warp_group_dot_wait` and the next product takes the result. fp8
     products are summed in registers of their own every `imprecise` numbers (0: never)."""
 
-    a: Operand[Any]
-    b: Operand[Any]
-    acc: Operand[Any]
+    a: Operand[AnyType]
+    b: Operand[AnyType]
+    acc: Operand[AnyType]
     imprecise: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
     adds: Operand[ir.IntegerType[1]] | None = None
 
     @staticmethod
@@ -96,9 +92,9 @@ class WarpGroupDotWaitOp(
     """`ttng.warp_group_dot_wait %acc {pendings}`: waits until at most so many products are under
     way; the result of one that has ended."""
 
-    acc: Operand[Any]
+    acc: Operand[AnyType]
     pendings: ir.IntegerAttr
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "WarpGroupDotWaitOp") -> bool:
@@ -108,7 +104,7 @@ class WarpGroupDotWaitOp(
 class ZerosOp(TTNG.Operation, name="zeros", traits=[Writes, LayoutAnchor, MakesData]):
     """`ttng.zeros`: zeros that are written to registers where the op stands, not ahead of it."""
 
-    result: Result[Any]
+    result: Result[AnyType]
 
 
 class FenceAsyncSharedOp(TTNG.Operation, name="fence_async_shared", traits=[Writes]):

@@ -65,10 +65,10 @@ class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable,
     out, which is 1. Until descriptors are taken apart, `%base` is one, and nothing follows. The
     host makes the map: so all of it is known before the launch."""
 
-    base: Operand[Any]
+    base: Operand[AnyType]
     sizes: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "TensorMapOp") -> bool:
@@ -82,7 +82,7 @@ class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable,
         )
 
 
-def _verify_map(op: Any) -> bool:
+def _verify_map(op: OpView) -> bool:
     """The first operand is a map, and there are as many indices as its block has dimensions."""
     if not is_tensor_map(op.map.type):
         return reject(op, f"operand 0 must be a tensor map, got {op.map.type}")
@@ -90,7 +90,7 @@ def _verify_map(op: Any) -> bool:
     return len(op.indices) == rank or reject(op, f"{rank} indices, got {len(op.indices)}")
 
 
-def _verify_tensor(op: Any, what: str, value: Any) -> bool:
+def _verify_tensor(op: OpView, what: str, value: Value) -> bool:
     block = op.map.type.target
     return check_block(op, what, value, tuple(block.shape), op.map.type.element)
 
@@ -99,7 +99,7 @@ def _verify_reduction(op: Any) -> bool:
     return check_choice(op, "reduction", op.reduction, (NO_REDUCTION, *RMW_OPS))
 
 
-def _verify_memory(op: Any, memory: Any) -> bool:
+def _verify_memory(op: OpView, memory: Value) -> bool:
     """The memory holds a block of the map."""
     block = op.map.type.target
     if not is_mem_desc(memory.type):
@@ -112,9 +112,9 @@ def _verify_memory(op: Any, memory: Any) -> bool:
 class TMALoadOp(TTNG.Operation, name="tma_load", traits=[Reads, Accesses, LayoutAnchor, MakesData]):
     """`ttng.tma_load %map, %indices`: the block at `indices`."""
 
-    map: Operand[Any]
+    map: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
-    result: Result[Any]
+    result: Result[AnyType]
 
     @staticmethod
     def verify_invariants(op: "TMALoadOp") -> bool:
@@ -125,8 +125,8 @@ class TMAStoreOp(TTNG.Operation, name="tma_store", traits=[Writes, Accesses, Any
     """`ttng.tma_store %map, %src, %indices {reduction}`: writes what of the block is in the tensor,
     or combines each element in memory with the block's: what `tt.atomic_rmw` names, or "none"."""
 
-    map: Operand[Any]
-    src: Operand[Any]
+    map: Operand[AnyType]
+    src: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
     reduction: ir.StringAttr
 
@@ -153,9 +153,9 @@ class AsyncTMACopyOp(
     each warp begins to copy its boxes of the block at `indices`, if `pred` holds; their bytes
     arrive at the barrier."""
 
-    map: Operand[Any]
-    barrier: Operand[Any]
-    dst: Operand[Any]
+    map: Operand[AnyType]
+    barrier: Operand[AnyType]
+    dst: Operand[AnyType]
     pred: Operand[ir.IntegerType[1]]
     indices: Sequence[Operand[ir.IntegerType[32]]]
 
@@ -181,8 +181,8 @@ class AsyncTMAStoreOp(
     """`ttng.async_tma_copy_local_to_global %map, %src, %indices {reduction}`: a thread of each warp
     begins to copy its boxes of the block to `indices`, or to combine them with what is there."""
 
-    map: Operand[Any]
-    src: Operand[Any]
+    map: Operand[AnyType]
+    src: Operand[AnyType]
     indices: Sequence[Operand[ir.IntegerType[32]]]
     reduction: ir.StringAttr
 
@@ -198,8 +198,8 @@ class LocalToGlobalOp(
     threads write what of the block at `indices` is in the tensor, or combine it with what is there;
     the tensor's last stride is 1, and not named."""
 
-    src: Operand[Any]
-    base: Operand[Any]
+    src: Operand[AnyType]
+    base: Operand[AnyType]
     sizes: Sequence[Operand[ir.IntegerType[32]]]
     strides: Sequence[Operand[ir.IntegerType[64]]]
     indices: Sequence[Operand[ir.IntegerType[32]]]
@@ -233,7 +233,7 @@ class TMAStoreWaitOp(
 # Barriers
 
 
-def barriers(count: int) -> Any:
+def barriers(count: int) -> object:
     """The type of so many barriers in shared memory; of several `ttg.memdesc_index` takes one."""
     layout, shape = shared_row_major((1,), (0,)), (count, 1) if count > 1 else (1,)
     return mem_desc(shape, ir.IntegerType.get_signless(64), layout, is_mutable=True)
@@ -249,7 +249,7 @@ def barrier_count(type_: Type) -> int:
     return int(mem_desc_parts(type_)[0][0])
 
 
-def _verify_barrier(op: Any) -> bool:
+def _verify_barrier(op: OpView) -> bool:
     return (is_mem_desc(op.barrier.type) and str(mem_desc_parts(op.barrier.type)[1]) == "i64") or (
         reject(op, f"a barrier is an i64 in shared memory, got {op.barrier.type}")
     )
@@ -260,7 +260,7 @@ class InitBarrierOp(
 ):
     """`ttng.init_barrier %barriers {count}`: each waits for `count` arrivals in a phase."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     count: ir.IntegerAttr
     verify_invariants = staticmethod(_verify_barrier)
 
@@ -270,7 +270,7 @@ class InvalBarrierOp(
 ):
     """`ttng.inval_barrier %barriers`: they are ordinary memory again."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     verify_invariants = staticmethod(_verify_barrier)
 
 
@@ -283,7 +283,7 @@ class BarrierExpectOp(
     holds; the phase ends when so many bytes have arrived, too. Records say that the copies are of
     the loop's iteration of this number."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     pred: Operand[ir.IntegerType[1]]
     bytes: ir.IntegerAttr
     iteration: Operand[ir.IntegerType[64]] | None = None
@@ -296,7 +296,7 @@ class ArriveBarrierOp(
     """`ttng.arrive_barrier %barrier`: each thread of the group of warps arrives; what it read of
     shared memory before is read."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     verify_invariants = staticmethod(_verify_barrier)
 
 
@@ -309,6 +309,6 @@ class WaitBarrierOp(
     copies wrote is there then, for each thread that waited. A thread that comes two phases late
     takes the one for the other: whoever waits must also be waited for."""
 
-    barrier: Operand[Any]
+    barrier: Operand[AnyType]
     phase: Operand[ir.IntegerType[32]]
     verify_invariants = staticmethod(_verify_barrier)

@@ -6,15 +6,12 @@ of indices, which says where each element of the dimension is.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import check_type, reject, shape_of
-from proton.dialect.mlir import Type, ext, ir
+from proton.dialect.mlir import AnyAttr, AnyType, Operand, OpView, Result, Type, ext, ir
 from proton.dialect.traits import Pure, Reads, Writes
 from proton.dialect.tt import PointerType
-
-Operand, Result = ext.Operand, ext.Result
 
 
 class TTS(ext.Dialect, name="tts"):
@@ -42,14 +39,14 @@ class MakeTensorPtrOp(TTS.Operation, name="make_tptr", traits=[Pure]):
     `indices` one for each that gathers. `order` names the dimensions, fastest first.
     """
 
-    base: Operand[Any]
+    base: Operand[AnyType]
     strides: Sequence[Operand[ir.IndexType]]
     offsets: Sequence[Operand[ir.IndexType]]
     parents: Sequence[Operand[ir.IndexType]]
-    indices: Sequence[Operand[Any]]
-    wraps: Any
-    gathers: Any
-    order: Any
+    indices: Sequence[Operand[AnyType]]
+    wraps: AnyAttr
+    gathers: AnyAttr
+    order: AnyAttr
     result: Result[StructuredPointerType]
 
     @staticmethod
@@ -82,7 +79,7 @@ def index_row() -> Type:
     return ir.RankedTensorType.get([ir.ShapedType.get_dynamic_size()], integer(64))
 
 
-def _verify_mask(op: Any, shape: tuple[int, ...]) -> bool:
+def _verify_mask(op: OpView, shape: tuple[int, ...]) -> bool:
     rank = len(shape)
     for name in ("dims", "starts"):
         count = len(getattr(op, name))
@@ -102,9 +99,9 @@ class LoadOp(TTS.Operation, name="load", traits=[Reads]):
     ptr: Operand[StructuredPointerType]
     dims: Sequence[Operand[ir.IndexType]]
     starts: Sequence[Operand[ir.IndexType]]
-    result: Result[Any]
-    other: Operand[Any] | None = None
-    mask: Operand[Any] | None = None
+    result: Result[AnyType]
+    other: Operand[AnyType] | None = None
+    mask: Operand[AnyType] | None = None
 
     @staticmethod
     def verify_invariants(op: "LoadOp") -> bool:
@@ -121,10 +118,10 @@ class StoreOp(TTS.Operation, name="store", traits=[Writes]):
     `dims`, `starts` and `mask` reads."""
 
     ptr: Operand[StructuredPointerType]
-    value: Operand[Any]
+    value: Operand[AnyType]
     dims: Sequence[Operand[ir.IndexType]]
     starts: Sequence[Operand[ir.IndexType]]
-    mask: Operand[Any] | None = None
+    mask: Operand[AnyType] | None = None
 
     @staticmethod
     def verify_invariants(op: "StoreOp") -> bool:

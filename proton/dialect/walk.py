@@ -14,7 +14,7 @@ def all_ops(root: Any) -> list[Operation]:
     found: list[Any] = []
     append, advance = found.append, ir.WalkResult.ADVANCE  # looked up once: most passes walk
 
-    def visit(op: Operation) -> Any:
+    def visit(op: Operation) -> object:
         append(op)
         return advance
 
@@ -22,7 +22,7 @@ def all_ops(root: Any) -> list[Operation]:
     return found[1:]
 
 
-def ops_named(root: Any, *names: str) -> list[Operation]:
+def ops_named(root: Module | Operation, *names: str) -> list[Operation]:
     """Operations below `root` with one of the names, in pre-order."""
     return [op for op in all_ops(root) if op.name in names]
 
@@ -71,7 +71,7 @@ def producer_of(value: Value) -> Operation:
     return value.owner.operation
 
 
-def functions(module: Module) -> list[Operation]:
+def functions(module: Module | Operation) -> list[Operation]:
     """The functions of a module that have a body: kernels, and what they call."""
     return [
         op.operation

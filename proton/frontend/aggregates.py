@@ -5,6 +5,7 @@ from typing import Any
 
 from proton.base.words import did_you_mean
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.rules import rule
 from proton.language import aggregate as agg
 from proton.language import core
@@ -12,7 +13,7 @@ from proton.language.function import HIDDEN, ConstexprFunction, DeviceFunction
 from proton.language.value import tensor
 
 
-def make(g: Any, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> agg.Aggregate:
+def make(g: CodeGenerator, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> agg.Aggregate:
     """`cls(...)` in a kernel."""
     init, made, what = agg.constructor(cls), agg.opened(cls), cls.__name__
     hint = f"its fields are {', '.join(cls.fields)}"
@@ -43,7 +44,7 @@ def _checked(made: Any) -> agg.Aggregate:
 
 
 @rule(core.aggregate_replace)
-def _replace(instance: Any, **changes: Any) -> agg.Aggregate:
+def _replace(instance: object, **changes: object) -> agg.Aggregate:
     if not isinstance(instance, agg.Aggregate):
         raise error("tl.aggregate_replace takes an aggregate", "decorate its class")
     for name in changes:
@@ -54,7 +55,7 @@ def _replace(instance: Any, **changes: Any) -> agg.Aggregate:
     return _checked(agg.closed(made))
 
 
-def set_field(g: Any, owner: Any, name: str, value: Any) -> None:
+def set_field(g: CodeGenerator, owner: object, name: str, value: object) -> None:
     """`self.name = value` in an `__init__`."""
     if g.block_depth > g.first_block_depth or g.loop is not None:
         raise error(
@@ -64,7 +65,7 @@ def set_field(g: Any, owner: Any, name: str, value: Any) -> None:
     at_compile_time(f"{name} = ...", "fields are set by __init__", setattr, owner, name, value)
 
 
-def member(owner: agg.Aggregate, name: str) -> tuple[Any, bool]:
+def member(owner: agg.Aggregate, name: str) -> tuple[object, bool]:
     """(what an attribute is, whether it is a method, to be called with the object)."""
     if name in owner.__dict__:
         return owner.__dict__[name], False

@@ -21,6 +21,7 @@ from proton.frontend.promotion import binary_operands, cast, promote, to_bool
 from proton.frontend.rules import rule
 from proton.language import core
 from proton.language import types as ty
+from proton.language.function import Builtin
 from proton.language.value import tensor
 
 # symbol -> (float op, signed op, unsigned op); None where the kind has no such op
@@ -68,7 +69,7 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def binary(symbol: str, x: Any, y: Any) -> Any:
+def binary(symbol: str, x: object, y: object) -> Any:
     """`x symbol y`; on two compile-time values it is Python's own."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
         return at_compile_time(f"{shown(x)} {symbol} {shown(y)}", _KNOWN, _PYTHON[symbol], x, y)
@@ -104,7 +105,7 @@ def _apply(symbol: str, left: tensor, right: tensor, *, signed: bool = True) -> 
     return emit(name, left.type, left, right)
 
 
-def _is_pointer(value: Any) -> bool:
+def _is_pointer(value: object) -> bool:
     return isinstance(value, tensor) and value.dtype.is_ptr()
 
 
@@ -136,7 +137,7 @@ def _pointer_arithmetic(symbol: str, x: Any, y: Any) -> tensor:
     return wrap(op, pointer.type)
 
 
-def _true_divide(x: Any, y: Any) -> tensor:
+def _true_divide(x: object, y: object) -> tensor:
     left, right = x, y
     floats = [v.dtype for v in (x, y) if isinstance(v, tensor) and v.dtype.is_floating()]
     if not floats and not isinstance(x, float) and not isinstance(y, float):
@@ -151,7 +152,7 @@ def _true_divide(x: Any, y: Any) -> tensor:
     return emit("arith.divf", left.type, left, right)
 
 
-def compare(symbol: str, x: Any, y: Any) -> tensor:
+def compare(symbol: str, x: object, y: object) -> tensor:
     """An elementwise comparison, as int1."""
     if _is_pointer(x) and _is_pointer(y):
         x, y = cast(x, ty.uint64), cast(y, ty.uint64)
@@ -201,25 +202,25 @@ def unary(symbol: str, x: Any) -> Any:
     return _apply("^", x, constant(-1, x.type))
 
 
-def logical_not(x: Any) -> tensor:
+def logical_not(x: object) -> tensor:
     """Whether x is 0."""
     value = to_bool(x)
     return _apply("^", value, constant(1, value.type))
 
 
-def logical(word: str, x: Any, y: Any) -> tensor:
+def logical(word: str, x: object, y: object) -> tensor:
     """`x and y` or `x or y` of values that are not known while compiling."""
     left, right = broadcast_all(to_bool(x), to_bool(y))
     return _apply("&" if word == "and" else "|", left, right)
 
 
 @rule(core.logical_and)
-def _logical_and(input: Any, other: Any) -> tensor:
+def _logical_and(input: object, other: object) -> tensor:
     return logical("and", input, other)
 
 
 @rule(core.logical_or)
-def _logical_or(input: Any, other: Any) -> tensor:
+def _logical_or(input: object, other: object) -> tensor:
     return logical("or", input, other)
 
 
@@ -240,7 +241,7 @@ def where(condition: Any, x: Any, y: Any) -> tensor:
     return emit("arith.select", left.type, condition, left, right)
 
 
-def _extremum(x: Any, y: Any, propagate_nan: Any, names: dict[str, str]) -> tensor:
+def _extremum(x: object, y: object, propagate_nan: object, names: dict[str, str]) -> tensor:
     left, right = binary_operands(x, y, symbol=names["symbol"])
     if left.dtype.is_floating():
         name = names["nan"] if _propagates(propagate_nan) else names["number"]
@@ -250,7 +251,7 @@ def _extremum(x: Any, y: Any, propagate_nan: Any, names: dict[str, str]) -> tens
     return emit(name, left.type, left, right)
 
 
-def _propagates(propagate_nan: Any) -> bool:
+def _propagates(propagate_nan: object) -> bool:
     name = getattr(propagate_nan, "name", propagate_nan)
     if name not in (None, "NONE", "ALL"):
         raise error(
@@ -277,7 +278,7 @@ _MINIMUM = {
 
 
 @rule(core.maximum)
-def maximum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
+def maximum(x: object, y: object, propagate_nan: object = None) -> Any:
     """The greater element."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
         return at_compile_time(f"tl.maximum({shown(x)}, {shown(y)})", _KNOWN, max, x, y)
@@ -285,7 +286,7 @@ def maximum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
 
 
 @rule(core.minimum)
-def minimum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
+def minimum(x: object, y: object, propagate_nan: object = None) -> Any:
     """The lesser element."""
     if not isinstance(x, tensor) and not isinstance(y, tensor):
         return at_compile_time(f"tl.minimum({shown(x)}, {shown(y)})", _KNOWN, min, x, y)
@@ -293,13 +294,13 @@ def minimum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
 
 
 @rule(core.clamp)
-def _clamp(x: Any, min: Any, max: Any, propagate_nan: Any = None) -> tensor:
+def _clamp(x: object, min: object, max: object, propagate_nan: object = None) -> tensor:
     x = _floating(x, "tl.clamp")
     return maximum(minimum(x, max, propagate_nan), min, propagate_nan)
 
 
 @rule(core.fma)
-def _fma(x: Any, y: Any, z: Any) -> tensor:
+def _fma(x: object, y: object, z: object) -> tensor:
     left, right = binary_operands(x, y, symbol="tl.fma")
     left, third = binary_operands(left, z, symbol="tl.fma")
     left, right, third = broadcast_all(left, cast(right, left.dtype), third)
@@ -308,7 +309,7 @@ def _fma(x: Any, y: Any, z: Any) -> tensor:
 
 
 @rule(core.fdiv)
-def _fdiv(x: Any, y: Any, ieee_rounding: bool = False, approx: bool = False) -> tensor:
+def _fdiv(x: object, y: object, ieee_rounding: bool = False, approx: bool = False) -> tensor:
     left, right = binary_operands(x, y, division=True, symbol="tl.fdiv")
     _floating(left, "tl.fdiv")
     if ieee_rounding and left.dtype.is_fp32():
@@ -317,7 +318,7 @@ def _fdiv(x: Any, y: Any, ieee_rounding: bool = False, approx: bool = False) -> 
 
 
 @rule(core.div_rn)
-def _div_rn(x: Any, y: Any) -> tensor:
+def _div_rn(x: object, y: object) -> tensor:
     left, right = binary_operands(x, y, division=True, symbol="tl.div_rn")
     if not left.dtype.is_fp32():
         raise error(f"tl.div_rn takes fp32, got {left.dtype}", "convert with .to(tl.float32)")
@@ -326,7 +327,7 @@ def _div_rn(x: Any, y: Any) -> tensor:
 
 
 @rule(core.umulhi)
-def _umulhi(x: Any, y: Any) -> tensor:
+def _umulhi(x: object, y: object) -> tensor:
     left, right = binary_operands(x, y, symbol="tl.umulhi")
     if not left.dtype.is_int() or left.dtype.primitive_bitwidth < 32:
         raise error(
@@ -338,7 +339,7 @@ def _umulhi(x: Any, y: Any) -> tensor:
 
 
 @rule(core.abs)
-def absolute(x: Any) -> Any:
+def absolute(x: object) -> object:
     """|x|"""
     if not isinstance(x, tensor):
         return at_compile_time(f"abs({shown(x)})", _KNOWN, abs, x)
@@ -353,7 +354,7 @@ def absolute(x: Any) -> Any:
     return emit("math.absi", x.type, x)
 
 
-def _floating(x: Any, name: str) -> tensor:
+def _floating(x: object, name: str) -> tensor:
     x = as_tensor(x)
     if not x.dtype.is_floating():
         raise error(f"{name} takes floating point, got {x.dtype}", "convert with .to(tl.float32)")
@@ -375,9 +376,9 @@ _MATH = {
 }
 
 
-def _define_math(op: Any, name: str) -> None:
+def _define_math(op: Builtin, name: str) -> None:
     @rule(op)
-    def _(x: Any) -> tensor:
+    def _(x: object) -> tensor:
         x = _floating(as_tensor(x), f"tl.{op.__name__}")
         if x.dtype.primitive_bitwidth < 32:
             raise error(
@@ -392,7 +393,7 @@ for _op, _name in _MATH.items():
 
 
 @rule(core.sqrt_rn)
-def _sqrt_rn(x: Any) -> tensor:
+def _sqrt_rn(x: object) -> tensor:
     x = _floating(x, "tl.sqrt_rn")
     if not x.dtype.is_fp32():
         raise error(f"tl.sqrt_rn takes fp32, got {x.dtype}", "convert with .to(tl.float32)")

@@ -9,6 +9,7 @@ from proton.base.errors import CompilationError
 from proton.base.words import did_you_mean, shown
 from proton.frontend import aggregates, descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.suggestions import instead_of
 from proton.language import NotYet, profiling
 from proton.language import types as ty
@@ -24,7 +25,7 @@ from proton.language.function import (
 from proton.language.value import tensor
 
 BY_PYTHON = "this is known while compiling: Python evaluates it"
-PYTHON_BUILTINS: dict[str, Any] = {
+PYTHON_BUILTINS: dict[str, object] = {
     fn.__name__: fn
     for fn in (
         *(abs, bool, dict, float, getattr, hasattr, int, isinstance, len, list, max, min, print),
@@ -47,7 +48,7 @@ _GLOBAL_KINDS = (
 )
 
 
-def check_global(name: str, value: Any) -> Any:
+def check_global(name: str, value: object) -> object:
     """A global that a kernel may read: constexprs, functions, modules, types."""
     if isinstance(value, ty.constexpr):
         return value.value
@@ -70,7 +71,7 @@ def check_global(name: str, value: Any) -> Any:
     )
 
 
-def attribute(g: Any, owner: Any, name: str) -> Any:
+def attribute(g: CodeGenerator, owner: object, name: str) -> Any:
     """`owner.name`."""
     if isinstance(owner, NotYet):
         return NotYet(f"{owner.name}.{name}")
@@ -130,7 +131,7 @@ _LIST_METHODS = {
 }
 
 
-def _no_attribute(owner: Any, name: str) -> CompilationError:
+def _no_attribute(owner: object, name: str) -> CompilationError:
     if isinstance(owner, types.ModuleType):
         what = f"module {owner.__name__!r} has no name {name!r}{did_you_mean(name, dir(owner))}"
         return error(what, f"see the names that it has with dir({owner.__name__})")
@@ -145,7 +146,7 @@ def _no_attribute(owner: Any, name: str) -> CompilationError:
     )
 
 
-def call_property(g: Any, found: property, owner: Aggregate) -> Any:
+def call_property(g: CodeGenerator, found: property, owner: Aggregate) -> object:
     """A property of an aggregate: its function, called."""
     function = found.fget
     if isinstance(function, DeviceFunction):
@@ -157,5 +158,5 @@ def call_property(g: Any, found: property, owner: Aggregate) -> Any:
 class Method:
     """A tensor's or an aggregate's method, waiting for its call."""
 
-    def __init__(self, owner: Any, function: Any) -> None:
+    def __init__(self, owner: object, function: object) -> None:
         self.owner, self.function = owner, function

@@ -19,7 +19,7 @@ def listed(values: Any) -> tuple[Any, ...]:
     return tuple(values) if isinstance(values, tuple | list) else (values,)
 
 
-def integers(what: str, values: Any, type_: ty.dtype, rank: int) -> list[Any]:
+def integers(what: str, values: object, type_: ty.dtype, rank: int) -> list[object]:
     """The SSA values of `rank` integer scalars, of type i32 or i64."""
     values = listed(values)
     if len(values) != rank:
@@ -31,7 +31,7 @@ def integers(what: str, values: Any, type_: ty.dtype, rank: int) -> list[Any]:
     return [_integer(f"{what}[{n}]", value, type_).handle for n, value in enumerate(values)]
 
 
-def _integer(what: str, value: Any, type_: ty.dtype) -> tensor:
+def _integer(what: str, value: object, type_: ty.dtype) -> tensor:
     scalar = as_tensor(value, what)
     if scalar.is_block() and scalar.numel == 1:
         scalar = item(scalar)

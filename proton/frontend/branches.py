@@ -24,6 +24,7 @@ from proton.dialect.regions import If, holder, yield_values
 from proton.frontend import scopes
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number, to_ir, truth
 from proton.frontend.flow import FELL_OFF, MayReturn, Outcome, Returned, Undefined
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, promote_integers, to_bool
 from proton.frontend.shapes import item
 from proton.frontend.trees import parts_of, same_form, with_parts
@@ -63,7 +64,7 @@ def always_returns(statements: Sequence[ast.stmt]) -> bool:
     )
 
 
-def condition_of(g: Any, node: ast.expr) -> Any:
+def condition_of(g: CodeGenerator, node: ast.expr) -> Any:
     """A Python bool where the test is known while compiling, else an int1 scalar."""
     value = g.evaluate(node)
     if not isinstance(value, tensor):
@@ -87,7 +88,7 @@ class _Branch:
 
     holder: Operation
     block: Block
-    env: dict[str, Any]
+    env: dict[str, object]
     outcome: Outcome = None
 
     @property
@@ -96,14 +97,16 @@ class _Branch:
         return not isinstance(self.outcome, Returned)
 
 
-def _branch(g: Any, statements: Sequence[ast.stmt], tail: bool = False) -> _Branch:
+def _branch(g: CodeGenerator, statements: Sequence[ast.stmt], tail: bool = False) -> _Branch:
     op = holder()
     branch = _Branch(op, op.regions[0].blocks[0], dict(g.env))
     _compile_into(g, branch, statements, tail)
     return branch
 
 
-def _compile_into(g: Any, branch: _Branch, statements: Sequence[ast.stmt], tail: bool) -> None:
+def _compile_into(
+    g: CodeGenerator, branch: _Branch, statements: Sequence[ast.stmt], tail: bool
+) -> None:
     """Compiles the statements at the end of the branch's block, and sets its outcome."""
     if g.block_depth >= MAX_DEPTH:
         raise error(
@@ -125,7 +128,7 @@ def _compile_into(g: Any, branch: _Branch, statements: Sequence[ast.stmt], tail:
 
 
 def compile_if(
-    g: Any, node: ast.If, rest: list[ast.stmt], tail: bool
+    g: CodeGenerator, node: ast.If, rest: list[ast.stmt], tail: bool
 ) -> list[ast.stmt] | Returned | MayReturn:
     """Compiles an `if` that `rest` follows.
 
@@ -161,7 +164,7 @@ def compile_if(
     return joined
 
 
-def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
+def compile_if_expression(g: CodeGenerator, node: ast.IfExp) -> Any:
     """`a if c else b`; both sides are compiled, one is run."""
     condition = condition_of(g, node.test)
     if isinstance(condition, bool):
@@ -179,7 +182,7 @@ def compile_if_expression(g: Any, node: ast.IfExp) -> Any:
 # Where branches meet
 
 
-def _join(g: Any, condition: tensor, then: _Branch, other: _Branch) -> Outcome:
+def _join(g: CodeGenerator, condition: tensor, then: _Branch, other: _Branch) -> Outcome:
     """Makes the `scf.if` and binds the variables; how the paths through it end."""
     join, updates = _Join(then, other), {}
     if then.goes_on or other.goes_on:
@@ -194,7 +197,7 @@ def _join(g: Any, condition: tensor, then: _Branch, other: _Branch) -> Outcome:
     return None if goes_on is None else MayReturn(goes_on, value)
 
 
-def _changed(before: dict[str, Any], *envs: dict[str, Any]) -> list[str]:
+def _changed(before: dict[str, object], *envs: dict[str, object]) -> list[str]:
     """The variables that one of the environments binds to something else than `before` does."""
     names: dict[str, None] = {}
     for env in envs:
@@ -234,7 +237,7 @@ class _Join:
         for result, value in zip(self.results, op.results, strict=True):
             result.handle = value
 
-    def variable(self, name: str, before: dict[str, Any]) -> Any:
+    def variable(self, name: str, before: dict[str, object]) -> object:
         """The value of a variable where the paths that go on meet."""
         missing = Undefined(name, "only one branch of an if assigns it")
         left, right = self.then.env.get(name, missing), self.other.env.get(name, missing)
@@ -245,7 +248,7 @@ class _Join:
             return live
         return self._one(live, dead, is_left=self.then.goes_on)
 
-    def _both(self, name: str, left: Any, right: Any, missing: Undefined) -> Any:
+    def _both(self, name: str, left: object, right: object, missing: Undefined) -> object:
         if left is right:
             return left
         if isinstance(left, Undefined) or isinstance(right, Undefined):
@@ -261,7 +264,7 @@ class _Join:
                 return Undefined(name, f"the branches of an if bind {values}")
         return self.numbers(name, left, right)
 
-    def _one(self, live: Any, dead: Any, *, is_left: bool) -> Any:
+    def _one(self, live: object, dead: object, *, is_left: bool) -> object:
         """A value of one branch, where the paths of the other do not get here."""
         if (parts := parts_of(live)) is not None:
             others = (parts_of(dead) if same_form(live, dead) else None) or (None,) * len(parts)
@@ -274,7 +277,7 @@ class _Join:
                 dead = _zero(live.type)
         return self._add(live, dead) if is_left else self._add(dead, live)
 
-    def numbers(self, what: str, left: Any, right: Any) -> tensor:
+    def numbers(self, what: str, left: object, right: object) -> tensor:
         """Both values as tensors of one type; numbers take the type of the other side."""
         with ir.InsertionPoint(self.then.block):
             left = _materialize(left, right)
@@ -341,7 +344,7 @@ class _Join:
         return self._add(*flags)
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     """How many values a function returns."""
     return len(value) if isinstance(value, tuple) else int(value is not None)
 

@@ -8,7 +8,7 @@ from proton.base.float8 import BY_NAME
 from proton.base.words import shown
 from proton.dialect import tt, tt_block
 from proton.dialect.builtin import i32_attr, integer, string_attr
-from proton.dialect.mlir import Operation, Type, ir
+from proton.dialect.mlir import Attribute, Operation, Type, ir
 from proton.language import types as ty
 from proton.language.value import tensor
 
@@ -42,7 +42,7 @@ def at_compile_time(
         raise error(f"{what}: {type(problem).__name__}: {problem}", hint) from problem
 
 
-def truth(value: Any) -> bool:
+def truth(value: object) -> bool:
     """Whether a compile-time value is true."""
     hint = "this is known while compiling: Python evaluates it"
     return bool(at_compile_time(f"bool({shown(value)})", hint, bool, value))
@@ -68,7 +68,7 @@ def memory_type(type_: ty.dtype) -> ty.dtype:
 
 
 def emit(
-    name: str, type_: ty.dtype, *operands: Any, attributes: dict[str, Any] | None = None
+    name: str, type_: ty.dtype, *operands: tensor, attributes: dict[str, Attribute] | None = None
 ) -> tensor:
     """An op with one result of `type_` on the operands' SSA values."""
     op = ir.Operation.create(
@@ -103,7 +103,7 @@ def constant(value: int | float | bool, type_: ty.dtype) -> tensor:
         wide = constant(number, ty.with_scalar(type_, ty.float32))
         return wrap(tt.FpToFpOp(wide.handle, string_attr("rtne"), to_ir(type_)), type_)
     if scalar.is_floating():
-        attribute = ir.FloatAttr.get(to_ir(scalar), number)
+        attribute: Attribute = ir.FloatAttr.get(to_ir(scalar), number)
     else:
         attribute = ir.IntegerAttr.get(to_ir(scalar), wrapped(number, scalar))
     if type_.is_block():
@@ -134,7 +134,7 @@ def default_type(value: int | float | bool) -> ty.dtype:
     return ty.float64
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a compile-time value can become a tensor."""
     return isinstance(value, bool | int | float)
 

@@ -13,6 +13,7 @@ from proton.dialect.mlir import Module, func, ir
 from proton.frontend import scopes
 from proton.frontend.builder import error, to_ir
 from proton.frontend.flow import FELL_OFF
+from proton.frontend.interface import CodeGenerator, KeptFunctions
 from proton.frontend.trees import parts_of, tensors, with_handles
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -34,8 +35,8 @@ class Functions:
     """The functions of a module that calls are kept to; None stands for one that is open."""
 
     module: Module
-    made: dict[Any, Function | None] = field(default_factory=dict)
-    kept: list[Any] = field(default_factory=list)  # objects whose id is part of a key
+    made: dict[object, Function | None] = field(default_factory=dict)
+    kept: list[object] = field(default_factory=list)  # objects whose id is part of a key
 
     def new_name(self, name: str) -> str:
         """A symbol that the module does not have."""
@@ -46,7 +47,9 @@ class Functions:
         return f"{name}__{number}"
 
 
-def call(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], in_place: bool) -> Any:
+def call(
+    g: CodeGenerator, fn: DeviceFunction, args: object, kwargs: dict[str, object], in_place: bool
+) -> object:
     """The value of a call of another device function; `g` is the caller's generator.
 
     Raises CompilationError for arguments that do not fit and for recursion.
@@ -58,26 +61,29 @@ def call(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], in_place
         )
     env = _bind(g, fn, args, kwargs)
     if fn.noinline and g.functions is not None and not in_place:
-        return _call_function(g, fn, env)
+        return _call_function(g, g.functions, fn, env)
     callee = g.callee(fn, env, functions=None if in_place else g.functions)
     return _run(callee, fn)
 
 
-def _run(callee: Any, fn: DeviceFunction) -> Any:
+def _run(callee: CodeGenerator, fn: DeviceFunction) -> object:
     """Compiles the body; what it returns."""
     outcome = callee.run(fn.parse().body, tail=True)
     scopes.check_closed(callee)
+    assert outcome is not None, "the end of a function returns"
     return None if outcome.value is FELL_OFF else outcome.value
 
 
-def _bind(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bind(
+    g: CodeGenerator, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]
+) -> dict[str, object]:
     """The parameters' values by name."""
     try:
         bound = fn.signature.bind(*args, **kwargs)
     except TypeError as problem:
         raise error(f"{fn.__name__}: {problem}", f"its parameters are {fn.signature}") from None
     bound.apply_defaults()
-    env: dict[str, Any] = {}
+    env: dict[str, object] = {}
     for name, value in bound.arguments.items():
         parameter = fn.signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -89,12 +95,14 @@ def _bind(g: Any, fn: DeviceFunction, args: Any, kwargs: dict[str, Any]) -> dict
 # Calls that are kept
 
 
-def _call_function(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Any:
-    made = g.functions.made
-    key = fn, tuple((name, _key(g.functions, value)) for name, value in env.items())
+def _call_function(
+    g: CodeGenerator, functions: KeptFunctions, fn: DeviceFunction, env: dict[str, object]
+) -> object:
+    made = functions.made
+    key = fn, tuple((name, _key(functions, value)) for name, value in env.items())
     if key not in made:
         made[key] = None
-        made[key] = _compile(g, fn, env)
+        made[key] = _compile(g, functions, fn, env)
     function = made[key]
     if function is None:
         raise error(f"{fn.__name__} calls itself", "recursion is not supported: write it as a loop")
@@ -104,9 +112,11 @@ def _call_function(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Any:
     return with_handles(function.value, iter(op.operation.results))
 
 
-def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
+def _compile(
+    g: CodeGenerator, functions: KeptFunctions, fn: DeviceFunction, env: dict[str, object]
+) -> Function:
     """Compiles `fn` as a private function of the module."""
-    module, name = g.functions.module, g.functions.new_name(fn.__name__)
+    module, name = functions.module, functions.new_name(fn.__name__)
     inputs = [to_ir(value.type) for value in tensors(tuple(env.values()))]
     location = ir.Location.file(fn.file, fn.parse().lineno, 1)
     with ir.InsertionPoint(module.body), location:
@@ -115,7 +125,7 @@ def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
         block = function.add_entry_block([location] * len(inputs))
     arguments = iter(block.arguments)
     own = {parameter: with_handles(value, arguments) for parameter, value in env.items()}
-    callee = g.callee(fn, own, functions=g.functions, own_function=True)
+    callee = g.callee(fn, own, functions=functions, own_function=True)
     with ir.InsertionPoint(block), location:
         value = _run(callee, fn)
         results = list(tensors(value))
@@ -125,7 +135,7 @@ def _compile(g: Any, fn: DeviceFunction, env: dict[str, Any]) -> Function:
     return Function(name, value)
 
 
-def _key(functions: Functions, value: Any) -> Any:
+def _key(functions: KeptFunctions, value: object) -> object:
     """What of an argument the callee's code depends on."""
     if isinstance(value, tensor):
         return tensor, value.type.mangle()

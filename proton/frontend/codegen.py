@@ -9,7 +9,6 @@ import ast
 import builtins
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from proton.base.errors import (
     CompilationError,
@@ -28,6 +27,7 @@ from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
 from proton.frontend.builder import constant, error, truth
 from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
+from proton.frontend.interface import CodeGenerator, KeptFunctions, LoopBody
 from proton.frontend.promotion import to_bool
 from proton.frontend.suggestions import instead_of
 from proton.language import profiling
@@ -50,18 +50,18 @@ _INSTEAD = {
 }
 
 
-class Generator:
+class Generator(CodeGenerator):
     """Compiles one function body; callees get a generator of their own."""
 
     def __init__(
         self,
         fn: DeviceFunction,
-        env: dict[str, Any],
+        env: dict[str, object],
         *,
         target: Target,
         debug: bool = False,
         caller: "Generator | None" = None,
-        functions: calls.Functions | None = None,
+        functions: KeptFunctions | None = None,
         own_function: bool = False,
     ) -> None:
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
@@ -74,7 +74,7 @@ class Generator:
         self.first_scope = len(self.scopes)  # of this function
         self.block_scope = len(self.scopes)  # the first of the block: it may exit those from here
         self.depth: int = caller.depth + 1 if caller else 0
-        self.loop: loops.Carried | loops.Unrolled | None = None  # whose body this is in
+        self.loop: LoopBody | None = None  # whose body this is in
         self.block_depth: int = caller.block_depth if caller else 0
         self.first_block_depth = self.block_depth
 
@@ -158,7 +158,7 @@ class Generator:
 
     # Names
 
-    def lookup(self, name: str) -> Any:
+    def lookup(self, name: str) -> object:
         """The value of a name: a local, a global, or a Python builtin."""
         if name in self.env:
             value = self.env[name]
@@ -182,12 +182,12 @@ class Generator:
             ) from None
         return check_global(name, value)
 
-    def evaluate(self, node: ast.expr) -> Any:
+    def evaluate(self, node: ast.expr) -> object:
         """The value of an expression."""
         with self.at(node):
             return expressions.evaluate(self, node)
 
-    def call_arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+    def call_arguments(self, node: ast.Call) -> tuple[list[object], dict[str, object]]:
         """(positional, keyword) arguments of a call, evaluated."""
         return expressions.call_arguments(self, node)
 
@@ -265,7 +265,7 @@ class Generator:
             raise self.unsupported("return inside a scope", "return after the with block")
         return Returned(None if node.value is None else self.evaluate(node.value))
 
-    def assign(self, target: ast.expr, value: Any) -> None:
+    def assign(self, target: ast.expr, value: object) -> None:
         """Binds a name, or the names of a tuple."""
         match target:
             case ast.Name(id=name):
@@ -311,7 +311,7 @@ class Generator:
         message = "" if node.msg is None else self.evaluate(node.msg)
         self.device_assert(condition, message)
 
-    def device_assert(self, condition: Any, message: Any = "", mask: Any = None) -> None:
+    def device_assert(self, condition: object, message: object = "", mask: object = None) -> None:
         """Checks a condition at run time in debug mode."""
         if not self.debug:
             return
@@ -358,8 +358,8 @@ class Generator:
     # Calls
 
     def call(
-        self, fn: DeviceFunction, args: Any, kwargs: dict[str, Any], *, in_place: bool = False
-    ) -> Any:
+        self, fn: DeviceFunction, args: object, kwargs: dict[str, object], *, in_place: bool = False
+    ) -> object:
         """The value of a call of another device function.
 
         `in_place` compiles it, and all that it calls, in place whatever it asks for.
@@ -369,9 +369,9 @@ class Generator:
     def callee(
         self,
         fn: DeviceFunction,
-        env: dict[str, Any],
+        env: dict[str, object],
         *,
-        functions: calls.Functions | None,
+        functions: KeptFunctions | None,
         own_function: bool = False,
     ) -> "Generator":
         """A generator for the body of what this one calls."""

@@ -10,6 +10,7 @@ from proton.dialect.mlir import Block, Operation, ir
 from proton.dialect.traits import Pure, Reads, Records, Writes, has
 from proton.dialect.walk import all_ops, source_span
 from proton.frontend.builder import as_tensor, broadcast_all, broadcast_to, error, to_ir, wrap
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import check_shape, expand_dims, normalize_axis, reshape
@@ -20,7 +21,9 @@ from proton.language.value import tensor
 
 
 @generator_rule(core.reduce)
-def _reduce(generator: Any, input: Any, axis: Any, combine_fn: Any, keep_dims: bool = False) -> Any:
+def _reduce(
+    generator: CodeGenerator, input: Any, axis: Any, combine_fn: Any, keep_dims: bool = False
+) -> Any:
     sources = _sources("tl.reduce", "reduced", input, combine_fn)
     rank = len(sources[0].shape)
     if axis is None:
@@ -41,7 +44,9 @@ def _reduce(generator: Any, input: Any, axis: Any, combine_fn: Any, keep_dims: b
 
 
 @generator_rule(core.associative_scan)
-def _scan(generator: Any, input: Any, axis: Any, combine_fn: Any, reverse: bool = False) -> Any:
+def _scan(
+    generator: CodeGenerator, input: Any, axis: Any, combine_fn: Any, reverse: bool = False
+) -> Any:
     what = "tl.associative_scan"
     if not isinstance(reverse, bool):
         found = reverse.type if isinstance(reverse, tensor) else shown(reverse)
@@ -54,7 +59,7 @@ def _scan(generator: Any, input: Any, axis: Any, combine_fn: Any, reverse: bool 
     return tuple(results) if isinstance(input, tuple | list) else results[0]
 
 
-def _sources(what: str, done: str, input: Any, combine_fn: Any) -> list[tensor]:
+def _sources(what: str, done: str, input: object, combine_fn: object) -> list[tensor]:
     """The blocks to combine, in one shape."""
     if not isinstance(combine_fn, DeviceFunction):
         raise error(
@@ -74,12 +79,12 @@ def _sources(what: str, done: str, input: Any, combine_fn: Any) -> list[tensor]:
 
 
 def _combined(
-    generator: Any,
+    generator: CodeGenerator,
     name: str,
     fn: DeviceFunction,
     sources: list[tensor],
     types: list[ty.dtype],
-    attributes: dict[str, Any],
+    attributes: dict[str, int],
 ) -> list[tensor]:
     """The results of a `tt.reduce` or `tt.scan` with `fn` compiled into its region."""
     op = ir.Operation.create(
@@ -101,7 +106,7 @@ def _combined(
 
 
 def _combine_region(
-    generator: Any, op: Operation, fn: DeviceFunction, types: list[ty.dtype]
+    generator: CodeGenerator, op: Operation, fn: DeviceFunction, types: list[ty.dtype]
 ) -> None:
     """Compiles `fn` on scalars into the op's region, everything that it calls in place."""
     arguments = [to_ir(type_) for type_ in types] * 2
@@ -135,7 +140,7 @@ def _drop_unused(block: Block) -> None:
             op.erase()
 
 
-def check_pure(generator: Any, fn: DeviceFunction, block: Block, what: str) -> None:
+def check_pure(generator: CodeGenerator, fn: DeviceFunction, block: Block, what: str) -> None:
     """A function of elements computes scalars: how often it runs, and in which thread, is not
     said."""
     for op in (op for view in block.operations for op in [view.operation, *all_ops(view)]):
@@ -159,7 +164,7 @@ def check_pure(generator: Any, fn: DeviceFunction, block: Block, what: str) -> N
 
 
 @rule(core.histogram)
-def _histogram(input: Any, num_bins: Any, mask: Any = None) -> tensor:
+def _histogram(input: object, num_bins: object, mask: object = None) -> tensor:
     value = as_tensor(input)
     if len(value.shape) != 1 or not value.dtype.is_int() or value.dtype.is_bool():
         raise error(
@@ -176,7 +181,7 @@ def _histogram(input: Any, num_bins: Any, mask: Any = None) -> tensor:
 
 
 @rule(core.gather)
-def _gather(src: Any, index: Any, axis: Any) -> tensor:
+def _gather(src: object, index: object, axis: object) -> tensor:
     source, places = as_tensor(src), as_tensor(index)
     if not places.dtype.is_int() or places.dtype.is_bool():
         raise error(

@@ -1,12 +1,12 @@
 """The rules of matrix products."""
 
 import math
-from typing import Any
 
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.frontend.builder import as_tensor, constant, error, to_ir, wrap
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import bitcast
 from proton.frontend.rules import generator_rule, rule
 from proton.frontend.shapes import reshape
@@ -17,9 +17,9 @@ from proton.language.value import tensor
 
 @rule(core.dot)
 def _dot(
-    input: Any,
-    other: Any,
-    acc: Any = None,
+    input: object,
+    other: object,
+    acc: object = None,
     input_precision: str | None = None,
     allow_tf32: bool | None = None,
     max_num_imprecise_acc: int | None = None,
@@ -61,7 +61,7 @@ def _one_batch(side: tensor) -> tensor:
     return reshape(side, (math.prod(side.shape[:-2]), *side.shape[-2:]))
 
 
-def _input_precision(asked: Any, allow_tf32: bool | None) -> str:
+def _input_precision(asked: object, allow_tf32: bool | None) -> str:
     """The precision of fp32 operands, as Triton spells it: any case is taken."""
     if asked is None:
         return "ieee" if allow_tf32 is False else "tf32"
@@ -79,7 +79,7 @@ def _input_precision(asked: Any, allow_tf32: bool | None) -> str:
     return str(name)
 
 
-def _imprecise_acc(asked: Any, a: ty.dtype, b: ty.dtype, depth: int) -> int:
+def _imprecise_acc(asked: object, a: ty.dtype, b: ty.dtype, depth: int) -> int:
     """How many products of 8-bit floats may be added up in less than fp32: any number where
     nothing is asked for, as Triton has it; of other operands none."""
     if not (a.is_fp8() and b.is_fp8()):
@@ -110,7 +110,7 @@ def _dot_shape(a: tensor, b: tensor) -> tuple[int, ...]:
     return *a.shape[:-1], b.shape[-1]
 
 
-def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: Any) -> ty.dtype:
+def _dot_type(a: ty.dtype, b: ty.dtype, out: ty.dtype | None, acc: object) -> ty.dtype:
     """The type of the result, by Triton's rule: `out` and the accumulator choose where fp16 or
     fp8 leave a choice."""
     if a != b and not (a.is_fp8() and b.is_fp8()):
@@ -153,14 +153,14 @@ _FORMATS: dict[str, tuple[ty.dtype, ty.dtype | None]] = {  # -> (the dtype, its 
 
 @generator_rule(core.dot_scaled)
 def _dot_scaled(
-    g: Any,
-    lhs: Any,
-    lhs_scale: Any,
-    lhs_format: Any,
-    rhs: Any,
-    rhs_scale: Any,
-    rhs_format: Any,
-    acc: Any = None,
+    g: CodeGenerator,
+    lhs: object,
+    lhs_scale: object,
+    lhs_format: object,
+    rhs: object,
+    rhs_scale: object,
+    rhs_format: object,
+    acc: object = None,
     fast_math: bool = False,
     lhs_k_pack: bool = True,
     rhs_k_pack: bool = True,
@@ -193,7 +193,7 @@ def _dot_scaled(
     return result
 
 
-def _scaled_operand(side: str, value: Any, format_: Any, k_pack: Any) -> tensor:
+def _scaled_operand(side: str, value: object, format_: object, k_pack: object) -> tensor:
     """An operand in the dtype that its format says; "e2m1" as bytes."""
     if format_ not in _FORMATS:
         raise error(
@@ -226,7 +226,7 @@ def _scaled_operand(side: str, value: Any, format_: Any, k_pack: Any) -> tensor:
 _SIGNED = {ty.uint8: ty.int8, ty.uint16: ty.int16}
 
 
-def _check_scale(side: str, scale: Any, shape: tuple[int, ...]) -> None:
+def _check_scale(side: str, scale: object, shape: tuple[int, ...]) -> None:
     if scale is None:
         return
     found = scale.type if isinstance(scale, tensor) else shown(scale)

@@ -1,13 +1,12 @@
 """Rules of what a kernel tells its author, and of barriers: while compiling and while running."""
 
-from typing import Any
-
 from proton.base.errors import CompileTimeAssertionFailure
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import integer, string_attr
 from proton.dialect.mlir import ir
 from proton.frontend.builder import as_tensor, at_compile_time, error, truth
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast
 from proton.frontend.rules import generator_rule, rule
 from proton.language import core
@@ -17,12 +16,12 @@ from proton.language.value import tensor
 
 
 @rule(core.static_print)
-def _static_print(*values: Any, **kwargs: Any) -> None:
+def _static_print(*values: object, **kwargs: object) -> None:
     at_compile_time("tl.static_print", "it takes what print takes", print, *values, **kwargs)
 
 
 @rule(core.static_assert)
-def _static_assert(cond: Any, msg: Any = "") -> None:
+def _static_assert(cond: object, msg: object = "") -> None:
     if isinstance(cond, tensor):
         raise error("tl.static_assert takes a constexpr", "use tl.device_assert for tensors")
     if not truth(cond):
@@ -33,12 +32,12 @@ def _static_assert(cond: Any, msg: Any = "") -> None:
 
 
 @generator_rule(core.device_assert)
-def _device_assert(g: Any, cond: Any, msg: Any = "", mask: Any = None) -> None:
+def _device_assert(g: CodeGenerator, cond: object, msg: object = "", mask: object = None) -> None:
     g.device_assert(cond, msg, mask)
 
 
 @rule(core.device_print)
-def device_print(prefix: Any = "", *args: Any, hex: Any = False) -> None:
+def device_print(prefix: object = "", *args: object, hex: object = False) -> None:
     """A line for each element of each argument; `prefix` ends in ": " before a value."""
     if not isinstance(prefix, str) or not prefix.isprintable():
         found = prefix.type if isinstance(prefix, tensor) else shown(prefix)
@@ -66,14 +65,14 @@ def device_print(prefix: Any = "", *args: Any, hex: Any = False) -> None:
 
 
 @rule(core.assume)
-def _assume(cond: Any) -> None:
+def _assume(cond: object) -> None:
     if not isinstance(cond, tensor) and not cond:
         raise error("tl.assume: the condition is false", "see the constexpr arguments")
     as_tensor(cond)
 
 
 @rule(core.condition)
-def _condition(arg1: Any, disable_licm: Any = False) -> Any:
+def _condition(arg1: object, disable_licm: object = False) -> object:
     if isinstance(disable_licm, tensor):
         raise error("tl.condition: disable_licm must be a constexpr bool", "pass True or False")
     return arg1

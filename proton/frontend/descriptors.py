@@ -78,7 +78,7 @@ def _block(desc: Any) -> ty.block_type:
     return desc.type.block_type
 
 
-ATTRIBUTES: dict[str, Callable[[tensor], Any]] = {
+ATTRIBUTES: dict[str, Callable[[tensor], object]] = {
     "shape": _sizes,
     "strides": _strides,
     "block_shape": lambda desc: _block(desc).shape,
@@ -91,7 +91,7 @@ ATTRIBUTES: dict[str, Callable[[tensor], Any]] = {
 # Accesses
 
 
-def _checked(desc: Any, what: str) -> ty.block_type:
+def _checked(desc: object, what: str) -> ty.block_type:
     """The block of what must be a descriptor."""
     if not isinstance(desc, dsc.tensor_descriptor):
         found = desc.type if isinstance(desc, tensor) else shown(desc)
@@ -124,7 +124,7 @@ def _store(desc: Any, offsets: Any, value: Any) -> None:
     tt_block.DescriptorStoreOp(desc.handle, stored.handle, indices)
 
 
-def _stored(shape: tuple[int, ...], value: Any, element: ty.dtype) -> tensor:
+def _stored(shape: tuple[int, ...], value: object, element: ty.dtype) -> tensor:
     """A block as memory has it."""
     if not isinstance(value, tensor) or value.shape != shape:
         found = value.type if isinstance(value, tensor) else shown(value)

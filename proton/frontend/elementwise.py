@@ -6,12 +6,13 @@ from typing import Any
 from proton.base.words import shown
 from proton.dialect.builtin import i32_attr, string_attr
 from proton.dialect.emit import effect
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Attribute, Block, ir
 from proton.dialect.tt_collective import segments
 from proton.dialect.tt_elementwise import MAX_ELEMENTWISE
 from proton.frontend.builder import as_tensor, broadcast_all, error, to_ir
 from proton.frontend.collectives import check_pure
 from proton.frontend.externs import call_extern
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.rules import generator_rule, rule
 from proton.language import core
 from proton.language import types as ty
@@ -19,7 +20,7 @@ from proton.language.function import DeviceFunction, ExternFunction
 from proton.language.value import tensor
 
 
-def _sources(what: str, args: Any) -> list[tensor]:
+def _sources(what: str, args: object) -> list[tensor]:
     """The operands in one shape."""
     values = tuple(args) if isinstance(args, tuple | list) else (args,)
     if not 1 <= len(values) <= MAX_ELEMENTWISE:
@@ -30,7 +31,11 @@ def _sources(what: str, args: Any) -> list[tensor]:
 
 
 def _create(
-    name: str, sources: list[tensor], types: list[ty.dtype], attributes: Any, regions: int = 0
+    name: str,
+    sources: list[tensor],
+    types: list[ty.dtype],
+    attributes: dict[str, Attribute],
+    regions: int = 0,
 ) -> Any:
     return ir.Operation.create(
         name,
@@ -45,7 +50,7 @@ def _create(
     )
 
 
-def _count(what: str, value: Any) -> int:
+def _count(what: str, value: object) -> int:
     if not isinstance(value, int) or value < 1:
         raise error(f"{what} must be a constexpr integer from 1 on, got {shown(value)}", "pass 1")
     return value
@@ -55,7 +60,7 @@ def _count(what: str, value: Any) -> int:
 
 
 @generator_rule(core.map_elementwise)
-def _map_elementwise(g: Any, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
+def _map_elementwise(g: CodeGenerator, scalar_fn: object, *args: object, pack: object = 1) -> Any:
     what = "tl.map_elementwise"
     if not isinstance(scalar_fn, DeviceFunction):
         raise error(
@@ -84,7 +89,9 @@ def _map_elementwise(g: Any, scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
     return found if len(found) != 1 else found[0]
 
 
-def _call(g: Any, fn: DeviceFunction, sources: list[tensor], block: Any, pack: int) -> list[tensor]:
+def _call(
+    g: CodeGenerator, fn: DeviceFunction, sources: list[tensor], block: Block, pack: int
+) -> list[tensor]:
     """The function's values on scalars. One that takes `pack` elements of each block at once gets
     as many times the same: which are taken together is not said."""
     elements = [tensor(v, s.dtype) for v, s in zip(block.arguments, sources, strict=True)]

@@ -26,6 +26,7 @@ from proton.frontend import (
 )
 from proton.frontend.attributes import BY_PYTHON, TENSOR_ATTRIBUTES, Method, attribute
 from proton.frontend.builder import at_compile_time, error, truth
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
@@ -95,7 +96,7 @@ _INSTEAD: dict[type, str] = {
 }
 
 
-def evaluate(g: Any, node: ast.expr) -> Any:
+def evaluate(g: CodeGenerator, node: ast.expr) -> object:
     """The value of an expression node; `g` is the generator."""
     match node:
         case ast.Constant(value=value):
@@ -136,7 +137,7 @@ def evaluate(g: Any, node: ast.expr) -> Any:
             raise g.unsupported(f"the expression {type(node).__name__}", hint)
 
 
-def binary_op(g: Any, op: ast.operator, left: Any, right: Any) -> Any:
+def binary_op(g: CodeGenerator, op: ast.operator, left: object, right: object) -> object:
     """`left op right`."""
     if type(op) not in _OPERATORS:
         hint = _INSTEAD.get(type(op), "use the functions of proton.language")
@@ -148,16 +149,16 @@ def binary_op(g: Any, op: ast.operator, left: Any, right: Any) -> Any:
     return binary_checked(g, _OPERATORS[type(op)], left, right)
 
 
-def _compare(g: Any, node: ast.Compare) -> Any:
+def _compare(g: CodeGenerator, node: ast.Compare) -> object:
     values = [g.evaluate(node.left), *(g.evaluate(c) for c in node.comparators)]
-    result: Any = None
+    result: object = None
     for op, left, right in zip(node.ops, values, values[1:], strict=False):
         part = _compare_two(g, op, left, right)
         result = part if result is None else _and(result, part)
     return result
 
 
-def _compare_two(g: Any, op: ast.cmpop, left: Any, right: Any) -> Any:
+def _compare_two(g: CodeGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
     if isinstance(op, ast.Is | ast.IsNot):
         same = left is right or (
             not isinstance(left, tensor)
@@ -177,13 +178,13 @@ def _compare_two(g: Any, op: ast.cmpop, left: Any, right: Any) -> Any:
     return arithmetic.binary(_OPERATORS[type(op)], left, right)
 
 
-def _and(left: Any, right: Any) -> Any:
+def _and(left: object, right: object) -> object:
     if isinstance(left, tensor) or isinstance(right, tensor):
         return arithmetic.logical("and", left, right)
     return left and right
 
 
-def _boolean(g: Any, node: ast.BoolOp) -> Any:
+def _boolean(g: CodeGenerator, node: ast.BoolOp) -> object:
     """`and`, `or`: a constexpr decides while compiling or has no say, as in Triton."""
     is_and = isinstance(node.op, ast.And)
     operands: list[tensor] = []
@@ -202,10 +203,10 @@ def _boolean(g: Any, node: ast.BoolOp) -> Any:
     return result
 
 
-_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+_CONVERSIONS: dict[int, Callable[[object], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
-def _formatted(g: Any, part: ast.expr) -> str:
+def _formatted(g: CodeGenerator, part: ast.expr) -> str:
     if isinstance(part, ast.Constant):
         return str(part.value)
     assert isinstance(part, ast.FormattedValue)
@@ -220,9 +221,9 @@ def _formatted(g: Any, part: ast.expr) -> str:
     return str(at_compile_time(f"{{{shown(value)}:{spec}}}", BY_PYTHON, format, value, spec))
 
 
-def _elements(g: Any, nodes: list[ast.expr]) -> list[Any]:
+def _elements(g: CodeGenerator, nodes: list[ast.expr]) -> list[object]:
     """The values of expressions, starred ones unpacked."""
-    values: list[Any] = []
+    values: list[object] = []
     for node in nodes:
         if not isinstance(node, ast.Starred):
             values.append(g.evaluate(node))
@@ -235,7 +236,7 @@ def _elements(g: Any, nodes: list[ast.expr]) -> list[Any]:
     return values
 
 
-def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
+def _comprehension(g: CodeGenerator, node: ast.ListComp) -> tuple[object, ...]:
     if len(node.generators) != 1:
         raise g.unsupported(
             "a comprehension with several generators", "write one comprehension inside another"
@@ -260,7 +261,7 @@ def _comprehension(g: Any, node: ast.ListComp) -> tuple[Any, ...]:
     return tuple(results)
 
 
-def _subscript(g: Any, node: ast.Subscript) -> Any:
+def _subscript(g: CodeGenerator, node: ast.Subscript) -> object:
     owner, key = g.evaluate(node.value), g.evaluate(node.slice)
     if isinstance(owner, Aggregate) and hasattr(owner, "__getitem__"):
         return call(g, aggregates.member(owner, "__getitem__")[0], [owner, key], {})
@@ -273,7 +274,7 @@ def _subscript(g: Any, node: ast.Subscript) -> Any:
     return ty.unwrap(at_compile_time("index", BY_PYTHON, lambda: owner[key]))
 
 
-def call_arguments(g: Any, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+def call_arguments(g: CodeGenerator, node: ast.Call) -> tuple[list[object], dict[str, object]]:
     """(positional, keyword) arguments, evaluated."""
     args = _elements(g, node.args)
     kwargs = {}
@@ -284,7 +285,7 @@ def call_arguments(g: Any, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
     return args, kwargs
 
 
-def _call(g: Any, node: ast.Call) -> Any:
+def _call(g: CodeGenerator, node: ast.Call) -> Any:
     function = g.evaluate(node.func)
     args, kwargs = call_arguments(g, node)
     if isinstance(function, Method):
@@ -292,7 +293,7 @@ def _call(g: Any, node: ast.Call) -> Any:
     return call(g, function, args, kwargs)
 
 
-def call(g: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Calls anything that a kernel may call."""
     if isinstance(function, DeviceFunction):
         return g.call(function, args, kwargs)
@@ -381,10 +382,10 @@ def _call_constexpr(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     return ty.unwrap(at_compile_time(name, "it runs while compiling", function, *args, **kwargs))
 
 
-def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
+def _extremum(name: str, rule_: Callable[..., object]) -> Callable[..., object]:
     """Python's `max` or `min`, of tensors, too."""
 
-    def extremum(g: Any, *values: Any) -> Any:
+    def extremum(g: CodeGenerator, *values: object) -> object:
         if len(values) == 1 and isinstance(values[0], tuple | list | range):
             values = tuple(values[0])
         if len(values) < 2 and (not values or isinstance(values[0], tensor)):
@@ -397,7 +398,7 @@ def _extremum(name: str, rule_: Callable[..., Any]) -> Callable[..., Any]:
     return extremum
 
 
-def _length(g: Any, value: Any) -> int:
+def _length(g: CodeGenerator, value: object) -> int:
     if not isinstance(value, tensor):
         return int(at_compile_time("len", BY_PYTHON, len, value))
     if not value.shape:
@@ -405,14 +406,14 @@ def _length(g: Any, value: Any) -> int:
     return value.shape[0]
 
 
-def _elements_of(g: Any, values: Any = ()) -> tuple[Any, ...]:
+def _elements_of(g: CodeGenerator, values: object = ()) -> tuple[object, ...]:
     if isinstance(values, tensor):
         raise error("a tensor has no elements in a kernel", "write (x,) for a tuple of one")
     return tuple(at_compile_time("tuple", BY_PYTHON, list, values))
 
 
 def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any]:
-    def convert(g: Any, value: Any) -> Any:
+    def convert(g: CodeGenerator, value: object) -> object:
         if isinstance(value, tensor):
             return cast(value, target)
         return at_compile_time(python.__name__, BY_PYTHON, python, value)
@@ -420,7 +421,7 @@ def _number(target: ty.dtype, python: Callable[[Any], Any]) -> Callable[..., Any
     return convert
 
 
-def _isinstance(g: Any, value: Any, classes: Any) -> bool:
+def _isinstance(g: CodeGenerator, value: object, classes: object) -> bool:
     choices = classes if isinstance(classes, tuple) else (classes,)
     if isinstance(value, tl.tensor_descriptor):
         return tl.tensor_descriptor in choices
@@ -429,13 +430,13 @@ def _isinstance(g: Any, value: Any, classes: Any) -> bool:
     return bool(at_compile_time("isinstance", BY_PYTHON, isinstance, value, classes))
 
 
-def _getattr(g: Any, owner: Any, name: Any, *default: Any) -> Any:
+def _getattr(g: CodeGenerator, owner: Any, name: Any, *default: Any) -> Any:
     if not _hasattr(g, owner, name) and default:
         return default[0]
     return attribute(g, owner, name)
 
 
-def _hasattr(g: Any, owner: Any, name: Any) -> bool:
+def _hasattr(g: CodeGenerator, owner: object, name: object) -> bool:
     if not isinstance(name, str):
         raise error(f"an attribute's name is a constexpr str, got {shown(name)}", "write 'name'")
     if isinstance(owner, tl.tensor_descriptor):
@@ -445,7 +446,7 @@ def _hasattr(g: Any, owner: Any, name: Any) -> bool:
     return bool(at_compile_time("hasattr", BY_PYTHON, hasattr, owner, name))
 
 
-_PYTHON_CALLS: dict[Any, Callable[..., Any]] = {
+_PYTHON_CALLS: dict[object, Callable[..., object]] = {
     max: _extremum("max", arithmetic.maximum),
     min: _extremum("min", arithmetic.minimum),
     abs: lambda g, value: arithmetic.absolute(value),

@@ -49,7 +49,7 @@ def call_extern(function: ExternFunction, args: Sequence[Any]) -> tensor:
     return to_bool(value) if function.is_test else value
 
 
-def _entry(function: ExternFunction, args: Sequence[Any]) -> tuple[ty.dtype, ...]:
+def _entry(function: ExternFunction, args: Sequence[object]) -> tuple[ty.dtype, ...]:
     """The dtypes of the entry to call: the one of these dtypes, else the first that fits."""
     for value in args:
         if not isinstance(value, tensor) and not is_number(value):
@@ -68,19 +68,19 @@ def _entry(function: ExternFunction, args: Sequence[Any]) -> tuple[ty.dtype, ...
     )
 
 
-def _widens(value: Any, dtype: ty.dtype) -> bool:
+def _widens(value: object, dtype: ty.dtype) -> bool:
     """A narrower float, or what fits: functions of fp32 take fp16 and bf16."""
     if not isinstance(value, tensor) or not (value.dtype.is_floating() and dtype.is_floating()):
         return _fits(value, dtype)
     return value.dtype.primitive_bitwidth <= dtype.primitive_bitwidth
 
 
-def _is(value: Any, dtype: ty.dtype) -> bool:
+def _is(value: object, dtype: ty.dtype) -> bool:
     """The dtype itself; a number is of any."""
     return value.dtype == dtype if isinstance(value, tensor) else _fits(value, dtype)
 
 
-def _fits(value: Any, dtype: ty.dtype) -> bool:
+def _fits(value: object, dtype: ty.dtype) -> bool:
     """The dtype itself, or an integer of its width: the function sees the bits."""
     if not isinstance(value, tensor):
         return dtype.is_floating() or isinstance(value, int)

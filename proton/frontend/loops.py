@@ -8,13 +8,14 @@ from typing import Any
 
 from proton.base.words import did_you_mean, shown
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Block, Operation, Value, ir
+from proton.dialect.mlir import Attribute, Block, Operation, Value, ir
 from proton.dialect.regions import ForLoop, WhileLoop, go_on_if, yield_values
 from proton.frontend import scopes
 from proton.frontend.arithmetic import binary, compare, logical
 from proton.frontend.branches import condition_of, exits
 from proton.frontend.builder import as_tensor, constant, emit, error, is_number
 from proton.frontend.flow import Outcome, Returned, Undefined
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast
 from proton.frontend.trees import (
     leaves,
@@ -49,14 +50,14 @@ class _Range:
     start: Any
     stop: Any
     step: Any
-    attributes: dict[str, Any]
+    attributes: dict[str, Attribute]
     static: bool
 
 
 _RANGE = "for i in range(...), tl.range(...) or tl.static_range(...)"
 
 
-def _parse_range(g: Any, node: ast.Call) -> _Range:
+def _parse_range(g: CodeGenerator, node: ast.Call) -> _Range:
     function = g.evaluate(node.func)
     if function not in (range, core.range, core.static_range):
         raise g.unsupported("a for loop over the value of a call that is not range", _RANGE)
@@ -88,9 +89,9 @@ _FLAGS = ("disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_li
 _HINTS = (*_NUMBERS, *_FLAGS)
 
 
-def _attributes(hints: dict[str, Any]) -> dict[str, Any]:
+def _attributes(hints: dict[str, Any]) -> dict[str, Attribute]:
     """The attributes of an `scf.for` that say what tl.range was told: `tt.` and the hint's name."""
-    attributes = {}
+    attributes: dict[str, Attribute] = {}
     for name, value in hints.items():
         if isinstance(value, tensor) or (name in _NUMBERS and not _is_count(value)):
             kind = "integer that is not negative" if name in _NUMBERS else "bool"
@@ -105,11 +106,11 @@ def _attributes(hints: dict[str, Any]) -> dict[str, Any]:
     return attributes
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return value is None or (isinstance(value, int) and 0 <= value < 2**31)
 
 
-def compile_for(g: Any, node: ast.For) -> None:
+def compile_for(g: CodeGenerator, node: ast.For) -> None:
     """A `for` over range, tl.range or tl.static_range."""
     if node.orelse:
         raise g.unsupported("else of a loop", "write it after the loop")
@@ -141,7 +142,7 @@ class Unrolled:
 
     depth: int  # of the blocks around
 
-    def exit(self, g: Any, node: ast.stmt | None = None) -> Any:
+    def exit(self, g: CodeGenerator, node: ast.stmt | None = None) -> object:
         """How an iteration ends: by the statement `node`, or else at the body's end."""
         if node is not None and g.block_depth != self.depth:
             raise g.unsupported(
@@ -151,7 +152,7 @@ class Unrolled:
         return node
 
 
-def _unroll(g: Any, node: ast.For, values: Iterable[Any]) -> None:
+def _unroll(g: CodeGenerator, node: ast.For, values: Iterable[object]) -> None:
     """Compiles the body for each value."""
     outer, g.loop = g.loop, Unrolled(g.block_depth)
     for value in values:
@@ -201,7 +202,7 @@ class Carried:
     loop is compiled anew.
     """
 
-    initial: dict[str, Any]
+    initial: dict[str, object]
     scopes: int  # how many are open around the body
     breaks: bool  # whether its exits also say if the loop goes on
     changing: set[tuple[str, int]] = field(default_factory=set)
@@ -211,13 +212,13 @@ class Carried:
         """What the op carries."""
         return list(tensors(tuple(self.initial.values())))
 
-    def bind(self, g: Any, values: Iterable[Any]) -> None:
+    def bind(self, g: CodeGenerator, values: Iterable[object]) -> None:
         """The variables with these SSA values in them."""
         handles = iter(values)
         for name, value in self.initial.items():
             g.env[name] = with_handles(value, handles)
 
-    def exit(self, g: Any, node: ast.stmt | None = None) -> tuple[tensor, ...]:
+    def exit(self, g: CodeGenerator, node: ast.stmt | None = None) -> tuple[tensor, ...]:
         """What is carried on from here, where `node` (a break or continue), or the end of the
         body, ends an iteration; and whether the loop goes on."""
         if node is not None and len(g.scopes) > self.scopes:
@@ -229,7 +230,7 @@ class Carried:
             found.append(constant(not isinstance(node, ast.Break), ty.int1))
         return tuple(found)
 
-    def _fitted(self, name: str, before: Any, value: Any) -> list[tensor]:
+    def _fitted(self, name: str, before: object, value: object) -> list[tensor]:
         """The tensors of a variable, as those that it began with."""
         old, new = list(leaves(before)), list(leaves(value))
         if not _same_forms(before, value):
@@ -254,7 +255,7 @@ class Carried:
         return found
 
 
-def _same_forms(left: Any, right: Any) -> bool:
+def _same_forms(left: object, right: object) -> bool:
     """Whether two values have the same form all the way down."""
     parts = parts_of(left), parts_of(right)
     if parts[0] is None or parts[1] is None:
@@ -262,7 +263,7 @@ def _same_forms(left: Any, right: Any) -> bool:
     return same_form(left, right) and all(map(_same_forms, parts[0], parts[1]))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     parts = parts_of(value)
     if parts is not None:
         return f"({', '.join(map(_text, parts))})"
@@ -283,7 +284,7 @@ def _as_type(name: str, value: Any, type_: ty.dtype) -> tensor:
 
 
 def _compile_carrying(
-    g: Any, names: list[str], breaks: bool, compile_: Callable[[Carried], Operation]
+    g: CodeGenerator, names: list[str], breaks: bool, compile_: Callable[[Carried], Operation]
 ) -> None:
     """Compiles a loop that assigns `names` by `compile_`, which gives its op, until it is known
     what it carries."""
@@ -300,7 +301,7 @@ def _compile_carrying(
         changing |= carried.changing
 
 
-def _initial(value: Any, name: str, changing: set[tuple[str, int]]) -> Any:
+def _initial(value: object, name: str, changing: set[tuple[str, int]]) -> object:
     """A variable with tensors for the numbers that the loop changes."""
     if is_number(value):
         return as_tensor(value)
@@ -311,7 +312,9 @@ def _initial(value: Any, name: str, changing: set[tuple[str, int]]) -> Any:
     return with_leaves(value, new)
 
 
-def _compile_body(g: Any, block: Block, carried: Carried, run: Callable[[], Outcome]) -> None:
+def _compile_body(
+    g: CodeGenerator, block: Block, carried: Carried, run: Callable[[], Outcome]
+) -> None:
     """Compiles a body by `run`, its variables bound, and the yield at its end. Then the variables
     are those from before it, but what only it assigns is undefined."""
     before = dict(g.env)
@@ -331,7 +334,7 @@ def _compile_body(g: Any, block: Block, carried: Carried, run: Callable[[], Outc
 # The ops
 
 
-def _compile_for(g: Any, node: ast.For, bounds: _Range) -> None:
+def _compile_for(g: CodeGenerator, node: ast.For, bounds: _Range) -> None:
     """A loop that stays one. What a break may end is a `while` with a counter of its own."""
     if not isinstance(node.target, ast.Name):
         raise g.unsupported("a loop variable that is not a name", "for i in range(...)")
@@ -372,7 +375,11 @@ def _breaks(body: list[ast.stmt]) -> bool:
 
 
 def _for(
-    g: Any, bounds: list[Any], attributes: Any, run: Callable[[Value], Outcome], carried: Carried
+    g: CodeGenerator,
+    bounds: list[Value],
+    attributes: dict[str, Attribute] | None,
+    run: Callable[[Value], Outcome],
+    carried: Carried,
 ) -> Operation:
     """An `scf.for` whose body `run` compiles."""
     loop = ForLoop.create(bounds, [value.handle for value in carried.tensors], attributes)
@@ -382,7 +389,7 @@ def _for(
     return loop.op
 
 
-def compile_while(g: Any, node: ast.While) -> None:
+def compile_while(g: CodeGenerator, node: ast.While) -> None:
     """A `while` on a scalar condition."""
     if node.orelse:
         raise g.unsupported("else of a loop", "write it after the loop")
@@ -402,7 +409,7 @@ def compile_while(g: Any, node: ast.While) -> None:
 
 
 def _while(
-    g: Any, test: Callable[[Any], Any], run: Callable[[], Outcome], carried: Carried
+    g: CodeGenerator, test: Callable[[Any], Any], run: Callable[[], Outcome], carried: Carried
 ) -> Operation:
     """An `scf.while`. Where a break may end the loop, it also carries whether it goes on."""
     first = [value.handle for value in carried.tensors]

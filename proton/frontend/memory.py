@@ -5,7 +5,7 @@ from typing import Any
 from proton.base.words import shown
 from proton.dialect import tt_block, tt_memory
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Attribute, Value, ir
+from proton.dialect.mlir import Attribute, Operation, Value, ir
 from proton.frontend.builder import (
     broadcast_shape,
     broadcast_to,
@@ -18,6 +18,7 @@ from proton.frontend.promotion import bitcast, cast, to_bool
 from proton.frontend.rules import rule
 from proton.language import memory
 from proton.language import types as ty
+from proton.language.function import Builtin
 from proton.language.value import tensor
 
 # The cache modifiers that Triton takes.
@@ -48,29 +49,29 @@ def _pointer(value: Any, what: str, *, writes: bool = False, blocks: bool = Fals
     return value
 
 
-def _choice(value: Any, choices: tuple[str, ...], what: str, hint: str) -> Attribute:
+def _choice(value: object, choices: tuple[str, ...], what: str, hint: str) -> Attribute:
     if value not in choices:
         known = ", ".join(map(repr, choices))
         raise error(f"{what} must be one of {known}, got {shown(value)}", hint)
     return string_attr(value)
 
 
-def _cache(value: Any, choices: tuple[str, ...]) -> Attribute:
+def _cache(value: object, choices: tuple[str, ...]) -> Attribute:
     hint = "leave it out: caching changes the speed only, and nothing on the CPU"
     return _choice(value or "", choices, "cache_modifier", hint)
 
 
-def _eviction(value: Any) -> Attribute:
+def _eviction(value: object) -> Attribute:
     hint = "leave it out: eviction changes the speed only, and nothing on the CPU"
     return _choice(value or "", tt_memory.EVICTION_POLICIES, "eviction_policy", hint)
 
 
-def load_caching(cache_modifier: Any, eviction_policy: Any) -> tuple[Any, Any]:
+def load_caching(cache_modifier: object, eviction_policy: object) -> tuple[Attribute, Attribute]:
     """The attributes of a load that say how it is cached."""
     return _cache(cache_modifier, _LOAD_CACHE), _eviction(eviction_policy)
 
 
-def _mask(pointer: tensor, mask: Any, what: str) -> tensor | None:
+def _mask(pointer: tensor, mask: object, what: str) -> tensor | None:
     if mask is None:
         return None
     mask = to_bool(mask)
@@ -89,9 +90,9 @@ def _handle(value: tensor | None) -> Value | None:
 @rule(memory.load)
 def load(
     pointer: Any,
-    mask: Any = None,
-    other: Any = None,
-    boundary_check: Any = (),
+    mask: object = None,
+    other: object = None,
+    boundary_check: object = (),
     padding_option: Any = "",
     cache_modifier: str = "",
     eviction_policy: str = "",
@@ -127,8 +128,8 @@ def load(
 def store(
     pointer: Any,
     value: Any,
-    mask: Any = None,
-    boundary_check: Any = (),
+    mask: object = None,
+    boundary_check: object = (),
     cache_modifier: str = "",
     eviction_policy: str = "",
 ) -> None:
@@ -160,11 +161,11 @@ def _block_of(pointer: tensor) -> ty.block_type | None:
 def _load_block(
     pointer: tensor,
     block: ty.block_type,
-    mask: Any,
-    other: Any,
-    boundary_check: Any,
-    padding: Any,
-    caching: Any,
+    mask: object,
+    other: object,
+    boundary_check: object,
+    padding: object,
+    caching: tuple[Attribute, ...],
 ) -> tensor:
     """tl.load of a block pointer."""
     if mask is not None or other is not None:
@@ -191,9 +192,9 @@ def _store_block(
     pointer: tensor,
     block: ty.block_type,
     value: Any,
-    mask: Any,
-    boundary_check: Any,
-    caching: Any,
+    mask: object,
+    boundary_check: object,
+    caching: tuple[Attribute, ...],
 ) -> None:
     """tl.store to a block pointer."""
     if mask is not None:
@@ -205,7 +206,7 @@ def _store_block(
     _set_boundary_check(op, boundary_check, len(block.shape))
 
 
-def _set_boundary_check(op: Any, dims: Any, rank: int) -> None:
+def _set_boundary_check(op: Operation, dims: object, rank: int) -> None:
     dims = tuple(dims) if isinstance(dims, tuple | list) else (dims,)
     fits = all(isinstance(d, int) and 0 <= d < rank for d in dims)
     if not fits or len(set(dims)) != len(dims):
@@ -217,7 +218,7 @@ def _set_boundary_check(op: Any, dims: Any, rank: int) -> None:
         op.operation.attributes[tt_block.BOUNDARY_CHECK] = ir.DenseI32ArrayAttr.get(sorted(dims))
 
 
-def _refuse_block_options(what: str, **options: Any) -> None:
+def _refuse_block_options(what: str, **options: object) -> None:
     for name, value in options.items():
         if value not in (None, "", ()):
             raise error(
@@ -225,7 +226,7 @@ def _refuse_block_options(what: str, **options: Any) -> None:
             )
 
 
-def _stored(shape: tuple[int, ...], value: Any, element: ty.dtype, what: str) -> tensor:
+def _stored(shape: tuple[int, ...], value: object, element: ty.dtype, what: str) -> tensor:
     """What is written: as memory has it, in the shape of the pointers."""
     if isinstance(value, tensor) and value.is_block() and not shape:
         raise error(
@@ -238,12 +239,12 @@ def _stored(shape: tuple[int, ...], value: Any, element: ty.dtype, what: str) ->
     return broadcast_to(stored, shape)
 
 
-def _sem(value: Any) -> Attribute:
+def _sem(value: object) -> Attribute:
     hint = 'leave it out for "acq_rel", the strongest'
     return _choice(value or "acq_rel", tt_memory.MEMORY_SEMANTICS, "sem", hint)
 
 
-def _scope(value: Any) -> Attribute:
+def _scope(value: object) -> Attribute:
     hint = 'leave it out for "gpu", all programs of a launch'
     return _choice(value or "gpu", tt_memory.MEMORY_SCOPES, "scope", hint)
 
@@ -289,7 +290,7 @@ def check_atomic_element(element: ty.dtype, what: str, floats: bool, least_bits:
 
 
 # op -> (its name, its name on floats; None where it takes integers only)
-_RMW: dict[Any, tuple[str, str | None]] = {
+_RMW: dict[Builtin, tuple[str, str | None]] = {
     memory.atomic_add: ("add", "fadd"),
     memory.atomic_max: ("max", "fmax"),
     memory.atomic_min: ("min", "fmin"),
@@ -300,9 +301,11 @@ _RMW: dict[Any, tuple[str, str | None]] = {
 }
 
 
-def _define_rmw(op: Any, name: str, floats: str | None) -> None:
+def _define_rmw(op: Builtin, name: str, floats: str | None) -> None:
     @rule(op)
-    def _(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+    def _(
+        pointer: object, val: object, mask: object = None, sem: object = None, scope: object = None
+    ) -> tensor:
         return _rmw(name, pointer, val, mask, sem, scope, floats=floats)
 
 
@@ -339,14 +342,14 @@ def _atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = N
 
 @rule(memory.atomic_store)
 def _atomic_store(
-    pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None
+    pointer: object, val: object, mask: object = None, sem: object = None, scope: object = None
 ) -> None:
     what = "tl.atomic_store"
     _pointer(pointer, what, writes=True)
     _rmw("xchg", pointer, val, mask, _one_of(sem, "release", what), scope, floats="xchg")
 
 
-def _one_of(sem: Any, strongest: str, what: str) -> Any:
+def _one_of(sem: object, strongest: str, what: str) -> object:
     """The memory semantics of an access in one direction."""
     if sem not in (None, strongest, "relaxed"):
         raise error(

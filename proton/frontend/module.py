@@ -1,7 +1,5 @@
 """The module of a kernel: a function with typed arguments, whose body `Generator` compiles."""
 
-from typing import Any
-
 from proton.base.errors import CompilationError, SourceSpan
 from proton.base.targets import CPUTarget, Target
 from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL
@@ -59,16 +57,16 @@ def build_module(
     return module
 
 
-def _values(signature: Signature, block: Block) -> dict[str, Any]:
+def _values(signature: Signature, block: Block) -> dict[str, object]:
     """What each parameter of the function, or constant, is in the kernel."""
-    values: dict[str, Any] = {name: ty.unwrap(v) for name, v in signature.constants.items()}
+    values: dict[str, object] = {name: ty.unwrap(v) for name, v in signature.constants.items()}
     for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
         values[name] = cast(tensor(value, ty.passed_as(type_)), type_)
     return values
 
 
 def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Attribute]:
-    attributes: dict[str, Any] = {ARGUMENT_NAME: string_attr(name)}
+    attributes: dict[str, Attribute] = {ARGUMENT_NAME: string_attr(name)}
     if name in signature.divisible:
         attributes[DIVISIBILITY] = i32_attr(16)
     if isinstance(type_, ty.pointer_type):

@@ -9,17 +9,19 @@ from typing import Any
 from proton.dialect.mlir import ir
 from proton.dialect.traits import Combines, has
 from proton.frontend.arithmetic import binary, logical
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import binary_operands, cast
 from proton.frontend.rules import generator_rule
 from proton.language import core
 from proton.language import types as ty
+from proton.language.function import Builtin
 from proton.language.value import tensor
 
 _NAMES = {"+": "add", "-": "sub", "*": "mul"}
 _WIDE = 64  # bits
 
 
-def binary_checked(g: Any, symbol: str, x: Any, y: Any) -> Any:
+def binary_checked(g: CodeGenerator, symbol: str, x: object, y: object) -> Any:
     """`x symbol y`, with an assertion in debug mode that it does not overflow."""
     result = binary(symbol, x, y)
     if g.debug and symbol in _NAMES and _may_overflow(result) and not _combines():
@@ -32,9 +34,9 @@ def binary_checked(g: Any, symbol: str, x: Any, y: Any) -> Any:
     return result
 
 
-def _sum_rule(op: Any, symbol: str) -> None:
+def _sum_rule(op: Builtin, symbol: str) -> None:
     @generator_rule(op)
-    def compute(g: Any, x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+    def compute(g: CodeGenerator, x: object, y: object, sanitize_overflow: object = True) -> object:
         return binary_checked(g, symbol, x, y) if sanitize_overflow else binary(symbol, x, y)
 
 
@@ -43,7 +45,7 @@ _sum_rule(core.sub, "-")
 _sum_rule(core.mul, "*")
 
 
-def _may_overflow(value: Any) -> bool:
+def _may_overflow(value: object) -> bool:
     if not isinstance(value, tensor) or not value.dtype.is_int():
         return False
     return 1 < value.dtype.primitive_bitwidth < _WIDE

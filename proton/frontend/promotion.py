@@ -226,7 +226,7 @@ def bitcast(value: tensor, target: ty.dtype) -> tensor:
     return emit("arith.bitcast", type_, value)
 
 
-def to_bool(value: Any) -> tensor:
+def to_bool(value: object) -> tensor:
     """`value != 0` as int1; of a pointer, whether it points somewhere."""
     value = as_tensor(value)
     if value.dtype.is_ptr():

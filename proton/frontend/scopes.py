@@ -8,7 +8,6 @@ the block being compiled, those from `g.first_scope` on of its function.
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from proton.base.errors import CompilationError
 from proton.base.words import shown
@@ -16,6 +15,7 @@ from proton.dialect import proton as proton_dialect
 from proton.dialect.builtin import string_attr
 from proton.dialect.mlir import Value, ir
 from proton.frontend.builder import as_tensor, constant, emit, error
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast, to_bool
 from proton.frontend.rules import generator_rule
 from proton.language import profiling
@@ -25,7 +25,7 @@ from proton.trace.scope_path import ScopePath
 
 
 @contextlib.contextmanager
-def block(g: Any) -> Iterator[None]:
+def block(g: CodeGenerator) -> Iterator[None]:
     """Compiles a block: the scopes that it opens end in it, and it ends no others."""
     before, g.block_scope = g.block_scope, len(g.scopes)
     try:
@@ -40,7 +40,7 @@ def block(g: Any) -> Iterator[None]:
         g.block_scope = before
 
 
-def check_closed(g: Any) -> None:
+def check_closed(g: CodeGenerator) -> None:
     """Every enter_scope of the function has its exit_scope."""
     if len(g.scopes) > g.first_scope:
         raise CompilationError(
@@ -52,7 +52,15 @@ def check_closed(g: Any) -> None:
 
 
 @generator_rule(profiling.enter_scope)
-def enter(g: Any, /, name: Any, metrics: Any = None, *, when: Any = True, **payload: Any) -> str:
+def enter(
+    g: CodeGenerator,
+    /,
+    name: object,
+    metrics: object = None,
+    *,
+    when: object = True,
+    **payload: object,
+) -> str:
     """Opens a scope: what is compiled from here on belongs to it. Gives its name."""
     name = _checked(name)
     _check_metrics(metrics)
@@ -65,7 +73,7 @@ def enter(g: Any, /, name: Any, metrics: Any = None, *, when: Any = True, **payl
 
 
 @generator_rule(profiling.exit_scope)
-def leave(g: Any, name: Any, metrics: Any = None) -> None:
+def leave(g: CodeGenerator, name: object, metrics: object = None) -> None:
     """Closes the innermost scope of this block, which must have this name."""
     _check_metrics(metrics)
     is_open = len(g.scopes) > g.block_scope
@@ -83,7 +91,7 @@ def leave(g: Any, name: Any, metrics: Any = None) -> None:
 
 
 @generator_rule(profiling.mark)
-def _mark(g: Any, name: Any, value: Any = None, *, when: Any = True) -> None:
+def _mark(g: CodeGenerator, name: object, value: object = None, *, when: object = True) -> None:
     name = _checked(name)
     values, attributes = _payload({} if value is None else {"value": value})
     path = string_attr(ScopePath.of([*g.scopes, name]))
@@ -91,21 +99,21 @@ def _mark(g: Any, name: Any, value: Any = None, *, when: Any = True) -> None:
 
 
 @generator_rule(profiling.allocate_event)
-def _allocate_event(g: Any, name: Any) -> profiling.Event:
+def _allocate_event(g: CodeGenerator, name: object) -> profiling.Event:
     return profiling.Event(_checked(name, "an event's name"))  # no scope's: it may cross them
 
 
 @generator_rule(profiling.start_event)
-def _start_event(g: Any, event: Any) -> None:
+def _start_event(g: CodeGenerator, event: object) -> None:
     _event_edge(event, "start")
 
 
 @generator_rule(profiling.end_event)
-def _end_event(g: Any, event: Any) -> None:
+def _end_event(g: CodeGenerator, event: object) -> None:
     _event_edge(event, "end")
 
 
-def _event_edge(event: Any, phase: str) -> None:
+def _event_edge(event: object, phase: str) -> None:
     if isinstance(event, str):
         event = profiling.Event(_checked(event, "an event's name"))
     if not isinstance(event, profiling.Event):
@@ -117,14 +125,14 @@ def _event_edge(event: Any, phase: str) -> None:
 # Arguments
 
 
-def _checked(name: Any, what: str = "a scope's name") -> str:
+def _checked(name: object, what: str = "a scope's name") -> str:
     try:
         return profiling.check_name(name, what)
     except ValueError as problem:
         raise error(str(problem), f"{what} is a constexpr str") from None
 
 
-def _check_metrics(metrics: Any) -> None:
+def _check_metrics(metrics: object) -> None:
     if metrics is not None:
         raise error(
             "metrics of a scope are for the host",
@@ -132,7 +140,7 @@ def _check_metrics(metrics: Any) -> None:
         )
 
 
-def _when(name: str, when: Any) -> Value | None:
+def _when(name: str, when: object) -> Value | None:
     """The condition of a record as an i1; None where it is known to be true."""
     if isinstance(when, tensor):
         if when.is_block() or not when.dtype.is_int():
@@ -151,7 +159,7 @@ def _when(name: str, when: Any) -> Value | None:
     return None if when else constant(False, ty.int1).handle
 
 
-def _payload(payload: dict[str, Any]) -> tuple[list[Any], tuple[Any, Any]]:
+def _payload(payload: dict[str, object]) -> tuple[list[object], tuple[object, object]]:
     """(scalars as i64 values, the attributes `names` and `kinds`)"""
     values, kinds = [], []
     for name, value in payload.items():

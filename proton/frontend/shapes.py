@@ -25,7 +25,7 @@ from proton.language import types as ty
 from proton.language.value import tensor
 
 
-def _axis_attr(axis: Any, what: str) -> Attribute:
+def _axis_attr(axis: object, what: str) -> Attribute:
     if not isinstance(axis, int) or not 0 <= axis <= 2:
         raise error(
             f"{what}: axis must be 0, 1 or 2, got {shown(axis)}", "a grid has up to three axes"
@@ -97,23 +97,23 @@ def _full(shape: Any, value: Any, dtype: ty.dtype) -> tensor:
 
 
 @rule(core.zeros)
-def _zeros(shape: Any, dtype: ty.dtype) -> tensor:
+def _zeros(shape: object, dtype: ty.dtype) -> tensor:
     return _full(shape, 0, dtype)
 
 
 @rule(core.zeros_like)
-def _zeros_like(input: Any) -> tensor:
+def _zeros_like(input: object) -> tensor:
     return constant(0, as_tensor(input).type)
 
 
 @rule(core.to_tensor)
-def _to_tensor(x: Any) -> tensor:
+def _to_tensor(x: object) -> tensor:
     return as_tensor(x)
 
 
 @rule(core.cast)
 def _cast(
-    input: Any, dtype: ty.dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False
+    input: object, dtype: ty.dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False
 ) -> tensor:
     if not isinstance(dtype, ty.dtype):
         raise error(
@@ -135,17 +135,17 @@ _bitcast = bitcast
 
 @rule(core.to)
 def _to(
-    input: Any, dtype: ty.dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False
+    input: object, dtype: ty.dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False
 ) -> tensor:
     return _cast(input, dtype, fp_downcast_rounding, bitcast)
 
 
 @rule(core.broadcast)
-def _broadcast(input: Any, other: Any) -> tuple[tensor, ...]:
+def _broadcast(input: object, other: object) -> tuple[tensor, ...]:
     return tuple(broadcast_all(as_tensor(input), as_tensor(other)))
 
 
-def _flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _flat(args: tuple[object, ...]) -> tuple[object, ...]:
     """`f(x, 2, 3)` and `f(x, (2, 3))` mean the same."""
     if len(args) == 1 and isinstance(args[0], tuple | list):
         return tuple(args[0])
@@ -153,11 +153,11 @@ def _flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @rule(core.broadcast_to)
-def _broadcast_to(input: Any, *shape: Any) -> tensor:
+def _broadcast_to(input: object, *shape: object) -> tensor:
     return broadcast_to(as_tensor(input), check_shape(_flat(shape)))
 
 
-def normalize_axis(axis: Any, rank: int, what: str) -> int:
+def normalize_axis(axis: object, rank: int, what: str) -> int:
     """An axis counted from the front."""
     if not isinstance(axis, int) or not -rank <= axis < rank:
         raise error(
@@ -168,7 +168,7 @@ def normalize_axis(axis: Any, rank: int, what: str) -> int:
 
 
 @rule(core.expand_dims)
-def expand_dims(input: Any, axis: Any) -> tensor:
+def expand_dims(input: object, axis: object) -> tensor:
     """A dimension of size 1 at each axis of the result."""
     value = as_tensor(input)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
@@ -188,12 +188,12 @@ def expand_dims(input: Any, axis: Any) -> tensor:
 
 
 @rule(core.unsqueeze)
-def _unsqueeze(x: Any, dim: int) -> tensor:
+def _unsqueeze(x: object, dim: int) -> tensor:
     return expand_dims(x, dim)
 
 
 @rule(core.squeeze)
-def _squeeze(x: Any, dim: int) -> tensor:
+def _squeeze(x: object, dim: int) -> tensor:
     value = as_tensor(x)
     axis = normalize_axis(dim, len(value.shape), "tl.squeeze")
     if value.shape[axis] != 1:
@@ -205,7 +205,7 @@ def _squeeze(x: Any, dim: int) -> tensor:
 
 
 @rule(core.reshape)
-def reshape(input: Any, *shape: Any, can_reorder: bool = False) -> tensor:
+def reshape(input: object, *shape: object, can_reorder: bool = False) -> tensor:
     """The same elements, row-major, in another shape."""
     value, sizes = as_tensor(input), check_shape(_flat(shape))
     if math.prod(sizes) != value.numel:
@@ -225,18 +225,18 @@ def reshape(input: Any, *shape: Any, can_reorder: bool = False) -> tensor:
 
 
 @rule(core.view)
-def _view(input: Any, *shape: Any) -> tensor:
+def _view(input: object, *shape: object) -> tensor:
     return reshape(input, *shape)
 
 
 @rule(core.ravel)
-def _ravel(x: Any, can_reorder: bool = False) -> tensor:
+def _ravel(x: object, can_reorder: bool = False) -> tensor:
     value = as_tensor(x)
     return reshape(value, (value.numel,))
 
 
 @rule(core.item)
-def item(input: Any) -> tensor:
+def item(input: object) -> tensor:
     value = as_tensor(input)
     if not value.is_block():
         return value
@@ -249,7 +249,7 @@ def item(input: Any) -> tensor:
 
 
 @rule(core.permute)
-def permute(input: Any, *dims: Any) -> tensor:
+def permute(input: object, *dims: object) -> tensor:
     """Dimensions in another order."""
     value = as_tensor(input)
     order = tuple(normalize_axis(d, len(value.shape), "permute") for d in _flat(dims))
@@ -266,7 +266,7 @@ def permute(input: Any, *dims: Any) -> tensor:
 
 
 @rule(core.trans)
-def transpose(input: Any, *dims: Any) -> tensor:
+def transpose(input: object, *dims: object) -> tensor:
     """The last two dimensions swapped, or `permute`."""
     value, order = as_tensor(input), _flat(dims)
     if not order:
@@ -281,7 +281,7 @@ def transpose(input: Any, *dims: Any) -> tensor:
 
 
 @rule(core.join)
-def _join(a: Any, b: Any) -> tensor:
+def _join(a: object, b: object) -> tensor:
     left, right = broadcast_all(as_tensor(a), as_tensor(b))
     if left.dtype != right.dtype:
         raise error(
@@ -296,7 +296,7 @@ def _join(a: Any, b: Any) -> tensor:
 
 
 @rule(core.split)
-def _split(a: Any) -> tuple[tensor, tensor]:
+def _split(a: object) -> tuple[tensor, tensor]:
     value = as_tensor(a)
     if value.shape[-1:] != (2,):
         raise error(
@@ -313,7 +313,7 @@ def _split(a: Any) -> tuple[tensor, tensor]:
     return (item(halves[0]), item(halves[1])) if is_pair else halves
 
 
-def subscript(value: tensor, key: Any) -> tensor:
+def subscript(value: tensor, key: object) -> tensor:
     """`x[None, :]`: None adds a dimension, `:` keeps one."""
     keys = key if isinstance(key, tuple) else (key,)
     # Of a scalar `:` keeps nothing, as in Triton.
@@ -331,21 +331,21 @@ def subscript(value: tensor, key: Any) -> tensor:
 
 
 @rule(core.multiple_of)
-def _multiple_of(input: Any, values: Any) -> tensor:
+def _multiple_of(input: object, values: object) -> tensor:
     return _hint(input, values, DIVISIBILITY)
 
 
 @rule(core.max_contiguous)
-def _max_contiguous(input: Any, values: Any) -> tensor:
+def _max_contiguous(input: object, values: object) -> tensor:
     return _hint(input, values, CONTIGUITY)
 
 
 @rule(core.max_constancy)
-def _max_constancy(input: Any, values: Any) -> tensor:
+def _max_constancy(input: object, values: object) -> tensor:
     return _hint(input, values, CONSTANCY)
 
 
-def _hint(input: Any, values: Any, name: str) -> tensor:
+def _hint(input: object, values: object, name: str) -> tensor:
     """Attaches the promise to the op that makes the value; a block argument has no place."""
     value = as_tensor(input)
     numbers = values if isinstance(values, tuple | list) else (values,)

@@ -11,7 +11,7 @@ from proton.language.aggregate import Aggregate, closed, is_open, opened
 from proton.language.value import tensor
 
 
-def parts_of(value: Any) -> tuple[Any, ...] | None:
+def parts_of(value: object) -> tuple[object, ...] | None:
     """What a value is made of; None of a leaf."""
     if isinstance(value, tuple | list):
         return tuple(value)
@@ -20,7 +20,7 @@ def parts_of(value: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def with_parts(value: Any, parts: Iterable[Any]) -> Any:
+def with_parts(value: object, parts: Iterable[object]) -> object:
     """A value of the same form, made of other parts."""
     if isinstance(value, Aggregate):
         made = opened(type(value))
@@ -31,7 +31,7 @@ def with_parts(value: Any, parts: Iterable[Any]) -> Any:
     return list(parts) if isinstance(value, list) else tuple(parts)
 
 
-def same_form(left: Any, right: Any) -> bool:
+def same_form(left: object, right: object) -> bool:
     """Whether both values have parts, of which one may take the other's."""
     parts = parts_of(left), parts_of(right)
     if parts[0] is None or parts[1] is None:
@@ -49,7 +49,7 @@ def leaves(value: Any) -> Iterator[Any]:
         yield from leaves(part)
 
 
-def with_leaves(value: Any, new: Iterator[Any]) -> Any:
+def with_leaves(value: object, new: Iterator[object]) -> object:
     """A value of the same form, with other leaves."""
     parts = parts_of(value)
     if parts is None:
@@ -57,12 +57,12 @@ def with_leaves(value: Any, new: Iterator[Any]) -> Any:
     return with_parts(value, [with_leaves(part, new) for part in parts])
 
 
-def tensors(value: Any) -> Iterator[tensor]:
+def tensors(value: object) -> Iterator[tensor]:
     """The tensors in a value, in order."""
     return (leaf for leaf in leaves(value) if isinstance(leaf, tensor))
 
 
-def with_handles(value: Any, handles: Iterator[Any]) -> Any:
+def with_handles(value: object, handles: Iterator[object]) -> Any:
     """The value with other SSA values in its tensors, in order."""
     new = (
         tensor(next(handles), leaf.type) if isinstance(leaf, tensor) else leaf

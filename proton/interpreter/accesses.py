@@ -1,13 +1,12 @@
 """What the ops of `tt` that access memory are in numpy."""
 
-from typing import Any
-
 import numpy as np
 
 from proton.dialect.mlir import Operation
 from proton.dialect.tt import is_block_pointer
 from proton.interpreter.descriptors import load_block, store_block
 from proton.interpreter.formats import Array, format_of
+from proton.interpreter.interface import Places, RunningProgram
 from proton.interpreter.memory import combining, load_elements, store_elements, update_elements
 from proton.interpreter.plan import Function, evaluates
 
@@ -24,8 +23,8 @@ def _load(op: Operation) -> Function:
         return load_block(op, form)
     _, has_mask, has_other = _segments(op)
 
-    def load(program: Any, pointer: Array, *rest: Array) -> Array:
-        mask = rest[0] if has_mask else True
+    def load(program: RunningProgram, pointer: Array, *rest: Array) -> Array:
+        mask = rest[0] if has_mask else np.asarray(True)
         found = load_elements(program, pointer, mask, form)
         return np.where(mask, found, rest[-1]) if has_other else found
 
@@ -51,10 +50,10 @@ def _rmw(op: Operation) -> Function:
 def _cas(op: Operation) -> Function:
     """Compares bits, as compiled code does."""
 
-    def cas(program: Any, pointer: Array, expected: Array, value: Array) -> Array:
+    def cas(program: RunningProgram, pointer: Array, expected: Array, value: Array) -> Array:
         block, wanted, new = (np.atleast_1d(x) for x in (pointer, expected, value))
 
-        def change(old: Array, places: Any) -> Array:
+        def change(old: Array, places: Places) -> Array:
             bits = f"u{old.dtype.itemsize}"
             same = old.view(bits) == np.ascontiguousarray(wanted[places]).view(bits)
             return np.where(same, new[places], old)

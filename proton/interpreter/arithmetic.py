@@ -9,12 +9,12 @@ import ctypes.util
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from proton.dialect.mlir import Operation, ir
 from proton.interpreter.formats import Array, Format, format_of, signed, unsigned
+from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, evaluates
 
 
@@ -49,7 +49,7 @@ def _poison(op: Operation) -> Function:
 
 # Integers
 
-_WITH_BITS: dict[str, Callable[[Any, Any], Any]] = {  # what i1 has in the place of arithmetic
+_WITH_BITS: dict[str, Callable[[Array, Array], Array]] = {  # what i1 has in the place of arithmetic
     "addi": operator.xor,
     "subi": operator.xor,
     "muli": operator.and_,
@@ -73,11 +73,11 @@ def _quotient(a: Array, b: Array) -> Array:
     return (a - np.fmod(a, b)) // b
 
 
-def _of_unsigned(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_unsigned(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda a, b: signed(function(unsigned(a), unsigned(b)))
 
 
-_INTEGERS: dict[str, Callable[..., Any]] = {
+_INTEGERS: dict[str, Callable[..., object]] = {
     "addi": operator.add,
     "subi": operator.sub,
     "muli": operator.mul,
@@ -126,7 +126,7 @@ def _compare_floats(op: Operation) -> Function:
     code = ir.IntegerAttr(op.attributes["predicate"]).value
     widen = format_of(op.operands[0].type).widen
 
-    def compare(program: Any, a: Array, b: Array) -> Array:
+    def compare(program: RunningProgram, a: Array, b: Array) -> Array:
         a, b = widen(a), widen(b)
         unordered = np.isnan(a) | np.isnan(b)
         if code in (7, 14):
@@ -140,7 +140,7 @@ def _compare_floats(op: Operation) -> Function:
 
 @evaluates("arith.select")
 def _select(op: Operation) -> Function:
-    def select(program: Any, condition: Array, a: Any, b: Any) -> Any:
+    def select(program: RunningProgram, condition: Array, a: object, b: object) -> object:
         if isinstance(a, np.ndarray | np.generic) and isinstance(b, np.ndarray | np.generic):
             return np.where(condition, a, b)
         return a if condition else b
@@ -150,7 +150,7 @@ def _select(op: Operation) -> Function:
 
 # Floats
 
-_FLOATS: dict[str, Callable[..., Any]] = {
+_FLOATS: dict[str, Callable[..., Array]] = {
     "arith.addf": operator.add,
     "arith.subf": operator.sub,
     "arith.mulf": operator.mul,
@@ -183,7 +183,7 @@ def _floats(op: Operation) -> Function:
 
 
 @functools.cache
-def c_function(name: str, arguments: tuple[str, ...], result: str) -> Callable[..., Any]:
+def c_function(name: str, arguments: tuple[str, ...], result: str) -> Callable[..., Array]:
     """A function of C's math library, on arrays; types by numpy's names."""
     library = ctypes.CDLL(ctypes.util.find_library("m"))
     function = getattr(library, name)
@@ -197,7 +197,7 @@ def _erf(x: Array) -> Array:
     return c_function("erf", ("float64",), "float64")(x)
 
 
-_MATH: dict[str, Callable[..., Any]] = {
+_MATH: dict[str, Callable[..., Array]] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "log": np.log,
@@ -222,7 +222,7 @@ def _fma(op: Operation) -> Function:
         exact = c_function("fma", ("float64",) * 3, "float64")
         return lambda program, a, b, c: exact(a, b, c)
 
-    def fma(program: Any, a: Array, b: Array, c: Array) -> Array:
+    def fma(program: RunningProgram, a: Array, b: Array, c: Array) -> Array:
         """The product is exact in fp64, and the sum there rounded to odd."""
         product = form.widen(a).astype(np.float64) * form.widen(b).astype(np.float64)
         third = np.asarray(form.widen(c), np.float64)
@@ -251,7 +251,7 @@ def _convert_with_rounding(op: Operation) -> Function:
     if op.attributes["rounding"].value == "rtne":
         return lambda program, x: target.narrow(source.widen(x))
 
-    def towards_zero(program: Any, x: Array) -> Array:
+    def towards_zero(program: RunningProgram, x: Array) -> Array:
         exact = np.asarray(source.widen(x), np.float64)
         size = np.abs(exact)
         near = np.asarray(target.narrow(size))
@@ -336,7 +336,7 @@ def _count(x: Array) -> Array:
     return np.bitwise_count(unsigned(x)).astype(x.dtype)
 
 
-_BITS: dict[str, Callable[[Any], Any]] = {
+_BITS: dict[str, Callable[[Array], Array]] = {
     "math.absi": np.abs,
     "math.ctpop": _count,
     "math.ctlz": _leading_zeros,
@@ -355,7 +355,7 @@ def _bits(op: Operation) -> Function:
 def _upper_half(op: Operation) -> Function:
     half = _type(op).bits // 2
 
-    def upper_half(program: Any, a: Array, b: Array) -> Array:
+    def upper_half(program: RunningProgram, a: Array, b: Array) -> Array:
         a, b = unsigned(a), unsigned(b)
         kind = a.dtype.type
         mask, shift = kind((1 << half) - 1), kind(half)

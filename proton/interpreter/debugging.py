@@ -37,7 +37,7 @@ def leaving(node: ast.stmt) -> Any:
 
 
 class _Leaving(ast.NodeTransformer):
-    def visit(self, node: ast.AST) -> Any:
+    def visit(self, node: ast.AST) -> object:
         if isinstance(node, ast.For | ast.While):
             return node
         if isinstance(node, ast.Break | ast.Continue):

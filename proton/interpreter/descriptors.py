@@ -10,6 +10,7 @@ import numpy as np
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.interpreter.formats import Array, Format, format_of, pointers
+from proton.interpreter.interface import RunningProgram
 from proton.interpreter.memory import (
     combining,
     load_elements,
@@ -31,7 +32,7 @@ class TensorInMemory:
     offsets: tuple[int, ...] = ()
 
     def elements(
-        self, offsets: tuple[Any, ...], block: tuple[int, ...], checked: tuple[int, ...]
+        self, offsets: tuple[object, ...], block: tuple[int, ...], checked: tuple[int, ...]
     ) -> tuple[np.ndarray, np.ndarray]:
         """(pointers, mask) of a block; the mask is false outside of the tensor in the dimensions
         `checked`. An offset may be an index of its own for each place of its dimension."""
@@ -51,7 +52,7 @@ def _segments(op: Operation) -> list[int]:
     return list(op.attributes["operandSegmentSizes"])
 
 
-def _groups(segments: list[int], operands: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def _groups(segments: list[int], operands: tuple[object, ...]) -> list[tuple[Any, ...]]:
     ends = np.cumsum([0, *segments])
     return [operands[a:b] for a, b in itertools.pairwise(ends)]
 
@@ -65,7 +66,7 @@ def _make(op: Operation) -> Function:
     segments, block = _segments(op), op.results[0].type.target
     itemsize = format_of(block).itemsize
 
-    def make(program: Any, *operands: Any) -> TensorInMemory:
+    def make(program: RunningProgram, *operands: object) -> TensorInMemory:
         (base,), sizes, strides, *offsets = _groups(segments, operands)
         where = [_ints(group) for group in (sizes, strides, *offsets)]
         return TensorInMemory(base, where[0], where[1], itemsize, *where[2:])
@@ -75,7 +76,7 @@ def _make(op: Operation) -> Function:
 
 @evaluates("tt.advance")
 def _advance(op: Operation) -> Function:
-    def advance(program: Any, pointer: TensorInMemory, *moves: Any) -> TensorInMemory:
+    def advance(program: RunningProgram, pointer: TensorInMemory, *moves: object) -> TensorInMemory:
         moved = zip(pointer.offsets, _ints(moves), strict=True)
         return replace(pointer, offsets=tuple(offset + move for offset, move in moved))
 
@@ -99,7 +100,7 @@ def load_block(op: Operation, form: Format) -> Function:
     padding = op.attributes[PADDING].value if PADDING in op.attributes else "zero"
     other = _outside(form, padding)
 
-    def load(program: Any, pointer: TensorInMemory) -> Array:
+    def load(program: RunningProgram, pointer: TensorInMemory) -> Array:
         elements, inside = pointer.elements(pointer.offsets, shape, checked)
         return np.where(inside, load_elements(program, elements, inside, form), other)
 
@@ -110,7 +111,7 @@ def store_block(op: Operation) -> Function:
     """A store to a block pointer."""
     checked = _checked(op)
 
-    def store(program: Any, pointer: TensorInMemory, value: Array) -> None:
+    def store(program: RunningProgram, pointer: TensorInMemory, value: Array) -> None:
         elements, inside = pointer.elements(pointer.offsets, value.shape, checked)
         store_elements(program, elements, inside, value)
 
@@ -120,7 +121,9 @@ def store_block(op: Operation) -> Function:
 # Tensor descriptors
 
 
-def _described(desc: TensorInMemory, offsets: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+def _described(
+    desc: TensorInMemory, offsets: tuple[object, ...], shape: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     return desc.elements(offsets, shape, tuple(range(len(shape))))
 
 
@@ -137,7 +140,7 @@ def _loads(op: Operation) -> Callable[..., Array]:
     shape, form = tuple(op.results[0].type.shape), format_of(op.results[0].type)
     other = _outside(form, op.operands[0].type.outside)
 
-    def load(program: Any, desc: TensorInMemory, offsets: tuple[Any, ...]) -> Array:
+    def load(program: RunningProgram, desc: TensorInMemory, offsets: tuple[object, ...]) -> Array:
         elements, inside = _described(desc, offsets, shape)
         return np.where(inside, load_elements(program, elements, inside, form), other)
 
@@ -158,7 +161,9 @@ def _gather(op: Operation) -> Function:
 
 @evaluates("tt.descriptor_store")
 def _store(op: Operation) -> Function:
-    def store(program: Any, desc: TensorInMemory, value: Array, *offsets: Any) -> None:
+    def store(
+        program: RunningProgram, desc: TensorInMemory, value: Array, *offsets: object
+    ) -> None:
         elements, inside = _described(desc, offsets, value.shape)
         store_elements(program, elements, inside, value)
 
@@ -167,7 +172,9 @@ def _store(op: Operation) -> Function:
 
 @evaluates("tt.descriptor_scatter")
 def _scatter(op: Operation) -> Function:
-    def scatter(program: Any, desc: TensorInMemory, rows: Array, column: Any, value: Array) -> None:
+    def scatter(
+        program: RunningProgram, desc: TensorInMemory, rows: Array, column: object, value: Array
+    ) -> None:
         elements, inside = _described(desc, (rows, column), value.shape)
         store_elements(program, elements, inside, value)
 
@@ -183,7 +190,9 @@ def _reduce(op: Operation) -> Function:
         kind = f"f{kind}"
     combine = combining(kind, form)
 
-    def reduce(program: Any, desc: TensorInMemory, value: Array, *offsets: Any) -> None:
+    def reduce(
+        program: RunningProgram, desc: TensorInMemory, value: Array, *offsets: object
+    ) -> None:
         elements, inside = _described(desc, offsets, value.shape)
         update_elements(program, elements, inside, value, combine)
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from proton.dialect.records import payload_of
 from proton.dialect.tt_elementwise import ASSEMBLY
 from proton.dialect.walk import source_span
 from proton.interpreter.formats import POINTER, Array, Format, format_of, unsigned
+from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, Planner, Registers, Step, evaluates, evaluates_regions
 
 
@@ -19,7 +19,7 @@ from proton.interpreter.plan import Function, Planner, Registers, Step, evaluate
 def _assert(op: Operation) -> Function:
     message = op.attributes["message"].value
 
-    def check(program: Any, condition: Array) -> None:
+    def check(program: RunningProgram, condition: Array) -> None:
         if not np.all(condition):
             raise AssertionError(message)
 
@@ -34,7 +34,7 @@ def _print(op: Operation) -> Function:
     formats = [format_of(value.type) for value in op.operands]
     shows = [_shown(f, bool(s), in_hex) for f, s in zip(formats, signs, strict=True)]
 
-    def show(program: Any, *values: Array) -> None:
+    def show(program: RunningProgram, *values: Array) -> None:
         head = f"pid ({', '.join(map(str, program.place))})"
         lines = [] if values else [f"{head} {prefix}\n"]
         for number, (value, text) in enumerate(zip(values, shows, strict=True)):
@@ -48,7 +48,7 @@ def _print(op: Operation) -> Function:
     return show
 
 
-def _shown(form: Format, is_signed: bool, in_hex: bool) -> Callable[[Any], str]:
+def _shown(form: Format, is_signed: bool, in_hex: bool) -> Callable[..., object]:
     """How an element is written."""
     if form.storage == POINTER:
         return lambda x: f"0x{int(x['address']) & (1 << 64) - 1:016x}"
@@ -94,7 +94,7 @@ def _record(planner: Planner, op: Operation) -> Step:
     when = None if op.opview.when is None else planner.slot(op.opview.when)
     phase = "mark" if is_mark else ir.StringAttr(op.attributes["phase"]).value
 
-    def step(program: Any, registers: Registers) -> None:
+    def step(program: RunningProgram, registers: Registers) -> None:
         payload = [int(registers[slot]) for slot in slots]
         holds = when is None or bool(registers[when])
         getattr(program.recorder, phase)(path, kinds, payload, holds)

@@ -16,7 +16,7 @@ from proton.base.float8 import BY_TYPE, Float8
 from proton.dialect.mlir import Type, ir
 from proton.dialect.tt import PointerType
 
-Array = Any  # an array or a scalar of numpy
+Array = np.ndarray  # or a scalar of numpy, which has all that is asked of one
 POINTER = np.dtype([("address", "<i8"), ("owner", "<i4")])
 NOBODY = -1  # the owner of a pointer that came from memory or from an integer
 
@@ -25,10 +25,11 @@ NOBODY = -1  # the owner of a pointer that came from memory or from an integer
 class Format:
     """How elements of a type are held, and what they are computed as."""
 
-    storage: np.dtype[Any]
+    storage: np.dtype
     bits: int
     widen: Callable[[Array], Array]
-    narrow: Callable[[Array], Array]  # rounds numbers of any float type once, to nearest even
+    # rounds numbers of any float type once, to nearest even
+    narrow: Callable[[Array | np.generic], Array]
 
     @property
     def itemsize(self) -> int:
@@ -50,22 +51,22 @@ class Format:
         return np.asarray(self.widen(value)).astype(np.float32)
 
 
-def pointers(address: Array, owner: Array) -> np.ndarray:
+def pointers(address: Array | int, owner: Array | int) -> np.ndarray:
     """Pointers of their two parts, which have shapes that broadcast."""
     found = np.empty(np.broadcast_shapes(np.shape(address), np.shape(owner)), POINTER)
     found["address"], found["owner"] = address, owner
     return found
 
 
-def _same(value: Array) -> Array:
-    return value
+def _same(value: Array | np.generic) -> Array:
+    return value  # type: ignore[return-value]  # a scalar of numpy
 
 
-def _as(dtype: Any) -> Callable[[Array], Array]:
+def _as(dtype: str | type) -> Callable[[Array | np.generic], Array]:
     return lambda value: np.asarray(value).astype(dtype)
 
 
-def odd_float32(value: Array) -> np.ndarray:
+def odd_float32(value: Array | np.generic) -> np.ndarray:
     """Numbers as fp32, rounded to odd: rounding them again to fewer bits is then exact."""
     value = np.asarray(value)
     near = value.astype(np.float32)
@@ -82,7 +83,7 @@ def _widen_bf16(bits: Array) -> np.ndarray:
     return (np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def _narrow_bf16(value: Array) -> np.ndarray:
+def _narrow_bf16(value: Array | np.generic) -> np.ndarray:
     value = odd_float32(value)
     bits = value.view(np.uint32)
     rounded = (bits + (((bits >> np.uint32(16)) & np.uint32(1)) + np.uint32(0x7FFF))) >> 16
@@ -147,7 +148,7 @@ def fp32_in_place_of_16_bits() -> Iterator[None]:
         _widened.clear()
 
 
-def format_of(type_: Any) -> Format:
+def format_of(type_: Type) -> Format:
     """How elements of an MLIR type, which may be a tensor's, are held."""
     element = element_type(type_)
     if isinstance(element, PointerType):
@@ -170,7 +171,7 @@ def unsigned(value: Array) -> Array:
     return value if value.dtype in _NO_SIGN else value.view(f"u{value.dtype.itemsize}")
 
 
-def signed(value: Array) -> Array:
+def signed(value: Array | np.generic) -> Array:
     """The bits of unsigned integers as signed ones."""
     value = np.asarray(value)
     return value if value.dtype in _NO_SIGN else value.view(f"i{value.dtype.itemsize}")

@@ -5,7 +5,7 @@ Each method takes the number of a site first (rewrite.py).
 
 import ast
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from proton.frontend.arithmetic import logical
 from proton.frontend.attributes import Method
 from proton.frontend.builder import constant, is_number, truth
 from proton.frontend.flow import Undefined
+from proton.frontend.interface import CodeGenerator
 from proton.frontend.promotion import cast
 from proton.frontend.trees import parts_of, same_form, with_parts
 from proton.interpreter.debugging import InterpretedGenerator, leaving
@@ -44,7 +45,7 @@ class Frame:
 
     # The front end
 
-    def generator(self, env: dict[str, Any] | None = None) -> InterpretedGenerator:
+    def generator(self, env: dict[str, object] | None = None) -> InterpretedGenerator:
         """The front end, at the place where this function is."""
         caller = self.caller.generator() if self.caller else None
         g = InterpretedGenerator(
@@ -54,7 +55,7 @@ class Frame:
         g.first_scope = g.block_scope = 0
         return g
 
-    def step(self, site: Any, rule: Rule, *operands: Any, node: ast.AST | None = None) -> Any:
+    def step(self, site: Any, rule: Rule, *operands: object, node: ast.AST | None = None) -> Any:
         """What a rule gives for these operands; `node` is where, by default the site's place."""
         self.node = node or self.code.sites[site].node
         data: list[Any] = []
@@ -67,14 +68,14 @@ class Frame:
         self.scopes = found.scopes
         return result
 
-    def _types(self, site: Any, rule: Rule, env: dict[str, Any]) -> Any:
+    def _types(self, site: Any, rule: Rule, env: dict[str, object]) -> Any:
         """What a rule gives for variables like these, for its types; known from then on."""
         self.node = self.code.sites[site].node
         names, operands = tuple(env), tuple(env.values())
         key = "types", site, self.program.debug, names, key_of(operands, [])
         if key not in self.code.plans:
 
-            def bound(g: Any, *values: Any) -> Any:
+            def bound(g: CodeGenerator, *values: object) -> object:
                 g.env = dict(zip(names, values, strict=True))
                 return rule(g)
 
@@ -83,7 +84,7 @@ class Frame:
 
     # Expressions
 
-    def value(self, site: int, *operands: Any) -> Any:
+    def value(self, site: int, *operands: object) -> Any:
         """An expression, by its template."""
         if site in self.code.constants:
             return self.code.constants[site]
@@ -93,7 +94,7 @@ class Frame:
             self.code.constants[site] = found
         return found
 
-    def evaluate(self, text: str, *operands: Any) -> Any:
+    def evaluate(self, text: str, *operands: object) -> object:
         """An expression that is typed while the kernel stands still, of a and b."""
         template = ast.parse(text, mode="eval").body
         if text == "bool":
@@ -119,25 +120,25 @@ class Frame:
         g = self.generator()
         return self._located(g, lambda: ty.unwrap(g.lookup(name)))
 
-    def _located(self, g: InterpretedGenerator, ask: Callable[[], Any]) -> Any:
+    def _located(self, g: InterpretedGenerator, ask: Callable[[], object]) -> Any:
         """What the front end says outside of a step; its errors get their place."""
         with compile_lock, mlir_context(), g.at(self.node):
             return ask()
 
-    def slice(self, site: int, *parts: Any) -> slice:
+    def slice(self, site: int, *parts: object) -> slice:
         """`a:b:c` in a subscript."""
         return slice(*parts)
 
-    def tuple(self, site: int, values: Any) -> Any:
+    def tuple(self, site: int, values: Iterable[object]) -> Any:
         """What a list is in the language."""
         return tuple(values)
 
-    def decides(self, site: int, value: Any) -> bool:
+    def decides(self, site: int, value: object) -> bool:
         """Whether a value is known while compiling and decides an `and` or `or`."""
         is_and = isinstance(self.code.sites[site].node.op, ast.And)
         return not isinstance(value, tensor) and truth(value) != is_and
 
-    def logical(self, site: int, *values: Any) -> Any:
+    def logical(self, site: int, *values: object) -> Any:
         """An `and` or `or` that no value decided."""
         operands = [value for value in values if isinstance(value, tensor)]
         if not operands:
@@ -150,11 +151,18 @@ class Frame:
 
     # Calls
 
-    def call(self, site: int, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def call(self, site: int, function: object, /, *args: object, **kwargs: object) -> Any:
         """A call of anything; functions of the author's run as Python."""
         return self.call_at(site, self.code.sites[site].node, function, args, kwargs)
 
-    def call_at(self, site: Any, node: ast.AST, function: Any, args: Any, kwargs: Any) -> Any:
+    def call_at(
+        self,
+        site: Any,
+        node: ast.AST,
+        function: object,
+        args: Sequence[object],
+        kwargs: dict[str, object],
+    ) -> object:
         self.node = node
         if isinstance(function, Method):
             args, function = (function.owner, *args), function.function
@@ -162,14 +170,18 @@ class Frame:
             return self._call_function(site, function, args, kwargs)
         names = tuple(kwargs)
 
-        def rule(g: Any, positional: Any, named: Any) -> Any:
+        def rule(
+            g: CodeGenerator, positional: tuple[object, ...], named: tuple[object, ...]
+        ) -> Any:
             keywords = dict(zip(names, named, strict=True))
             return expressions.call(g, function, list(positional), keywords)
 
         key = site, function if _is_hashable(function) else id(function), names
         return self.step(key, rule, args, tuple(kwargs.values()), node=node)
 
-    def _call_function(self, site: Any, fn: DeviceFunction, args: Any, kwargs: Any) -> Any:
+    def _call_function(
+        self, site: Any, fn: DeviceFunction, args: Sequence[object], kwargs: dict[str, object]
+    ) -> Any:
         g = self.generator()
         env = self._located(g, lambda: calls._bind(g, fn, args, kwargs))
         callee = Frame(self.program, fn, self)
@@ -178,7 +190,7 @@ class Frame:
             result = callee.code.function(callee, *env.values())
         return self._as(site, result, like)
 
-    def returned(self, env: dict[str, Any]) -> Any:
+    def returned(self, env: dict[str, object]) -> Any:
         """What the compiler says that the function returns, for its types."""
         names, operands = tuple(env), tuple(env.values())
         key = "returned", self.program.debug, names, key_of(operands, [])
@@ -186,7 +198,7 @@ class Frame:
             caller = self.caller
             assert caller is not None
 
-            def rule(g: Any, *values: Any) -> Any:
+            def rule(g: CodeGenerator, *values: object) -> Any:
                 bound = dict(zip(names, values, strict=True))
                 return calls._run(g.callee(self.fn, bound, functions=None), self.fn)
 
@@ -195,13 +207,13 @@ class Frame:
 
     # Conditions, and what paths have in common
 
-    def _holds(self, site: Any, value: Any) -> bool:
+    def _holds(self, site: object, value: object) -> bool:
         if not isinstance(value, tensor):
             return truth(value)
         found = self.step(("holds", site), _condition_rule, value, node=self.node)
         return bool(found.data)
 
-    def branch(self, site: int, value: Any, variables: dict[str, Any]) -> bool:
+    def branch(self, site: int, value: object, variables: dict[str, object]) -> bool:
         """Whether the condition of an `if` holds; notes the types where its paths meet."""
         node = self.code.sites[site].node
         self.node = node.test
@@ -211,21 +223,23 @@ class Frame:
             self.types[site] = self._meeting(site, node, variables)
         return holds
 
-    def chosen(self, site: int, value: Any) -> Any:
+    def chosen(self, site: int, value: object) -> Any:
         """A side of `a if c else b`, as the type that both have."""
         types = self.types[site]
         return value if types is None else self._as(site, value, types["$value"])
 
-    def joins(self, site: int, name: str, variables: dict[str, Any]) -> bool:
+    def joins(self, site: int, name: str, variables: dict[str, object]) -> bool:
         """Whether a variable may have to become a tensor."""
         types = self.types[site]
         return bool(types) and name in variables and name in types
 
-    def joined(self, site: int, name: str, value: Any) -> Any:
+    def joined(self, site: int, name: str, value: object) -> Any:
         """A variable as the type that the compiler gives it where paths meet."""
         return self._as(site, value, self.types[site][name])
 
-    def _meeting(self, site: int, node: Any, variables: dict[str, Any]) -> dict[str, Any]:
+    def _meeting(
+        self, site: int, node: ast.stmt | ast.IfExp, variables: dict[str, object]
+    ) -> dict[str, object]:
         """The values, for their types, that a statement leaves in the variables that it assigns;
         of an expression its own."""
         used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
@@ -235,14 +249,14 @@ class Frame:
             return {"$value": self._types(site, lambda g: g.evaluate(node), env)}
         names = tuple(loops.assigned_names([node]))
 
-        def rule(g: Any) -> Any:
+        def rule(g: CodeGenerator) -> Any:
             g.run([leaving(node)])
             return tuple(_known(g.env.get(name)) for name in names)
 
         found = self._types(site, rule, env)
         return dict(zip(names, found, strict=True))
 
-    def _as(self, site: Any, value: Any, like: Any) -> Any:
+    def _as(self, site: object, value: object, like: object) -> object:
         """A value as the type that the compiler gives it."""
         if same_form(like, value):
             pairs = zip(parts_of(value) or (), parts_of(like) or (), strict=True)
@@ -260,13 +274,21 @@ class Frame:
     # Loops
 
     def enter_for(
-        self, site: int, variables: dict[str, Any], function: Any, /, *args: Any, **kwargs: Any
+        self,
+        site: int,
+        variables: dict[str, object],
+        function: object,
+        /,
+        *args: object,
+        **kwargs: object,
     ) -> None:
         """The bounds of a `for`, and the types of what it carries."""
         node, names = self.code.sites[site].node, tuple(kwargs)
         self.node, self.types[site] = node.iter, None
 
-        def rule(g: Any, positional: Any, named: Any) -> Any:
+        def rule(
+            g: CodeGenerator, positional: tuple[object, ...], named: tuple[object, ...]
+        ) -> Any:
             return _bounds(g, node.iter, function, positional, dict(zip(names, named, strict=True)))
 
         key = "bounds", site, names
@@ -295,7 +317,7 @@ class Frame:
         finally:
             recorder.iteration = outer
 
-    def enter_while(self, site: int, variables: dict[str, Any]) -> None:
+    def enter_while(self, site: int, variables: dict[str, object]) -> None:
         """The types of what a `while` carries."""
         node = self.code.sites[site].node
         self.node = node.test
@@ -303,7 +325,7 @@ class Frame:
         self.loops[site] = self.program.recorder.iteration
         self.program.recorder.iteration = NO_ITERATION
 
-    def goes_on(self, site: int, value: Any) -> bool:
+    def goes_on(self, site: int, value: object) -> bool:
         """Whether a `while` goes on."""
         self.node = self.code.sites[site].node.test
         return self._holds(site, value)
@@ -314,16 +336,20 @@ class Frame:
 
     # Assertions and scopes
 
-    def check(self, site: int, condition: Any, message: Any) -> None:
+    def check(self, site: int, condition: object, message: object) -> None:
         """An `assert`."""
         self.step(site, lambda g, c, m: g.device_assert(c, m), condition, message)
 
     @contextlib.contextmanager
-    def scope(self, site: int, function: Any, /, *args: Any, **kwargs: Any) -> Iterator[None]:
+    def scope(
+        self, site: int, function: object, /, *args: object, **kwargs: object
+    ) -> Iterator[None]:
         """`with proton.scope(...):`"""
         names, node = tuple(kwargs), self.code.sites[site].node
 
-        def enter(g: Any, positional: Any, named: Any) -> str:
+        def enter(
+            g: CodeGenerator, positional: tuple[object, ...], named: tuple[object, ...]
+        ) -> str:
             keywords = dict(zip(names, named, strict=True))
             entered: str = scopes.enter(g, *positional, **keywords)
             return entered
@@ -334,31 +360,36 @@ class Frame:
         self.step(("exit", site), scopes.leave, name, node=node)
 
 
-def _template_rule(template: Any) -> Rule:
-    def rule(g: Any, *operands: Any) -> Any:
+def _template_rule(template: ast.expr) -> Rule:
+    def rule(g: CodeGenerator, *operands: object) -> Any:
         g.env = dict(zip(operand_names(len(operands)), operands, strict=True))
         return g.evaluate(template)
 
     return rule
 
 
-def _condition_rule(g: Any, value: Any) -> Any:
+def _condition_rule(g: CodeGenerator, value: object) -> object:
     g.env = {"$0": value}
+    assert g.node is not None
     node = ast.copy_location(ast.Name("$0", ast.Load()), g.node)
     return branches.condition_of(g, node)
 
 
-def _cast_rule(g: Any, value: Any, type_: Any) -> Any:
+def _cast_rule(g: CodeGenerator, value: tensor, type_: ty.dtype) -> object:
     return cast(value, type_.scalar)
 
 
-def _constant_rule(g: Any, value: Any, type_: Any) -> Any:
+def _constant_rule(g: CodeGenerator, value: float, type_: ty.dtype) -> object:
     return constant(value, type_)
 
 
 def _bounds(
-    g: Any, node: ast.Call, function: Any, args: Any, kwargs: dict[str, Any]
-) -> tuple[Any, ...]:
+    g: CodeGenerator,
+    node: ast.Call,
+    function: object,
+    args: Sequence[object],
+    kwargs: dict[str, object],
+) -> tuple[object, ...]:
     """(whether the loop is unrolled, start, stop, step), or the bounds of a loop, with the start
     and the step of its variable where it counts down."""
     names = operand_names(len(args))
@@ -377,7 +408,7 @@ def _bounds(
     return False, lower, upper, step, start, None if start is None else bounds.step
 
 
-def _known(value: Any) -> Any:
+def _known(value: object) -> object:
     """What a variable is behind a statement; None where nothing is known."""
     return None if isinstance(value, Undefined) else value
 
@@ -387,7 +418,7 @@ def _is_of_library(fn: DeviceFunction) -> bool:
     return fn.__module__.startswith("proton.language")
 
 
-def _is_hashable(value: Any) -> bool:
+def _is_hashable(value: object) -> bool:
     try:
         hash(value)
     except TypeError:

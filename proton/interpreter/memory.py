@@ -2,7 +2,6 @@
 
 import ctypes
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from proton.interpreter.formats import (
     signed,
     unsigned,
 )
+from proton.interpreter.interface import Places, RunningProgram
 
 _ADDRESS = format_named("i64")
 _FIRST_PAGE = 4096  # bytes that no array lies in: an access there is by a null pointer
@@ -31,7 +31,9 @@ class Memory:
         self.arrays, self.read_only = list(arrays), read_only
         self.bytes = [_bytes(array.low, array.high - array.low) for array in arrays]
 
-    def load(self, program: Any, pointer: Array, mask: Array, dtype: np.dtype[Any]) -> np.ndarray:
+    def load(
+        self, program: RunningProgram, pointer: Array, mask: Array, dtype: np.dtype
+    ) -> np.ndarray:
         """The elements at the pointers, and zeros where the mask is false."""
         result = np.zeros(pointer.shape, dtype)
         for owner, chosen in _by_owner(pointer, mask):
@@ -40,7 +42,7 @@ class Memory:
             result[chosen] = self._read(owner, address, dtype)
         return result
 
-    def store(self, program: Any, pointer: Array, mask: Array, value: Array) -> None:
+    def store(self, program: RunningProgram, pointer: Array, mask: Array, value: Array) -> None:
         """Writes where the mask is true; of elements that share a place the last one."""
         value = np.asarray(value)
         for owner, chosen in _by_owner(pointer, mask):
@@ -51,11 +53,11 @@ class Memory:
 
     def update(
         self,
-        program: Any,
+        program: RunningProgram,
         pointer: Array,
         mask: Array,
-        change: Callable[[Array, Any], Array],
-        dtype: np.dtype[Any],
+        change: Callable[[Array, object], Array],
+        dtype: np.dtype,
     ) -> np.ndarray:
         """Atomics: each element in turn becomes what `change` makes of it and of the places (an
         index of the block) that are changed at once; the elements as they were before."""
@@ -72,7 +74,13 @@ class Memory:
         return before
 
     def _check(
-        self, program: Any, kind: str, owner: int, address: Array, size: int, chosen: Any
+        self,
+        program: RunningProgram,
+        kind: str,
+        owner: int,
+        address: Array,
+        size: int,
+        chosen: tuple[np.ndarray, ...],
     ) -> None:
         """Raises BoundsError for the first access that is outside of its array."""
         if owner == NOBODY:
@@ -96,7 +104,7 @@ class Memory:
             name = self.arrays[owner].name
             raise LaunchError(f"argument {name} is read-only, and the kernel writes through it")
 
-    def _read(self, owner: int, address: Array, dtype: np.dtype[Any]) -> np.ndarray:
+    def _read(self, owner: int, address: Array, dtype: np.dtype) -> np.ndarray:
         size = dtype.itemsize
         if owner == NOBODY:
             texts = [ctypes.string_at(int(a), size) for a in address]
@@ -162,7 +170,7 @@ def _by_owner(pointer: Array, mask: Array) -> list[tuple[int, tuple[np.ndarray, 
 # A scalar is a block of one element here: there is one way to go.
 
 
-def load_elements(program: Any, pointer: Array, mask: Array, form: Format) -> Array:
+def load_elements(program: RunningProgram, pointer: Array, mask: Array, form: Format) -> Array:
     """The elements at the pointers, in their format; zeros where the mask is false."""
     dtype = _ADDRESS.storage if form.storage == POINTER else form.storage
     block, shape = np.atleast_1d(pointer), np.shape(pointer)
@@ -170,7 +178,7 @@ def load_elements(program: Any, pointer: Array, mask: Array, form: Format) -> Ar
     return pointers(found, NOBODY) if form.storage == POINTER else found
 
 
-def store_elements(program: Any, pointer: Array, mask: Array, value: Array) -> None:
+def store_elements(program: RunningProgram, pointer: Array, mask: Array, value: Array) -> None:
     """Writes elements in their format."""
     value = np.asarray(value)
     if value.dtype == POINTER:
@@ -178,11 +186,11 @@ def store_elements(program: Any, pointer: Array, mask: Array, value: Array) -> N
     program.memory.store(program, np.atleast_1d(pointer), np.atleast_1d(mask), np.atleast_1d(value))
 
 
-def _of_unsigned(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_unsigned(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda a, b: signed(function(unsigned(a), unsigned(b)))
 
 
-_RMW: dict[str, Callable[..., Any]] = {
+_RMW: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "fadd": np.add,
     "max": np.maximum,
@@ -207,12 +215,16 @@ def combining(kind: str, form: Format) -> Callable[[Array, Array], Array]:
 
 
 def update_elements(
-    program: Any, pointer: Array, mask: Array, value: Array, combine: Callable[..., Any]
+    program: RunningProgram,
+    pointer: Array,
+    mask: Array,
+    value: Array,
+    combine: Callable[..., Array],
 ) -> Array:
     """An atomic on each element; the elements before."""
     block, operand = np.atleast_1d(pointer), np.atleast_1d(value)
 
-    def change(old: Array, places: Any) -> Array:
+    def change(old: Array, places: Places) -> Array:
         return combine(old, operand[places])
 
     found = program.memory.update(program, block, np.atleast_1d(mask), change, operand.dtype)

@@ -6,23 +6,24 @@ table from its name to a maker, which sees the op (its attributes and types) onc
 function on arrays; the modules beside this one fill the table with `@evaluates`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.base.errors import UnsupportedLanguageConstruct
 from proton.dialect.mlir import Block, Module, Operation, Type, Value, func, ir
 from proton.dialect.traits import Terminates, has
 from proton.dialect.walk import source_span
+from proton.interpreter.interface import RunningProgram
 
 Registers = list[Any]
-Step = Callable[[Any, Registers], None]  # (the running program, its registers)
+Step = Callable[[RunningProgram, Registers], None]  # (the running program, its registers)
 Function = Callable[..., Any]  # takes the running program, and an array for each operand
 
 MAKERS: dict[str, Callable[[Operation], Function]] = {}
 REGION_MAKERS: dict[str, Callable[["Planner", Operation], Step]] = {}
 
 
-def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], Any]:
+def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], object]:
     """Registers the maker of ops without regions."""
 
     def add(maker: Callable[[Operation], Function]) -> Callable[[Operation], Function]:
@@ -32,7 +33,7 @@ def evaluates(*names: str) -> Callable[[Callable[[Operation], Function]], Any]:
     return add
 
 
-def evaluates_regions(*names: str) -> Callable[[Callable[["Planner", Operation], Step]], Any]:
+def evaluates_regions(*names: str) -> Callable[..., object]:
     """Registers the maker of ops with regions: of a step, as it runs blocks."""
 
     def add(
@@ -50,7 +51,9 @@ class Body:
     def __init__(self, arguments: list[int], steps: list[Step], passed: list[int]) -> None:
         self.arguments, self.steps, self.passed = arguments, steps, passed
 
-    def run(self, program: Any, registers: Registers, arguments: Any = ()) -> list[Any]:
+    def run(
+        self, program: RunningProgram, registers: Registers, arguments: Sequence[object] = ()
+    ) -> list[Any]:
         """What the terminator passes on."""
         for slot, value in zip(self.arguments, arguments, strict=True):
             registers[slot] = value
@@ -108,12 +111,12 @@ def _call(function: Function, operands: list[int], results: list[int]) -> Step:
     if len(results) == 1:
         (result,) = results
 
-        def one(program: Any, registers: Registers) -> None:
+        def one(program: RunningProgram, registers: Registers) -> None:
             registers[result] = function(program, *[registers[slot] for slot in operands])
 
         return one
 
-    def several(program: Any, registers: Registers) -> None:
+    def several(program: RunningProgram, registers: Registers) -> None:
         found = function(program, *[registers[slot] for slot in operands])
         for slot, value in zip(results, found or (), strict=True):
             registers[slot] = value

@@ -4,7 +4,6 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from proton.base.errors import BoundsError
 from proton.interpreter.formats import format_of
 from proton.interpreter.frame import Frame
 from proton.interpreter.memory import Memory
-from proton.interpreter.recorder import BlockRecorder, NoRecorder
+from proton.interpreter.recorder import BlockRecorder, NoRecorder, Recorder
 from proton.interpreter.rewrite import Rewritten, rewritten
 from proton.interpreter.values import Value
 from proton.language.function import DeviceFunction
@@ -40,7 +39,7 @@ class Program:
     grid: tuple[int, int, int]
     memory: Memory
     debug: bool = False
-    recorder: Any = field(default_factory=NoRecorder)
+    recorder: Recorder = field(default_factory=NoRecorder)
     place: tuple[int, int, int] = (0, 0, 0)
     frame: Frame | None = None
 
@@ -74,7 +73,7 @@ class _Local(threading.local):
 _local = _Local()
 
 
-def run_grid(program: Program, arguments: dict[str, Any]) -> None:
+def run_grid(program: Program, arguments: dict[str, object]) -> None:
     """Runs all programs; x counts fastest."""
     outer, _local.program = _local.program, program
     recorder = program.recorder
@@ -95,7 +94,7 @@ def run_grid(program: Program, arguments: dict[str, Any]) -> None:
         _local.program = outer
 
 
-def _evaluate(text: str, *operands: Any) -> Any:
+def _evaluate(text: str, *operands: object) -> object:
     """An expression of values, by the rules of the language."""
     program = _local.program
     if program is None or program.frame is None:

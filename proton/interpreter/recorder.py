@@ -58,7 +58,7 @@ class BlockRecorder:
         }
         self.iteration = wire.NO_ITERATION
         self.open: list[tuple[str, Fields, list[int], bool, int, int]] = []
-        self.records: list[tuple[Any, ...]] = []
+        self.records: list[tuple[object, ...]] = []
         self.begun = 0
 
     def begin(self) -> None:

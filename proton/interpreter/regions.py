@@ -4,17 +4,18 @@ A region on scalars runs on whole arrays here: all elements take a step at once.
 different ways, each way is gone for all of them, and each takes the values of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from proton.conversion.triton_arith_to_linalg.extern import rule_of
 from proton.dialect.diagnostics import element_of
-from proton.dialect.mlir import Operation, ir
+from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.regions import block_of, yield_values
 from proton.interpreter.arithmetic import c_function
 from proton.interpreter.formats import Array, format_of, fp32_in_place_of_16_bits
+from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import (
     Body,
     Function,
@@ -28,7 +29,7 @@ from proton.interpreter.plan import (
 from proton.interpreter.shapes import number
 
 
-def _slots(planner: Planner, values: Any) -> list[int]:
+def _slots(planner: Planner, values: Iterable[Value]) -> list[int]:
     return [planner.slot(value) for value in values]
 
 
@@ -36,7 +37,7 @@ def _read(registers: Registers, slots: list[int]) -> list[Any]:
     return [registers[slot] for slot in slots]
 
 
-def _write(registers: Registers, slots: list[int], values: list[Any]) -> None:
+def _write(registers: Registers, slots: list[int], values: list[object]) -> None:
     for slot, value in zip(slots, values, strict=True):
         registers[slot] = value
 
@@ -52,7 +53,7 @@ def _if(planner: Planner, op: Operation) -> Step:
     blocks = [block_of(op, region) for region in range(len(op.regions))]
     then, *other = [planner.body(block) for block in blocks if block is not None]
 
-    def step(program: Any, registers: Registers) -> None:
+    def step(program: RunningProgram, registers: Registers) -> None:
         holds = registers[condition]
         if np.ndim(holds):
             new = then.run(program, registers)
@@ -73,7 +74,7 @@ def _for(planner: Planner, op: Operation) -> Step:
     assert block is not None
     body = planner.body(block)
 
-    def step(program: Any, registers: Registers) -> None:
+    def step(program: RunningProgram, registers: Registers) -> None:
         index, upper, stride, *carried = _read(registers, operands)
         active = index < upper
         while np.any(active):
@@ -91,7 +92,7 @@ def _while(planner: Planner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     before, after = (planner.body(op.regions[n].blocks[0]) for n in (0, 1))
 
-    def step(program: Any, registers: Registers) -> None:
+    def step(program: RunningProgram, registers: Registers) -> None:
         carried = _read(registers, operands)
         condition, *passed = before.run(program, registers, carried)
         active = condition
@@ -140,7 +141,7 @@ def _reduce(planner: Planner, op: Operation) -> Step:
     axis = number(op, "axis")
     body, ways = _combining(planner, op)
 
-    def step(program: Any, registers: Registers) -> None:
+    def step(program: RunningProgram, registers: Registers) -> None:
         values = [
             np.moveaxis(way[0](value), axis, 0)
             for value, way in zip(_read(registers, operands), ways, strict=True)
@@ -160,7 +161,7 @@ def _scan(planner: Planner, op: Operation) -> Step:
     axis, reverse = number(op, "axis"), bool(number(op, "reverse"))
     body, ways = _combining(planner, op)
 
-    def step(program: Any, registers: Registers) -> None:
+    def step(program: RunningProgram, registers: Registers) -> None:
         values = [
             np.moveaxis(way[0](value), axis, 0)
             for value, way in zip(_read(registers, operands), ways, strict=True)
@@ -190,7 +191,7 @@ def _map_elementwise(planner: Planner, op: Operation) -> Step:
     operands, results = _slots(planner, op.operands), _slots(planner, op.results)
     body = planner.body(op.regions[0].blocks[0])
 
-    def step(program: Any, registers: Registers) -> None:
+    def step(program: RunningProgram, registers: Registers) -> None:
         sources = _read(registers, operands)
         found = body.run(program, registers, sources)
         _write(registers, results, [np.broadcast_to(v, np.shape(sources[0])) for v in found])
@@ -211,7 +212,7 @@ def _extern(planner: Planner, op: Operation) -> Step:
         yield_values([rule(*block.arguments, type_=element_of(op.results[0]))])
     body = planner.body(block)
 
-    def step(program: Any, registers: Registers) -> None:
+    def step(program: RunningProgram, registers: Registers) -> None:
         _write(registers, results, body.run(program, registers, _read(registers, operands)))
 
     return step
@@ -222,5 +223,5 @@ def _call_of_c(op: Operation) -> Function:
     """A function of C's math library; it is what the rules of libraries call."""
     name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
     types = [str(format_of(value.type).storage) for value in (*op.operands, *op.results)]
-    function: Callable[..., Any] = c_function(name, tuple(types[:-1]), types[-1])
+    function: Callable[..., object] = c_function(name, tuple(types[:-1]), types[-1])
     return lambda program, *x: function(*x)

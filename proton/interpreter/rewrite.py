@@ -16,8 +16,9 @@ compiler has as a tensor of the type of the other path: there `_proton_.joined` 
 import ast
 import copy
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from proton.frontend.loops import assigned_names
 from proton.interpreter.debugging import is_debugging
@@ -41,8 +42,8 @@ class Rewritten:
     function: types.FunctionType
     tree: ast.FunctionDef
     sites: list[Site]
-    constants: dict[int, Any] = field(default_factory=dict)  # sites that name what never changes
-    plans: dict[Any, Any] = field(default_factory=dict)  # of sites, by what they were given
+    constants: dict[int, object] = field(default_factory=dict)  # sites that name what never changes
+    plans: dict[object, Any] = field(default_factory=dict)  # of sites, by what they were given
 
     @property
     def text(self) -> str:
@@ -75,12 +76,15 @@ def rewritten(fn: DeviceFunction) -> Rewritten:
     return Rewritten(function, made, rewriter.sites)
 
 
-def _at(new: Any, node: ast.AST) -> Any:
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def _at(new: _Node, node: ast.AST) -> _Node:
     """A node at the place of another; what is in it gets its place at the end."""
     return ast.copy_location(new, node)
 
 
-def _behind(new: Any, node: Any) -> Any:
+def _behind(new: ast.If, node: Any) -> ast.If:
     """A statement that a debugger shows as the last line of `node`."""
     inner: Any
     for inner in ast.walk(new):
@@ -110,11 +114,13 @@ class _Rewriter(ast.NodeTransformer):
         }
         self.loop: tuple[int, list[str]] | None = None  # the site and the names of the inner loop
 
-    def _site(self, node: ast.AST, template: Any = None) -> int:
+    def _site(self, node: ast.AST, template: object = None) -> int:
         self.sites.append(Site(getattr(node, "original", node), template))
         return len(self.sites) - 1
 
-    def _ask(self, method: str, site: int, *args: Any, keywords: Any = ()) -> Any:
+    def _ask(
+        self, method: str, site: int, *args: ast.expr, keywords: Sequence[ast.keyword] = ()
+    ) -> ast.Call:
         """A call of the frame, at the site's place; all of it is in the line where that begins."""
         function = ast.Attribute(ast.Name(FRAME, ast.Load()), method, ast.Load())
         node = self.sites[site].node
@@ -123,60 +129,61 @@ class _Rewriter(ast.NodeTransformer):
             part.col_offset = part.end_col_offset = node.col_offset
         return _at(ast.Call(function, [ast.Constant(site), *args], list(keywords)), node)
 
-    def _value(self, node: Any, template: Any, *operands: Any) -> Any:
+    def _value(self, node: ast.AST, template: ast.expr, *operands: ast.expr) -> ast.Call:
         site = self._site(node, ast.fix_missing_locations(_at(template, node)))
         return self._ask("value", site, *operands)
 
     # Expressions
 
-    def visit_Name(self, node: ast.Name) -> Any:
+    def visit_Name(self, node: ast.Name) -> ast.Call | ast.Name:
         if not isinstance(node.ctx, ast.Load) or node.id in self.local:
             return node
         return self._ask("name", self._site(node), ast.Constant(node.id))
 
-    def visit_BinOp(self, node: ast.BinOp) -> Any:
+    def visit_BinOp(self, node: ast.BinOp) -> ast.Call:
         template = ast.BinOp(_operand(0), node.op, _operand(1))
         return self._value(node, template, self.visit(node.left), self.visit(node.right))
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.Call:
         return self._value(node, ast.UnaryOp(node.op, _operand(0)), self.visit(node.operand))
 
-    def visit_Compare(self, node: ast.Compare) -> Any:
+    def visit_Compare(self, node: ast.Compare) -> ast.Call:
         others: list[Any] = [_operand(1 + number) for number in range(len(node.comparators))]
         template = ast.Compare(_operand(0), node.ops, others)
         return self._value(node, template, *map(self.visit, [node.left, *node.comparators]))
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
+    def visit_Attribute(self, node: ast.Attribute) -> object:
         if not isinstance(node.ctx, ast.Load):
             return node
         template = ast.Attribute(_operand(0), node.attr, ast.Load())
         return self._value(node, template, self.visit(node.value))
 
-    def visit_Subscript(self, node: ast.Subscript) -> Any:
+    def visit_Subscript(self, node: ast.Subscript) -> object:
         if not isinstance(node.ctx, ast.Load):
             return node
         template = ast.Subscript(_operand(0), _operand(1), ast.Load())
         return self._value(node, template, self.visit(node.value), self.visit(node.slice))
 
-    def visit_Slice(self, node: ast.Slice) -> Any:
+    def visit_Slice(self, node: ast.Slice) -> ast.Call:
         parts = [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)]
         return self._ask("slice", self._site(node), *map(self.visit, parts))
 
-    def visit_List(self, node: ast.List) -> Any:
+    def visit_List(self, node: ast.List) -> object:
         if not isinstance(node.ctx, ast.Load):
             return node
         return _at(ast.Tuple(list(map(self.visit, node.elts)), ast.Load()), node)
 
-    def visit_ListComp(self, node: ast.ListComp) -> Any:
-        return self._ask("tuple", self._site(node), self.generic_visit(node))
+    def visit_ListComp(self, node: ast.ListComp) -> ast.Call:
+        self.generic_visit(node)
+        return self._ask("tuple", self._site(node), node)
 
-    def visit_Call(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: ast.Call) -> ast.Call:
         positional = [self.visit(argument) for argument in node.args]
         keywords = [self.visit(keyword) for keyword in node.keywords]
         function = self.visit(node.func)
         return self._ask("call", self._site(node), function, *positional, keywords=keywords)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+    def visit_BoolOp(self, node: ast.BoolOp) -> object:
         """Operands are evaluated up to the one that decides: each is kept in a variable."""
         site = self._site(node)
         names = [f"_proton_{site}_{number}" for number in range(len(node.values))]
@@ -187,7 +194,7 @@ class _Rewriter(ast.NodeTransformer):
             result = _at(ast.IfExp(test, _at(ast.Name(name, ast.Load()), value), result), node)
         return result
 
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
+    def visit_IfExp(self, node: ast.IfExp) -> ast.IfExp:
         site = self._site(node)
         test = self._ask("branch", site, self.visit(node.test), _locals())
         sides = [self._ask("chosen", site, self.visit(side)) for side in (node.body, node.orelse)]
@@ -203,10 +210,10 @@ class _Rewriter(ast.NodeTransformer):
             found += new if isinstance(new, list) else [new]
         return found
 
-    def visit_Import(self, node: ast.Import) -> Any:
+    def visit_Import(self, node: ast.Import) -> object:
         return node
 
-    def visit_Expr(self, node: ast.Expr) -> Any:
+    def visit_Expr(self, node: ast.Expr) -> object:
         if isinstance(node.value, ast.Constant):
             return node
         if is_debugging(node) and isinstance(node.value, ast.Call):
@@ -215,24 +222,24 @@ class _Rewriter(ast.NodeTransformer):
             return _at(ast.Expr(_at(call, node.value)), node)
         return self.generic_visit(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.Assign | ast.Pass:
         if node.value is None:
             return _at(ast.Pass(), node)
         return _at(ast.Assign([node.target], self.visit(node.value)), node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.Assign:
         assert isinstance(node.target, ast.Name)
         template = ast.BinOp(_operand(0), node.op, _operand(1))
         old = _at(ast.Name(node.target.id, ast.Load()), node.target)
         value = self._value(node, template, self.visit(old), self.visit(node.value))
         return _at(ast.Assign([node.target], value), node)
 
-    def visit_Assert(self, node: ast.Assert) -> Any:
+    def visit_Assert(self, node: ast.Assert) -> ast.Expr:
         message = ast.Constant("") if node.msg is None else self.visit(node.msg)
         check = self._ask("check", self._site(node), self.visit(node.test), message)
         return _at(ast.Expr(check), node)
 
-    def visit_With(self, node: ast.With) -> Any:
+    def visit_With(self, node: ast.With) -> ast.With:
         items = []
         for item in node.items:
             call = self.visit(item.context_expr)
@@ -242,7 +249,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _joins(self, site: int, names: list[str], place: ast.AST) -> list[ast.stmt]:
         """`if it is joined: name = joined(name)` of each name, in the line of `place`."""
-        found = []
+        found: list[ast.stmt] = []
         for name in names:
             text, value = ast.Constant(name), ast.Name(name, ast.Load())
             join = self._ask("joined", site, text, value)
@@ -252,7 +259,7 @@ class _Rewriter(ast.NodeTransformer):
             found.append(_behind(statement, place))
         return found
 
-    def visit_If(self, node: ast.If) -> Any:
+    def visit_If(self, node: ast.If) -> ast.If:
         site = self._site(node)
         test = self._ask("branch", site, self.visit(node.test), _locals())
         names = assigned_names([*node.body, *node.orelse])
@@ -261,20 +268,20 @@ class _Rewriter(ast.NodeTransformer):
         orelse = [*self.block(node.orelse), *self._joins(site, names, last)]
         return _at(ast.If(test, body, orelse), node)
 
-    def _loop(self, site: int, node: Any, names: list[str]) -> list[ast.stmt]:
+    def _loop(self, site: int, node: ast.For | ast.While, names: list[str]) -> list[ast.stmt]:
         """The body of a loop; its numbers are tensors wherever an iteration ends."""
         outer, self.loop = self.loop, (site, names)
         body = [*self.block(node.body), *self._joins(site, names, node.body[-1])]
         self.loop = outer
         return body
 
-    def visit_Break(self, node: ast.Break) -> Any:
+    def visit_Break(self, node: ast.Break) -> object:
         return [*self._joins(*self.loop, node), node] if self.loop else node
 
-    def visit_Continue(self, node: ast.Continue) -> Any:
+    def visit_Continue(self, node: ast.Continue) -> object:
         return [*self._joins(*self.loop, node), node] if self.loop else node
 
-    def visit_For(self, node: ast.For) -> Any:
+    def visit_For(self, node: ast.For) -> ast.stmt | list[ast.stmt]:
         if not isinstance(node.iter, ast.Call):  # over a tuple: it is unrolled
             outer, self.loop = self.loop, None
             new = ast.For(node.target, self.visit(node.iter), self.block(node.body), [])
@@ -292,7 +299,7 @@ class _Rewriter(ast.NodeTransformer):
         loop = _at(ast.For(node.target, turns, self._loop(site, node, names), []), node)
         return [enter, *joins, loop]
 
-    def visit_While(self, node: ast.While) -> Any:
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
         site, names = self._site(node), assigned_names(node.body)
         enter = _at(ast.Expr(self._ask("enter_while", site, _locals())), node)
         joins = self._joins(site, names, node.test)

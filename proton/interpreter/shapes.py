@@ -1,13 +1,13 @@
 """What the ops of `tt` that make blocks, give them shapes and move pointers are in numpy."""
 
 import time
-from typing import Any
 
 import numpy as np
 
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.tt import pointee_of
 from proton.interpreter.formats import NOBODY, Array, format_of, pointers, signed
+from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Function, evaluates
 
 
@@ -47,7 +47,7 @@ def _splat(op: Operation) -> Function:
     shape = shape_of_result(op)
     strides = (0,) * len(shape)
 
-    def splat(program: Any, x: Array) -> Array:
+    def splat(program: RunningProgram, x: Array) -> Array:
         x = np.asarray(x)
         return np.ndarray(shape, x.dtype, x, 0, strides)
 
@@ -115,7 +115,7 @@ def _cast_pointer(op: Operation) -> Function:
 def _histogram(op: Operation) -> Function:
     (bins,) = shape_of_result(op)
 
-    def histogram(program: Any, x: Array, mask: Array = True) -> Array:
+    def histogram(program: RunningProgram, x: Array, mask: Array | bool = True) -> Array:
         counted = x[np.broadcast_to(mask, x.shape) & (x >= 0) & (x < bins)]
         return np.bincount(counted, minlength=bins).astype(np.int32)
 
@@ -126,7 +126,7 @@ def _histogram(op: Operation) -> Function:
 def _gather(op: Operation) -> Function:
     axis = number(op, "axis")
 
-    def gather(program: Any, source: Array, index: Array) -> Array:
+    def gather(program: RunningProgram, source: Array, index: Array) -> Array:
         size = source.shape[axis]
         outside = (index < 0) | (index >= size)
         if outside.any():

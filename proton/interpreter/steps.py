@@ -7,7 +7,7 @@ those of the compiler.
 """
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from proton.compiler import compile_lock
@@ -25,6 +25,7 @@ from proton.interpreter import (
     shapes,  # noqa: F401
 )
 from proton.interpreter.debugging import InterpretedGenerator
+from proton.interpreter.interface import RunningProgram
 from proton.interpreter.plan import Body, Planner, empty_function
 from proton.interpreter.values import Value
 from proton.language.surroundings import describe, is_mutable, is_of_language
@@ -46,7 +47,7 @@ class Plan:
         ]
         self.is_leaf, self.size = parts_of(self.result) is None, len(planner.slots)
 
-    def run(self, program: Any, operands: Sequence[Any]) -> Any:
+    def run(self, program: RunningProgram, operands: list[object]) -> Any:
         """The result, given the elements of the tensors among the operands."""
         registers: list[Any] = [None] * self.size
         self.body.run(program, registers, operands)
@@ -80,7 +81,7 @@ def key_of(value: Any, data: list[Any]) -> Any:
 _PLAIN = (int, str, bool, type(None))
 
 
-def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any, ...]) -> Plan:
+def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[object, ...]) -> Plan:
     """The plan of a rule, for operands like these."""
     with compile_lock, mlir_context():
         module, block = empty_function([to_ir(value.type) for value in tensors(operands)])
@@ -94,7 +95,9 @@ def plan(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any
         return made
 
 
-def result_of(g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[Any, ...]) -> Any:
+def result_of(
+    g: InterpretedGenerator, node: ast.AST, rule: Rule, operands: tuple[object, ...]
+) -> Any:
     """What a rule gives, for its types alone: nothing is evaluated, and SSA values are gone."""
     with compile_lock, mlir_context():
         module, block = empty_function([to_ir(value.type) for value in tensors(operands)])

@@ -21,7 +21,7 @@ class Value(tensor):
     """
 
     __slots__ = ("data",)
-    evaluate: Callable[..., Any]  # (source of an expression, its operands) -> its value
+    evaluate: Callable[..., object]  # (source of an expression, its operands) -> its value
 
     def __init__(self, data: Any, type: ty.dtype) -> None:
         super().__init__(None, type)
@@ -60,19 +60,21 @@ class Value(tensor):
     def __float__(self) -> float:
         return float(self.numpy())
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> object:
         return self.evaluate("a[b]", self, key)
 
     def __hash__(self) -> int:
         return id(self)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name == "T" or name in MEMBERS:
             return self.evaluate(f"a.{name}", self)
         raise AttributeError(name)
 
 
-WIDEN: dict[str, Callable[[Any], Any]] = {}  # how elements that numpy lacks become fp32, by dtype
+WIDEN: dict[
+    str, Callable[[object], object]
+] = {}  # how elements that numpy lacks become fp32, by dtype
 
 
 def _define_operators() -> None:
@@ -88,8 +90,8 @@ def _define_operators() -> None:
         setattr(Value, f"__{name}__", _operator(text))
 
 
-def _operator(text: str) -> Callable[..., Any]:
-    def operator(self: Value, *other: Any) -> Any:
+def _operator(text: str) -> Callable[..., object]:
+    def operator(self: Value, *other: object) -> Any:
         return self.evaluate(text, self, *other)
 
     return operator

@@ -5,7 +5,6 @@ Source: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Wor
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 import math
-from typing import Any
 
 import proton
 import proton.language as tl
@@ -140,7 +139,7 @@ def attention_kernel(
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=inside[:, None])
 
 
-def configuration(q: Array) -> dict[str, Any]:
+def configuration(q: Array) -> dict[str, int]:
     """The options of `attention` that suit q's device, dtype and size of heads."""
     if not arrays.on_gpu(q):
         return {"BLOCK_M": 64, "BLOCK_N": 64, "OVERLAP": False}
@@ -159,7 +158,7 @@ def attention(
     causal: bool = False,
     scale: float | None = None,
     out: tuple[Array, Array] | None = None,
-    **options: Any,
+    **options: object,
 ) -> tuple[Array, Array]:
     """(softmax(q @ k.T * scale) @ v, lse) for each batch and head, where lse is the logarithm of
     the sums of exp(q @ k.T * scale), to base 2; `causal`: a row sees the keys up to its own.

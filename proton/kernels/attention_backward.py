@@ -13,7 +13,6 @@ one from rows over the keys that they see, so the result is the same in every ru
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 import math
-from typing import Any
 
 import numpy as np
 
@@ -205,7 +204,7 @@ def attention_backward(
     lse: Array,
     causal: bool = False,
     scale: float | None = None,
-    **options: Any,
+    **options: object,
 ) -> tuple[Array, Array, Array]:
     """(dq, dk, dv) for the gradient `dout` of what `attention` returned as (out, lse) for the same
     q, k, v, `causal` and `scale`.

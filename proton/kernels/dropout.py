@@ -5,7 +5,6 @@ target, so a backward pass makes the mask again instead of reading it.
 """
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def configuration(x: Array) -> dict[str, int]:
 
 
 def dropout(
-    x: Array, out: Array | None = None, p: float = P, seed: int = SEED, **options: Any
+    x: Array, out: Array | None = None, p: float = P, seed: int = SEED, **options: object
 ) -> Array:
     """`x` with each element 0 with probability p, and the others divided by 1 - p.
 

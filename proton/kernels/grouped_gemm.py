@@ -5,7 +5,6 @@ What there is to do is in arrays on the device: addresses, sizes and strides, on
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -79,7 +78,7 @@ def grouped_gemm_kernel(
         before += blocks_m * blocks_n
 
 
-def configuration(a: Array, is_aligned: bool) -> dict[str, Any]:
+def configuration(a: Array, is_aligned: bool) -> dict[str, int]:
     """The options of `grouped_gemm` that suit a's device and dtype; without alignment, elements
     are loaded one by one, and addresses take many registers."""
     if not arrays.on_gpu(a):
@@ -92,7 +91,7 @@ def configuration(a: Array, is_aligned: bool) -> dict[str, Any]:
 
 
 def grouped_gemm(
-    a: Sequence[Array], b: Sequence[Array], out: Sequence[Array] | None = None, **options: Any
+    a: Sequence[Array], b: Sequence[Array], out: Sequence[Array] | None = None, **options: object
 ) -> Sequence[Array]:
     """[x @ y for x, y in zip(a, b)] in the dtype of `out`, else of a; added up in fp32.
 

@@ -1,7 +1,6 @@
 """How often each of 0 to bins - 1 is in a vector of integers."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ def configuration(x: Array) -> dict[str, int]:
     return {"block": 2048, "programs": 64}
 
 
-def histogram(x: Array, out: Array | None = None, bins: int = BINS, **options: Any) -> Array:
+def histogram(x: Array, out: Array | None = None, bins: int = BINS, **options: object) -> Array:
     """int32 counts of a contiguous array's values; those that lie in no bin are not counted.
 
     `options`: `block`, `programs`, and those of the launch (num_warps, ...).

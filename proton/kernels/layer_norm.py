@@ -1,7 +1,6 @@
 """Layer normalisation over the rows of a matrix, forward, with what a backward pass needs."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -63,7 +62,7 @@ def layer_norm(
     bias: Array,
     out: tuple[Array, Array, Array] | None = None,
     epsilon: float = EPSILON,
-    **options: Any,
+    **options: object,
 ) -> tuple[Array, Array, Array]:
     """(y, mean, 1 / standard deviation) of each row of a contiguous matrix.
 

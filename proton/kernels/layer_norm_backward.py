@@ -1,7 +1,6 @@
 """The gradients of layer normalisation, from what the forward pass left."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ def add_parts_kernel(
         tl.store(dbias_ptr + at, tl.sum(dbias, axis=0), mask=at < columns)
 
 
-def configuration(x: Array) -> dict[str, Any]:
+def configuration(x: Array) -> dict[str, int]:
     """The options of `layer_norm_backward` that suit x's device.
 
     A program takes a run of neighbouring rows, as in the forward pass; `block` is of the partial
@@ -102,7 +101,7 @@ def layer_norm_backward(
     mean: Array,
     rstd: Array,
     out: tuple[Array, Array, Array] | None = None,
-    **options: Any,
+    **options: object,
 ) -> tuple[Array, Array, Array]:
     """(dx, dweight, dbias) for the gradient `dy` of the result; dy and x are contiguous matrices,
     mean and rstd what `layer_norm` returned.

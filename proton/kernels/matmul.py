@@ -1,7 +1,6 @@
 """The product of two matrices, in blocks."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 

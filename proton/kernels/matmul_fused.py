@@ -2,7 +2,6 @@
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
 import math
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,7 @@ def matmul_fused_kernel(
         tl.store(c_ptrs, c.to(c_ptr.dtype.element_ty), mask=mask)
 
 
-def configuration(a: Array) -> dict[str, Any]:
+def configuration(a: Array) -> dict[str, int]:
     """The options of `matmul_fused` that suit a's device and dtype."""
     if not arrays.on_gpu(a):
         return {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "GROUP_M": 4}
@@ -84,7 +83,7 @@ def matmul_fused(
     bias: Array | None = None,
     activation: str = "none",
     out: Array | None = None,
-    **options: Any,
+    **options: object,
 ) -> Array:
     """activation(a @ b + bias) in the dtype of `out`, else of a; in fp32 until then. Any strides,
     but that bias is contiguous.

@@ -5,7 +5,6 @@ Each program makes one block of the result after another. The descriptors are th
 """
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,7 @@ def matmul_persistent_kernel(
     matmul_descriptors_kernel(a, b, c, GROUP_M, TRANSPOSED, PRECISION)
 
 
-def configuration(a: Array) -> dict[str, Any]:
+def configuration(a: Array) -> dict[str, int]:
     """The options of `matmul_persistent` that suit a's device and dtype."""
     if not arrays.on_gpu(a):
         return {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "GROUP_M": 4, "programs": 64}
@@ -82,7 +81,7 @@ def configuration(a: Array) -> dict[str, Any]:
 
 
 def matmul_persistent(
-    a: Array, b: Array, out: Array | None = None, *, host: bool = True, **options: Any
+    a: Array, b: Array, out: Array | None = None, *, host: bool = True, **options: object
 ) -> Array:
     """a @ b in the dtype of `out`, else of a; added up in fp32.
 

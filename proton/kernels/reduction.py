@@ -1,7 +1,6 @@
 """Sums: of all elements of a vector, and of a matrix along either axis."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def configuration(x: Array) -> dict[str, int]:
     return {"programs": 4 * arrays.SMS, "num_warps": 8} if arrays.on_gpu(x) else {"programs": 64}
 
 
-def vector_sum(x: Array, out: Array | None = None, block: int = BLOCK, **options: Any) -> Array:
+def vector_sum(x: Array, out: Array | None = None, block: int = BLOCK, **options: object) -> Array:
     """The sum of a contiguous array's elements, in an array of one; the same in every run.
 
     `options`: `programs`, and those of the launches (num_warps, ...).
@@ -88,7 +87,7 @@ def sum_axis_kernel(
             tl.store(out_ptr + part * rows + row, tl.sum(total, axis=1), mask=row < rows)
 
 
-def matrix_sum(x: Array, axis: int, out: Array | None = None, **options: Any) -> Array:
+def matrix_sum(x: Array, axis: int, out: Array | None = None, **options: object) -> Array:
     """The sums of a matrix along axis 0 or 1; its rows are contiguous.
 
     Where the result is short, several programs sum up parts of an element, and a second launch

@@ -1,7 +1,6 @@
 """Softmax over the rows of a matrix, in one pass over memory."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ def configuration(x: Array) -> dict[str, int]:
     return {"programs": 64}
 
 
-def softmax(x: Array, out: Array | None = None, **options: Any) -> Array:
+def softmax(x: Array, out: Array | None = None, **options: object) -> Array:
     """exp(x) / sum(exp(x)) of each row of a matrix whose rows are contiguous.
 
     `options`: `programs`, and those of the launch (num_warps, ...).

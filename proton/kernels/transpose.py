@@ -1,7 +1,6 @@
 """The transpose of a matrix, written out."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ def configuration(x: Array) -> dict[str, int]:
     return {"block": 64, "num_warps": 8} if arrays.on_gpu(x) else {"block": 32}
 
 
-def transpose(x: Array, out: Array | None = None, **options: Any) -> Array:
+def transpose(x: Array, out: Array | None = None, **options: object) -> Array:
     """x.T in memory of its own; the rows of both are contiguous, elements of any type.
 
     `options`: `block`, the rows and columns of a block, along whose rows both memory accesses go;

@@ -1,7 +1,6 @@
 """The sum of two vectors."""
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ def configuration(x: Array) -> dict[str, int]:
     return {"block": 1024, "num_warps": 4} if arrays.on_gpu(x) else {"block": BLOCK}
 
 
-def vector_add(x: Array, y: Array, out: Array | None = None, **options: Any) -> Array:
+def vector_add(x: Array, y: Array, out: Array | None = None, **options: object) -> Array:
     """x + y, of two contiguous arrays of one shape.
 
     `options`: `block`, and those of the launch (num_warps, ...).

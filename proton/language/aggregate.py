@@ -29,7 +29,7 @@ _OPEN = "$open"  # an attribute of objects whose __init__ runs
 class _AggregateType(type):
     """The type of aggregates: a kernel that names one depends on its methods."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> Any:
         """An object made outside of kernels, by Python."""
         made = opened(cls)
         if (init := constructor(cls)) is not None:
@@ -38,15 +38,15 @@ class _AggregateType(type):
             made.__dict__.update(bound_fields(cls, args, kwargs))
         return closed(made)
 
-    def _members(cls) -> dict[str, Any]:
-        members: dict[str, Any] = {}
+    def _members(cls) -> dict[str, object]:
+        members: dict[str, object] = {}
         for base in reversed(cls.__mro__):
             if base not in (object, Aggregate):
                 members |= {n: v for n, v in vars(base).items() if not n.startswith("__")}
         members["__init__"] = constructor(cls)
         return {n: getattr(v, "__func__", v) for n, v in members.items()}
 
-    def source_key(cls, seen: tuple[Any, ...] = ()) -> str:
+    def source_key(cls, seen: tuple[object, ...] = ()) -> str:
         """What differs where classes do: fields, methods, defaults."""
         from proton.language.surroundings import describe
 
@@ -65,9 +65,9 @@ class _AggregateType(type):
 class Aggregate(metaclass=_AggregateType):
     """The base of all aggregates."""
 
-    fields: ClassVar[dict[str, Any]] = {}  # name -> annotation
+    fields: ClassVar[dict[str, object]] = {}  # name -> annotation
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if not is_open(self):
             raise AttributeError(
                 f"{type(self).__name__} does not change: make another one with "
@@ -94,7 +94,7 @@ def aggregate(cls: type) -> type:
     """Makes an aggregate of a class with annotated fields; see the module's text."""
     if not inspect.isclass(cls):
         raise TypeError(f"aggregate decorates a class, got {cls!r}")
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for base in reversed(cls.__mro__):
         if base is not Aggregate:
             fields |= inspect.get_annotations(base)
@@ -118,7 +118,7 @@ def opened(cls: Any) -> Any:
     return made
 
 
-def is_open(value: Any) -> bool:
+def is_open(value: object) -> bool:
     """Whether the object's `__init__` runs."""
     return _OPEN in value.__dict__
 
@@ -157,6 +157,6 @@ def is_annotated(cls: Any, name: str, kind: Any) -> bool:
     return annotation.rpartition(".")[2] == kind.__name__ if is_text else annotation is kind
 
 
-def is_constexpr(cls: Any, name: str) -> bool:
+def is_constexpr(cls: object, name: str) -> bool:
     """Whether a field is known while compiling."""
     return is_annotated(cls, name, constexpr)

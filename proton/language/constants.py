@@ -39,17 +39,17 @@ class constexpr:
             raise AttributeError(name)
         return getattr(self.value, name)
 
-    def logical_and(self, other: Any) -> "constexpr":
+    def logical_and(self, other: object) -> "constexpr":
         return constexpr(self.value and unwrap(other))
 
-    def logical_or(self, other: Any) -> "constexpr":
+    def logical_or(self, other: object) -> "constexpr":
         return constexpr(self.value or unwrap(other))
 
     def __not__(self) -> "constexpr":
         return constexpr(not self.value)
 
 
-def unwrap(value: Any) -> Any:
+def unwrap(value: object) -> Any:
     """The Python value of a constexpr; anything else unchanged."""
     return value.value if isinstance(value, constexpr) else value
 

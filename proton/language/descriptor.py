@@ -1,7 +1,5 @@
 """Tensor descriptors: a tensor in memory, of which a kernel loads and stores blocks."""
 
-from typing import Any
-
 from proton.language.function import builtin
 from proton.language.types import tensor_descriptor_type
 from proton.language.value import tensor
@@ -10,7 +8,7 @@ from proton.language.value import tensor
 class _ByType(type):
     """An object is of the class if the type of the value that it stands for is a descriptor's."""
 
-    def __instancecheck__(cls, value: Any) -> bool:
+    def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, tensor) and isinstance(value.type, tensor_descriptor_type)
 
 

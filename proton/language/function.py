@@ -29,7 +29,7 @@ class Builtin:
         self.__name__, self.__doc__ = fn.__name__, fn.__doc__
         self.signature = inspect.signature(fn)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if _callers:  # in an `extern` function
             given = {name: value for name, value in kwargs.items() if name not in HIDDEN}
             return _callers[-1](self, args, given)
@@ -41,7 +41,7 @@ class Builtin:
 
 # Parameters by which Triton hands its compiler on.
 HIDDEN = ("_semantic", "_generator", "_builder")
-_callers: list[Callable[[Builtin, Any, dict[str, Any]], Any]] = []
+_callers: list[Callable[[Builtin, object, dict[str, object]], object]] = []
 
 
 class ExternPython:
@@ -61,11 +61,11 @@ class ExternPython:
         finally:
             _callers.pop()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError(f"{self.__name__} can only be called inside a kernel")
 
 
-def extern(fn: Callable[..., Any]) -> ExternPython:
+def extern(fn: Callable[..., object]) -> ExternPython:
     """Marks a function that calls ops of the language on what a kernel passes: one that wraps
     `extern_elementwise`, for example."""
     return ExternPython(fn)
@@ -97,7 +97,7 @@ class ExternFunction:
             ]
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError(f"{self.library}'s {self.__name__} can only be called inside a kernel")
 
     def __repr__(self) -> str:
@@ -105,10 +105,10 @@ class ExternFunction:
 
 
 # Ops and functions that are also methods of a tensor: `x.sum(axis=0)`.
-MEMBERS: dict[str, Any] = {}
+MEMBERS: dict[str, object] = {}
 
 
-def builtin(fn: Callable[..., Any]) -> Builtin:
+def builtin(fn: Callable[..., object]) -> Builtin:
     """Declares an op."""
     return Builtin(fn, member=False)
 
@@ -128,16 +128,16 @@ class ConstexprFunction:
         self.__name__, self.__doc__ = fn.__name__, fn.__doc__
         self.__wrapped__ = fn
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.fn(*args, **kwargs)
 
 
-def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
+def constexpr_function(fn: Callable[..., object]) -> ConstexprFunction:
     """Marks a function that kernels may call while compiling, on constexpr arguments."""
     return ConstexprFunction(fn)
 
 
-def must_use_result(fn: Any, must_use: Any = True) -> Any:
+def must_use_result(fn: object, must_use: object = True) -> Any:
     """Says that calls of a function mean nothing where their result is dropped; that is not
     checked."""
     if callable(fn) or isinstance(fn, DeviceFunction | Builtin):
@@ -145,7 +145,7 @@ def must_use_result(fn: Any, must_use: Any = True) -> Any:
     return lambda function: function  # @must_use_result("why")
 
 
-def is_builtin(fn: Any) -> bool:
+def is_builtin(fn: object) -> bool:
     """Whether something is an op of the language."""
     return isinstance(fn, Builtin | ExternPython)
 
@@ -239,7 +239,7 @@ class DeviceFunction:
                 continue
             yield ".".join(chain), links, value
 
-    def dependencies(self) -> dict[str, Any]:
+    def dependencies(self) -> dict[str, object]:
         """What the body reads of its surroundings, by the name used; not what is of the language.
 
         Attributes (`module.helper`, `config.SIZE`) count by their dotted name.
@@ -259,7 +259,7 @@ class DeviceFunction:
                 found += python_links(python)
         return found
 
-    def source_key(self, _open: tuple[Any, ...] = ()) -> str:
+    def source_key(self, _open: tuple[object, ...] = ()) -> str:
         """Hash of this function's source, its place, and everything it can reach. Compiled code
         holds file names and line numbers: in line information, scopes and assertions."""
         digest = hashlib.sha256(self.src.encode())
@@ -269,7 +269,7 @@ class DeviceFunction:
             digest.update(f"{name}={describe(value, (*_open, self))}\n".encode())
         return digest.hexdigest()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError(f"{self.__name__} is a kernel: call it as {self.__name__}[grid](...)")
 
     def __repr__(self) -> str:

@@ -38,7 +38,7 @@ def set_host_recorder(recorder: HostRecorder | None) -> None:
     host = recorder
 
 
-def check_text(text: Any, what: str) -> str:
+def check_text(text: object, what: str) -> str:
     """Text that every file can hold; raises ValueError for what is none."""
     if not isinstance(text, str):
         raise ValueError(f"{what} is a str, got {text!r}; str(...) makes one of it")
@@ -66,7 +66,7 @@ def check_payload(owner: str, payload: dict[str, Any]) -> dict[str, int | float]
 
 def check_metrics(
     owner: str, metrics: Mapping[str, Any] | None, payload: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """A scope's metrics, which Triton gives as a dict, with its payload: they are the same. Raises
     ValueError for what is no dict, and for a value that is given twice."""
     if metrics is None:
@@ -78,7 +78,7 @@ def check_metrics(
     return {**metrics, **payload}
 
 
-def _check_value(what: str, value: Any) -> int | float:
+def _check_value(what: str, value: object) -> int | float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, float | np.floating):
@@ -96,7 +96,7 @@ def _check_value(what: str, value: Any) -> int | float:
     return int(value)
 
 
-def check_when(when: Any) -> bool:
+def check_when(when: object) -> bool:
     """The host's condition; raises ValueError where it is no bool."""
     if not isinstance(when, bool | np.bool_):
         raise ValueError(f"when must be a bool on the host, got {when!r}")

@@ -23,7 +23,7 @@ class Form:
             return [f"{name}.{field}" for field in fields]
         return [f"{name}[{number}]" for number in range(self.count)]
 
-    def made_of(self, elements: list[Any]) -> Any:
+    def made_of(self, elements: list[object]) -> Any:
         """The tuple of these elements."""
         return self.kind._make(elements) if hasattr(self.kind, "_make") else tuple(elements)
 
@@ -42,13 +42,13 @@ class Signature:
     divisible: frozenset[str] = frozenset()
     tuples: dict[str, Form] = field(default_factory=dict)
 
-    def assembled(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def assembled(self, values: Mapping[str, object]) -> dict[str, object]:
         """The values of the kernel's own parameters, from those of all of `types` and
         `constants`."""
         names = [name for name in (*self.tuples, *values) if name.isidentifier()]
         return {name: self._assembled(name, values) for name in names}
 
-    def _assembled(self, name: str, values: Mapping[str, Any]) -> Any:
+    def _assembled(self, name: str, values: Mapping[str, object]) -> object:
         form = self.tuples.get(name)
         if form is None:
             return values[name]

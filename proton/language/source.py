@@ -56,7 +56,7 @@ def _is_older_than_process(file: str) -> bool:
     return max(status.st_mtime, status.st_ctime) < _STARTED
 
 
-_KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
+_KINDS: tuple[tuple[Callable[[object], bool], str, str], ...] = (
     (lambda fn: hasattr(fn, "source_key"), "a kernel already", "decorate a function once"),
     (inspect.isclass, "a class", "decorate functions that stand outside of it"),
     (inspect.ismethod, "a method", "write a function outside of the class"),
@@ -77,13 +77,13 @@ _KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
 )
 
 
-def _place(fn: Any) -> SourceSpan | None:
+def _place(fn: object) -> SourceSpan | None:
     """Where a function is written, if it is one of Python's."""
     code = getattr(fn, "__code__", None)
     return code and SourceSpan(file=code.co_filename, line=code.co_firstlineno)
 
 
-def check_function(fn: Any) -> None:
+def check_function(fn: object) -> None:
     """Raises UnsupportedLanguageConstruct unless a kernel can be made of it: a function that was
     written with `def`."""
     for holds, kind, hint in _KINDS:
@@ -244,7 +244,7 @@ def code_text(code: types.CodeType) -> str:
     return "\n".join(parts)
 
 
-def _constant_text(value: Any) -> str:
+def _constant_text(value: object) -> str:
     if isinstance(value, types.CodeType):
         return code_text(value)
     if isinstance(value, tuple):

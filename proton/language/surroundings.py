@@ -41,7 +41,7 @@ class Closure:
     def __contains__(self, name: str) -> bool:
         return name in self.cells
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         """Raises KeyError for one that has no value yet."""
         try:
             return self.cells[name].cell_contents
@@ -128,7 +128,7 @@ def link(namespace: Namespace, name: str) -> Link:
 
 def resolve(
     chain: tuple[str, ...], names: Mapping[str, Any], closure: Closure
-) -> tuple[list[Link], Any]:
+) -> tuple[list[Link], object]:
     """(what to compare, the value) of `name.attribute...`; raises KeyError where the name is
     nowhere, and for what is of the language."""
     root, *attributes = chain
@@ -153,7 +153,7 @@ def resolve(
     return [*passed, link(namespace, name)], value
 
 
-def describe(value: Any, seen: tuple[Any, ...] = ()) -> str:
+def describe(value: object, seen: tuple[object, ...] = ()) -> str:
     """A text that differs where values do; of an object it tells the attributes."""
     value = unwrap(value)
     if isinstance(value, _PLAIN):
@@ -174,7 +174,7 @@ def describe(value: Any, seen: tuple[Any, ...] = ()) -> str:
     return _describe_object(value, seen)
 
 
-def _describe_object(value: Any, seen: tuple[Any, ...]) -> str:
+def _describe_object(value: object, seen: tuple[object, ...]) -> str:
     if inspect.ismodule(value) or inspect.isclass(value):
         fields = getattr(value, "_fields", "")  # of a named tuple
         return f"{type(value).__name__} {getattr(value, '__module__', '')}.{value.__name__}{fields}"
@@ -192,7 +192,7 @@ def _describe_object(value: Any, seen: tuple[Any, ...]) -> str:
     return f"{_kind(value)}{value!r}"
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     """The type of a value, unless its text says that already."""
     kind = type(value)
     if kind in (bool, int, float, complex, str, bytes, type(None), list, dict):
@@ -242,7 +242,7 @@ def python_links(fn: types.FunctionType, seen: tuple[Any, ...] = ()) -> list[Lin
     return found
 
 
-def has_changed(now: Any, before: Any) -> bool:
+def has_changed(now: object, before: object) -> bool:
     """Whether a value that a kernel read is another one now."""
     if now is before:
         return False

@@ -5,7 +5,7 @@ import functools
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.base.float8 import BY_NAME
 from proton.language.constants import constexpr as constexpr
@@ -460,7 +460,7 @@ class PropagateNan(enum.Enum):
 TRITON_MAX_TENSOR_NUMEL = 1 << 20
 
 
-def check_block_shape(shape: tuple[Any, ...]) -> tuple[int, ...]:
+def check_block_shape(shape: tuple[object, ...]) -> tuple[int, ...]:
     """The shape as ints; raises ValueError unless every size is a power of two within limits."""
     sizes = tuple(unwrap(size) for size in shape)
     numel = 1

@@ -1,30 +1,21 @@
-"""Memory that kernels need for themselves: who allocates it.
+"""`proton.set_allocator`, as Triton has it: who allocates memory that kernels need for themselves.
 
-`proton.set_allocator(f)` says so, as in Triton: `f(size, alignment, stream)` gives an array of so
-many bytes. Kernels that need none never call it.
+Triton's kernels need such memory on a GPU for the tensor maps of descriptors that they make. The
+host makes those here, of the kernel's arguments (docs/decisions.md, 81): so no kernel needs any,
+and no allocator is ever called. What a session records into is the session's own.
 """
 
 from collections.abc import Callable
-from contextvars import ContextVar
-from typing import Any
 
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 
-Allocator = Callable[[int, int, int | None], Any]
-_allocator: ContextVar[Allocator | None] = ContextVar("allocator", default=None)
 
-
-def set_allocator(allocator: Allocator | None) -> None:
-    """Makes `allocator(size, alignment, stream)` give kernels launched in this context the memory
-    that they need on a GPU; None takes it away."""
+def set_allocator(allocator: Callable[[int, int, int | None], object] | None) -> None:
+    """Does nothing but check that `allocator` is a function (of size, alignment and stream), or
+    None: it is there for programs that are written for Triton. Kernels need no memory of their own,
+    so there is nothing to ask it for."""
     if allocator is not None and not callable(allocator):
         raise LaunchError(
             f"set_allocator takes a function of size, alignment and stream, got {shown(allocator)}"
         )
-    _allocator.set(allocator)
-
-
-def current_allocator() -> Allocator | None:
-    """The function that `set_allocator` was given last."""
-    return _allocator.get()

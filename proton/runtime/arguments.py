@@ -87,7 +87,7 @@ class Constant:
         return self.hash
 
 
-def _typed(value: Any) -> tuple[Any, ...]:
+def _typed(value: object) -> tuple[object, ...]:
     if type(value) in (int, str, bool):  # most are
         return type(value), value
     if isinstance(value, tuple):
@@ -120,12 +120,12 @@ class Group(NamedTuple):
     kind: type
     elements: tuple[Any, ...]
 
-    def flat(self) -> list[Any]:
+    def flat(self) -> list[object]:
         """The elements, in the place of tuples among them theirs."""
         return flat(self.elements)
 
 
-def flat(elements: Iterable[Any]) -> list[Any]:
+def flat(elements: Iterable[object]) -> list[Any]:
     """Keys or arguments, with the elements of groups in their place."""
     found: list[Any] = []
     for element in elements:
@@ -206,7 +206,7 @@ class Parameter:
         specialize: bool,
         align: bool = True,
         num: int = 0,
-        default: Any = inspect.Parameter.empty,
+        default: object = inspect.Parameter.empty,
     ) -> None:
         self.name, self.constexpr, self.type = name, constexpr, type
         self.prefix = "*k" if const_pointer else "*"
@@ -242,11 +242,11 @@ class Parameter:
         """The short name of the fixed type; "" where there is none."""
         return "" if self.type is None else self.type.short
 
-    def is_tuple(self, value: Any) -> bool:
+    def is_tuple(self, value: object) -> bool:
         """Whether an argument stands for its elements."""
         return isinstance(value, tuple) and not self.constexpr
 
-    def elements(self, value: tuple[Any, ...]) -> "list[Parameter]":
+    def elements(self, value: tuple[object, ...]) -> "list[Parameter]":
         """A parameter for each element of a tuple; the annotation says nothing of these."""
         form = Form(type(value), len(value))
         found = self._elements.get(form)
@@ -301,7 +301,7 @@ class Parameter:
                 )
         return annotation.short, number
 
-    def is_array(self, value: Any) -> bool:
+    def is_array(self, value: object) -> bool:
         """Whether a value says where the kernel runs: no constant, number or dtype does."""
         return self.scalar(value) is None and self.stand_in(value) is None
 
@@ -326,7 +326,7 @@ class Parameter:
             raise LaunchError(f"argument {self.name} must be {self.type}, got {type_}")
         return type_.short
 
-    def stand_in(self, value: Any) -> str | None:
+    def stand_in(self, value: object) -> str | None:
         """The key of the array, or of the pointer, that a dtype stands for where nothing is
         launched; None for other values, which stand for themselves. The base of a tensor
         descriptor may be such a dtype."""
@@ -338,7 +338,7 @@ class Parameter:
             value = torch_element(self.name, value)
         return value.short if value.is_ptr() else self.prefix + value.short
 
-    def constant(self, value: Any) -> Constant:
+    def constant(self, value: object) -> Constant:
         """The key of a value that the code is specialised on."""
         value = ty.unwrap(value)
         if value is None:
@@ -356,19 +356,19 @@ class Parameter:
 # What arrays have in common on all devices
 
 
-def is_torch(value: Any) -> bool:
+def is_torch(value: object) -> bool:
     """Whether a value is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def is_torch_dtype(value: Any) -> bool:
+def is_torch_dtype(value: object) -> bool:
     """Whether a value is a dtype of torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.dtype)
 
 
-def torch_element(name: str, dtype: Any) -> ty.dtype:
+def torch_element(name: str, dtype: object) -> ty.dtype:
     """The type that torch has another object for."""
     element = ELEMENT_TYPES.get(str(dtype).removeprefix("torch."))
     if element is None:
@@ -376,7 +376,7 @@ def torch_element(name: str, dtype: Any) -> ty.dtype:
     return element
 
 
-def is_addressed(value: Any) -> bool:
+def is_addressed(value: object) -> bool:
     """Whether a value is an object of nobody's library that says an address and a dtype."""
     is_known = isinstance(value, ArrayArgument) or is_torch(value)
     return not is_known and callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype")
@@ -409,7 +409,7 @@ def check_torch(name: str, tensor: Any) -> None:
         )
 
 
-def refused(name: str, value: Any) -> LaunchError:
+def refused(name: str, value: object) -> LaunchError:
     """The error of a value that no kernel can take."""
     return LaunchError(
         f"argument {name} must be an array, a number, a bool or None, got {type(value).__name__}"
@@ -417,7 +417,7 @@ def refused(name: str, value: Any) -> LaunchError:
     )
 
 
-def _instead(value: Any) -> str:
+def _instead(value: object) -> str:
     """What to pass in the place of a value that a kernel cannot take."""
     if isinstance(value, str):
         return ": text is for constexprs (annotate the parameter with tl.constexpr)"

@@ -7,7 +7,7 @@ from proton.base.words import shown
 from proton.runtime.arguments import ArrayArgument, is_torch
 
 
-def clear(name: str, value: Any) -> None:
+def clear(name: str, value: object) -> None:
     """Stores zeros."""
     array = _array(name, value)
     if is_torch(array):
@@ -16,13 +16,13 @@ def clear(name: str, value: Any) -> None:
         array[...] = 0
 
 
-def copy_of(name: str, value: Any) -> Any:
+def copy_of(name: str, value: object) -> Any:
     """A copy to `restore` from."""
     array = _array(name, value)
     return array.clone() if is_torch(array) else array.copy()
 
 
-def restore(name: str, value: Any, copy: Any) -> None:
+def restore(name: str, value: object, copy: object) -> None:
     """Stores what a copy has."""
     array = _array(name, value)
     if is_torch(array):
@@ -31,7 +31,7 @@ def restore(name: str, value: Any, copy: Any) -> None:
         array[...] = copy
 
 
-def _array(name: str, value: Any) -> Any:
+def _array(name: str, value: object) -> Any:
     """The array that has the elements of an argument."""
     array = value
     while isinstance(array, ArrayArgument):

@@ -29,7 +29,7 @@ class FutureKernel:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.future.result(), name)
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: object) -> Any:
         return self.future.result()[grid]
 
 
@@ -53,7 +53,7 @@ class AsyncCompileMode:
         self._token = _active.set(self)
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         _active.reset(self._token)
         for future in as_completed(self.futures):
             if kind is None and not self.ignore_errors:

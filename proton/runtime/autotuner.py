@@ -56,11 +56,11 @@ class Autotuner(Decorated):
         restore_value: Sequence[str] | None = None,
         pre_hook: Hook | None = None,
         post_hook: Hook | None = None,
-        prune_configs_by: dict[str, Any] | None = None,
+        prune_configs_by: dict[str, object] | None = None,
         warmup: float | None = None,
         rep: float | None = None,
         use_cuda_graph: bool = False,
-        do_bench: Callable[..., Any] | None = None,
+        do_bench: Callable[..., object] | None = None,
         cache_results: bool = False,
     ) -> None:
         super().__init__(fn, "proton.autotune")
@@ -76,22 +76,22 @@ class Autotuner(Decorated):
         self.surroundings = Surroundings(
             self.reset_to_zero, self.restore_value, pre_hook, post_hook
         )
-        self.restore_copies: dict[str, Any] = {}
+        self.restore_copies: dict[str, object] = {}
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         self.do_bench = do_bench
         self.cache_results = cache_results
         self.cache: dict[tuple[Any, ...], Config] = {}
-        self.configs_timings: dict[Config, Any] = {}
+        self.configs_timings: dict[Config, object] = {}
         self.best_config: Config | None = None
         self.bench_time = 0.0
-        self.nargs: dict[str, Any] | None = None  # while it is tuned: arguments by position
+        self.nargs: dict[str, object] | None = None  # while it is tuned: arguments by position
         self._lock = threading.RLock()
 
-    def pre_hook(self, given: dict[str, Any], reset_only: bool = False) -> None:
+    def pre_hook(self, given: dict[str, object], reset_only: bool = False) -> None:
         """Makes arguments, by name, what a call that is measured should find."""
         self.restore_copies = self.surroundings.before(given, reset_only)
 
-    def post_hook(self, given: dict[str, Any], exception: Exception | None = None) -> None:
+    def post_hook(self, given: dict[str, object], exception: Exception | None = None) -> None:
         """Restores what such a call wrote."""
         copies, self.restore_copies = self.restore_copies, {}
         self.surroundings.after(given, copies, exception)
@@ -124,7 +124,7 @@ class Autotuner(Decorated):
                 )
         return list(names or ())
 
-    def launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:
         config = self.configs[0]
         if len(self.configs) > 1:
             key = self._key(args, kwargs)
@@ -136,13 +136,13 @@ class Autotuner(Decorated):
             config.pre_hook(self.named(args, options))
         return self.fn[grid](*args, **options)
 
-    def warmup(self, /, *args: Any, **kwargs: Any) -> list[Any]:
+    def warmup(self, /, *args: object, **kwargs: object) -> list[Any]:
         """Compiles all configurations that pruning leaves; a kernel each."""
         configs = self._tried(args, kwargs)
         self._compile_ahead(configs, args, kwargs)
         return [self.fn.warmup(*args, **self._merged(c, kwargs)) for c in configs]
 
-    def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
+    def request(self, /, *args: object, **kwargs: object) -> Request | None:
         """Of the configuration that a launch would take now; None where none is chosen."""
         chosen = self.configs[0] if len(self.configs) == 1 else self.best_config
         return None if chosen is None else self.fn.request(*args, **self._merged(chosen, kwargs))
@@ -152,7 +152,7 @@ class Autotuner(Decorated):
         ranked = sorted(self.configs_timings.items(), key=lambda item: _rank(item[1]))
         return "".join(f"{_rank(timing)[0]:12.6f}  {config}\n" for config, timing in ranked)
 
-    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
         """What the choice depends on: values of the key arguments, and for each array its dtype and
         the kind of its device."""
         given = self.named(args, kwargs)
@@ -170,7 +170,7 @@ class Autotuner(Decorated):
             ) from None
         return found
 
-    def _merged(self, config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _merged(self, config: Config, kwargs: dict[str, object]) -> dict[str, object]:
         """The keywords of a launch with a configuration."""
         chosen = config.all_kwargs()
         if twice := sorted(chosen.keys() & kwargs.keys()):
@@ -183,7 +183,11 @@ class Autotuner(Decorated):
     # Tuning
 
     def _tune(
-        self, key: tuple[Any, ...], grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        key: tuple[object, ...],
+        grid: object,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
     ) -> Config:
         """Chooses a configuration, by what was measured here or is on disk."""
         with self._lock:
@@ -219,7 +223,7 @@ class Autotuner(Decorated):
             self.cache[key] = best
             return best
 
-    def _tried(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Config]:
+    def _tried(self, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Config]:
         """The configurations that are worth a try."""
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         try:
@@ -227,12 +231,12 @@ class Autotuner(Decorated):
         finally:
             self.nargs = None
 
-    def prune_configs(self, kwargs: dict[str, Any]) -> list[Config]:
+    def prune_configs(self, kwargs: dict[str, object]) -> list[Config]:
         """The configurations to try for the arguments `nargs` and `kwargs`."""
         return self.pruning.apply(self.configs, self.nargs or {}, kwargs)
 
     def _compile_ahead(
-        self, configs: list[Config], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, configs: list[Config], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> None:
         """Compiles at once what configurations take. One with a hook may get other arguments than
         these, so it is compiled when it is tried."""
@@ -247,8 +251,12 @@ class Autotuner(Decorated):
         compile_ahead(requests)
 
     def _measured(
-        self, configs: list[Config], grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> dict[Config, Any]:
+        self,
+        configs: list[Config],
+        grid: object,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> dict[Config, object]:
         """What each configuration takes."""
         self._compile_ahead(configs, args, kwargs)
         timings = {config: self._time(config, grid, args, kwargs) for config in configs}
@@ -256,7 +264,7 @@ class Autotuner(Decorated):
         self.pre_hook(self.named(args, kwargs | best.all_kwargs()), reset_only=True)
         return timings
 
-    def _measure(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+    def _measure(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Callable[..., Any]:
         """The function of a call, and of `quantiles`, that measures."""
         if self.do_bench is not None:
             return self.do_bench
@@ -265,13 +273,13 @@ class Autotuner(Decorated):
         return functools.partial(measure, backend=_home(args, kwargs), **given)
 
     def _bench(
-        self, *args: Any, config: Config, grid: Any, warmup: bool = False, **kwargs: Any
+        self, *args: object, config: Config, grid: object, warmup: bool = False, **kwargs: object
     ) -> Any:
         """The times of one configuration, for a `run` of a class that derives from this one."""
         return self._time(config, grid, args, kwargs)
 
     def _time(
-        self, config: Config, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, config: Config, grid: object, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Any:
         """The times of one configuration; infinite where it is unfit for the target."""
         bench = self._measure(args, kwargs)
@@ -300,8 +308,8 @@ class Autotuner(Decorated):
         self,
         key: tuple[Any, ...],
         configs: list[Config],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
     ) -> str | None:
         """The key of the choice on disk; None where it is not kept. What a hook does is not in the
         key, so with hooks it is not."""
@@ -323,7 +331,7 @@ class Autotuner(Decorated):
 _text = functools.cache(str)  # a dtype of numpy takes a microsecond to say its name
 
 
-def _home(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Backend:
+def _home(args: tuple[object, ...], kwargs: dict[str, object]) -> Backend:
     """Where a launch with such arguments runs."""
     values = [value for value in (*args, *kwargs.values()) if not isinstance(value, int | float)]
     owners = [owner for owner in map(owner_of, values) if owner is not None]
@@ -337,11 +345,11 @@ def _rank(timing: Any) -> tuple[float, ...]:
     return tuple(timing) if isinstance(timing, list | tuple) else (timing,)
 
 
-def _best(timings: dict[Config, Any]) -> Config:
+def _best(timings: dict[Config, object]) -> Config:
     return min(timings, key=lambda config: _rank(timings[config]))
 
 
-def _stored(entry: str, configs: list[Config]) -> dict[Config, Any] | None:
+def _stored(entry: str, configs: list[Config]) -> dict[Config, object] | None:
     """What is on disk of all configurations."""
     found = cache.load(entry)
     if found is None:
@@ -350,14 +358,14 @@ def _stored(entry: str, configs: list[Config]) -> dict[Config, Any] | None:
     return dict(zip(configs, timings, strict=True)) if len(timings) == len(configs) else None
 
 
-def _store(entry: str, timings: dict[Config, Any]) -> None:
+def _store(entry: str, timings: dict[Config, object]) -> None:
     cache.store(entry, {"timings": [list(_rank(timing)) for timing in timings.values()]}, {})
 
 
 def autotune(
     configs: Sequence[Config],
     key: Sequence[str],
-    prune_configs_by: dict[str, Any] | None = None,
+    prune_configs_by: dict[str, object] | None = None,
     reset_to_zero: Sequence[str] | None = None,
     restore_value: Sequence[str] | None = None,
     pre_hook: Hook | None = None,
@@ -365,9 +373,9 @@ def autotune(
     warmup: float | None = None,
     rep: float | None = None,
     use_cuda_graph: bool = False,
-    do_bench: Callable[..., Any] | None = None,
+    do_bench: Callable[..., object] | None = None,
     cache_results: bool = False,
-) -> Callable[[Any], Autotuner]:
+) -> Callable[[object], Autotuner]:
     """Chooses among configurations at the first launch with new values of the `key` arguments.
 
     While it tries, arrays in `reset_to_zero` are zero before each call, those in `restore_value`
@@ -403,6 +411,6 @@ def autotune(
     )
 
 
-def _names_of(fn: Any) -> list[str]:
+def _names_of(fn: object) -> list[str]:
     """The parameters of a kernel; none of what is no kernel, which the tuner refuses."""
     return list(getattr(fn, "arg_names", ()))

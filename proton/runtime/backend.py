@@ -17,6 +17,7 @@ from proton.base.errors import LaunchError, ProtonError
 from proton.base.knobs import knobs
 from proton.base.targets import Target
 from proton.compiler import Request
+from proton.language import types as ty
 from proton.language.surroundings import Link
 from proton.runtime.arguments import Parameter
 from proton.runtime.recording import Recorder, SessionState
@@ -38,15 +39,15 @@ class KernelFunction(Protocol):
     options: tuple[str, ...]
     watched: list[Link]
     fast_path: Callable[..., Any] | None
-    pre_run_hooks: list[Callable[..., Any]]
+    pre_run_hooks: list[Callable[..., object]]
 
     def check_globals(self) -> None: ...
     def watch_globals(self, links: list[Link] | None = None) -> None: ...
     def links(self) -> list[Link]: ...
     def is_debug(self) -> bool: ...
-    def home(self, values: Sequence[Any]) -> "Backend": ...
+    def home(self, values: Sequence[object]) -> "Backend": ...
     def launcher(self, backend: "Backend") -> "Launcher": ...
-    def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def run_any(self, grid: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Any: ...
 
 
 class Launcher(ABC):
@@ -56,17 +57,19 @@ class Launcher(ABC):
     """
 
     @abstractmethod
-    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def launch(
+        self, grid: object, values: tuple[object, ...], options: dict[str, object]
+    ) -> CompiledKernel:
         """Compiles and loads what is not there yet, and runs a grid."""
 
     @abstractmethod
     def compile(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> CompiledKernel:
         """The kernel for such arguments, without a launch; a dtype stands for an array of it.
         Without a target it is compiled for where it would run."""
 
-    def compiled(self) -> dict[Any, CompiledKernel]:
+    def compiled(self) -> dict[object, CompiledKernel]:
         """What launches of this process have code for, by what tells it apart."""
         return {}
 
@@ -74,12 +77,12 @@ class Launcher(ABC):
         """Drops that code: the next launches look it up on disk, or compile."""
         raise NotImplementedError(f"{type(self).__name__} keeps the code that it has loaded")
 
-    def loaded(self, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def loaded(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """The kernel that a launch of such arguments runs."""
         return self.compile(values, options)
 
     def request(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> Request | None:
         """What `compile` would ask the compiler for, so that several can be compiled at once; None
         where a back end does not say."""
@@ -117,14 +120,18 @@ class Backend(ABC):
         """Whether this process has such a device."""
 
     @abstractmethod
-    def owns(self, value: Any) -> bool:
+    def owns(self, value: object) -> bool:
         """Whether a value is an array in memory of such a device, or says that it is."""
 
-    @abstractmethod
-    def element_bytes(self, array: Any) -> int:
-        """The size of an element of an array that it owns."""
+    def element(self, array: object) -> ty.dtype:
+        """The type of the elements of an array that it owns."""
+        raise LaunchError(f"the elements of arrays of {self.name} have no type")
 
-    def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def element_bytes(self, array: object) -> int:
+        """The size of an element of an array that it owns."""
+        return self.element(array).itemsize
+
+    def layout(self, array: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shape of an array that it owns, and its strides in elements."""
         raise LaunchError(f"tensor descriptors are not supported on {self.name}")
 
@@ -132,7 +139,7 @@ class Backend(ABC):
         """What kernels are compiled for on the current device."""
         raise LaunchError(f"the targets of {self.name} have no description")
 
-    def properties(self, device: int | None = None) -> dict[str, Any]:
+    def properties(self, device: int | None = None) -> dict[str, object]:
         """Facts of a device, by default the current one: `name` and those that Triton has."""
         return {"name": self.name}
 
@@ -197,7 +204,7 @@ def backend_named(name: str) -> Backend:
     return known[name]
 
 
-def owner_of(value: Any) -> Backend | None:
+def owner_of(value: object) -> Backend | None:
     """The back end in whose memory an array lies; None for what is no array."""
     return next((backend for backend in backends() if backend.owns(value)), None)
 

@@ -17,7 +17,7 @@ def do_bench(
     fn: Callable[[], Any],
     warmup: float = 25,
     rep: float = 100,
-    grad_to_none: Iterable[Any] | None = None,
+    grad_to_none: Iterable[object] | None = None,
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
     backend: Backend | None = None,

@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
 
 from proton.base.knobs import knobs
 from proton.cache import compiler_version
@@ -49,7 +48,7 @@ class FileCacheManager:
         """Its path; None where it is not there."""
         return str(self._path(filename)) if self.has_file(filename) else None
 
-    def put(self, data: Any, filename: str, binary: bool = True) -> str:
+    def put(self, data: object, filename: str, binary: bool = True) -> str:
         """Writes a file, and gives its path."""
         path = self._path(filename)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,39 +20,39 @@ class Decorated(KernelInterface, ABC):
         self.__name__, self.__doc__ = self.kernel.__name__, self.kernel.__doc__
         self.__module__, self.__wrapped__ = self.kernel.__module__, fn
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: object) -> Any:
         if type(self).run is not Decorated.run:  # a class derived from this one has its own
             return super().__getitem__(grid)
         return functools.partial(self.launch, grid)
 
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
+    def run(self, *args: object, grid: object, warmup: bool = False, **kwargs: object) -> Any:
         """Launches on a grid, as `kernel[grid](...)` does."""
         return self.warmup(*args, **kwargs) if warmup else self.launch(grid, *args, **kwargs)
 
     @abstractmethod
-    def launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:
         """Completes the arguments, and launches."""
 
     @abstractmethod
-    def warmup(self, /, *args: Any, **kwargs: Any) -> Any:
+    def warmup(self, /, *args: object, **kwargs: object) -> Any:
         """Compiles for these arguments without launching; see `JITFunction.warmup`."""
 
     @abstractmethod
-    def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
+    def request(self, /, *args: object, **kwargs: object) -> Request | None:
         """What a launch would ask the compiler for."""
 
-    def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def named(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """All arguments and options that were given, by name."""
         return dict(zip(self.arg_names, args, strict=False)) | kwargs
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError(f"{self.__name__} is a kernel: call it as {self.__name__}[grid](...)")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.fn!r}>"
 
 
-def _innermost(fn: Any, by: str) -> JITFunction:
+def _innermost(fn: object, by: str) -> JITFunction:
     """The kernel that everything is around."""
     inner = fn
     while isinstance(inner, KernelInterface) and not isinstance(inner, JITFunction):

@@ -4,7 +4,6 @@ import contextlib
 import platform
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from proton.backends.compiler import CompiledKernel
 from proton.trace.model import BOOT, Kernel
@@ -12,7 +11,7 @@ from proton.trace.model import BOOT, Kernel
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def kernel_model(kernel: CompiledKernel, noted: dict[str, Any]) -> Kernel:
+def kernel_model(kernel: CompiledKernel, noted: dict[str, object]) -> Kernel:
     """A compiled kernel as the run keeps it; `noted` is what else is said of it."""
     profile = kernel.profile
     model = Kernel(

@@ -38,7 +38,7 @@ class ActiveDriver:
         backend = self.backend
         return backend.current_stream(backend.current_device() if device is None else device)
 
-    def get_device_properties(self, device: int | None = None) -> dict[str, Any]:
+    def get_device_properties(self, device: int | None = None) -> dict[str, object]:
         """Facts of a device, by default the current one: `name`, `multiprocessor_count` and, of a
         GPU, `max_shared_mem` and the others that Triton has."""
         return self.backend.properties(device)
@@ -63,7 +63,7 @@ class ActiveDriver:
         """Has later work find none of its data in the cache."""
         cache.zero_()
 
-    def get_benchmarker(self) -> Callable[..., Any]:
+    def get_benchmarker(self) -> Callable[..., object]:
         """What `autotune` measures with: a function of a call and `quantiles=`."""
         return do_bench
 
@@ -74,7 +74,7 @@ active = ActiveDriver()
 
 
 def compile(
-    src: ASTSource, target: Target | None = None, options: dict[str, Any] | None = None
+    src: ASTSource, target: Target | None = None, options: dict[str, object] | None = None
 ) -> CompiledKernel:
     """The kernel of a source, for a target that need not be there (by default the current one).
 

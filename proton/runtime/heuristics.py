@@ -28,16 +28,16 @@ class Heuristics(Decorated):
                 )
         self.values = dict(values)
 
-    def launch(self, grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def launch(self, grid: object, /, *args: object, **kwargs: object) -> Any:
         return self.fn[grid](*args, **self._completed(args, kwargs))
 
-    def warmup(self, /, *args: Any, **kwargs: Any) -> Any:
+    def warmup(self, /, *args: object, **kwargs: object) -> Any:
         return self.fn.warmup(*args, **self._completed(args, kwargs))
 
-    def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
+    def request(self, /, *args: object, **kwargs: object) -> Request | None:
         return self.fn.request(*args, **self._completed(args, kwargs))
 
-    def _completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _completed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, Any]:
         """The keywords, with what the functions say, also in the place of what was given."""
         known = _Known(self, self.named(args, kwargs))
         for name, function in self.values.items():
@@ -62,7 +62,9 @@ class _Known(dict[str, Any]):
         )
 
 
-def heuristics(values: dict[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+def heuristics(
+    values: dict[str, Callable[[dict[str, object]], object]],
+) -> Callable[[object], Heuristics]:
     """Computes parameters of a kernel at each launch, by functions of the arguments by name:
     `@proton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})`."""
     return lambda fn: Heuristics(fn, values)

@@ -19,13 +19,13 @@ class LazyDict:
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
-        self.extras: list[tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]] = []
+        self.extras: list[tuple[Callable[..., dict[str, object]], tuple[object, ...]]] = []
 
-    def add(self, function: Callable[..., dict[str, Any]], args: tuple[Any, ...]) -> None:
+    def add(self, function: Callable[..., dict[str, object]], args: tuple[object, ...]) -> None:
         """Has `get` add what a function gives."""
         self.extras.append((function, args))
 
-    def get(self) -> dict[str, Any]:
+    def get(self) -> dict[str, object]:
         """All of it."""
         while self.extras:
             function, args = self.extras.pop()
@@ -42,9 +42,9 @@ def hooked(
     launch: Callable[[], CompiledKernel],
     kernel: CompiledKernel,
     metadata: Callable[..., dict[str, Any]] | None,
-    grid: Any,
+    grid: object,
     stream: int,
-    arguments: dict[str, Any],
+    arguments: dict[str, object],
 ) -> CompiledKernel:
     """Launches, with the hooks before and after."""
     facts = LazyDict({"name": kernel.name, "function": None, "stream": stream})
@@ -58,7 +58,7 @@ def hooked(
     return launched
 
 
-def loaded(kernel: CompiledKernel, load: Callable[[], Any]) -> Any:
+def loaded(kernel: CompiledKernel, load: Callable[[], object]) -> Any:
     """What `load` gives, the function of a kernel, with the hooks of loading before and after."""
     before, after = knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook
     if before:

@@ -57,7 +57,9 @@ class HostRecorder:
         states = [scope.name for scope in stack if scope.is_state]
         return _path(stack, *states[-1:])
 
-    def enter(self, name: str, payload: dict[str, Any], when: bool, is_state: bool = False) -> None:
+    def enter(
+        self, name: str, payload: dict[str, object], when: bool, is_state: bool = False
+    ) -> None:
         now = time.perf_counter_ns()
         self._stack().append(_OpenScope(name, now, dict(payload), when, is_state))
 
@@ -86,7 +88,7 @@ class HostRecorder:
         finally:
             self.local.is_muted = False
 
-    def exit(self, name: str, payload: dict[str, Any]) -> None:
+    def exit(self, name: str, payload: dict[str, object]) -> None:
         end, stack = time.perf_counter_ns(), self._stack()
         if not stack or stack[-1].name != name:
             inner = repr(stack[-1].name) if stack else "none"

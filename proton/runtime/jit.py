@@ -36,7 +36,7 @@ from proton.runtime.backend import (
     default_backend,
     owner_of,
 )
-from proton.runtime.interface import KernelInterface
+from proton.runtime.interface import KernelInterface, Named, Values
 from proton.runtime.reinterpret import MockTensor as MockTensor
 from proton.runtime.reinterpret import TensorWrapper as TensorWrapper
 from proton.runtime.reinterpret import reinterpret as reinterpret
@@ -78,7 +78,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         do_not_specialize_on_alignment: Sequence[str | int] | None = None,
         debug: bool | None = None,
         repr: Callable[..., str] | None = None,
-        launch_metadata: Callable[..., dict[str, Any]] | None = None,
+        launch_metadata: Callable[..., dict[str, object]] | None = None,
         interpret: bool | None = None,
     ) -> None:
         super().__init__(fn, noinline=noinline)
@@ -95,16 +95,18 @@ class JITFunction(DeviceFunction, KernelInterface):
         self.fast_path: Callable[..., Any] | None = None
         self._launchers: dict[str, Launcher] = {}
         self._host = self.launcher(backend_named(HOST))
-        self._interpreted: Any = None
+        self._interpreted: object = None
         self.watched: list[Link] = []
-        self.pre_run_hooks: list[Callable[..., Any]] = []
+        self.pre_run_hooks: list[Callable[..., object]] = []
 
-    def __getitem__(self, grid: Any) -> Callable[..., CompiledKernel]:
+    def __getitem__(self, grid: object) -> Callable[..., CompiledKernel]:
         if self.fast_path is not None:
             return functools.partial(self.fast_path, grid)
         return lambda *args, **kwargs: self.run_any(grid, args, kwargs)
 
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> CompiledKernel:
+    def run(
+        self, *args: object, grid: object, warmup: bool = False, **kwargs: object
+    ) -> CompiledKernel:
         """Launches on a grid (1 to 3 sizes, or a function of the bound arguments), or compiles
         only (`warmup=True`).
 
@@ -121,7 +123,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         self._interpreted = self.fast_path = None
         self.watched.clear()
 
-    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+    def add_pre_run_hook(self, hook: Callable[..., object]) -> None:
         """Has each launch call `hook` with its arguments before."""
         self.pre_run_hooks.append(hook)
         self.fast_path = None
@@ -178,7 +180,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         """The number of the first of them."""
         return self.source.first_line
 
-    def run_any(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
+    def run_any(self, grid: object, args: Values, kwargs: Named) -> CompiledKernel:
         """Launches where the arguments are: what is not known yet is found out here. The host's
         launcher comes first, since it is the quickest to see what it knows; it asks for `home`
         and passes on what is not its own."""
@@ -198,7 +200,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         except Vetoed:
             return None  # type: ignore[return-value]  # as the program's hook wants it
 
-    def _hooked(self, grid: Any, bound: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def _hooked(self, grid: object, bound: Values, options: Named) -> CompiledKernel:
         """Launches between the hooks of the program."""
         home = self.home(bound)
         kernel = self.launcher(home).loaded(bound, options)
@@ -226,7 +228,7 @@ class JITFunction(DeviceFunction, KernelInterface):
             launcher = self._launchers.setdefault(backend.name, backend.launcher(self))
         return launcher
 
-    def warmup(self, /, *args: Any, **kwargs: Any) -> CompiledKernel:
+    def warmup(self, /, *args: object, **kwargs: object) -> CompiledKernel:
         """Compiles for these arguments without launching; a dtype stands for an array of it.
 
         `target=` names a GPU, which need not be there; without one the kernel is compiled for
@@ -242,14 +244,12 @@ class JITFunction(DeviceFunction, KernelInterface):
         except Vetoed:
             return None  # type: ignore[return-value]  # as the program's hook wants it
 
-    def request(self, /, *args: Any, **kwargs: Any) -> Request | None:
+    def request(self, /, *args: object, **kwargs: object) -> Request | None:
         """What `warmup` would ask the compiler for; None where the back end does not say."""
         launcher, bound, target = self._planned(args, kwargs)
         return launcher.request(bound, self._options(kwargs), target)
 
-    def _planned(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Launcher, tuple[Any, ...], Target | None]:
+    def _planned(self, args: Values, kwargs: Named) -> tuple[Launcher, Values, Target | None]:
         """Who compiles for these arguments, the arguments in order, and for which target; takes the
         keywords that are none of the kernel's out of `kwargs`."""
         target = kwargs.get("target")
@@ -268,7 +268,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         backend = self.home(bound) if target is None else backend_named(target.backend)
         return self.launcher(backend), bound, target
 
-    def home(self, values: Sequence[Any]) -> Backend:
+    def home(self, values: Sequence[object]) -> Backend:
         """Where a kernel with these arguments runs: where its arrays are, else by default. A
         device comes before the host: its launcher says which array has to move."""
         owners = []
@@ -305,20 +305,20 @@ class JITFunction(DeviceFunction, KernelInterface):
         """Whether device assertions are compiled in."""
         return bool(knobs.debug if self.debug is None else self.debug)
 
-    def _options(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _options(self, kwargs: Named) -> Named:
         """The launch options among keywords: a parameter of such a name is none."""
         if self._option_names.isdisjoint(kwargs):
             return {}
         return {name: kwargs[name] for name in self.options if name in kwargs}
 
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _bound(self, args: Values, kwargs: Named) -> Values:
         try:
             return self._bind(*args, **kwargs)
         except TypeError as problem:
             text = str(problem).replace("binder()", self.__name__)
             raise LaunchError(text + self._help_with(kwargs)) from None
 
-    def _help_with(self, kwargs: dict[str, Any]) -> str:
+    def _help_with(self, kwargs: Named) -> str:
         """What to do about keywords that do not fit."""
         for name in kwargs:
             if name in self.arg_names or name in _launch_options():
@@ -353,7 +353,7 @@ class _GridArguments(dict[str, Any]):
         )
 
 
-def _grid_of(function: Callable[..., Any], arguments: _GridArguments) -> Any:
+def _grid_of(function: Callable[..., object], arguments: _GridArguments) -> object:
     """The grid that a function gives."""
     try:
         return function(arguments)
@@ -367,7 +367,7 @@ def _grid_of(function: Callable[..., Any], arguments: _GridArguments) -> Any:
         ) from None
 
 
-def _check_names(fn: JITFunction, option: str, names: Any) -> None:
+def _check_names(fn: JITFunction, option: str, names: object) -> None:
     """Raises LaunchError unless an option lists parameters; others, which it says nothing about,
     are a warning: there are kernels like that."""
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -413,7 +413,7 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
     return parameters
 
 
-def _evaluate_annotation(fn: JITFunction, text: str) -> Any:
+def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     """An annotation that is a string: a type's short name, or postponed evaluation of anything,
     which only says something here where it is a type of ours."""
     if text.split(".")[-1] == "constexpr":
@@ -460,7 +460,7 @@ def _make_binder(fn: JITFunction) -> Callable[..., tuple[Any, ...]]:
     return binder
 
 
-def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+def jit(fn: Callable[..., object] | None = None, **options: Any) -> Any:
     """Makes a kernel of a function; `@jit` or `@jit(noinline=..., do_not_specialize=...)`."""
     known = (*_JIT_OPTIONS, *_JIT_IGNORED)
     for name in options:

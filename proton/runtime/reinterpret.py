@@ -98,7 +98,7 @@ class MockTensor(ArrayArgument):
         self.dtype, self.shape = dtype, [1] if shape is None else shape
 
     @staticmethod
-    def wrap_dtype(arg: Any) -> Any:
+    def wrap_dtype(arg: object) -> Any:
         """A dtype as such an array; other values as they are."""
         is_dtype = isinstance(arg, ty.dtype) or is_torch_dtype(arg)
         return MockTensor(arg) if is_dtype else arg
@@ -134,7 +134,7 @@ def _element_bytes(base: Any) -> int:
     return owner.element_bytes(base)
 
 
-def reinterpret(tensor: Any, dtype: ty.dtype) -> Any:
+def reinterpret(tensor: object, dtype: ty.dtype) -> Any:
     """`tensor` passed to kernels as a pointer to `dtype`, which has elements of the same size."""
     base = tensor.base if isinstance(tensor, TensorWrapper) else tensor
     return TensorWrapper(base, dtype)

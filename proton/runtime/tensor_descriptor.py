@@ -73,7 +73,7 @@ class TensorDescriptor(ArrayArgument):
 
     @staticmethod
     def from_tensor(
-        tensor: Any,
+        tensor: object,
         block_shape: Sequence[int],
         padding: str = "zero",
         round_f32_to_tf32: bool = False,

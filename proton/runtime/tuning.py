@@ -18,7 +18,7 @@ class Config:
 
     def __init__(
         self,
-        kwargs: dict[str, Any],
+        kwargs: dict[str, object],
         num_warps: int = 4,
         num_stages: int = 3,
         num_ctas: int = 1,
@@ -51,7 +51,7 @@ class Config:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _key(self) -> Any:
+    def _key(self) -> object:
         return tuple((n, repr(v)) for n, v in self.all_kwargs().items()), self.pre_hook
 
 
@@ -80,7 +80,7 @@ class Pruning:
             )
 
     def apply(
-        self, configs: list[Config], positional: dict[str, Any], kwargs: dict[str, Any]
+        self, configs: list[Config], positional: dict[str, Any], kwargs: dict[str, object]
     ) -> list[Config]:
         """Those to try; `positional` are arguments that were given by position, by name."""
         left = configs if self.early is None else self.early(configs, positional, **kwargs)
@@ -106,7 +106,7 @@ class Surroundings:
     pre_hook: Hook | None
     post_hook: Hook | None
 
-    def before(self, given: dict[str, Any], reset_only: bool = False) -> dict[str, Any]:
+    def before(self, given: dict[str, object], reset_only: bool = False) -> dict[str, object]:
         """Makes arguments what a call should find; copies of those to restore after it, unless
         nothing comes after it (`reset_only`)."""
         if self.pre_hook is not None:
@@ -124,7 +124,7 @@ class Surroundings:
         }
 
     def after(
-        self, given: dict[str, Any], copies: dict[str, Any], problem: Exception | None
+        self, given: dict[str, object], copies: dict[str, object], problem: Exception | None
     ) -> None:
         """Restores what a call wrote; `problem` is what it raised."""
         if self.post_hook is not None:

@@ -11,7 +11,7 @@ Tolerance = float | Callable[[Any], float] | None
 
 
 def assert_close(
-    x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = ""
+    x: object, y: object, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = ""
 ) -> None:
     """Raises AssertionError unless |x - y| <= atol + rtol * |y| for all elements; NaN equals NaN.
 
@@ -25,7 +25,7 @@ def assert_close(
     )
 
 
-def _dtype(value: Any) -> Any:
+def _dtype(value: object) -> object:
     return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
 
 

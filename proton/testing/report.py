@@ -21,9 +21,9 @@ class Benchmark:
     """
 
     x_names: Sequence[str]
-    x_vals: Sequence[Any]
+    x_vals: Sequence[object]
     line_arg: str
-    line_vals: Sequence[Any]
+    line_vals: Sequence[object]
     line_names: Sequence[str]
     plot_name: str
     args: dict[str, Any] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Benchmark:
                 f"{len(self.line_vals)}"
             )
 
-    def point(self, x: Any) -> dict[str, Any]:
+    def point(self, x: object) -> dict[str, object]:
         """The arguments of one of `x_vals`."""
         values = tuple(x) if isinstance(x, tuple | list) else (x,) * len(self.x_names)
         if len(values) != len(self.x_names):
@@ -68,7 +68,7 @@ class Mark:
         print_data: bool = False,
         save_path: str | Path = "",
         return_df: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """Measures. `save_path` is a folder for a CSV file of each benchmark, and for a plot where
         matplotlib is installed; `kwargs` are further arguments of the function. With `return_df`
@@ -86,7 +86,7 @@ class Mark:
             return None
         return tables[0] if self.is_alone else tables
 
-    def _table(self, benchmark: Benchmark, kwargs: dict[str, Any]) -> pd.DataFrame:
+    def _table(self, benchmark: Benchmark, kwargs: dict[str, object]) -> pd.DataFrame:
         """Measures one; a row for each of `x_vals`, three columns a line."""
         rows = []
         for x in benchmark.x_vals:

@@ -165,7 +165,7 @@ def gpu_source(
     )
 
 
-def cpu_source(variant: Variant, grid: Sequence[str], constants: dict[str, Any]) -> str:
+def cpu_source(variant: Variant, grid: Sequence[str], constants: dict[str, object]) -> str:
     """The source of a variant for the CPU; its machine code is an object beside it."""
     return _CPU_SOURCE.format(
         header=f"{variant.name}.h",
@@ -177,7 +177,7 @@ def cpu_source(variant: Variant, grid: Sequence[str], constants: dict[str, Any])
     )
 
 
-def _declared(constants: dict[str, Any]) -> str:
+def _declared(constants: dict[str, object]) -> str:
     """Integer constants of the kernel, by which a grid may be written."""
     return "".join(
         f"  const int64_t {name} = {value};\n  (void){name};\n"

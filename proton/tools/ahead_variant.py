@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from proton.base.errors import ProtonError
 from proton.language import types as ty
@@ -121,7 +120,7 @@ class Variant:
 
 def parse_signature(
     text: str, names: Sequence[str]
-) -> tuple[tuple[Parameter, ...], dict[str, Any]]:
+) -> tuple[tuple[Parameter, ...], dict[str, object]]:
     """(run-time parameters, constants) of `"*fp32:16, i32, 1024"`: for each of a kernel's
     parameters a type, with `:16` or `:1` as a hint, or a constant."""
     parts = [part.strip() for part in text.split(",")]
@@ -152,7 +151,7 @@ def parse_signature(
 _NO_CONSTANT = object()
 
 
-def _constant(text: str) -> Any:
+def _constant(text: str) -> object:
     """The constant that a text is."""
     if text in ("True", "False", "None"):
         return {"True": True, "False": False, "None": None}[text]

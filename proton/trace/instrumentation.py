@@ -59,7 +59,7 @@ def _choice(default: T, help: str, choices: Iterable[T], *, on_gpu: bool = False
     known = tuple(choices)
     shown = str(known) if isinstance(default, int) else ", ".join(map(str, known))
 
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: object) -> object:
         if value not in known or isinstance(value, bool):
             raise ProfileError(f"{name} must be one of {shown}, got {value!r}")
         return value
@@ -68,13 +68,13 @@ def _choice(default: T, help: str, choices: Iterable[T], *, on_gpu: bool = False
     return field(default=default, kw_only=True, metadata={"option": option})
 
 
-def option_of(of: "Field[Any]") -> Option:
+def option_of(of: "Field[object]") -> Option:
     """What a field of `SessionOptions` says of its option."""
     option: Option = of.metadata["option"]
     return option
 
 
-def _check_capacity(name: str, value: Any) -> int:
+def _check_capacity(name: str, value: object) -> int:
     if not isinstance(value, int) or not 0 <= value <= MAX_CAPACITY:
         raise ProfileError(
             f"{name} must lie in [0, {MAX_CAPACITY}] records per program, got {value!r}"
@@ -82,13 +82,13 @@ def _check_capacity(name: str, value: Any) -> int:
     return value
 
 
-def _check_count(name: str, value: Any) -> int:
+def _check_count(name: str, value: object) -> int:
     if type(value) is not int or not 1 <= value <= MAX_COUNT:
         raise ProfileError(f"{name} must be an integer in [1, {MAX_COUNT}], got {value!r}")
     return value
 
 
-def _check_warps(name: str, value: Any) -> tuple[int, ...]:
+def _check_warps(name: str, value: object) -> tuple[int, ...]:
     found = tuple(value) if isinstance(value, Sequence) else ("no sequence",)
     if not all(type(warp) is int and 0 <= warp < MAX_WARPS for warp in found):
         raise ProfileError(
@@ -100,7 +100,7 @@ def _check_warps(name: str, value: Any) -> tuple[int, ...]:
 def _words(known: Sequence[str]) -> Check:
     """The check of an option that takes some of these words."""
 
-    def check(name: str, value: Any) -> tuple[str, ...]:
+    def check(name: str, value: object) -> tuple[str, ...]:
         given = value.split(",") if isinstance(value, str) else value
         words = [given] if not isinstance(given, Sequence) else [w for w in given if w != ""]
         for word in words:
@@ -112,7 +112,7 @@ def _words(known: Sequence[str]) -> Check:
     return check
 
 
-def _check_interval(name: str, value: Any) -> int:
+def _check_interval(name: str, value: object) -> int:
     if type(value) is not int or not LEAST_INTERVAL_NS <= value <= MAX_COUNT:
         raise ProfileError(
             f"{name} must be an integer in [{LEAST_INTERVAL_NS}, {MAX_COUNT}], got {value!r}"
@@ -120,7 +120,7 @@ def _check_interval(name: str, value: Any) -> int:
     return value
 
 
-def _check_nothing(name: str, value: Any) -> Any:
+def _check_nothing(name: str, value: object) -> object:
     return value
 
 

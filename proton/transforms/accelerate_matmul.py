@@ -25,7 +25,7 @@ from proton.dialect import ttg
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import filled
 from proton.dialect.layouts import convert
-from proton.dialect.mlir import Value, arith, ir
+from proton.dialect.mlir import Module, Operation, OpView, Value, arith, ir
 from proton.dialect.traits import Elementwise, has
 from proton.dialect.ttg import layout_of, num_warps
 from proton.dialect.ttg_memory import DotOp, LocalAllocOp, MemDescTransOp
@@ -62,7 +62,7 @@ class AccelerateMatmul(Pass):
 
     arch: int = 90
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
         warps = num_warps(module)
         for op in ops_named(module, "tt.dot"):
@@ -74,7 +74,7 @@ class AccelerateMatmul(Pass):
 class _Product:
     """One `tt.dot`, to be emitted otherwise at the insertion point."""
 
-    def __init__(self, op: Any, arch: int, warps: int) -> None:
+    def __init__(self, op: Operation, arch: int, warps: int) -> None:
         self.op, self.arch, self.warps = op, arch, warps
         self.a, self.b, self.acc = op.operands
         self.element, self.result = element_of(self.a), element_of(self.acc)
@@ -110,7 +110,7 @@ class _Product:
         is_fp8 = isinstance(self.element, ir.FloatType) and self.element.width == 8
         return 16 if is_fp8 and self.arch < MMA_FP8 else int(self.element.width)
 
-    def _product(self, a: Any, b: Any, acc: Any) -> Any:
+    def _product(self, a: Value, b: Value, acc: Any) -> Any:
         shape = shape_of(acc)
         if self.arch == WARP_GROUPS and self._bits in WARP_GROUP_BITS:
             tiling = warp_group_tiling(shape, self.warps)
@@ -123,7 +123,7 @@ class _Product:
 
     # Warp groups
 
-    def _warp_groups(self, tiling: WarpGroupTiling, a: Any, right: Any, acc: Any) -> Any:
+    def _warp_groups(self, tiling: WarpGroupTiling, a: Value, right: object, acc: Value) -> Value:
         left = self._in_memory(a, 1) if _loaded(a) is not None else None
         if left is None:
             left = convert(a, tiling.operand_a(shape_of(a)[1], self._bits))
@@ -133,7 +133,7 @@ class _Product:
         issued = WarpGroupDotOp(left, right, start, imprecise, start.type).result
         return WarpGroupDotWaitOp(issued, ir.IntegerAttr.get(i32, 0), start.type).result
 
-    def _in_memory(self, value: Any, k_axis: int) -> Any:
+    def _in_memory(self, value: Value, k_axis: int) -> Any:
         """An operand in swizzled memory; None where its rows are too short for it. Elements of 16
         bits may lie along either dimension: they stay along that of the load, so that they are
         copied as they are."""
@@ -153,7 +153,7 @@ class _Product:
 
     # One warp
 
-    def _mma(self, tiling: WarpTiling, a: Any, b: Any, acc: Any) -> Any:
+    def _mma(self, tiling: WarpTiling, a: Value, b: Value, acc: Value) -> Value:
         if self._bits != self.element.width:
             a, b = _widened(a), _widened(b)
         k = shape_of(a)[1]
@@ -162,7 +162,7 @@ class _Product:
         start = convert(acc, tiling.accumulator)
         return MmaSyncOp(left, right, start, start.type).result
 
-    def _three_products(self) -> Any:
+    def _three_products(self) -> OpView:
         """fp32 as a sum of two numbers of 10 bits each: what their products lack is below 2**-20.
         Source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores"."""
         large_a, small_a = _halves(self.a)
@@ -176,7 +176,7 @@ class _Product:
 
     # Threads
 
-    def _multiply_adds(self) -> Any:
+    def _multiply_adds(self) -> Value:
         layout = dot_layout(shape_of(self.acc), self.warps)
         # A thread reads some rows of a and some columns of b at each step: these lie together.
         sides = [
@@ -198,14 +198,14 @@ def dot_layout(shape: tuple[int, ...], warps: int) -> LinearLayout:
     return spread(shape, tile, (1, 0), warps)
 
 
-def _through(value: Any, *names: str) -> Any:
+def _through(value: Value, *names: str) -> Value:
     """The value behind ops that only move it."""
     while (op := defining_op(value)) is not None and op.name in names:
         value = op.operands[0]
     return value
 
 
-def _behind_trans(value: Any) -> tuple[Any, bool]:
+def _behind_trans(value: Value) -> tuple[Value, bool]:
     """(what is transposed, whether it is): memory is read either way."""
     source, is_transposed = _through(value, "ttg.convert_layout"), False
     while (op := defining_op(source)) is not None and op.name == "tt.trans":
@@ -213,13 +213,13 @@ def _behind_trans(value: Any) -> tuple[Any, bool]:
     return source, is_transposed
 
 
-def _loaded(value: Any) -> Any:
+def _loaded(value: Value) -> object:
     """The load that an operand is as it is; None where it was computed."""
     op = defining_op(_behind_trans(value)[0])
     return op if op is not None and op.name in LOADS else None
 
 
-def _first_load(value: Any, depth: int = 8) -> Any:
+def _first_load(value: Value, depth: int = 8) -> Any:
     """The result of a load that a value of the same shape was computed from; None without one."""
     op = defining_op(_through(value, "ttg.convert_layout"))
     if op is None or not depth:
@@ -239,14 +239,14 @@ def _fast_axis(layout: LinearLayout) -> int:
     return next(axis for axis, value in enumerate(first) if value)
 
 
-def _widened(value: Any) -> Any:
+def _widened(value: Value) -> Value:
     type_ = ir.RankedTensorType.get(
         value.type.shape, ir.F16Type.get(), encoding=value.type.encoding
     )
     return arith.ExtFOp(type_, value).result
 
 
-def _halves(value: Any) -> tuple[Any, Any]:
+def _halves(value: Value) -> tuple[Value, Value]:
     """fp32 as the number that tf32 keeps of it, and the rest."""
     i32 = ir.IntegerType.get_signless(32)
     bits = ir.RankedTensorType.get(value.type.shape, i32, encoding=value.type.encoding)

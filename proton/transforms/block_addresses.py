@@ -18,7 +18,7 @@ from proton.dialect import tt
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Attribute, Type, Value, arith, ir
 
 _SIZE_BITS = 64
 
@@ -32,7 +32,7 @@ class Tensor:
     shape: Sequence[Any]
     strides: Sequence[Any]
 
-    def pointers(self, offsets: Sequence[Any], block: Sequence[int]) -> Any:
+    def pointers(self, offsets: Sequence[Value], block: Sequence[int]) -> Value:
         """The pointers to the elements of the block at i64 `offsets`."""
         first = self.base
         for offset, stride in zip(offsets, self.strides, strict=True):
@@ -45,7 +45,7 @@ class Tensor:
         pointers = splat(first, block)
         return tt.AddPtrOp(pointers, places, pointers.type).result
 
-    def inside(self, offsets: Sequence[Any], block: Sequence[int], dims: Iterable[int]) -> Any:
+    def inside(self, offsets: list[Value], block: Sequence[int], dims: Iterable[int]) -> Any:
         """Which elements of the block lie inside of the tensor, as far as `dims` tell; None where
         there are none."""
         mask = None
@@ -58,7 +58,7 @@ class Tensor:
         return mask
 
 
-def within(indices: Any, end: Any, *, may_be_negative: bool) -> Any:
+def within(indices: Any, end: Any, *, may_be_negative: bool) -> Value:
     """Whether each index of a row is one of 0 to `end` - 1."""
     shape = shape_of(indices)
     below = arith.CmpIOp(arith.CmpIPredicate.slt, indices, splat(end, shape)).result
@@ -69,35 +69,35 @@ def within(indices: Any, end: Any, *, may_be_negative: bool) -> Any:
     return arith.AndIOp(above, below).result
 
 
-def index_range(size: int) -> Any:
+def index_range(size: int) -> Value:
     """0, 1, ... in 64 bits."""
     type_ = ir.RankedTensorType.get([size], integer(32))
     return widened(tt.MakeRangeOp(i32_attr(0), i32_attr(size), type_).result)
 
 
-def widened(value: Any) -> Any:
+def widened(value: Value) -> Value:
     """An i32, or a tensor of them, in 64 bits."""
     i64 = integer(_SIZE_BITS)
     shape = shape_of(value)
     return arith.ExtSIOp(ir.RankedTensorType.get(shape, i64) if shape else i64, value).result
 
 
-def splat(value: Any, shape: Sequence[int]) -> Any:
+def splat(value: Value, shape: Sequence[int]) -> Any:
     """A tensor filled with a scalar."""
     return tt.SplatOp(value, ir.RankedTensorType.get(shape, value.type)).result
 
 
-def filled(number: float, type_: Any) -> Any:
+def filled(number: float, type_: Type) -> Any:
     """A tensor of one number."""
     element = type_.element_type
     if isinstance(element, ir.FloatType):
-        attribute = ir.FloatAttr.get(element, number)
+        attribute: Attribute = ir.FloatAttr.get(element, number)
     else:
         attribute = ir.IntegerAttr.get(element, int(number))
     return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, attribute)).result
 
 
-def spread(row: Any, axis: int, shape: Sequence[int]) -> Any:
+def spread(row: Value, axis: int, shape: Sequence[int]) -> Value:
     """A row along one dimension of a block, the same in all others."""
     element, sizes = row.type.element_type, [row.type.shape[0]]
     for other in range(len(shape)):

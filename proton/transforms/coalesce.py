@@ -1,7 +1,7 @@
 """Gives every memory access the layout in which it is widest."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.axis_info import (
     AxisInfos,
@@ -49,7 +49,7 @@ class Coalesce(Pass):
             op for op in all_ops(module) if has(op, Accesses) and is_tensor(op.operands[0].type)
         ]
         plans = [(op, *_wishes(op, infos)) for op in accesses]
-        widest: dict[Any, int] = {}
+        widest: dict[object, int] = {}
         for op, order, vector in plans:
             key = shape_of(op.operands[0]), order
             widest[key] = max(widest.get(key, 1), vector)

@@ -243,8 +243,8 @@ def _merge(op: Operation, inner: Operation) -> None:
     """`reshape(reshape %x)` -> `reshape %x`; so for `broadcast`, and `trans` with both orders."""
     op.operands[0] = inner.operands[0]
     if op.name == "tt.trans":
-        orders = op.attributes["order"], inner.attributes["order"]
-        op.attributes["order"] = type(orders[0]).get([orders[1][axis] for axis in orders[0]])
+        order, inner_order = op.attributes["order"], inner.attributes["order"]
+        op.attributes["order"] = ir.DenseI64ArrayAttr.get([inner_order[axis] for axis in order])
         _drop_identity(op)
     elif inner.operands[0].type == op.results[0].type:
         replace(op, [inner.operands[0]])

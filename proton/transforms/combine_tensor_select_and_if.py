@@ -11,7 +11,7 @@ element.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.dialect.mlir import Module, Operation, ir
+from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.regions import If, block_of, is_inside, yield_more, yield_values
 from proton.dialect.ttg import is_tensor
 from proton.dialect.walk import before, ops_named
@@ -34,7 +34,7 @@ class CombineTensorSelectAndIf(Pass):
                     _merge(op, branch)
 
 
-def _branch(select: Operation) -> Any:
+def _branch(select: Operation) -> Operation | None:
     """The branch that a selection can join: every use of it comes after, or is inside."""
     condition = select.operands[0]
     if is_tensor(condition.type):
@@ -56,7 +56,7 @@ def _branch(select: Operation) -> Any:
     return None
 
 
-def _is_before(value: Any, branch: Any, order: dict[Any, int]) -> bool:
+def _is_before(value: Value, branch: object, order: dict[Any, int]) -> bool:
     """Whether a value is known where the branch begins."""
     if not isinstance(value, ir.OpResult):
         return True
@@ -64,14 +64,14 @@ def _is_before(value: Any, branch: Any, order: dict[Any, int]) -> bool:
     return op not in order or order[op] < order[branch]
 
 
-def _outermost(op: Operation, beside: Any) -> Any:
+def _outermost(op: Operation, beside: Operation) -> Operation:
     """The op of `beside`'s block that `op` is, or lies in."""
     while op.block != beside.block:
         op = op.parent
     return op
 
 
-def _merge(select: Any, branch: Any) -> None:
+def _merge(select: Operation, branch: Operation) -> None:
     _, chosen, other = select.operands
     types = [result.type for result in branch.results] + [select.results[0].type]
     with before(branch):
@@ -100,7 +100,7 @@ def _merge(select: Any, branch: Any) -> None:
     select.erase()
 
 
-def _region_number(op: Operation, branch: Any) -> int:
+def _region_number(op: Operation, branch: Operation) -> int:
     while op.parent != branch:
         op = op.parent
     return next(n for n, region in enumerate(branch.regions) if region.blocks[0] == op.block)

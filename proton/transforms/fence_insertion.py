@@ -5,11 +5,12 @@ read through the *asynchronous proxy*, which sees such writes only behind a fenc
 made them (PTX ISA, "Async proxy"). What TMA itself brought needs none.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proton.analysis.shared_alias import SharedAliases
-from proton.dialect.mlir import Module, Operation
+from proton.dialect.mlir import Module, Operation, Value
 from proton.dialect.traits import AllocatesShared, SharedEffects, has
 from proton.dialect.ttg import is_mem_desc
 from proton.dialect.ttng import FenceAsyncSharedOp
@@ -45,7 +46,7 @@ class FenceInsertion(Pass):
                     fenced = op
 
 
-def _written_by_threads(function: Operation) -> Any:
+def _written_by_threads(function: Operation) -> Callable[..., object]:
     """Whether a value is memory that other ops than TMA's copies write, or it is not known."""
     aliases = SharedAliases(function)
     written = set()
@@ -54,7 +55,7 @@ def _written_by_threads(function: Operation) -> Any:
             written |= {part.op for part in parts}
         written |= {part.op for part in parts if len(part.op.operands)}  # with what it holds
 
-    def ask(value: Any) -> bool:
+    def ask(value: Value) -> bool:
         parts = aliases.memory.get(value, ())
         return is_mem_desc(value.type) and (not parts or any(part.op in written for part in parts))
 

@@ -23,7 +23,7 @@ from proton.dialect.asynchronous import Issues
 from proton.dialect.attributes import FUSED
 from proton.dialect.diagnostics import element_of
 from proton.dialect.emit import create
-from proton.dialect.mlir import Block, Module, Operation, Value, ir
+from proton.dialect.mlir import Block, Module, Operation, OpView, Value, ir
 from proton.dialect.regions import is_invariant
 from proton.dialect.traits import MakesData, Records, has
 from proton.dialect.walk import all_ops, before, defining_op, functions, ops_named, producer_of
@@ -65,7 +65,7 @@ class _Data:
     """Which values are data."""
 
     def __init__(self) -> None:
-        self.known: dict[Any, bool] = {}
+        self.known: dict[Value, bool] = {}
 
     def __contains__(self, value: Value) -> bool:
         if value not in self.known:
@@ -90,7 +90,8 @@ class _Data:
 
 def _depth(block: Block) -> int:
     """How many ops are around a block."""
-    depth, parent = 0, block.owner
+    depth = 0
+    parent: OpView | None = block.owner
     while parent is not None and parent.operation.name != "func.func":
         depth, parent = depth + 1, parent.operation.parent
     return depth
@@ -100,7 +101,7 @@ def _insert_in(block: Block, data: _Data) -> None:
     """An interval is what lies between two reads; each op of the block is in one of them."""
     operations = [view.operation for view in block.operations]
     reads = [op for op in operations if op.name == "proton_gpu.read_counter"]
-    made: dict[Any, int] = {}
+    made: dict[Value, int] = {}
     uses: dict[Any, dict[int, list[tuple[Any, int]]]] = {}  # value -> interval -> its uses there
     interval = 0
     for op in operations:

@@ -6,9 +6,9 @@ every iteration if they start equal and what they become is equal *given that th
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from proton.dialect.mlir import Module, Operation, Value
+from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.regions import ForLoop, is_inside
 from proton.dialect.traits import Pure, Speculatable, has
 from proton.dialect.walk import all_ops, defining_op
@@ -47,7 +47,7 @@ def _merge_equal(loop: Operation) -> bool:
     return merged
 
 
-def _same(left: Value, right: Value, equal: set[tuple[Any, Any]], loop: Operation) -> bool:
+def _same(left: Value, right: Value, equal: set[tuple[Value, Value]], loop: Operation) -> bool:
     """Whether two values of a loop's body are the same, given pairs that are equal."""
     if left == right or (left, right) in equal:
         return True
@@ -58,7 +58,7 @@ def _same(left: Value, right: Value, equal: set[tuple[Any, Any]], loop: Operatio
         return False
     if not has(a, Speculatable, Pure):
         return False
-    if left.result_number != right.result_number:
+    if ir.OpResult(left).result_number != ir.OpResult(right).result_number:
         return False
     if {n: a.attributes[n] for n in a.attributes} != {n: b.attributes[n] for n in b.attributes}:
         return False

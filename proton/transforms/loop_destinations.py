@@ -242,7 +242,7 @@ def _reads_where_it_writes(writer: Operation, argument: Value) -> bool:
     return all(m == out_map for m in reads)
 
 
-def _can_take_destination(producer: Any, value: Value, block: Block) -> bool:
+def _can_take_destination(producer: Operation | None, value: Value, block: Block) -> bool:
     """Whether an op is a generic of this block that ignores what its destination held."""
     if producer is None or producer.name != "linalg.generic" or producer.block != block:
         return False

@@ -17,7 +17,7 @@ reduction of each of them: with the layouts of the algebra both stay within the 
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.layout_rules import result_layout
 from proton.dialect.builtin import i32_attr
@@ -62,7 +62,7 @@ class OptimizeThreadLocality(Pass):
                     current = _take_apart(current, number, *found)
 
 
-def _accumulation(loop: Operation, number: int) -> tuple[Any, Any] | None:
+def _accumulation(loop: Operation, number: int) -> tuple[Operation, Operation] | None:
     """(the op that adds to a carried value, the reduction that it adds), where there are such."""
     block = ForLoop(loop).body
     argument, value = block.arguments[1 + number], end_of(block).operands[number]

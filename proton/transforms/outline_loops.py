@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from proton.dialect.attributes import PLACE
 from proton.dialect.builtin import i64_attr, string_attr
 from proton.dialect.memory import put_together, taken_apart
-from proton.dialect.mlir import Block, Module, Operation, Value, func, ir
+from proton.dialect.mlir import Block, Module, Operation, OpView, Type, Value, func, ir
 from proton.dialect.traits import Loop, Recomputed, has
 from proton.dialect.walk import all_ops, defining_op, functions, producer_of
 from proton.passes import Pass, register
@@ -53,7 +53,7 @@ def _count_loops(op: Operation) -> int:
     return sum(has(o, Loop) for o in (operation, *all_ops(operation)))
 
 
-def _is_passed(type_: Any) -> bool:
+def _is_passed(type_: Type) -> bool:
     """Whether a function can take such a value: of a memref it gets the address only."""
     return not isinstance(type_, ir.MemRefType) or isinstance(type_.layout, ir.AffineMapAttr)
 
@@ -139,7 +139,7 @@ class _Cutter:
                 with ir.InsertionPoint(block):
                     is_whole = _is_passed(value.type)
                     given[value] = taken[0] if is_whole else put_together(taken, value.type)
-            symbol = ir.FlatSymbolRefAttr.get(outlined.name.value)
+            symbol = ir.FlatSymbolRefAttr.get(outlined.sym_name.value)
             call = func.CallOp([value.type for value in results], symbol, passed).operation
         _describe(outlined, self.function, passed, results)
         stretch.move_to(block, given)
@@ -159,7 +159,9 @@ class _Cutter:
         return f"{kernel}__loops{len(self.module.body.operations)}"
 
 
-def _describe(outlined: Any, kernel: Any, inputs: list[Value], results: list[Any]) -> None:
+def _describe(
+    outlined: OpView, kernel: Operation, inputs: list[Value], results: list[Value]
+) -> None:
     """The type and attributes of a stretch: it is not to be inlined, and as much is known of the
     user's pointers as in the kernel."""
     types = [value.type for value in inputs], [value.type for value in results]
@@ -175,7 +177,7 @@ def _describe(outlined: Any, kernel: Any, inputs: list[Value], results: list[Any
         outlined.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
 
 
-def _is_inside(op: Operation, ancestor: Any) -> bool:
+def _is_inside(op: Operation, ancestor: Operation) -> bool:
     while op is not None:
         if op == ancestor:
             return True
@@ -186,7 +188,7 @@ def _is_inside(op: Operation, ancestor: Any) -> bool:
 class _Stretch:
     """Ops on their way to a function of their own."""
 
-    def __init__(self, ops: list[Any]) -> None:
+    def __init__(self, ops: list[Operation]) -> None:
         self.ops = ops
         self.all = [inner for op in ops for inner in (op, *all_ops(op))]
         self.inside = {result for op in self.all for result in op.results}
@@ -214,10 +216,10 @@ class _Stretch:
                 found[value] = None
         return list(found)
 
-    def move_to(self, block: Block, given: dict[Any, Any]) -> None:
+    def move_to(self, block: Block, given: dict[Value, Value]) -> None:
         """Appends the ops to a block, with clones of what they need; `given` has the rest."""
 
-        def here(value: Any) -> Any:
+        def here(value: Value) -> Value:
             if value in self.inside:
                 return value
             if value not in given:

@@ -5,7 +5,7 @@ pipelined_loop.py, and of a loop over tiles in pipelined_tiles.py.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.analysis.alias import Roots
 from proton.analysis.axis_info import AxisInfos
@@ -14,7 +14,7 @@ from proton.analysis.scratch import desc_bytes, scratch_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.base.targets import GPUTarget
 from proton.dialect.attributes import NUM_STAGES
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, ir
 from proton.dialect.traits import AllocatesShared, has
 from proton.dialect.walk import all_ops, functions, ops_named
 from proton.passes import Pass, register
@@ -33,7 +33,7 @@ class PipelineLoops(Pass):
     num_stages: int = 3
     arch: int = 90
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         limit = GPUTarget("cuda", self.arch).facts.shared_bytes
         for function in functions(module):
             loops = [op for op in ops_named(function, "scf.for") if is_innermost(op)]
@@ -46,14 +46,16 @@ class PipelineLoops(Pass):
                 if loads:
                     _pipeline(function, loop, loads, stages, limit)
 
-    def _stages(self, loop: Any) -> tuple[int, bool]:
+    def _stages(self, loop: Operation) -> tuple[int, bool]:
         """(stages, whether the loop itself asked for them)."""
         if NUM_STAGES in loop.attributes:
             return int(ir.IntegerAttr(loop.attributes[NUM_STAGES]).value), True
         return self.num_stages, False
 
 
-def _pipeline(function: Any, loop: Any, loads: list[Load], stages: int, limit: int) -> None:
+def _pipeline(
+    function: Operation, loop: Operation, loads: list[Load], stages: int, limit: int
+) -> None:
     loads = [load for load in loads if list(load.op.results[0].uses)]
     each = sum(desc_bytes(load.memory) for load in loads)
     replaced = [load.alloc for load in loads if load.alloc]
@@ -75,7 +77,7 @@ def _pipeline(function: Any, loop: Any, loads: list[Load], stages: int, limit: i
         PipelinedLoop(loop, loads, stages).run()
 
 
-def _bytes_beside(loop: Any) -> int:
+def _bytes_beside(loop: Operation) -> int:
     """Shared memory that is in use in a loop while buffers are: of blocks that TMA stores, and
     scratch memory."""
     boxes = [box_of_map(op.operands[0].type) for op in ops_named(loop, "ttng.tma_store")]

@@ -23,7 +23,7 @@ from typing import Any
 from proton.analysis.pipelining import Load, Slice, consumer_of, flying, slice_of
 from proton.dialect.asynchronous import set_ahead, set_iteration
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Operation, Value, arith, ir
+from proton.dialect.mlir import InsertionPoint, Operation, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.traits import Combines, Pure, has
 from proton.dialect.ttg import mem_desc, mem_desc_parts
@@ -46,7 +46,7 @@ _SIGNED_LESS, _UNSIGNED_LESS, _UNSIGNED_GREATER, _EQUAL = 2, 6, 8, 0  # arith.cm
 class PipelinedLoop:
     """One loop: `distance` iterations lie between the beginning of a copy and its use."""
 
-    def __init__(self, loop: Any, loads: list[Load], stages: int) -> None:
+    def __init__(self, loop: Operation, loads: list[Load], stages: int) -> None:
         self.loop, self.loads = loop, loads
         self.stages, self.distance = stages, stages - 1
         order = {view.operation: n for n, view in enumerate(ForLoop(loop).body.operations)}
@@ -58,7 +58,7 @@ class PipelinedLoop:
         self.slice: Slice = slice_
         self.copied = [load for load in loads if not load.is_tma]  # in groups, with tokens
         self.arrivals = [load for load in loads if load.is_tma]
-        self.barriers: Any = None  # of all stages
+        self.barriers: object = None  # of all stages
 
     def run(self) -> None:
         """Makes the pipeline."""
@@ -83,11 +83,11 @@ class PipelinedLoop:
     # What loops over tiles do otherwise
 
     @property
-    def around(self) -> Any:
+    def around(self) -> Operation:
         """The loop that buffers are made before."""
         return self.loop
 
-    def carry(self, initial: list[Any]) -> None:
+    def carry(self, initial: list[Value]) -> None:
         """Makes the loop carry values."""
         self.loop = with_carried(self.loop, initial)
 
@@ -115,7 +115,7 @@ class PipelinedLoop:
             passed = step if passed is None else arith.AddIOp(passed, step).result
         return [*state, *tokens]
 
-    def go_on(self, state: list[Any], write: Any) -> list[Value]:
+    def go_on(self, state: list[Value], write: Value) -> list[Value]:
         """In the body, begins copies to the buffer `write`; what is carried then."""
         view, count = ForLoop(self.loop), len(self.slice.carried)
         original, yielded = view.iter_args, view.yielded
@@ -145,7 +145,8 @@ class PipelinedLoop:
             with self.arrivals[0].op.location:
                 barrier = MemDescIndexOp(self.barriers, index, one_barrier()).result
                 targets = [
-                    MemDescIndexOp(load.buffers, index, load.memory) for load in self.arrivals
+                    MemDescIndexOp(load.buffers, index, load.memory).result
+                    for load in self.arrivals
                 ]
             begun = begin_tma(self.arrivals, targets, barrier, is_inside, mapping, iteration)
             for op in begun:
@@ -159,7 +160,9 @@ class PipelinedLoop:
             note(producer_of(token))
         return [group]
 
-    def _copy(self, load: Load, mapping: dict[Any, Any], index: Any, is_inside: Any) -> Any:
+    def _copy(
+        self, load: Load, mapping: dict[Value, Value], index: Value, is_inside: Value
+    ) -> Value:
         with load.op.location:
             pointer = mapping.get(load.pointer, load.pointer)
             i1 = ir.IntegerType.get_signless(1)
@@ -192,7 +195,7 @@ class PipelinedLoop:
             end.operands[old + number] = value
         _drop_unused(self.loop, old)
 
-    def _where_copies_begin(self, end: Operation, is_flying: bool) -> Any:
+    def _where_copies_begin(self, end: Operation, is_flying: bool) -> InsertionPoint:
         """Behind the last read of the buffer that is written: that was in the iteration before,
         but for products in flight, which end in this one. A product of warp groups is issued
         first, and goes on meanwhile."""
@@ -202,7 +205,7 @@ class PipelinedLoop:
             return ir.InsertionPoint.after(self.consumer)
         return ir.InsertionPoint(self.consumer)
 
-    def _ahead(self, view: ForLoop) -> tuple[Any, Any]:
+    def _ahead(self, view: ForLoop) -> tuple[Value, Value]:
         """(whether the iteration whose copies begin is one, its variable)."""
         _, upper, step = view.bounds
         far = arith.MulIOp(step, arith.ConstantOp(step.type, self.distance).result).result
@@ -210,7 +213,7 @@ class PipelinedLoop:
         is_inside = arith.CmpIOp(_UNSIGNED_GREATER, left, far).result
         return is_inside, arith.AddIOp(view.induction_var, far).result
 
-    def _next(self, index: Any) -> Any:
+    def _next(self, index: Value) -> Value:
         """The index of the next buffer, around."""
         more = arith.AddIOp(index, i32(1)).result
         is_end = arith.CmpIOp(_EQUAL, more, i32(self.stages)).result
@@ -218,7 +221,7 @@ class PipelinedLoop:
 
     # Uses
 
-    def _use(self, load: Load, index: Any) -> None:
+    def _use(self, load: Load, index: Value) -> None:
         """Reads the buffer where the load's data was taken, and erases the load."""
         with load.op.location:
             take_from(load, MemDescIndexOp(load.buffers, index, load.memory).result)
@@ -242,13 +245,13 @@ class PipelinedLoop:
                 outer.owner.operation.operands[outer.operand_number] = landed
 
 
-def _drop_unused(loop: Any, count: int) -> None:
+def _drop_unused(loop: Operation, count: int) -> None:
     """Makes the loop's first carried values their own successors, where nothing asks for them
     but they themselves: the canonicalizer takes such away."""
     view = ForLoop(loop)
     arguments, end = view.iter_args, end_of(view.body)
-    live: set[Any] = set()
-    work: list[Any] = [
+    live: set[Value] = set()
+    work: list[Value] = [
         end.operands[n] for n in range(len(arguments)) if n >= count or list(loop.results[n].uses)
     ]
     for op in all_ops(view.op):
@@ -269,7 +272,7 @@ def _drop_unused(loop: Any, count: int) -> None:
             end.operands[number] = arguments[number]
 
 
-def clone(ops: list[Any], mapping: dict[Any, Any]) -> None:
+def clone(ops: list[Operation], mapping: dict[Value, Value]) -> None:
     """Emits ops again, with other values in the place of those in `mapping`, and adds theirs."""
     for op in ops:
         clone = op.operation.clone()
@@ -279,13 +282,13 @@ def clone(ops: list[Any], mapping: dict[Any, Any]) -> None:
             mapping[result] = value
 
 
-def is_less(loop: Any, lower: Any, upper: Any) -> Any:
+def is_less(loop: Operation, lower: Value, upper: Value) -> Value:
     """As the loop compares its bounds."""
     less = _UNSIGNED_LESS if "unsignedCmp" in loop.attributes else _SIGNED_LESS
     return arith.CmpIOp(less, lower, upper).result
 
 
-def has_more(left: Any, upper: Any, step: Any) -> Any:
+def has_more(left: Value, upper: Value, step: Value) -> Value:
     """Whether a loop that is at `left` has another iteration."""
     return is_more(arith.SubIOp(upper, left).result, step)
 
@@ -295,7 +298,7 @@ def is_more(left: Any, right: Any) -> Any:
     return arith.CmpIOp(_UNSIGNED_GREATER, left, right).result
 
 
-def _next_phase(phase: Any, read: Any) -> Any:
+def _next_phase(phase: Value, read: Value) -> Value:
     """The parity of the next iteration's phase: another one, once around."""
     is_around = arith.CmpIOp(_EQUAL, read, i32(0)).result
     return arith.XOrIOp(phase, arith.ExtUIOp(phase.type, is_around).result).result
@@ -305,5 +308,5 @@ def i32(value: int) -> Any:
     return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
 
 
-def _token() -> Any:
+def _token() -> Type:
     return AsyncTokenType.get()

@@ -38,7 +38,7 @@ _BEHIND = 3  # values of the pipeline that come ahead of what the loads need of 
 class PipelinedTiles(PipelinedLoop):
     """A loop inside of one over tiles."""
 
-    def __init__(self, loop: Any, loads: list[Load], stages: int, tiles: Tiles) -> None:
+    def __init__(self, loop: Operation, loads: list[Load], stages: int, tiles: Tiles) -> None:
         super().__init__(loop, loads, stages)
         self.tiles = tiles
         self.first_known: list[Value] = []  # what loads need of the program's first tile
@@ -50,7 +50,7 @@ class PipelinedTiles(PipelinedLoop):
             self._keep_places()
 
     @property
-    def around(self) -> Any:
+    def around(self) -> Operation:
         return self.tiles.loop
 
     def carry(self, initial: list[Any]) -> None:
@@ -74,7 +74,7 @@ class PipelinedTiles(PipelinedLoop):
             state = self.go_on(state, i32(number))
         return state
 
-    def go_on(self, state: list[Any], write: Any) -> list[Value]:
+    def go_on(self, state: list[Value], write: Value) -> list[Value]:
         runs, k, tile, *known = state
         outer, inner = ForLoop(self.tiles.loop), ForLoop(self.loop)
         mapping = {inner.induction_var: k, outer.induction_var: tile}

@@ -243,14 +243,13 @@ class _Placer:
             if scope_of(record) in self.conditional or iteration_of(record) is not None
         }
         self.origins: dict[str, Origin] = {}  # of scopes that the compiler made
-        self.decided: set[Any] = set()  # placeholders whose conditions some run has
+        self.decided: set[Operation] = set()  # placeholders whose conditions some run has
 
     def place_block(self, block: Block, context: str) -> None:
         """Places records in a block whose surroundings belong to the scope path `context`."""
         items, nested = [], []
         entered: set[ScopePath] = set()
-        for op in block.operations:
-            op = op.operation
+        for op in [view.operation for view in block.operations]:
             if op in self.entries:
                 entered.add(self.entries[op])
             if not self.work.does_work(op):

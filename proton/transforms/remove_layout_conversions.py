@@ -14,6 +14,7 @@ or else converted.
     tt.store %q, %d            : #blocked
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -62,7 +63,7 @@ class _Preferences:
     is made of constants and ranges, and has no opinion."""
 
     def __init__(self) -> None:
-        self.layouts: dict[Any, LinearLayout] = {}
+        self.layouts: dict[Value, LinearLayout] = {}
 
     def of(self, value: Value) -> LinearLayout | None:
         return self.layouts.get(_through(value))
@@ -94,7 +95,7 @@ class _Preferences:
                 # Of several, the one that spreads elements over most threads.
                 self._forward(op, min(known, key=lambda layout: layout.in_bits("register")))
 
-    def _given(self, values: Any) -> None:
+    def _given(self, values: Sequence[Value]) -> None:
         for value in values:
             if is_tensor(value.type):
                 self.layouts[value] = layout_of(value.type)
@@ -173,7 +174,7 @@ class _Rewriter:
 
     def __init__(self, layouts: dict[Value, LinearLayout]) -> None:
         self.layouts = layouts
-        self.made: dict[tuple[Any, LinearLayout], Any] = {}
+        self.made: dict[tuple[Value, LinearLayout], Value] = {}
         self.given: dict[Any, LinearLayout] = {}  # of values whose type was changed: as it was
 
     def function(self, function: Operation) -> None:
@@ -315,7 +316,8 @@ class _Rewriter:
 def _converted(value: Value, type_: Type) -> Value:
     op = defining_op(value)
     if op is None:
-        with ir.InsertionPoint.at_block_begin(value.owner), value.owner.owner.location:
+        block = ir.BlockArgument(value).owner
+        with ir.InsertionPoint.at_block_begin(block), block.owner.location:
             return ConvertLayoutOp(value, type_).result
     with ir.InsertionPoint.after(op), op.location:
         return ConvertLayoutOp(value, type_).result

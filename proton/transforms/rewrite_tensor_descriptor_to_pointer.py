@@ -1,5 +1,6 @@
 """Tensor descriptors become ordinary pointers and masks, arguments of kernels included."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,7 +9,7 @@ from proton.dialect.attributes import DIVISIBILITY
 from proton.dialect.builtin import i32_attr, integer, string_attr
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.emit import constant
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Attribute, Module, Operation, OpView, Type, Value, arith, ir
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.tt_memory import AtomicRMWOp, LoadOp, StoreOp
 from proton.dialect.ttng_memory import TensorMapOp
@@ -41,12 +42,12 @@ class RewriteTensorDescriptorToPointer(Pass):
 
     name: ClassVar[str] = "rewrite-tensor-descriptor-to-pointer"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         maker = "tt.make_tensor_descriptor"
         Unpacking(_parts_of, maker, _RULES, _argument_attributes).run(module)
 
 
-def _parts_of(type_: Any) -> list[Any] | None:
+def _parts_of(type_: Type) -> list[Any] | None:
     if not isinstance(type_, TensorDescType):
         return None
     block = type_.target
@@ -77,13 +78,13 @@ class _Descriptor:
         one = constant(1, integer(64))
         return cls(base, numbers[:rank], [*numbers[rank:], one], value.type)
 
-    def pointers(self, indices: list[Any]) -> tuple[Any, Any]:
+    def pointers(self, indices: Sequence[Value]) -> tuple[Any, Any]:
         """The pointers to the block at indices, and which of them are in the tensor."""
         tensor = Tensor(self.base, [widened(size) for size in self.shape], self.strides)
         offsets, block = [widened(index) for index in indices], list(self.block.shape)
         return tensor.pointers(offsets, block), tensor.inside(offsets, block, range(len(block)))
 
-    def rows(self, x_offsets: Any, y_offset: Any) -> tuple[Any, Any]:
+    def rows(self, x_offsets: Any, y_offset: Value) -> tuple[Any, Any]:
         """The same of single rows."""
         sizes = [shape_of(x_offsets)[0], self.block.shape[1]]
         rows, first = widened(x_offsets), widened(y_offset)
@@ -99,12 +100,12 @@ class _Descriptor:
         masks = [spread(mask, axis, sizes) for axis, mask in enumerate(inside)]
         return pointers, arith.AndIOp(*masks).result
 
-    def padding(self, type_: Any) -> Any:
+    def padding(self, type_: Type) -> OpView:
         """What a block of a type has outside of the tensor."""
         return filled(float("nan") if self.type.outside == "nan" else 0, type_)
 
 
-def _make(op: Any, unpacking: Unpacking) -> Parts:
+def _make(op: Operation, unpacking: Unpacking) -> Parts:
     view = op.opview
     return [view.base, *view.shape, *list(view.strides)[:-1]]
 
@@ -115,13 +116,15 @@ def _load(op: Any, unpacking: Unpacking) -> None:
     _read(op, descriptor, descriptor.pointers(list(view.indices)), view.cache, view.evict)
 
 
-def _gather(op: Any, unpacking: Unpacking) -> None:
+def _gather(op: Operation, unpacking: Unpacking) -> None:
     view, none = op.opview, string_attr("")
     descriptor = _Descriptor.of(view.desc, unpacking)
     _read(op, descriptor, descriptor.rows(view.x_offsets, view.y_offset), none, none)
 
 
-def _read(op: Any, descriptor: _Descriptor, where: tuple[Any, Any], *caching: Any) -> None:
+def _read(
+    op: Operation, descriptor: _Descriptor, where: tuple[Value, Value], *caching: Attribute
+) -> None:
     pointers, mask = where
     type_ = op.results[0].type
     other, volatile = descriptor.padding(type_), ir.BoolAttr.get(False)
@@ -135,19 +138,19 @@ def _store(op: Any, unpacking: Unpacking) -> None:
     _write(view.src, descriptor.pointers(list(view.indices)))
 
 
-def _scatter(op: Any, unpacking: Unpacking) -> None:
+def _scatter(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     _write(view.src, descriptor.rows(view.x_offsets, view.y_offset))
 
 
-def _write(value: Any, where: tuple[Any, Any]) -> None:
+def _write(value: Value, where: tuple[Value, Value]) -> None:
     pointers, mask = where
     none = string_attr("")
     StoreOp(pointers, value, none, none, mask=mask)
 
 
-def _reduce(op: Any, unpacking: Unpacking) -> None:
+def _reduce(op: Operation, unpacking: Unpacking) -> None:
     view = op.opview
     descriptor = _Descriptor.of(view.desc, unpacking)
     pointers, mask = descriptor.pointers(list(view.indices))
@@ -155,17 +158,17 @@ def _reduce(op: Any, unpacking: Unpacking) -> None:
     AtomicRMWOp(pointers, view.src, *attributes, view.src.type, mask=mask)
 
 
-def _size(op: Any, unpacking: Unpacking) -> None:
+def _size(op: Operation, unpacking: Unpacking) -> None:
     shape = _Descriptor.of(op.opview.desc, unpacking).shape
     op.results[0].replace_all_uses_with(shape[op.opview.axis.value])
 
 
-def _stride(op: Any, unpacking: Unpacking) -> None:
+def _stride(op: Operation, unpacking: Unpacking) -> None:
     strides = _Descriptor.of(op.opview.desc, unpacking).strides
     op.results[0].replace_all_uses_with(strides[op.opview.axis.value])
 
 
-def _map(op: Any, unpacking: Unpacking) -> None:
+def _map(op: Operation, unpacking: Unpacking) -> None:
     """TMA's map of the tensor is of the same parts."""
     base, *numbers = unpacking.parts(op.operands[0])
     type_ = op.results[0].type
@@ -187,7 +190,7 @@ _RULES = {
 }
 
 
-def _argument_attributes(type_: Any, known: Any) -> list[Any]:
+def _argument_attributes(type_: Type, known: Attribute) -> list[Any]:
     """What is known of the parts of a kernel's argument. A launcher passes tensors that begin at
     multiples of 16 bytes, and whose strides, but for the last one, are such multiples, too. Where
     it says that the argument is divisible, the last size is a multiple of 16."""
@@ -204,7 +207,7 @@ def _argument_attributes(type_: Any, known: Any) -> list[Any]:
     ]
 
 
-def _element_bytes(element: Any) -> int:
+def _element_bytes(element: Type) -> int:
     return max(1, int(element.width) // 8)
 
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from proton.dialect import tt
 from proton.dialect.builtin import integer
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Module, Operation, Type, arith, ir
 from proton.dialect.tt_block import BOUNDARY_CHECK, PADDING
 from proton.dialect.tt_memory import LoadOp, StoreOp
 from proton.passes import Pass, register
@@ -27,11 +27,11 @@ class RewriteTensorPointer(Pass):
 
     name: ClassVar[str] = "rewrite-tensor-pointer"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         Unpacking(_parts_of, "tt.make_tensor_ptr", _RULES).run(module)
 
 
-def _parts_of(type_: Any) -> list[Any] | None:
+def _parts_of(type_: Type) -> list[Any] | None:
     if not tt.is_block_pointer(type_):
         return None
     block = type_.target
@@ -41,12 +41,12 @@ def _parts_of(type_: Any) -> list[Any] | None:
     return [pointer, *[i64] * (2 * rank), *[i32] * rank]
 
 
-def _make(op: Any, unpacking: Unpacking) -> Parts:
+def _make(op: Operation, unpacking: Unpacking) -> Parts:
     view = op.opview
     return [view.base, *view.shape, *view.strides, *view.offsets]
 
 
-def _advance(op: Any, unpacking: Unpacking) -> Parts:
+def _advance(op: Operation, unpacking: Unpacking) -> Parts:
     moves = list(op.opview.offsets)
     parts = unpacking.parts(op.operands[0])
     tensor, offsets = parts[: -len(moves)], parts[-len(moves) :]
@@ -54,7 +54,7 @@ def _advance(op: Any, unpacking: Unpacking) -> Parts:
     return [*tensor, *sums]
 
 
-def _pointers(op: Any, unpacking: Unpacking) -> tuple[Any, Any]:
+def _pointers(op: Operation, unpacking: Unpacking) -> tuple[object, object]:
     """The pointers and the mask of an access; None for a mask that is not needed."""
     block = tuple(op.operands[0].type.target.shape)
     base, *numbers = unpacking.parts(op.operands[0])

@@ -1,11 +1,11 @@
 """Products of several pairs of matrices become as many products of one pair."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.dialect import tt
 from proton.dialect.diagnostics import element_of, shape_of
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Module, Operation, Value, ir
 from proton.dialect.walk import before, ops_named, replace
 from proton.passes import Pass, register
 
@@ -24,14 +24,14 @@ class SplitBatchedDot(Pass):
 
     name: ClassVar[str] = "split-batched-dot"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         for op in ops_named(module, "tt.dot"):
             if len(shape_of(op.results[0])) == 3:
                 with before(op):
                     _split(op)
 
 
-def _split(op: Any) -> None:
+def _split(op: Operation) -> None:
     view = op.opview
     attributes = view.inputPrecision, view.maxNumImpreciseAcc
     sides = [_matrices(_trans(side, (1, 2, 0))) for side in (view.a, view.b, view.acc)]
@@ -42,7 +42,7 @@ def _split(op: Any) -> None:
     replace(op, [_trans(_joined(products), (2, 0, 1))])
 
 
-def _matrices(value: Any) -> list[Any]:
+def _matrices(value: Value) -> list[Value]:
     """The matrices that lie along the last dimension, in order: even ones and odd ones."""
     *matrix, count = shape_of(value)
     if count == 1:
@@ -53,7 +53,7 @@ def _matrices(value: Any) -> list[Any]:
     return [matrix for pair in pairs for matrix in pair]
 
 
-def _joined(values: list[Any]) -> Any:
+def _joined(values: list[Value]) -> Value:
     """Matrices along a new last dimension: what `_matrices` takes apart."""
     shape = shape_of(values[0])
     if len(values) == 1:
@@ -63,11 +63,11 @@ def _joined(values: list[Any]) -> Any:
     return _reshape(tt.JoinOp(even, odd, type_).result, [*shape, len(values)])
 
 
-def _reshape(value: Any, shape: list[int]) -> Any:
+def _reshape(value: Value, shape: list[int]) -> Value:
     return tt.ReshapeOp(value, ir.RankedTensorType.get(shape, element_of(value))).result
 
 
-def _trans(value: Any, order: tuple[int, ...]) -> Any:
+def _trans(value: Value, order: tuple[int, ...]) -> Value:
     shape = shape_of(value)
     type_ = ir.RankedTensorType.get([shape[axis] for axis in order], element_of(value))
     return tt.TransOp(value, ir.DenseI64ArrayAttr.get(order), type_).result

@@ -118,7 +118,7 @@ def _wait(pendings: int, *, landed: bool = False) -> None:
     TMAStoreWaitOp(i32_attr(pendings), ir.BoolAttr.get(landed))
 
 
-def _wait_for_overlap(loop: Any, shape: tuple[int, ...], indices: list[Any]) -> None:
+def _wait_for_overlap(loop: Operation, shape: tuple[int, ...], indices: list[Value]) -> None:
     """Copies land in no order: waits for all but the last one, and for that, too, where it writes
     what the next one does. The loop carries its indices."""
     i32 = integer(32)
@@ -137,7 +137,7 @@ def _wait_for_overlap(loop: Any, shape: tuple[int, ...], indices: list[Any]) -> 
     emit_when(_all(overlaps), lambda: _wait(0, landed=True))
 
 
-def _all(conditions: list[Any]) -> Any:
+def _all(conditions: list[Value]) -> Value:
     return functools.reduce(lambda x, y: arith.AndIOp(x, y).result, conditions)
 
 
@@ -149,7 +149,7 @@ def _copy(store: Any, memory: Any, infos: AxisInfos) -> None:
         AsyncTMAStoreOp(store.map, memory, indices, store.reduction)
         return []
 
-    def by_threads() -> list[Any]:
+    def by_threads() -> list[Value]:
         rank = len(indices)
         base, *numbers = producer_of(store.map).operands
         LocalToGlobalOp(memory, base, numbers[:rank], numbers[rank:], indices, store.reduction)
@@ -166,7 +166,7 @@ def _copy(store: Any, memory: Any, infos: AxisInfos) -> None:
     emit_if(_all(doubts), [], by_tma, by_threads)
 
 
-def _doubts(indices: list[Any], element_bytes: int, infos: AxisInfos) -> list[Any]:
+def _doubts(indices: list[Value], element_bytes: int, infos: AxisInfos) -> list[Value]:
     """What has to be true of the indices for TMA to write the block, and is not known to be."""
     i32 = integer(32)
     found = [

@@ -16,7 +16,7 @@ from typing import Any
 from proton.dialect.attributes import KERNEL
 from proton.dialect.builtin import integer
 from proton.dialect.emit import constant
-from proton.dialect.mlir import arith, ir
+from proton.dialect.mlir import Block, Module, Operation, Type, Value, arith, ir
 from proton.dialect.tt import IntToPtrOp, PointerType
 from proton.dialect.walk import before, ops_named
 
@@ -35,15 +35,15 @@ class Unpacking:
     from its type and its own; elsewhere the first part has them.
     """
 
-    parts_of: Callable[[Any], list[Any] | None]
+    parts_of: Callable[[Type], list[Type] | None]
     maker: str
-    rules: Mapping[str, Callable[[Any, "Unpacking"], Parts | None]]
+    rules: Mapping[str, Callable[[Operation, "Unpacking"], Parts | None]]
     attributes: Callable[[Any, Any], list[Any]] | None = None
-    known: dict[Any, Parts] = field(default_factory=dict)
-    dead: list[Any] = field(default_factory=list)  # ops, in the order of the program
-    replaced: list[tuple[Any, int]] = field(default_factory=list)  # first arguments of blocks
+    known: dict[Value, Parts] = field(default_factory=dict)
+    dead: list[Type] = field(default_factory=list)  # ops, in the order of the program
+    replaced: list[tuple[Block, int]] = field(default_factory=list)  # first arguments of blocks
 
-    def run(self, module: Any) -> None:
+    def run(self, module: Module) -> None:
         """Rewrites all functions of a module. What was replaced goes last, users first."""
         functions = [v.operation for v in module.body.operations if v.operation.name == "func.func"]
         if not self._is_needed(module, functions):
@@ -56,7 +56,7 @@ class Unpacking:
             for _ in range(count):
                 block.erase_argument(0)
 
-    def _is_needed(self, module: Any, functions: list[Any]) -> bool:
+    def _is_needed(self, module: Module, functions: list[Operation]) -> bool:
         """Whether there is a compound value: most kernels have none, and this is quick."""
         types = (t for f in functions for t in _function_type(f).inputs)
         return any(self.parts_of(type_) for type_ in types) or any(
@@ -67,13 +67,13 @@ class Unpacking:
         """The parts of a compound value; any other value alone."""
         return self.known.get(value, [value])
 
-    def _is_compound(self, value: Any) -> bool:
+    def _is_compound(self, value: Value) -> bool:
         return self.parts_of(value.type) is not None
 
-    def _types(self, types: Sequence[Any]) -> list[Any]:
+    def _types(self, types: Sequence[Type]) -> list[Type]:
         return [part for type_ in types for part in self.parts_of(type_) or [type_]]
 
-    def _flat(self, values: Sequence[Any]) -> Parts:
+    def _flat(self, values: list[Value]) -> Parts:
         return [part for value in values for part in self.parts(value)]
 
     def _function(self, function: Any) -> None:
@@ -94,7 +94,7 @@ class Unpacking:
         for block in function.regions[0].blocks:
             self._block(block)
 
-    def _block(self, block: Any) -> None:
+    def _block(self, block: Block) -> None:
         arguments = list(block.arguments)
         if any(map(self._is_compound, arguments)):
             for argument in arguments:
@@ -155,11 +155,11 @@ class Unpacking:
                 result.replace_all_uses_with(parts[0])
 
 
-def _function_type(function: Any) -> Any:
+def _function_type(function: Operation) -> Type:
     return ir.TypeAttr(function.attributes["function_type"]).value
 
 
-def _zero(type_: Any) -> Any:
+def _zero(type_: Type) -> object:
     """Some value of a part's type: nothing reads it."""
     if isinstance(type_, PointerType):
         return IntToPtrOp(constant(0, integer(64)), type_).result

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from proton.base.errors import ProtonError
 from proton.base.packages import need
@@ -72,7 +71,7 @@ def check_packages(format: Format) -> None:
         need(f"the format {format.name}", format.package, format.extra, format.without)
 
 
-def save(tables: Tables, target: Path, format: Format, **options: Any) -> None:
+def save(tables: Tables, target: Path, format: Format, **options: object) -> None:
     """Writes a run to a file, whole or not at all."""
     for name in options:
         if name not in format.options:

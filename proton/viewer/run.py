@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from proton.trace import archive
 from proton.viewer import formats
@@ -38,7 +37,9 @@ class Run(Tables):
 
         return to_html(self, self.summary(), repr(self).strip("<>"))
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None, **options: Any) -> Path:
+    def save(
+        self, path: str | os.PathLike[str], format: str | None = None, **options: object
+    ) -> Path:
         """Writes the run, whole or not at all; without a format's name the suffix picks it.
 
         `.proton` keeps everything; `.pftrace`, `.perfetto-trace` and `.pftrace.gz` open in

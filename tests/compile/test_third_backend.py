@@ -41,6 +41,21 @@ def add() -> proton.JITFunction:
     return add
 
 
+PAIR_BLOCK = tl.constexpr(64)
+
+
+def add_pair() -> proton.JITFunction:
+    @proton.jit
+    def add_pair(pair, out_ptr, n):
+        offsets = tl.arange(0, PAIR_BLOCK)
+        mask = offsets < n
+        x = tl.load(pair[0] + offsets, mask=mask)
+        y = tl.load(pair[1] + offsets, mask=mask)
+        tl.store(out_ptr + offsets, x + y, mask=mask)
+
+    return add_pair
+
+
 @pytest.mark.parametrize("size", [1, 1000, 1024, 2049])
 def test_vector_add_runs_where_its_arrays_are(rng: np.random.Generator, size: int) -> None:
     x, y = rng.standard_normal((2, size)).astype(np.float32)
@@ -84,7 +99,7 @@ def test_a_launch_option_of_the_back_end(rng: np.random.Generator) -> None:
 def test_its_kernels_are_cached_beside_those_of_others() -> None:
     stand_ins = (tl.float32,) * 3
     for target, levels in (
-        (ToyTarget(), ["source", "ttir", "listing"]),
+        (ToyTarget(), ["source", "ttir"]),
         (proton.GPUTarget("cuda", 90), ["source", "ttir", "ttgir", "llir", "ptx", "cubin", "sass"]),
     ):
         for from_cache in (False, True):
@@ -92,8 +107,22 @@ def test_its_kernels_are_cached_beside_those_of_others() -> None:
             assert kernel.from_cache == from_cache
             assert list(kernel.asm) == levels
             assert kernel.metadata["target"].startswith(target.backend)
-    listing = add().warmup(*stand_ins, 100, BLOCK=64, target=ToyTarget()).asm["listing"]
-    assert re.search(r'^ +\d+ .*"tt.load"', listing, re.MULTILINE)
+    text = add().warmup(*stand_ins, 100, BLOCK=64, target=ToyTarget()).asm["ttir"]
+    assert re.search(r'^ +.* = "tt.load"', text, re.MULTILINE)
+
+
+def test_a_plain_launcher_looks_at_tuples_and_at_what_code_holds() -> None:
+    """What is no tensor stays out of the arguments; a constant that changed is an error."""
+    x = np.arange(64, dtype=np.float32)
+    toys, kernel = on_toy(x, x), add_pair()
+    kernel[(1,)]((toys[0], toys[1]), toys[2], 64)
+    np.testing.assert_array_equal(toys[2].numbers, 2 * x)
+    kernel.fn.__globals__["PAIR_BLOCK"] = tl.constexpr(32)
+    try:
+        with pytest.raises(LaunchError, match=r"PAIR_BLOCK was .*64.* is .*32.* now"):
+            kernel[(1,)]((toys[0], toys[1]), toys[2], 64)
+    finally:
+        kernel.fn.__globals__["PAIR_BLOCK"] = tl.constexpr(64)
 
 
 def test_where_kernels_without_arrays_run() -> None:

@@ -334,8 +334,16 @@ def test_bounds_are_those_of_the_array(rng: np.random.Generator) -> None:
             )
 
 
-def test_an_allocator_is_accepted() -> None:
-    proton.set_allocator(lambda size, alignment, stream: np.empty(size, np.uint8))
+def test_an_allocator_is_accepted_and_never_called(rng: np.random.Generator) -> None:
+    """Not for a descriptor that the kernel makes, for which Triton calls it, nor for records."""
+    asked: list[int] = []
+    proton.set_allocator(lambda size, alignment, stream: asked.append(size))
+    x = rng.standard_normal((16, 32))
+    got, y = np.zeros_like(x), np.zeros_like(x)
+    with proton.profile("allocator"):
+        made[(1,)](x, got, y, 16, 32, 32, 32, 0, 0, 0, 0, M=16, N=32, PADDING="zero")
+    np.testing.assert_array_equal(y, x)
+    assert not asked
     proton.set_allocator(None)
     with pytest.raises(LaunchError, match="takes a function of size, alignment and stream"):
         proton.set_allocator(3)

@@ -15,12 +15,12 @@ is.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
 from proton.analysis.structure.values import (
     SCALAR,
+    Analysis,
     Carried,
     Part,
     Structure,
@@ -69,7 +69,7 @@ def groups_of(op: Operation) -> list[Group]:
     return []
 
 
-def analyse_regions(analysis: Any, block: Block) -> None:
+def analyse_regions(analysis: Analysis, block: Block) -> None:
     """Analyses every loop and branch below a block, outer ones first."""
     for op in block.operations:
         operation = op.operation
@@ -87,7 +87,7 @@ def analyse_regions(analysis: Any, block: Block) -> None:
 class _Loop:
     """One loop: what is assumed of the values that it begins with."""
 
-    def __init__(self, analysis: Any, op: Operation) -> None:
+    def __init__(self, analysis: Analysis, op: Operation) -> None:
         self.analysis, self.op = analysis, op
         self.group, *self.rest = groups_of(op)
         self.assumed: dict[int, tuple[Structure, set[Part]]] = {}
@@ -125,7 +125,11 @@ class _Loop:
             argument = self.group.received[0][position]
             end = self.analysis.structure(self.group.passed[1][position])
             found = None if end is None else differences(structure, end)
-            if found is None or not self._may_carry(argument, structure, end, found | parts):
+            if (
+                end is None
+                or found is None
+                or not self._may_carry(argument, structure, end, found | parts)
+            ):
                 del self.assumed[position]
                 holds = False
             elif not found <= parts:
@@ -145,7 +149,7 @@ class _Loop:
 
 
 def _receive(
-    analysis: Any, group: Group, position: int, structure: Structure, parts: set[Part]
+    analysis: Analysis, group: Group, position: int, structure: Structure, parts: set[Part]
 ) -> None:
     """Notes what stands for the values that are received at a position."""
     ordered = tuple(part for part in parts_of(structure) if part in parts)
@@ -158,13 +162,14 @@ def _receive(
         analysis.carried[value] = ordered
 
 
-def _meet(analysis: Any, op: Operation, group: Group) -> None:
+def _meet(analysis: Analysis, op: Operation, group: Group) -> None:
     """Notes what is received where all that is passed is known already."""
     for position, value in enumerate(group.received[0]):
         if not shape_of(value):
             continue
-        found = [analysis.structure(values[position]) for values in group.passed]
-        if any(structure is None for structure in found):
+        asked = [analysis.structure(values[position]) for values in group.passed]
+        found = [structure for structure in asked if structure is not None]
+        if len(found) < len(asked):
             continue
         first, parts = found[0], {SCALAR}
         for other in found[1:]:
@@ -209,7 +214,7 @@ def _moves_evenly(loop: Operation, argument: Value, expr: Expr) -> bool:
     return expr == Leaf(argument)
 
 
-def _is_inside(leaf: Any, loop: Operation) -> bool:
+def _is_inside(leaf: Carried | Value, loop: Operation) -> bool:
     """Whether a value is made inside an op's regions, the op's own arguments included."""
     value = leaf.tensor if isinstance(leaf, Carried) else leaf
     owner = value.owner

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
-from proton.analysis.structure.values import Dim, Structure
+from proton.analysis.structure.values import Analysis, Dim, Structure
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Operation, Value, ir
 from proton.dialect.walk import defining_op
@@ -43,7 +42,7 @@ class Mask:
     others: tuple[Leaf, ...] = ()  # tensors of i1, of the block's shape
 
 
-def mask_of(analysis: Any, mask: Value) -> Mask:
+def mask_of(analysis: Analysis, mask: Value) -> Mask:
     """A mask as a box as far as it is one: terms of a conjunction that are none are `others`."""
     box = box_of(analysis, mask)
     if box is not None:
@@ -55,7 +54,7 @@ def mask_of(analysis: Any, mask: Value) -> Mask:
     return Mask(Box.first(shape_of(mask)), (Leaf(mask),))
 
 
-def box_of(analysis: Any, mask: Value) -> Box | None:
+def box_of(analysis: Analysis, mask: Value) -> Box | None:
     """The box of a mask; None where it is not one. `analysis` knows the structure of integers."""
     shape = shape_of(mask)
     op = defining_op(mask)
@@ -81,8 +80,8 @@ def box_of(analysis: Any, mask: Value) -> Box | None:
             left, right = (box_of(analysis, operand) for operand in op.operands)
             return None if left is None or right is None else left.within(right)
         case "arith.cmpi":
-            left, right = (analysis.structure(operand) for operand in op.operands)
-            return _compare(op.attributes["predicate"].value, left, right, shape)
+            sides = [analysis.structure(operand) for operand in op.operands]
+            return _compare(op.attributes["predicate"].value, sides[0], sides[1], shape)
     return None
 
 
@@ -126,7 +125,7 @@ def _compare(
     return Box(tuple(counts), tuple(starts))
 
 
-def _scalar(condition: Any, shape: tuple[int, ...]) -> Box | None:
+def _scalar(condition: Value, shape: tuple[int, ...]) -> Box | None:
     op = defining_op(condition)
     if op is not None and op.name == "arith.constant":
         return Box.first(shape if op.attributes["value"].value else (0,) * len(shape))

@@ -6,23 +6,23 @@ from typing import Any
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
-from proton.analysis.structure.values import Dim, Structure, differences
+from proton.analysis.structure.values import Analysis, Dim, Structure, differences
 from proton.dialect.builtin import integer
 from proton.dialect.diagnostics import shape_of
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.walk import defining_op
 
 
-def _make_range(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure:
+def _make_range(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure:
     return Structure((Dim(stride=1),), op.attributes["start"].value)
 
 
-def _splat(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _splat(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner = analysis.structure(op.operands[0])
     return inner and replace(inner, dims=(Dim(),) * len(shape))
 
 
-def _constant(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _constant(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     attribute = op.attributes["value"]
     if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
         return None
@@ -32,7 +32,7 @@ def _constant(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure
     return Structure((Dim(),) * len(shape), ir.IntegerAttr(value).value)
 
 
-def _add(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _add(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     return _sum(left, right)
 
@@ -50,7 +50,7 @@ def _sum(left: Structure | None, right: Structure | None) -> Structure | None:
     return Structure(tuple(dims), sc.add(left.scalar, right.scalar), source)
 
 
-def _subtract(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _subtract(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or any(dim.parent is not None for dim in right.dims):
         return None
@@ -58,7 +58,7 @@ def _subtract(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure
     return found and replace(found, scalar=sc.sub(left.scalar, right.scalar))
 
 
-def _multiply(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _multiply(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None:
         return None
@@ -72,7 +72,7 @@ def _product(structure: Structure, factor: Expr) -> Structure:
     return Structure(dims, sc.mul(structure.scalar, factor))
 
 
-def _shift(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _shift(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or not right.uniform:
         return None
@@ -80,7 +80,7 @@ def _shift(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | 
     return _product(left, 1 << amount) if isinstance(amount, int) and 0 <= amount < 31 else None
 
 
-def _select(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _select(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     """One of two, as a whole: each part that differs is chosen."""
     condition = op.operands[0]
     splat = defining_op(condition)
@@ -100,7 +100,7 @@ def _select(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure |
     return left
 
 
-def _remainder(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _remainder(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     left, right = map(analysis.structure, op.operands)
     if left is None or right is None or not right.uniform:
         return None
@@ -140,12 +140,12 @@ def _factor(expr: Expr) -> int:
     return sum(factors) if expr.op in ("add", "sub") else max(factors)
 
 
-def _expand_dims(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _expand_dims(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner, axis = analysis.structure(op.operands[0]), op.attributes["axis"].value
     return inner and replace(inner, dims=(*inner.dims[:axis], Dim(), *inner.dims[axis:]))
 
 
-def _broadcast(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _broadcast(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner, source = analysis.structure(op.operands[0]), shape_of(op.operands[0])
     if inner is None:
         return None
@@ -162,12 +162,12 @@ def _broadcast(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structur
     return replace(inner, dims=tuple(dims), scalar=scalar)
 
 
-def _transpose(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _transpose(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     inner = analysis.structure(op.operands[0])
     return inner and replace(inner, dims=tuple(inner.dims[axis] for axis in op.attributes["order"]))
 
 
-def _reshape(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _reshape(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     """One that only adds and drops dimensions of size 1."""
     inner, source = analysis.structure(op.operands[0]), shape_of(op.operands[0])
     if inner is None or [n for n in source if n != 1] != [n for n in shape if n != 1]:
@@ -179,7 +179,7 @@ def _reshape(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure 
     return replace(inner, dims=tuple(next(kept) if n != 1 else Dim() for n in shape))
 
 
-def _widen(analysis: Any, op: Operation, shape: tuple[int, ...]) -> Structure | None:
+def _widen(analysis: Analysis, op: Operation, shape: tuple[int, ...]) -> Structure | None:
     source = op.operands[0].type.element_type
     if source == integer(1):
         return None

@@ -1,6 +1,7 @@
 """What a structured tensor is made of: a source, numbers, dimensions; how two of them differ."""
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from proton.analysis import scalar as sc
 from proton.analysis.scalar import Expr, Leaf
@@ -134,3 +135,13 @@ def leaves(expr: Expr | None) -> list[Leaf]:
     if isinstance(expr, sc.Node):
         return [leaf for argument in expr.args for leaf in leaves(argument)]
     return []
+
+
+class Analysis(Protocol):
+    """What rules ask of the analysis of a function (core.py), which imports them."""
+
+    carried: dict[Value, tuple[Part, ...]]  # what is carried in a tensor's place
+    carried_values: dict[Value, Structure]
+    memo: dict[Value, Structure | None]
+
+    def structure(self, value: Value) -> Structure | None: ...

@@ -1,7 +1,5 @@
 """From a device function and a signature to object code for this machine."""
 
-from typing import Any
-
 from proton.backends.compiler import CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
@@ -43,7 +41,7 @@ def compile_kernel(
         module = stages.run("ttir", module, ttir_passes(profiled))
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
         module = stages.run("memref", module, memref_passes(options.disjoint, profiled))
-        data = _describe(module, fn, options) | {"signature": str(signature)}
+        data = _describe(module, fn, options)
         module = stages.run(
             "llvm", module, llvm_passes(options.disjoint, vector_bits(), profiled is not None)
         )
@@ -57,13 +55,12 @@ def compile_kernel(
     return CompileResult(data, files, stages.times)
 
 
-def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[str, Any]:
+def _describe(module: Module, fn: DeviceFunction, options: CPUOptions) -> dict[str, object]:
     """What a launcher must know about the code."""
     (function,) = kernel_functions(module)
     messages = function.attributes.get(ASSERTIONS, ())
     profile = profile_of(function)
     return {
-        "name": fn.__name__,
         "symbol": mangled(fn.__name__) + RANGE_SUFFIX,
         "target": "cpu",
         "written": sorted(function.attributes[WRITTEN]),

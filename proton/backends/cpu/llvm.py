@@ -113,7 +113,7 @@ def disassembly(text: str) -> str:
         return str(_target_machine().emit_assembly(llvm.parse_assembly(text)))
 
 
-def _optimize(module: Any, machine: Any) -> None:
+def _optimize(module: object, machine: object) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=SPEED_LEVEL)
     options.loop_vectorization = True
     options.slp_vectorization = True

@@ -1,7 +1,7 @@
 """The CPU of this machine as a target: what its kernels are, and who compiles them."""
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
 from proton.backends.cpu import llvm
@@ -35,7 +35,7 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
     disassembly = "asm"
     kernel = CPUKernel
 
-    def identity(self, options: CPUOptions) -> dict[str, Any]:
+    def identity(self, options: CPUOptions) -> dict[str, object]:
         return {
             "cpu": llvm.host_cpu(),
             "features": llvm.host_features(),
@@ -49,7 +49,7 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
 
         return compiler.compile_kernel(fn, signature, options, label)
 
-    def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
+    def chosen(self, target: Target, options: dict[str, object]) -> CPUOptions:
         return CPUOptions(  # those of GPUs mean nothing here
             disjoint=bool(options.get("disjoint", True)), debug=bool(options.get("debug"))
         )

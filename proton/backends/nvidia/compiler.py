@@ -58,8 +58,6 @@ def compile_kernel(
             cubin = assembler.finish()
             ptx, cubin = _denser(fn, ptx, cubin, options)
     data = {
-        "name": fn.__name__,
-        "symbol": mangled(fn.__name__),
         "target": str(target),
         "num_warps": options.num_warps,
         "num_ctas": options.num_ctas,

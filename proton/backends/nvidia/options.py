@@ -1,7 +1,6 @@
 """The options of a launch that change the code of a GPU kernel."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from proton.base.errors import CompilationError
 from proton.base.targets import DEPENDENT_LAUNCH, MAX_REGISTERS, MAX_WARPS, GPUTarget
@@ -46,9 +45,9 @@ class GPUOptions:
             raise _invalid("maxnreg", f"from 1 to {MAX_REGISTERS}", self.maxnreg)
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _invalid(name: str, rule: str, value: Any) -> CompilationError:
+def _invalid(name: str, rule: str, value: object) -> CompilationError:
     return CompilationError(f"{name} must be {rule}, got {value!r}")

@@ -47,7 +47,7 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
     disassembly = "sass"
     kernel = GPUKernel
 
-    def identity(self, options: GPUOptions) -> dict[str, Any]:
+    def identity(self, options: GPUOptions) -> dict[str, object]:
         return {
             "ptxas": tools.identity(tools.ptxas(options.target), tools.PTXAS_WHEEL),
             "libdevice": tools.identity(tools.libdevice(), "nvidia-nvvm"),

@@ -185,7 +185,7 @@ def _dot(op: Operation) -> None:
     replace(op, [convert_elements(value, result)])
 
 
-def _math(name: str) -> Callable[[Any], None]:
+def _math(name: str) -> Callable[[Operation], None]:
     def lower(op: Operation) -> None:
         new = ir.Operation.create(name, results=[op.results[0].type], operands=list(op.operands))
         replace(op, [new.result])
@@ -202,10 +202,10 @@ def _fp_to_fp(op: Operation) -> None:
     value, type_ = op.operands[0], op.results[0].type
     shape, width = shape_of(value), type_.element_type.width if shape_of(value) else type_.width
 
-    def typed(element: Any) -> Any:
+    def typed(element: Type) -> Type:
         return ir.RankedTensorType.get(shape, element) if shape else element
 
-    def magnitude(x: Any) -> Any:
+    def magnitude(x: Value) -> object:
         return create("math.absf", x.type, x)
 
     nearest = arith.TruncFOp(type_, value).result
@@ -306,7 +306,7 @@ RULES: dict[str, Callable[[Operation], None]] = {
 
 def _copy_cheap_producers(module: Module) -> None:
     """Gives each user of an index-like tensor its own copy of what makes it."""
-    cheap: set[Any] = set()
+    cheap: set[Value] = set()
     ops = all_ops(module)
     for op in ops:
         is_tensor = len(op.results) == 1 and bool(shape_of(op.results[0]))

@@ -126,8 +126,8 @@ def _sum_of_opposites(value: Number, x: Number, y: Number) -> Number:
     return Number(value._of(-0.0)).where(is_zero, value)
 
 
-def _arithmetic(name: str, mode: str) -> Callable[..., Any]:
-    def rule(*x: Any, type_: Type) -> Value:
+def _arithmetic(name: str, mode: str) -> Callable[..., Value]:
+    def rule(*x: Value, type_: Type) -> Value:
         operands = [Number(value).wide() for value in x]
         exact = _ARITHMETIC[name](*operands)
         if type_.width == 64:
@@ -168,7 +168,7 @@ def _of_integer(mode: str, *, signed: bool) -> Callable[..., Any]:
     return rule
 
 
-def _of_double(mode: str) -> Callable[..., Any]:
+def _of_double(mode: str) -> Callable[..., Value]:
     def rule(x: Value, type_: Type) -> Value:
         value = Number(x)
         error = Number(value._of(0.0))
@@ -182,7 +182,7 @@ _CONVERSIONS = {
     **dict.fromkeys(("int", "uint"), ("float",)),
     **dict.fromkeys(("ll", "ull"), ("float", "double")),
 }
-RULES: dict[str, Callable[..., Any]] = {
+RULES: dict[str, Callable[..., Value]] = {
     **{f"{name}_{mode}": _arithmetic(name, mode) for name in _ARITHMETIC for mode in MODES},
     **{
         f"{source}2{target}_{mode}": _of_integer(mode, signed=not source.startswith("u"))

@@ -104,7 +104,7 @@ def _inverse(name: str) -> Rule:
     """One over a function of C's math library."""
     called = _calls(name)
 
-    def rule(*x: Any, type_: Type) -> Value:
+    def rule(*x: Value, type_: Type) -> Value:
         value = called(*x, type_=type_)
         return arith.DivFOp(_of(1.0, value), value).result
 
@@ -131,12 +131,12 @@ def _rounded(name: str, *, signed: bool) -> Rule:
     return rule
 
 
-def _hypotenuse(*x: Any, type_: Type) -> Value:
+def _hypotenuse(*x: Value, type_: Type) -> Value:
     called = _calls("hypot")
     return functools.reduce(lambda a, b: called(a, b, type_=type_), x)
 
 
-def _inverse_hypotenuse(*x: Any, type_: Type) -> Value:
+def _inverse_hypotenuse(*x: Value, type_: Type) -> Value:
     value = _hypotenuse(*x, type_=type_)
     return arith.DivFOp(_of(1.0, value), value).result
 

@@ -28,31 +28,31 @@ class Number:
             return other.value
         return constant(float(other), self.type)
 
-    def _emit(self, name: str, *others: Any) -> "Number":
+    def _emit(self, name: str, *others: object) -> "Number":
         return Number(create(name, self.type, self.value, *map(self._of, others)))
 
-    def __add__(self, other: Any) -> "Number":
+    def __add__(self, other: object) -> "Number":
         return self._emit("arith.addf", other)
 
-    def __sub__(self, other: Any) -> "Number":
+    def __sub__(self, other: object) -> "Number":
         return self._emit("arith.subf", other)
 
-    def __mul__(self, other: Any) -> "Number":
+    def __mul__(self, other: object) -> "Number":
         return self._emit("arith.mulf", other)
 
-    def __truediv__(self, other: Any) -> "Number":
+    def __truediv__(self, other: object) -> "Number":
         return self._emit("arith.divf", other)
 
-    def __radd__(self, other: Any) -> "Number":
+    def __radd__(self, other: object) -> "Number":
         return Number(self._of(other)) + self
 
-    def __rsub__(self, other: Any) -> "Number":
+    def __rsub__(self, other: object) -> "Number":
         return Number(self._of(other)) - self
 
-    def __rmul__(self, other: Any) -> "Number":
+    def __rmul__(self, other: object) -> "Number":
         return self * other
 
-    def __rtruediv__(self, other: Any) -> "Number":
+    def __rtruediv__(self, other: object) -> "Number":
         return Number(self._of(other)) / self
 
     def __neg__(self) -> "Number":
@@ -61,7 +61,7 @@ class Number:
     def __abs__(self) -> "Number":
         return self._emit("math.absf")
 
-    def function(self, name: str, *others: Any) -> "Number":
+    def function(self, name: str, *others: object) -> "Number":
         """An op of `math` on it."""
         return self._emit(f"math.{name}", *others)
 
@@ -70,12 +70,12 @@ class Number:
         assert self.width == 64, "those of fp32 have other names"
         return Number(call_c(name, [self.value], self.type))
 
-    def compare(self, predicate: str, other: Any) -> Value:
+    def compare(self, predicate: str, other: object) -> Value:
         """`arith.cmpf`, as an i1."""
         chosen = getattr(arith.CmpFPredicate, predicate)
         return arith.CmpFOp(chosen, self.value, self._of(other)).result
 
-    def where(self, condition: Value, other: Any) -> "Number":
+    def where(self, condition: Value, other: object) -> "Number":
         """It where the condition holds, else the other."""
         return Number(arith.SelectOp(condition, self.value, self._of(other)).result)
 

@@ -48,7 +48,7 @@ def _from_first(sources: list[Value], axis: int, left: list[int], combine: Block
     size = shape_of(sources[0])[axis]
     if size == 1:
         return inits
-    types = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
+    types: list[Type] = [ir.RankedTensorType.get(left, element_of(source)) for source in sources]
     rest = [_slice(source, axis, 1, size - 1) for source in sources]
     return _reduce_generic(rest, inits, types, axis, combine, None)
 
@@ -150,8 +150,7 @@ def clone_payload(
     LLVM use vectors.
     """
     mapping = dict(zip(block.arguments, arguments, strict=True))
-    for op in block.operations:
-        op = op.operation
+    for op in [view.operation for view in block.operations]:
         if op.name in _RETURNS:
             return [mapping.get(value, value) for value in op.operands]
         operands = [mapping.get(value, value) for value in op.operands]

@@ -3,7 +3,6 @@ functions, the modified Bessel functions, sines of multiples of pi."""
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from proton.conversion.triton_arith_to_linalg.numbers import Number, of_bits
 from proton.dialect.emit import constant
@@ -13,7 +12,7 @@ _STEPS = 3  # of Halley's iteration: each triples the digits, and the first gues
 _HALF_PI = math.pi / 2
 
 
-def _in_double(function: Callable[[Number], Number]) -> Callable[..., Any]:
+def _in_double(function: Callable[[Number], Number]) -> Callable[..., Value]:
     """A rule that computes in fp64 and rounds once."""
 
     def rule(x: Value, type_: Type) -> Value:
@@ -142,7 +141,7 @@ def _high_reciprocal(x: Number) -> Number:
     return of_bits(arith.AndIOp(bits, constant(-1 << 32, bits.type)).result, value.type)
 
 
-RULES: dict[str, Callable[..., Any]] = {
+RULES: dict[str, Callable[..., Value]] = {
     name: _in_double(function)
     for name, function in {
         "erfinv": _inverse_erf,

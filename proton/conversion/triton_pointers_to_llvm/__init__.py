@@ -207,13 +207,13 @@ def _addptr(op: Operation, pointee: Type) -> None:
     replace(op, [arith.AddIOp(pointer, scaled).result])
 
 
-def _splat(op: Operation, pointee: Any) -> None:
+def _splat(op: Operation, pointee: Type) -> None:
     if str(op.operands[0].type) == "!llvm.ptr":
         address = llvm.PtrToIntOp(integer(64), op.operands[0]).result
         op.operands[0] = address
 
 
-def _unsplat(op: Operation, pointee: Any) -> None:
+def _unsplat(op: Operation, pointee: Type) -> None:
     if str(op.results[0].type) == "!llvm.ptr":
         i64 = integer(64)
         address = tt.UnsplatOp(op.operands[0], i64).result
@@ -224,12 +224,12 @@ def _pointer(address: Value) -> Value:
     return llvm.IntToPtrOp(pointer_type(), address).result
 
 
-def _int_to_ptr(op: Operation, pointee: Any) -> None:
+def _int_to_ptr(op: Operation, pointee: Type) -> None:
     value = op.operands[0]
     replace(op, [value if shape_of(value) else _pointer(value)])
 
 
-def _ptr_to_int(op: Operation, pointee: Any) -> None:
+def _ptr_to_int(op: Operation, pointee: Type) -> None:
     value = op.operands[0]
     if shape_of(value):
         replace(op, [value])
@@ -237,13 +237,13 @@ def _ptr_to_int(op: Operation, pointee: Any) -> None:
         replace(op, [llvm.PtrToIntOp(integer(64), value).result])
 
 
-def _cast(op: Operation, pointee: Any) -> None:
+def _cast(op: Operation, pointee: Type) -> None:
     """One of a pointer to an address, which `structured-to-memref` leaves where it runs first."""
     if op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
 
 
-def _bitcast(op: Operation, pointee: Any) -> None:
+def _bitcast(op: Operation, pointee: Type) -> None:
     if str(op.operands[0].type) == "!llvm.ptr" or op.operands[0].type == op.results[0].type:
         replace(op, [op.operands[0]])
 
@@ -273,7 +273,7 @@ class _Element:
         self,
         indices: list[Value],
         types: list[Type],
-        access: Callable[[Callable[[], Any]], list[Any]],
+        access: Callable[[Callable[[], Value]], list[Value]],
         without: Callable[[], list[Value]] = list,
     ) -> list[Value]:
         """The values, of `types`, of `access`, which is given what emits the address; or of
@@ -345,7 +345,7 @@ def _store(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     _check_element(op, pointee)
 
     def body(indices: list[Value]) -> None:
-        def write(address: Callable[[], Any]) -> list[Value]:
+        def write(address: Callable[[], Value]) -> list[Value]:
             llvm.StoreOp(_at(stored, indices), address())
             return []
 
@@ -362,7 +362,7 @@ def _atomic_rmw(op: Operation, pointee: Type, check: AccessCheck | None) -> None
     ordering = i64_attr(_ORDERINGS[view.sem.value])
 
     def value(indices: list[Value]) -> Value:
-        def access(address: Callable[[], Any]) -> Value:
+        def access(address: Callable[[], Value]) -> Value:
             return llvm.AtomicRMWOp(kind, address(), _at(operand, indices), ordering).result
 
         return element.value(indices, pointee, access)
@@ -379,7 +379,7 @@ def _atomic_cas(op: Operation, pointee: Type, check: AccessCheck | None) -> None
     bits = integer(pointee.width)
 
     def value(indices: list[Value]) -> Value:
-        def access(address: Callable[[], Any]) -> Value:
+        def access(address: Callable[[], Value]) -> Value:
             pair = [_at(expected, indices), _at(desired, indices)]
             if pointee != bits:
                 pair = [arith.BitcastOp(bits, v).result for v in pair]

@@ -9,7 +9,6 @@ table (proton.base.bounds), which the launcher reads when the grid is through.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.base import bounds
@@ -76,7 +75,7 @@ class BoundsChecks:
         roots = Roots(function)
         self.function, self.ops = function, ops
         self.arguments = [_arguments(op, roots) for op in ops]
-        self.arrays: dict[int, tuple[Any, Any]] = {}
+        self.arrays: dict[int, tuple[Value, Value]] = {}
 
     def prepare(self, program: list[Value], sizes: list[int]) -> list["AccessCheck | None"]:
         """Adds the table to the kernel's arguments; the check of each op, None where there is
@@ -103,7 +102,7 @@ class BoundsChecks:
                 word = bounds.argument_word(argument)
                 self.arrays[argument] = self._load(word), self._load(word + 1)
 
-    def array(self, argument: int) -> tuple[Any, Any]:
+    def array(self, argument: int) -> tuple[Value, Value]:
         """The address of an argument's array, and its bytes."""
         return self.arrays[argument]
 
@@ -150,7 +149,7 @@ def _describe(op: Operation, arguments: list[int]) -> Attribute:
     )
 
 
-def checked_accesses(function: Operation) -> list[dict[str, Any]]:
+def checked_accesses(function: Operation) -> list[dict[str, object]]:
     """What a launcher has to know of the checks of a kernel, one entry per access."""
     return [
         {

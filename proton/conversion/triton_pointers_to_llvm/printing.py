@@ -5,7 +5,6 @@ A line is `pid (x, y, z) idx (i, j) prefix: value`, as Triton has it.
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from proton.dialect.builtin import i32_attr, i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
@@ -41,7 +40,7 @@ def _line(
     value: Value,
     head: str,
     program: list[Value],
-    show: Callable[[Any], tuple[str, Any]],
+    show: Callable[[Value], tuple[str, Value]],
     indices: list[Value],
 ) -> None:
     """Prints one element; `show` gives how it looks in the format, and what to pass for it."""
@@ -52,13 +51,13 @@ def _line(
     _printf(f"pid (%u, %u, %u) idx ({places}) {head}{form}\n", [*program, *at, shown])
 
 
-def _address(value: Value) -> tuple[str, Any]:
+def _address(value: Value) -> tuple[str, Value]:
     i64 = integer(64)
     is_pointer = value.type == pointer_type()
     return "0x%016llx", llvm.PtrToIntOp(i64, value).result if is_pointer else value
 
 
-def _promoted(value: Value, signed: bool, in_hex: bool) -> tuple[str, Any]:
+def _promoted(value: Value, signed: bool, in_hex: bool) -> tuple[str, Value]:
     """The value as C's variadic arguments want it."""
     type_ = element_of(value)
     if isinstance(type_, ir.FloatType):

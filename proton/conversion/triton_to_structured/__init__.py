@@ -6,7 +6,7 @@ instead (carried.py). Everything else stays as it is, for the gather and scatter
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from proton.analysis.scalar import Materializer
 from proton.analysis.structure import Box, Mask, Structure, StructureAnalysis
@@ -18,6 +18,9 @@ from proton.dialect.emit import create
 from proton.dialect.mlir import Attribute, Module, Operation, Type, Value, arith, ir
 from proton.dialect.walk import before, defining_op, functions, ops_named, replace
 from proton.passes import Pass, register
+
+if TYPE_CHECKING:
+    from proton.analysis.structure.values import Carried
 
 
 @dataclass
@@ -98,7 +101,7 @@ def uniform_scalar(value: Value) -> Value | Attribute | None:
     return None
 
 
-def _rewrite_access(access: _Access, substitutes: dict[Any, Any]) -> None:
+def _rewrite_access(access: _Access, substitutes: "dict[Carried | Value, Value]") -> None:
     op = access.op
     view = op.opview
     with before(op):

@@ -1,7 +1,6 @@
 """Assembly that a kernel's author wrote, on a few elements of a thread at a time."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
@@ -12,7 +11,7 @@ from proton.dialect.ttg import is_tensor
 _REGISTER = 32  # bits that elements share
 
 
-def _bits(type_: Any) -> int:
+def _bits(type_: Type) -> int:
     return int(type_.width) if isinstance(type_, ir.IntegerType | ir.FloatType) else 64
 
 
@@ -47,7 +46,9 @@ def _unpacked(registers: list[Value], type_: Type, pack: int) -> Iterator[Value]
             yield from v.to_elements(v.bitcast(register, v.vector(count, type_)))
 
 
-def _run(site: Site, elements: list[list[Value]], types: list[Type], pack: int) -> list[Any]:
+def _run(
+    site: Site, elements: list[list[Value]], types: list[Type], pack: int
+) -> list[list[Value]]:
     """The assembly on `pack` elements of each operand; those of each result."""
     operands = [register for group in elements for register in _packed(group, pack)]
     counts = [pack // _per_register(type_, pack) for type_ in types]

@@ -115,7 +115,7 @@ def _cas(ctx: Lowering, site: Site) -> list[Value]:
 
 
 def _each(
-    ctx: Lowering, site: Site, operands: list[Value], mask: Value | None, one: Callable[..., Any]
+    ctx: Lowering, site: Site, operands: list[Value], mask: Value | None, one: Callable[..., object]
 ) -> list[Value]:
     """The atomic for every element this thread owns, and the results for all that hold one."""
     type_ = site.operand_types[0]
@@ -145,7 +145,7 @@ def _guarded(predicate: Value | None, operands: list[Value], one: Callable[..., 
     return value
 
 
-def _share(ctx: Lowering, site: Site, value: Any, layout: LinearLayout) -> Any:
+def _share(ctx: Lowering, site: Site, value: Value, layout: LinearLayout) -> Value:
     """The owners' results in all copies: owners write, everybody reads."""
     shape = tuple(size for _, size in layout.outs)
     shared = shared_row_major(shape, tuple(reversed(range(len(shape)))))

@@ -3,8 +3,6 @@
 The bytes are those of proton/trace/wire.py.
 """
 
-from typing import Any
-
 from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
@@ -16,7 +14,7 @@ _AT_ONCE = 4  # accesses of a lane that are under way when a ring buffer is copi
 _TURN = wire.RECORD_ALIGNMENT * WARP_SIZE  # bytes that the lanes copy at a time
 
 
-def byte_at(base: Value, offset: Any) -> Value:
+def byte_at(base: Value, offset: int | Value) -> Value:
     """The address `offset` (a number or an i64) bytes behind `base`."""
     if isinstance(offset, int):
         offset = v.constant(offset, v.integer(64))

@@ -7,7 +7,6 @@ carry, which take more registers (a product of blocks of 128 x 256 x 64: 198 in 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.scalars import Scalars, is_repeated, place_of
@@ -56,7 +55,7 @@ def _extracts(argument: Value, result: Value) -> list[Operation] | None:
     """All that takes an element of a vector that is carried, in the loop or behind it, or of what
     is computed of it; None where something wants more of it."""
     found: list[Operation] = []
-    seen: set[Any] = set()
+    seen: set[Value] = set()
     waiting = [argument, result]
     while waiting:
         value = waiting.pop()

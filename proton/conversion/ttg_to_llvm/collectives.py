@@ -10,7 +10,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import both
 from proton.conversion.ttg_to_llvm.shared_memory import contiguous
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Value, ir
+from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.ttg import layout_of
 from proton.layout.named import shared_row_major
 
@@ -89,7 +89,7 @@ def _gather(ctx: Lowering, site: Site) -> list[Value]:
     return [result]
 
 
-def _as_i32(index: Any, type_: Any) -> Any:
+def _as_i32(index: Value, type_: Type) -> Value:
     bits = v.element(index).width
     if bits == 32:
         return index

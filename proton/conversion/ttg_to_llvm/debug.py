@@ -1,7 +1,6 @@
 """What a kernel tells its author: prints and assertions, by the CUDA runtime's device functions."""
 
 import re
-from typing import Any
 
 from proton.base.targets import DEPENDENT_LAUNCH
 from proton.conversion.ttg_to_llvm import nvidia
@@ -68,7 +67,7 @@ def _print_call(ctx: Lowering, text: str, arguments: list[Value]) -> None:
     call("vprintf", v.integer(32), _string(ctx, text), space)
 
 
-def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Any]:
+def _promoted(value: Value, signed: bool, hexadecimal: bool) -> tuple[str, Value]:
     """(the format, the value as C's variadic arguments want it)"""
     type_ = value.type
     if isinstance(type_, ir.FloatType):
@@ -102,7 +101,7 @@ def _print(ctx: Lowering, site: Site) -> list[Value]:
         is_signed = bool(signed[number])
         if not is_tensor(type_):
 
-            def one(value: Any = operand, signed_: bool = is_signed, w: str = which) -> None:
+            def one(value: Value = operand, signed_: bool = is_signed, w: str = which) -> None:
                 form, promoted = _promoted(value, signed_, hexadecimal)
                 text = f"pid (%u, %u, %u) idx () {prefix}{w}{form}\n"
                 _print_call(ctx, text, [*ids, promoted])

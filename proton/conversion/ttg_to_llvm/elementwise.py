@@ -48,7 +48,7 @@ def _constant(ctx: Lowering, site: Site) -> list[Value]:
     return [v.create("llvm.mlir.constant", target, value=attribute)]
 
 
-def _spread(value: Any, target: Any) -> Any:
+def _spread(value: Value, target: Any) -> Value:
     return v.splat(value, v.count_of_type(target)) if v.is_vector(target) else value
 
 
@@ -114,7 +114,7 @@ def _in_float32(ctx: Lowering, name: str, *values: Any) -> Any:
     return v.create("llvm.fptrunc", values[0].type, result)
 
 
-def _libdevice(ctx: Lowering, name: str, *values: Any) -> Any:
+def _libdevice(ctx: Lowering, name: str, *values: Value) -> Value:
     """A function of the library of fp32 or fp64, on every element."""
     symbol = symbol_of(name, v.element(values[0]))
 
@@ -155,7 +155,7 @@ def _exp(ctx: Lowering, site: Site) -> list[Value]:
 def _extern(ctx: Lowering, site: Site) -> list[Value]:
     result = scalar_type(llvm_like(site))
 
-    def one(*scalars: Any) -> Value:
+    def one(*scalars: object) -> Value:
         return call_libdevice(ctx, site.text("symbol"), result, *scalars)
 
     operands = site.operands

@@ -6,7 +6,7 @@ from typing import Any
 from proton.base.float8 import BIAS_32, BY_TYPE, MANTISSA_32, Float8, bits_of
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
-from proton.dialect.mlir import ir
+from proton.dialect.mlir import Type, Value, ir
 
 INSTRUCTION = 89  # the first architecture that narrows by one
 _INSTRUCTION_NAMES = {"float8e5": "e5m2", "float8e4nv": "e4m3"}
@@ -17,13 +17,13 @@ def _f(bits: int) -> Any:
     return {16: ir.F16Type, 32: ir.F32Type, 64: ir.F64Type}[bits].get()
 
 
-def widen_float8(value: Any, source: Any, target: Any) -> Any:
+def widen_float8(value: Any, source: Type, target: Type) -> Any:
     """8-bit floats as wider ones: the two that GPUs know through fp16, which has them all, the
     others through fp32."""
     format_ = BY_TYPE[str(source)]
     by_half = format_.name in ("float8e5", "float8e4nv")
 
-    def one(byte: Any) -> Any:
+    def one(byte: Value) -> Any:
         number = _half_of(byte, format_) if by_half else _float_of(byte, format_)
         if number.type == target:
             return number
@@ -35,7 +35,7 @@ def widen_float8(value: Any, source: Any, target: Any) -> Any:
     return v.each(one, value)
 
 
-def _half_of(byte: Any, format_: Float8) -> Any:
+def _half_of(byte: Value, format_: Float8) -> Value:
     """The fp16 with the value of a byte."""
     i16 = v.integer(16)
     wide = v.create("llvm.zext", i16, byte)
@@ -52,7 +52,7 @@ def _half_of(byte: Any, format_: Float8) -> Any:
     return v.bitcast(v.binary("llvm.or", magnitude, sign), _f(16))
 
 
-def _float_of(byte: Any, format_: Float8) -> Any:
+def _float_of(byte: Any, format_: Float8) -> Value:
     """The fp32 with the value of a byte, of a format without infinity: its bits moved to where
     fp32 has them, times a power of two that makes up for the biases."""
     i32, f32 = v.integer(32), _f(32)
@@ -119,7 +119,7 @@ def _odd_float32(value: Any) -> Any:
     return v.each(one, value)
 
 
-def _narrow(value: Any, format_: Float8, rounding: str) -> Any:
+def _narrow(value: Value, format_: Float8, rounding: str) -> Value:
     """One fp32 as a byte: normal results by rounding the mantissa where it ends, subnormal ones
     as multiples of the least number."""
     bits = v.bitcast(value, v.integer(32))
@@ -143,7 +143,7 @@ def _narrow(value: Any, format_: Float8, rounding: str) -> Any:
     return v.create("llvm.trunc", v.integer(8), v.binary("llvm.or", result, sign))
 
 
-def _multiple(magnitude: Any, format_: Float8, rounding: str) -> Any:
+def _multiple(magnitude: Any, format_: Float8, rounding: str) -> Value:
     """How often the least number is in the bits of a small one. To nearest by adding a power of
     two whose unit in the last place is that number."""
     i32, f32 = v.integer(32), _f(32)

@@ -1,7 +1,5 @@
 """Ops that choose, rename or move registers: creation, shapes, layout conversions."""
 
-from typing import Any
-
 import numpy as np
 
 from proton.analysis.scratch import stored_bytes
@@ -103,7 +101,7 @@ def _convert_layout(ctx: Lowering, site: Site) -> list[Value]:
             return exchange(ctx, [value], [way], source, target, [ctx.scratch(site)])
 
 
-def _shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
+def _shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
     """Every target register from one register of another lane."""
     if way.choosers:
         return _halves_shuffled(ctx, value, way)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from proton.conversion.ttg_to_llvm.lowering import Lowering
 
 
-def declare(module: Module, name: str, result: Any, arguments: list[Type]) -> None:
+def declare(module: Module, name: str, result: str | Type, arguments: list[Type]) -> None:
     """Declares an external function once in a module."""
     for op in module.body.operations:
         if op.operation.name == "llvm.func" and op.operation.attributes["sym_name"].value == name:
@@ -31,7 +31,7 @@ def declare(module: Module, name: str, result: Any, arguments: list[Type]) -> No
         )
 
 
-def call(name: str, result: Type | None, *operands: Any) -> Any:
+def call(name: str, result: Type | None, *operands: Value) -> Any:
     """Calls an LLVM function by name; None where `result` is None."""
     op = ir.Operation.create(
         "llvm.call",
@@ -46,7 +46,7 @@ def call(name: str, result: Type | None, *operands: Any) -> Any:
     return None if result is None else op.result
 
 
-def symbol_of(name: str, element: Any) -> str:
+def symbol_of(name: str, element: Type) -> str:
     """The symbol of a function by C's name for it in double precision."""
     return f"__nv_{name}{'f' if element.width == 32 else ''}"
 

@@ -23,7 +23,7 @@ _EVICTION = {
 }
 
 
-def _registers(value: Any) -> Any:
+def _registers(value: Value | None) -> Any:
     """A scalar as a vector of one register; None stays."""
     if value is None or v.is_vector(value.type):
         return value

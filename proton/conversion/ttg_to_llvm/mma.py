@@ -26,7 +26,7 @@ _LETTERS = {"f32": "f", "f64": "d"}  # of registers in inline assembly; all othe
 _LONG_F64 = 90  # the first architecture whose `mma` of fp64 takes 16 rows, and up to 16 of k
 
 
-def operand_name(element: Any) -> str:
+def operand_name(element: Type) -> str:
     """PTX's name of an operand's type."""
     return _NAMES[str(element)]
 
@@ -40,7 +40,7 @@ class Types:
     b: str
 
     @classmethod
-    def of(cls, total: Any, a: Any, b: Any) -> "Types":
+    def of(cls, total: object, a: Any, b: Any) -> "Types":
         return cls(_RESULTS[str(total)], operand_name(a), operand_name(b))
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ def accumulator_words(total: Any) -> list[Any]:
     return v.to_elements(total if v.bits_of(v.element(total)) >= 32 else v.to_words(total))
 
 
-def from_accumulator_words(words: Sequence[Any], type_: Any) -> Any:
+def from_accumulator_words(words: list[Value], type_: Type) -> Value:
     """The inverse of `accumulator_words`."""
     packed = v.from_elements(words)
     return packed if packed.type == type_ else v.from_words(packed, type_)
@@ -88,8 +88,8 @@ def _letter(word: Any) -> str:
 
 
 def _updated(
-    text: str, words: Sequence[Any], *operands: Any, letters: str = "", is_new: bool = False
-) -> list[Any]:
+    text: str, words: Sequence[Value], *operands: Value, letters: str = "", is_new: bool = False
+) -> list[Value]:
     """Inline PTX that reads and writes the registers `$0...` (only writes them, if they are new);
     the other operands follow."""
     count = len(words)
@@ -154,7 +154,7 @@ def _mma(
     return _updated(text, total, *a, *b, letters="".join(map(_letter, (*a, *b))))
 
 
-def load_matrices(address: Any, count: int, is_transposed: bool) -> list[Any]:
+def load_matrices(address: Value, count: int, is_transposed: bool) -> list[Value]:
     """`ldmatrix`: 8 x 8 matrices of 16-bit elements, one register of each; the address, i32, is
     that of the row which the lane is responsible for."""
     trans = ".trans" if is_transposed else ""
@@ -168,7 +168,7 @@ def load_matrices(address: Any, count: int, is_transposed: bool) -> list[Any]:
     return [result] if count == 1 else [v.member(result, n, i32) for n in range(count)]
 
 
-def store_matrices(address: Any, words: Sequence[Any], is_transposed: bool) -> None:
+def store_matrices(address: Value, words: list[Value], is_transposed: bool) -> None:
     """`stmatrix`: what `load_matrices` gets, from compute capability 9.0 on."""
     trans = ".trans" if is_transposed else ""
     count = len(words)
@@ -189,7 +189,7 @@ def wgmma_commit() -> None:
     assembly("wgmma.commit_group.sync.aligned;", "", None)
 
 
-def wgmma_wait(words: Sequence[Any], pendings: int) -> list[Any]:
+def wgmma_wait(words: list[Value], pendings: int) -> list[Value]:
     """Until at most so many groups are under way; the sums, which nothing reads before."""
     return _updated(f"// wait\n\twgmma.wait_group.sync.aligned {pendings};", words)
 
@@ -198,8 +198,8 @@ def wgmma_wait(words: Sequence[Any], pendings: int) -> list[Any]:
 class Step:
     """One `wgmma` of a chain: its left operand is a descriptor (one i64) or four registers."""
 
-    a: tuple[Any, ...]
-    b: Any
+    a: tuple[Value, ...]
+    b: Value
 
     @property
     def in_registers(self) -> bool:
@@ -211,9 +211,9 @@ def wgmma(
     n: int,
     steps: Sequence[Step],
     transposed: tuple[bool, bool],
-    total: Sequence[Any],
+    total: Sequence[Value],
     adds: Value | bool,
-) -> list[Any]:
+) -> list[Value]:
     """`wgmma.m64nN` along k, one after the other into the same registers, whose contents are
     overwritten unless `adds`: a number known here, or i1. `transposed`: whether the sides in memory
     are MN-major, which 16 bits only may be."""

@@ -35,7 +35,7 @@ def assembly(
     text: str,
     constraints: str,
     type_: Type | None,
-    *operands: Any,
+    *operands: Value,
     effects: bool = True,
     note: str = "",
 ) -> Any:
@@ -137,7 +137,7 @@ def warp_barrier() -> None:
     effect("nvvm.bar.warp.sync", v.i32(FULL_MASK))
 
 
-def warp_uniform(value: Any) -> Any:
+def warp_uniform(value: Value) -> Value:
     """An i32 that all lanes have alike, so that the assembler knows."""
     return v.extract(shuffle_lanes("idx", v.splat(value, 1), v.i32(0)), 0)
 
@@ -151,12 +151,12 @@ def elected() -> Value:
 # Memory
 
 
-def shared_address(pointer: Any) -> Any:
+def shared_address(pointer: Value) -> Value:
     """A pointer to shared memory as the i32 that instructions take."""
     return v.create("llvm.ptrtoint", v.integer(32), pointer)
 
 
-def copy_async(target: Any, source: Any, size: int, given: Any = None) -> None:
+def copy_async(target: Value, source: Any, size: int, given: Any = None) -> None:
     """`cp.async`: begins a copy of 4, 8 or 16 bytes from global to shared memory. `given`, i32: how
     many of them are copied, the others are zeros; without it all."""
     kind = "cg" if size == 16 else "ca"  # 16 bytes need no place in L1
@@ -339,7 +339,7 @@ def fetch_add(address: Value, number: int, note: str) -> Value:
 # Arithmetic
 
 
-def approximate(function: str, *values: Any) -> Value:
+def approximate(function: str, *values: Value) -> Value:
     """divide, exp2, sqrt or rsqrt of fp32, by the instruction that the hardware has for it."""
     listed = ", ".join(f"${number}" for number in range(len(values) + 1))
     text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)

@@ -62,6 +62,7 @@ class RegionCode:
     def scalar(self, arguments: Values) -> Values:
         """A copy of the region on scalars, moved to the insertion point and lowered."""
         place = ir.InsertionPoint.current.ref_operation
+        assert place is not None, "rules emit before the op that they lower"
         copy = self.op.clone()
         block = copy.regions[0].blocks[0]
         for old, new in zip(block.arguments, arguments, strict=True):
@@ -276,7 +277,7 @@ def _coordinate(ctx: Lowering, bits: list[int], shift: int, reverse: bool) -> Va
 
 def _scan_lanes(
     ctx: Lowering, totals: Values, bits: list[int], reverse: bool, combine: _Combine
-) -> tuple[Values, Values, Any]:
+) -> tuple[Values, Values, Value]:
     """(inclusive totals, what comes before this lane, whether anything does)"""
     place = _coordinate(ctx, bits, 0, reverse)
     stride = 1 << bits[0]  # the bits of the axis are consecutive
@@ -305,7 +306,7 @@ def _last_lane(ctx: Lowering, totals: Values, bits: list[int], reverse: bool) ->
 
 def _before_warp(
     ctx: Lowering, gathered: Values, bits: list[int], reverse: bool, combine: _Combine
-) -> tuple[Values, Any]:
+) -> tuple[list[Value], Value]:
     """(what the warps before this one come to, whether there are any)"""
     place = _coordinate(ctx, bits, WARP_SIZE.bit_length() - 1, reverse)
     groups = _group(v.count_of(gathered[0]), list(range(len(bits))))

@@ -32,7 +32,7 @@ class Scalars:
     """Elements of vectors, each made once, right behind the vector's own op."""
 
     def __init__(self) -> None:
-        self.made: dict[Any, dict[int, Any]] = {}  # by vector and index
+        self.made: dict[Value, dict[int, Value]] = {}  # by vector and index
         self.parts: dict[Any, dict[tuple[int, ...], Any]] = {}  # by vector and indices
 
     def element(self, value: Value, index: int) -> Value:

@@ -1,7 +1,5 @@
 """Tensors in shared memory: what is stored there and read again, and copies that go on."""
 
-from typing import Any
-
 from proton.analysis.scratch import stored_bytes
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
@@ -12,7 +10,7 @@ from proton.conversion.ttg_to_llvm.layouts import (
     warps_write_shared,
 )
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
-from proton.dialect.mlir import Value
+from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import layout_of, mem_desc_parts
 from proton.layout import LinearLayout
 
@@ -35,39 +33,39 @@ def contiguous(places: LinearLayout, element_bytes: int) -> int:
     return count
 
 
-def _stored(element: Any) -> Any:
+def _stored(element: Type) -> Type:
     """The type of an element in shared memory."""
     return v.integer(8) if is_float8(element) else element
 
 
 @lowers("ttg.local_alloc")
-def _local_alloc(ctx: Lowering, site: Site) -> list[Any]:
+def _local_alloc(ctx: Lowering, site: Site) -> list[Value]:
     base = ctx.shared(ctx.scratch(site))
     _write(ctx, site.operands[0], site.operand_types[0], site.result_type, base)
     return [base]
 
 
 @lowers("ttg.local_reserve")
-def _local_reserve(ctx: Lowering, site: Site) -> list[Any]:
+def _local_reserve(ctx: Lowering, site: Site) -> list[Value]:
     return [ctx.shared(ctx.scratch(site))]
 
 
 @lowers("ttg.local_store")
-def _local_store(ctx: Lowering, site: Site) -> list[Any]:
+def _local_store(ctx: Lowering, site: Site) -> list[Value]:
     value, base = site.operands
     type_, desc = site.operand_types
     _write(ctx, value, type_, desc, base)
     return []
 
 
-def _write(ctx: Lowering, value: Any, type_: Any, desc: Any, base: Any) -> None:
+def _write(ctx: Lowering, value: Value, type_: Type, desc: Type, base: Value) -> None:
     source, (_, _, shared) = layout_of(type_), mem_desc_parts(desc)
     vector = contiguous(source.invert_and_compose(shared), stored_bytes(v.element(value)))
     warps_write_shared(ctx, value, source, shared, vector, base)
 
 
 @lowers("ttg.local_load")
-def _local_load(ctx: Lowering, site: Site) -> list[Any]:
+def _local_load(ctx: Lowering, site: Site) -> list[Value]:
     (base,) = site.operands
     _, element, shared = mem_desc_parts(site.operand_types[0])
     target = layout_of(site.result_type)
@@ -76,7 +74,7 @@ def _local_load(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttg.memdesc_index")
-def _memdesc_index(ctx: Lowering, site: Site) -> list[Any]:
+def _memdesc_index(ctx: Lowering, site: Site) -> list[Value]:
     base, index = site.operands
     _, element, layout = mem_desc_parts(site.result_type)
     size = (1 << layout.total_in_bits) * stored_bytes(element)
@@ -85,7 +83,7 @@ def _memdesc_index(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttg.memdesc_trans")
-def _memdesc_trans(ctx: Lowering, site: Site) -> list[Any]:
+def _memdesc_trans(ctx: Lowering, site: Site) -> list[Value]:
     return site.operands
 
 
@@ -93,7 +91,7 @@ def _memdesc_trans(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttg.async_copy_global_to_local")
-def _async_copy(ctx: Lowering, site: Site) -> list[Any]:
+def _async_copy(ctx: Lowering, site: Site) -> list[Value]:
     """One `cp.async` for what lies side by side in global and in shared memory; pieces that are too
     small for it are loaded and stored, which is there no later."""
     pointers, base, mask = site.optional(3)
@@ -127,12 +125,12 @@ def _copy(source: Value, target: Value, size: int, inside: Value | None) -> None
 
 
 @lowers("ttg.async_commit_group")
-def _async_commit_group(ctx: Lowering, site: Site) -> list[Any]:
+def _async_commit_group(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.commit_copies()
     return [v.i32(0)]
 
 
 @lowers("ttg.async_wait")
-def _async_wait(ctx: Lowering, site: Site) -> list[Any]:
+def _async_wait(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.wait_copies(site.number("pendings"))
     return []

@@ -7,7 +7,7 @@ from proton.conversion.ttg_to_llvm import mma, nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, llvm_type, lowers
 from proton.dialect.emit import is_zeros
-from proton.dialect.mlir import Value
+from proton.dialect.mlir import Type, Value
 from proton.dialect.ttg import is_mem_desc, layout_of, mem_desc_parts
 from proton.layout.linear import log2
 from proton.layout.matrix_memory import UNIT, MatrixMemory, matrix_memory
@@ -21,7 +21,7 @@ from proton.layout.tensor_cores import (
 
 
 @lowers("ttng.mma_sync")
-def _mma_sync(ctx: Lowering, site: Site) -> list[Any]:
+def _mma_sync(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc = site.operands
     type_ = site.result_type
     rows, columns = tuple(type_.shape)
@@ -39,7 +39,7 @@ def _mma_sync(ctx: Lowering, site: Site) -> list[Any]:
     total = mma.accumulator_words(acc)
     down, across = len(left) // k_steps, len(right) // k_steps
     size = len(total) // (down * across)
-    sums: list[Any] = []
+    sums: list[Value] = []
     for column in range(across):
         for row in range(down):
             place = (column * down + row) * size
@@ -55,7 +55,7 @@ class _Memory:
     """An operand in shared memory: the low words of its descriptors, from the group's first one."""
 
     def __init__(
-        self, ctx: Lowering, base: Any, type_: Any, tiling: WarpGroupTiling, axis: int
+        self, ctx: Lowering, base: Value, type_: Type, tiling: WarpGroupTiling, axis: int
     ) -> None:
         _, element, layout = mem_desc_parts(type_)
         found = matrix_memory(layout, stored_bytes(element))
@@ -83,7 +83,7 @@ class _Memory:
         index = (place, k) if self.axis == 0 else (k, place)
         return self.memory.offset(*index)
 
-    def at(self, place: int, k: int) -> Any:
+    def at(self, place: int, k: int) -> Value:
         """The descriptor of a tile, i64."""
         offset = self._offset(place, k) // UNIT
         low = v.add(self.low, v.i32(offset)) if offset else self.low
@@ -96,7 +96,7 @@ def _signed(word: int) -> int:
 
 
 @lowers("ttng.warp_group_dot")
-def _warp_group_dot(ctx: Lowering, site: Site) -> list[Any]:
+def _warp_group_dot(ctx: Lowering, site: Site) -> list[Value]:
     a, b, acc, *adds = site.operands
     type_ = site.result_type
     shape = tuple(type_.shape)
@@ -140,9 +140,9 @@ def _exact_sums(
     n: int,
     steps: list[mma.Step],
     transposed: tuple[bool, bool],
-    total: list[Any],
+    total: list[Value],
     at_most: int,
-) -> list[Any]:
+) -> list[Value]:
     """Sums of `at_most` products at a time, added up in fp32."""
     at_once = max(1, at_most // types.k)
     for first in range(0, len(steps), at_once):
@@ -155,19 +155,19 @@ def _exact_sums(
     return total
 
 
-def _element(type_: Any) -> Any:
+def _element(type_: Type) -> Value:
     return mem_desc_parts(type_)[1] if is_mem_desc(type_) else type_.element_type
 
 
 @lowers("ttng.warp_group_dot_wait")
-def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Any]:
+def _warp_group_dot_wait(ctx: Lowering, site: Site) -> list[Value]:
     (value,) = site.operands
     words = mma.wgmma_wait(mma.accumulator_words(value), site.number("pendings"))
     return [mma.from_accumulator_words(words, value.type)]
 
 
 @lowers("ttng.zeros")
-def _zeros(ctx: Lowering, site: Site) -> list[Any]:
+def _zeros(ctx: Lowering, site: Site) -> list[Value]:
     zero = nvidia.assembly("mov.b32 $0, 0;", "=r", v.integer(32))
     type_ = llvm_type(site.result_type)
     words = v.count_of_type(type_) * v.bits_of(type_.element_type) // 32
@@ -175,6 +175,6 @@ def _zeros(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.fence_async_shared")
-def _fence_async_shared(ctx: Lowering, site: Site) -> list[Any]:
+def _fence_async_shared(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.fence_async_shared()
     return []

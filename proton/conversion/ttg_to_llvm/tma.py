@@ -4,7 +4,6 @@ wait for."""
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
@@ -68,7 +67,7 @@ def _sum(value: Value, number: int, more: Value | None) -> Value:
 
 
 @lowers("ttng.async_tma_copy_global_to_local")
-def _copy_to_local(ctx: Lowering, site: Site) -> list[Any]:
+def _copy_to_local(ctx: Lowering, site: Site) -> list[Value]:
     map_, barrier, memory, condition, *indices = site.operands
     arrives = nvidia.shared_address(barrier)
     for copy in _copies(ctx, site, memory, indices):
@@ -84,7 +83,7 @@ def _reduction(site: Site) -> str:
 
 
 @lowers("ttng.async_tma_copy_local_to_global")
-def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
+def _copy_to_global(ctx: Lowering, site: Site) -> list[Value]:
     map_, memory, *indices = site.operands
     reduction = _reduction(site)
     name = reduction if reduction in REDUCE_KINDS else reduction[1:]  # the map knows the type
@@ -96,7 +95,7 @@ def _copy_to_global(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.local_to_global")
-def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
+def _by_threads(ctx: Lowering, site: Site) -> list[Value]:
     """Element by element, in the order in which they lie in shared memory; copies that come later
     find them written."""
     memory, base, *numbers = site.operands
@@ -135,7 +134,7 @@ def _by_threads(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.tma_store_wait")
-def _store_wait(ctx: Lowering, site: Site) -> list[Any]:
+def _store_wait(ctx: Lowering, site: Site) -> list[Value]:
     read = not site.op.attributes["landed"].value
     nvidia.wait_bulk_copies(nvidia.elected(), site.number("pendings"), read=read)
     return []
@@ -152,14 +151,14 @@ def _each(site: Site) -> list[Value]:
 
 
 @lowers("ttng.init_barrier")
-def _init(ctx: Lowering, site: Site) -> list[Any]:
+def _init(ctx: Lowering, site: Site) -> list[Value]:
     for address in _each(site):
         nvidia.barrier_init(address, site.number("count"), _is_issuer(ctx))
     return []
 
 
 @lowers("ttng.inval_barrier")
-def _inval(ctx: Lowering, site: Site) -> list[Any]:
+def _inval(ctx: Lowering, site: Site) -> list[Value]:
     for address in _each(site):
         nvidia.barrier_inval(address, _is_issuer(ctx))
     return []
@@ -174,13 +173,13 @@ def _expect(ctx: Lowering, site: Site) -> list[Any]:
 
 
 @lowers("ttng.wait_barrier")
-def _wait(ctx: Lowering, site: Site) -> list[Any]:
+def _wait(ctx: Lowering, site: Site) -> list[Value]:
     barrier, phase = site.operands
     nvidia.barrier_wait(nvidia.shared_address(barrier), phase)
     return []
 
 
 @lowers("ttng.arrive_barrier")
-def _arrive(ctx: Lowering, site: Site) -> list[Any]:
+def _arrive(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.barrier_arrive(nvidia.shared_address(site.operands[0]))
     return []

@@ -9,7 +9,7 @@ from typing import Any
 
 from proton.dialect import builtin, emit
 from proton.dialect.memory import pointer_type
-from proton.dialect.mlir import Type, Value, ir
+from proton.dialect.mlir import Attribute, Type, Value, ir
 
 GLOBAL, SHARED = 1, 3  # address spaces
 
@@ -49,8 +49,12 @@ def bits_of(type_: Type) -> int:
 def constant(value: int | float, type_: Type) -> Value:
     """A scalar, or a vector filled with one."""
     scalar = type_.element_type if is_vector(type_) else type_
-    kind = ir.IntegerAttr if isinstance(scalar, ir.IntegerType) else ir.FloatAttr
-    attribute = kind.get(scalar, value)
+    attribute: Attribute
+    if isinstance(scalar, ir.IntegerType):
+        assert isinstance(value, int), f"{value} of type {scalar}"
+        attribute = ir.IntegerAttr.get(scalar, value)
+    else:
+        attribute = ir.FloatAttr.get(scalar, value)
     if is_vector(type_):
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
     return create("llvm.mlir.constant", type_, value=attribute)
@@ -122,7 +126,7 @@ def bitcast(value: Value, type_: Type) -> Value:
     return value if value.type == type_ else create("llvm.bitcast", type_, value)
 
 
-def binary(name: str, left: Value, right: Value, **attributes: Any) -> Value:
+def binary(name: str, left: Value, right: Value, **attributes: Attribute) -> Value:
     """An op whose result has the operands' type."""
     return create(name, left.type, left, right, **attributes)
 
@@ -175,7 +179,7 @@ def member(value: Value, index: int, type_: Type) -> Value:
     return create("llvm.extractvalue", type_, value, position=ir.DenseI64ArrayAttr.get([index]))
 
 
-def each(function: Callable[..., Any], *values: Any) -> Value:
+def each(function: Callable[..., Any], *values: Value) -> Value:
     """A function of scalars, applied to every element of vectors (or once, to scalars)."""
     if not is_vector(values[0].type):
         return function(*values)
@@ -255,7 +259,7 @@ def count_of_type(type_: Type) -> int:
     return int(type_.shape[0])
 
 
-def repeat(first: Value, end: Value, step: Value, body: Callable[[Any], None]) -> None:
+def repeat(first: Value, end: Value, step: Value, body: Callable[..., object]) -> None:
     """Emits a loop over i32: `body` gets its variable."""
     with emit.loop(first, end, step) as variable:
         body(variable)

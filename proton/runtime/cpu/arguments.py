@@ -28,7 +28,7 @@ from proton.runtime.backend import HOST, owner_of
 from proton.runtime.reinterpret import TensorWrapper
 from proton.runtime.tensor_descriptor import TensorDescriptor
 
-CTYPES: dict[str, Any] = {
+CTYPES: dict[str, object] = {
     "int1": ctypes.c_bool,
     "int8": ctypes.c_int8,
     "int16": ctypes.c_int16,
@@ -104,7 +104,7 @@ def memory_of(name: str, value: Any) -> Memory | None:
         raise LaunchError(f"argument {name}: {problem}") from None
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Whether a value is an array that the CPU can read, or says that it is one."""
     if isinstance(value, ArrayArgument):
         return is_array(value.base)
@@ -117,7 +117,7 @@ def is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
 
 
-def _is_of_torch(value: Any) -> bool:
+def _is_of_torch(value: object) -> bool:
     """Whether a value is a tensor, or something else that torch has."""
     return type(value).__module__.partition(".")[0] == "torch"
 

@@ -8,6 +8,7 @@ from typing import Any
 from proton.backends.cpu.target import CPU
 from proton.base.errors import LaunchError
 from proton.base.targets import CPUTarget
+from proton.language import types as ty
 from proton.runtime.backend import HOST, Backend, KernelFunction, Launcher, Timer
 from proton.runtime.cpu.arguments import is_array, layout_of, memory_of
 from proton.runtime.cpu.launch import CPULauncher
@@ -25,21 +26,21 @@ class CPUBackend(Backend):
     def is_there(self) -> bool:
         return True
 
-    def owns(self, value: Any) -> bool:
+    def owns(self, value: object) -> bool:
         return is_array(value)
 
-    def element_bytes(self, array: Any) -> int:
+    def element(self, array: object) -> ty.dtype:
         memory = memory_of("base", array)
         assert memory is not None, "another back end would own it"
-        return memory.element.itemsize
+        return memory.element
 
-    def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def layout(self, array: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return layout_of(array)
 
     def target(self) -> CPUTarget:
         return CPUTarget()
 
-    def properties(self, device: int | None = None) -> dict[str, Any]:
+    def properties(self, device: int | None = None) -> dict[str, object]:
         if device not in (None, 0):
             raise LaunchError(f"there is one CPU, device 0, got {device}")
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

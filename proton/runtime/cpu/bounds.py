@@ -16,7 +16,7 @@ from proton.base.errors import BoundsError, SourceSpan
 from proton.runtime.cpu.arguments import Memory, extent_of
 
 
-def extent(name: str, value: Any, memory: Memory) -> Extent:
+def extent(name: str, value: object, memory: Memory) -> Extent:
     """The array that an argument points to, given what the caller passed and what it is."""
     return Extent(name, memory.address, memory.element.itemsize, *extent_of(name, value))
 

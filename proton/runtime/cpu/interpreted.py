@@ -52,7 +52,7 @@ class _Levels(Compiler[None, CompiledKernel]):
     def __init__(self, rewritten: Rewritten) -> None:
         self.rewritten = rewritten
 
-    def identity(self, options: None) -> dict[str, Any]:
+    def identity(self, options: None) -> dict[str, object]:
         return {"interpreter": 1}
 
     def compile(
@@ -71,7 +71,9 @@ class InterpretedLauncher:
         self.kernel, self.interpreter = kernel, Interpreter()
         self._kernels: dict[Any, CompiledKernel] = {}
 
-    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def launch(
+        self, grid: object, values: tuple[object, ...], options: dict[str, object]
+    ) -> CompiledKernel:
         """Runs a grid. Raises CompilationError for what the compiler refuses, BoundsError for an
         access outside of an array."""
         keys, given = [], []
@@ -92,7 +94,7 @@ class InterpretedLauncher:
             _run(program, arguments, kernel, recorder)
         return kernel
 
-    def _check_home(self, values: tuple[Any, ...]) -> None:
+    def _check_home(self, values: tuple[object, ...]) -> None:
         home = self.kernel.home(values)
         if home.name != HOST:
             raise LaunchError(
@@ -100,11 +102,11 @@ class InterpretedLauncher:
                 f"has arrays of {home.name}: pass copies, as of x.cpu()"
             )
 
-    def _is_debug(self, options: dict[str, Any]) -> bool:
+    def _is_debug(self, options: dict[str, object]) -> bool:
         debug = options.get("debug") if options else None
         return self.kernel.is_debug() if debug is None else bool(debug)
 
-    def compile(self, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def compile(self, values: tuple[object, ...], options: dict[str, object]) -> CompiledKernel:
         """Checks the kernel for such arguments; a dtype stands for an array of it."""
         keys = []
         for parameter, value in zip(self.kernel.params, values, strict=True):
@@ -113,7 +115,7 @@ class InterpretedLauncher:
         return self._checked(keys, self._is_debug(options), None)
 
     def _checked(
-        self, keys: list[Any], debug: bool, records: Instrumentation | None
+        self, keys: list[object], debug: bool, records: Instrumentation | None
     ) -> CompiledKernel:
         """The kernel as the front end sees it, which refuses what it refuses when it compiles."""
         key = (*keys, debug, records)
@@ -150,8 +152,8 @@ class InterpretedLauncher:
         return CompiledKernel(fn.__name__, key, Metadata(metadata), asm)
 
     def _arguments(
-        self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
-    ) -> tuple[dict[str, Any], Memory]:
+        self, keys: list[Any], values: tuple[object, ...], given: list[Any]
+    ) -> tuple[dict[str, object], Memory]:
         """(what the kernel's function is called with, the arrays that it may access)"""
         arrays = _Arrays([], set())
         names = self.kernel.arg_names
@@ -187,7 +189,7 @@ class _Arrays:
             return Value(scalar(found, type_), type_)
         return Value(_pointer(type_, self._base(name, value, found), found), type_)
 
-    def _base(self, name: str, value: Any, found: ArrayMemory) -> np.ndarray:
+    def _base(self, name: str, value: object, found: ArrayMemory) -> np.ndarray:
         """The pointer to an array."""
         array = _extent(name, value, found)
         if array.high - array.low >= _ALL_MEMORY:
@@ -198,7 +200,7 @@ class _Arrays:
         return pointers(found.address, len(self.extents) - 1)
 
 
-def _extent(name: str, value: Any, found: ArrayMemory) -> Extent:
+def _extent(name: str, value: object, found: ArrayMemory) -> Extent:
     """What a kernel may access of an array: of a view all that it is a view of, and with
     PROTON_CHECK_BOUNDS only its own elements."""
     if knobs.check_bounds:
@@ -219,7 +221,7 @@ def scalar(number: Any, type_: ty.dtype) -> Any:
     return np.array(number & ((1 << bits) - 1), f"u{bits // 8}").view(f"i{bits // 8}")[()]
 
 
-def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> Any:
+def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> object:
     """A pointer, or the tensor that a descriptor of the host describes."""
     if not isinstance(type_, ty.tensor_descriptor_type):
         return base
@@ -230,7 +232,7 @@ def _pointer(type_: ty.dtype, base: np.ndarray, found: ArrayMemory) -> Any:
 
 def _run(
     program: Program,
-    arguments: dict[str, Any],
+    arguments: dict[str, object],
     kernel: Any,
     recorder: CPURecorder | None,
 ) -> None:

@@ -51,9 +51,11 @@ class CPULauncher(Launcher):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         self._classifiers = [functools.partial(classify, p) for p in kernel.params]
-        self._variants: dict[Any, _Variant] = {}
+        self._variants: dict[object, _Variant] = {}
 
-    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> CompiledKernel:
+    def launch(
+        self, grid: object, values: tuple[object, ...], options: dict[str, object]
+    ) -> CompiledKernel:
         """Launches; of `options` only `debug` means anything here. Only where there is no code yet
         it is asked whether the kernel belongs elsewhere: no array of another device has code here.
         """
@@ -83,30 +85,30 @@ class CPULauncher(Launcher):
         return variant.kernel
 
     def compile(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> CompiledKernel:
         self.kernel.check_globals()
         return self._compiled(self._key(values, options)).kernel
 
-    def compiled(self) -> dict[Any, CompiledKernel]:
+    def compiled(self) -> dict[object, CompiledKernel]:
         return {key: variant.kernel for key, variant in self._variants.items()}
 
     def forget(self) -> None:
         self._variants.clear()
 
     def request(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> Request:
         return self._request(self._key(values, options))
 
-    def _key(self, values: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
+    def _key(self, values: tuple[object, ...], options: dict[str, object]) -> tuple[object, ...]:
         """The key of code for such arguments, a dtype standing for an array of it."""
         keys = map(_stand_in, self.kernel.params, values)
         return (*keys, True, self._is_debug(options), None, knobs.check_bounds)
 
     def _flat(
-        self, keys: list[Any], values: tuple[Any, ...], given: list[Any]
-    ) -> tuple[tuple[Any, ...], list[Any]]:
+        self, keys: list[object], values: tuple[object, ...], given: list[object]
+    ) -> tuple[tuple[object, ...], list[object]]:
         """`values` and `given`, with the elements of tuples in their place."""
         pairs = zip(self.kernel.params, values, strict=True)
         leaves = tuple(value for parameter, v in pairs for _, value in parameter.leaves(v))
@@ -121,11 +123,11 @@ class CPULauncher(Launcher):
             CPUOptions(disjoint, debug, instrumentation, check_bounds),
         )
 
-    def _is_debug(self, options: dict[str, Any]) -> bool:
+    def _is_debug(self, options: dict[str, object]) -> bool:
         debug = options.get("debug") if options else None
         return self.kernel.is_debug() if debug is None else bool(debug)
 
-    def _compiled(self, key: tuple[Any, ...]) -> _Variant:
+    def _compiled(self, key: tuple[object, ...]) -> _Variant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps
         nothing else, and the options."""
         variant = self._variants.get(key)
@@ -136,7 +138,7 @@ class CPULauncher(Launcher):
                     variant = self._variants[key] = self._compile(key)
         return variant
 
-    def _compile(self, key: tuple[Any, ...]) -> _Variant:
+    def _compile(self, key: tuple[object, ...]) -> _Variant:
         links = self.kernel.links()
         request = self._request(key)
         signature = request.signature
@@ -211,7 +213,7 @@ def _disjoint(variant: _Variant, values: list[Any]) -> bool:
 
 def _launch(
     variant: _Variant,
-    bound: tuple[Any, ...],
+    bound: tuple[object, ...],
     values: list[Any],
     grid: tuple[int, int, int],
     recorder: CPURecorder | None,
@@ -249,8 +251,8 @@ def _flat(variant: _Variant, values: list[Any]) -> list[Any]:
 
 
 def _by_name(
-    variant: _Variant, bound: tuple[Any, ...], values: list[Any]
-) -> list[tuple[str, Any, Any]]:
+    variant: _Variant, bound: tuple[object, ...], values: list[Any]
+) -> list[tuple[str, object, object]]:
     """Of each value that the code takes: the parameter's name, what it was given, and the memory of
     an array; of the numbers of a descriptor none."""
     found, seen = [], None

@@ -50,18 +50,18 @@ class Kind(ABC):
     """One kind of argument."""
 
     @abstractmethod
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         """Whether a value is of this kind; the kinds before this one did not accept it."""
 
     @abstractmethod
-    def describe(self, parameter: Parameter, value: Any) -> "Given":
+    def describe(self, parameter: Parameter, value: object) -> "Given":
         """What the kernel is compiled for; raises LaunchError where a GPU cannot take it."""
 
     @abstractmethod
     def reading(self, name: str, number: int | str) -> Reading:
         """How generated code reads the argument of a name, which is the one of that number."""
 
-    def names(self, parameter: Parameter, number: int | str) -> dict[str, Any]:
+    def names(self, parameter: Parameter, number: int | str) -> dict[str, object]:
         """What generated code knows of the argument."""
         return {f"p{number}": parameter}
 
@@ -80,7 +80,7 @@ def given(parameter: Parameter, value: Any) -> Given:
     return kind.describe(parameter, value)
 
 
-def stand_in(parameter: Parameter, value: Any) -> Given:
+def stand_in(parameter: Parameter, value: object) -> Given:
     """Describes an argument, where nothing is launched: a dtype stands for an array of it, which
     is aligned."""
     if parameter.is_tuple(value):
@@ -96,10 +96,10 @@ class _Tuple(Kind):
     form: type = tuple
     kinds: tuple[Kind, ...] = ()
 
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         return parameter.is_tuple(value)
 
-    def describe(self, parameter: Parameter, value: Any) -> Given:
+    def describe(self, parameter: Parameter, value: object) -> Given:
         return self.of(parameter, value, given)
 
     @staticmethod
@@ -143,10 +143,10 @@ class _Tuple(Kind):
 class _Constexpr(Kind):
     """What the code is specialised on."""
 
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         return parameter.constexpr
 
-    def describe(self, parameter: Parameter, value: Any) -> Given:
+    def describe(self, parameter: Parameter, value: object) -> Given:
         return Given(self, Argument.of(parameter.constant(value)))
 
     def reading(self, name: str, number: int | str) -> Reading:
@@ -157,10 +157,10 @@ class _Constexpr(Kind):
 class _Pointer(Kind):
     """An array on a GPU, or what says that it is one."""
 
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         return is_pointer(value)
 
-    def describe(self, parameter: Parameter, value: Any) -> Given:
+    def describe(self, parameter: Parameter, value: object) -> Given:
         address, element, device = memory_of(parameter.name, value)
         is_multiple = parameter.align and address % 16 == 0
         return Given(self, Argument.of(parameter.pointer(element), is_multiple), device)
@@ -179,7 +179,7 @@ class _Descriptor(Kind):
     """A tensor descriptor of an array on a GPU: several values for one argument, which counts as
     divisible where the last size is a multiple of 16: masks of accesses of 16 bytes are then."""
 
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         return isinstance(value, TensorDescriptor)
 
     def describe(self, parameter: Parameter, value: Any) -> Given:
@@ -200,7 +200,7 @@ class _Torch(_Pointer):
     """A torch tensor: it says its address and its device quickly, its dtype is an object of its
     own, and all of that is true."""
 
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         return is_torch(value) and parameter.type is None
 
     def reading(self, name: str, number: int | str) -> Reading:
@@ -217,10 +217,10 @@ class _Torch(_Pointer):
 class _Other(Kind):
     """What generated code does not look into."""
 
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         return True
 
-    def describe(self, parameter: Parameter, value: Any) -> Given:
+    def describe(self, parameter: Parameter, value: object) -> Given:
         scalar = parameter.scalar(value)
         if scalar is None:
             raise _not_here(parameter.name, value)
@@ -233,7 +233,7 @@ class _Other(Kind):
 class _Int(_Other):
     """An integer of 32 bits, of a parameter that is specialised on 1 and on multiples of 16."""
 
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         return type(value) is int and parameter.specialize and -(1 << 31) <= value < 1 << 31
 
     def reading(self, name: str, number: int | str) -> Reading:
@@ -245,7 +245,7 @@ class _Int(_Other):
 class _Number(_Other):
     """A float."""
 
-    def accepts(self, parameter: Parameter, value: Any) -> bool:
+    def accepts(self, parameter: Parameter, value: object) -> bool:
         return type(value) is float and parameter.type is None
 
     def reading(self, name: str, number: int | str) -> Reading:
@@ -272,7 +272,7 @@ def _number(parameter: Parameter, key: Any, number: Any) -> Argument:
 # What the generated code of readings calls
 
 
-def read_pointer(parameter: Parameter, value: Any) -> tuple[int, str, int]:
+def read_pointer(parameter: Parameter, value: object) -> tuple[int, str, int]:
     """(address, type, device) of an array."""
     if not is_pointer(value):
         raise TypeError
@@ -280,7 +280,7 @@ def read_pointer(parameter: Parameter, value: Any) -> tuple[int, str, int]:
     return address, parameter.pointer(element), device
 
 
-def read_descriptor(parameter: Parameter, value: Any) -> tuple[tuple[int, ...], str, int]:
+def read_descriptor(parameter: Parameter, value: object) -> tuple[tuple[int, ...], str, int]:
     """(what the kernel takes, type, device) of a tensor descriptor."""
     if not isinstance(value, TensorDescriptor):
         raise TypeError
@@ -290,7 +290,7 @@ def read_descriptor(parameter: Parameter, value: Any) -> tuple[tuple[int, ...], 
     return value.passed(parameter.name, address), value.key(parameter, element), device
 
 
-def read_other(parameter: Parameter, value: Any) -> Argument:
+def read_other(parameter: Parameter, value: object) -> Argument:
     """The key of an argument that generated code does not look into."""
     scalar = parameter.scalar(value)
     if scalar is None:
@@ -298,7 +298,7 @@ def read_other(parameter: Parameter, value: Any) -> Argument:
     return _number(parameter, *scalar)
 
 
-def read_constant(parameter: Parameter, value: Any) -> Constant:
+def read_constant(parameter: Parameter, value: object) -> Constant:
     """The key of a constexpr."""
     return parameter.constant(value)
 
@@ -306,7 +306,7 @@ def read_constant(parameter: Parameter, value: Any) -> Constant:
 # Memory of a GPU
 
 
-def is_pointer(value: Any) -> bool:
+def is_pointer(value: object) -> bool:
     """Whether a value is an array of a library for GPUs, or says that it is on one."""
     if isinstance(value, ArrayArgument):
         return is_pointer(value.base)
@@ -334,7 +334,7 @@ def is_on_gpu(value: Any) -> bool:
     return bool(value.is_cuda) if is_torch(value) else is_pointer(value)
 
 
-def _not_here(name: str, value: Any) -> LaunchError:
+def _not_here(name: str, value: object) -> LaunchError:
     """The error of what is neither a number nor an array on a GPU."""
     if owner_of(value) is None:
         return refused(name, value)

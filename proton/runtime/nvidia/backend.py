@@ -37,7 +37,7 @@ class NVIDIABackend(Backend):
     def is_there(self) -> bool:
         return cuda.device_count() > 0
 
-    def owns(self, value: Any) -> bool:
+    def owns(self, value: object) -> bool:
         return is_on_gpu(value)
 
     def element_bytes(self, array: Any) -> int:
@@ -45,7 +45,7 @@ class NVIDIABackend(Backend):
             return int(array.element_size())
         return int(np.dtype(array.__cuda_array_interface__["typestr"]).itemsize)
 
-    def layout(self, array: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def layout(self, array: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return layout_of(array)
 
     def target(self) -> GPUTarget:

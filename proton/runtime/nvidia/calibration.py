@@ -6,7 +6,6 @@ The cost of a slice is that of a loop around one, less that of the same loop wit
 import ctypes
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -63,7 +62,7 @@ def _measured(device: int, clock_bits: int, inner: bool) -> tuple[float, float]:
     first = slice(block.segments, block.segments + block.segment_bytes)  # the first unit's
     outers, inners = [], []
     for _ in range(REPEATS):
-        arguments: list[tuple[int, Any]] = [
+        arguments: list[tuple[int, object]] = [
             (memory + size, ctypes.c_void_p),
             (ITERATIONS, ctypes.c_int32),
             (memory, ctypes.c_void_p),

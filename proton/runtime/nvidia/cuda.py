@@ -32,7 +32,7 @@ def _driver() -> Any:
     return driver
 
 
-def _call(function: Any, *args: Any) -> Any:
+def _call(function: Any, *args: object) -> Any:
     """Calls `cuda.bindings`; its results without the status, which must be success."""
     status, *results = function(*args)
     if int(status):

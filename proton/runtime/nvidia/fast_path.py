@@ -43,7 +43,7 @@ OPTIONS = (
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
-def checked_grid(grid: Any) -> tuple[int, int, int]:
+def checked_grid(grid: object) -> tuple[int, int, int]:
     sizes = grid_sizes(grid)
     for axis, (size, most) in enumerate(zip(sizes, _MAX_GRID, strict=True)):
         if size > most:
@@ -117,9 +117,9 @@ def launch($grid, {parameters}{rest}{options}**$unknown):
 
 def _names(
     kernel: KernelFunction, variants: dict[Any, Variant], launch_profiled: Callable[..., Any]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What generated code knows, by its own names."""
-    ours: dict[str, Any] = {
+    ours: dict[str, object] = {
         "MISSING": _MISSING,
         "StructError": struct.error,
         "variants": variants,
@@ -189,7 +189,7 @@ def generated(
         listed="".join(f"{reading.passed}, " for reading in reads),
     )
     prefix = _free_prefix(names)
-    namespace = {prefix + name: value for name, value in ours.items()}
+    namespace: dict[str, Any] = {prefix + name: value for name, value in ours.items()}
     exec(source.replace("$", prefix), namespace)
     return namespace["read"], namespace["launch"]
 
@@ -208,10 +208,10 @@ def _free_prefix(names: list[str]) -> str:
 
 def _slow_path(
     kernel: KernelFunction,
-    grid: Any,
+    grid: object,
     bound: dict[str, Any],
-    rest: tuple[Any, ...],
-    unknown: dict[str, Any],
+    rest: tuple[object, ...],
+    unknown: dict[str, object],
 ) -> Any:
     """What generated code does with a launch that it does not expect."""
     given_ = {
@@ -223,7 +223,7 @@ def _slow_path(
         taken = len(kernel.arg_names)
         raise LaunchError(f"{kernel.__name__}() takes {taken} arguments, got {taken + len(rest)}")
     rest_name = rest_of(kernel)
-    args: tuple[Any, ...] = ()
+    args: tuple[object, ...] = ()
     if rest_name is not None:  # what comes before it has no names, where there is more
         before = kernel.arg_names[: kernel.arg_names.index(rest_name)]
         more = given_.pop(rest_name)

@@ -37,7 +37,7 @@ def do_bench_cudagraph(
     return summary(times, quantiles, return_mode)
 
 
-def _graph_ms(torch: Any, fn: Callable[[], Any], tensors: list[Any], count: int) -> float:
+def _graph_ms(torch: object, fn: Callable[[], object], tensors: list[object], count: int) -> float:
     """The time of a call, of so many in a graph."""
     return min(_graph_times(torch, fn, tensors, count, replays=2))
 

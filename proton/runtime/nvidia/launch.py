@@ -70,11 +70,13 @@ class GPULauncher(Launcher):
     def __init__(self, kernel: KernelFunction) -> None:
         self.kernel = kernel
         self._variants: dict[Any, Variant] = {}  # by the key that generated code makes
-        self._loaded: dict[Any, Variant] = {}  # by everything that the machine code depends on
-        self._signature: Any = None
+        self._loaded: dict[object, Variant] = {}  # by everything that the machine code depends on
+        self._signature: object = None
         self._read: Callable[..., tuple[Any, tuple[Any, ...]]]
 
-    def launch(self, grid: Any, values: tuple[Any, ...], options: dict[str, Any]) -> GPUKernel:
+    def launch(
+        self, grid: object, values: tuple[object, ...], options: dict[str, object]
+    ) -> GPUKernel:
         """Describes, compiles, loads, launches; and generates the fast path for next time."""
         sizes = checked_grid(grid)
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
@@ -111,7 +113,7 @@ class GPULauncher(Launcher):
         plain: Variant,
         device: int,
         described: list[Given],
-        options: dict[str, Any],
+        options: dict[str, object],
     ) -> None:
         """Compiles the kernel that is launched in its place while the session runs.
 
@@ -134,16 +136,16 @@ class GPULauncher(Launcher):
         plain.instrumented[key] = InstrumentedVariant(key, variant, found)
 
     def compile(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> GPUKernel:
         return self._compile(self.request(values, options, target))
 
-    def loaded(self, values: tuple[Any, ...], options: dict[str, Any]) -> GPUKernel:
+    def loaded(self, values: tuple[object, ...], options: dict[str, object]) -> GPUKernel:
         described = [given(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         with compile_lock:
             return self._variant(self._device(described), described, options).kernel
 
-    def compiled(self) -> dict[Any, CompiledKernel]:
+    def compiled(self) -> dict[object, CompiledKernel]:
         return {key: variant.kernel for key, variant in self._loaded.items()}
 
     def forget(self) -> None:
@@ -151,7 +153,7 @@ class GPULauncher(Launcher):
         self._variants.clear()
 
     def request(
-        self, values: tuple[Any, ...], options: dict[str, Any], target: Target | None = None
+        self, values: tuple[object, ...], options: dict[str, object], target: Target | None = None
     ) -> Request:
         described = [stand_in(p, v) for p, v in zip(self.kernel.params, values, strict=True)]
         if target is None:
@@ -163,7 +165,7 @@ class GPULauncher(Launcher):
         self,
         target: GPUTarget,
         described: list[Given],
-        options: dict[str, Any],
+        options: dict[str, object],
         instrumentation: Instrumentation | None = None,
     ) -> GPUKernel:
         """The kernel for arguments like these; needs no GPU."""
@@ -177,14 +179,16 @@ class GPULauncher(Launcher):
         self,
         target: GPUTarget,
         described: list[Given],
-        options: dict[str, Any],
+        options: dict[str, object],
         instrumentation: Instrumentation | None = None,
     ) -> Request:
         for name in _UNSUPPORTED:
             if options.get(name):
                 raise LaunchError(f"{name}={options[name]!r} is not supported on a GPU")
         _check_libraries(options.get(_LIBRARIES))
-        chosen = {name: options[name] for name in OPTIONS if options.get(name) is not None}
+        chosen: dict[str, Any] = {
+            name: options[name] for name in OPTIONS if options.get(name) is not None
+        }
         return Request(
             NVIDIA,
             self.kernel,  # type: ignore[arg-type]
@@ -212,7 +216,7 @@ class GPULauncher(Launcher):
         self,
         device: int,
         described: list[Given],
-        options: dict[str, Any],
+        options: dict[str, object],
         instrumentation: Instrumentation | None = None,
     ) -> Variant:
         """The machine code for these arguments, compiled and loaded if it is new."""
@@ -276,7 +280,7 @@ def _launch_profiled(
     device: int,
     stream: int,
     sizes: tuple[int, int, int],
-    passed: Sequence[Any],
+    passed: Sequence[object],
 ) -> GPUKernel:
     """A launch within a session: of the instrumented kernel, if it has scopes."""
     if not _thread.has_context:

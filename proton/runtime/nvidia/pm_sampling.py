@@ -72,7 +72,7 @@ class Cupti:
     base: Any
     host: Any
 
-    def call(self, name: str, **fields: Any) -> Any:
+    def call(self, name: str, **fields: object) -> Any:
         """Calls a function of CUPTI that takes a structure, and gives that back."""
         kind = "".join(word.title() for word in name.split("_"))
         params = getattr(self.base, f"{kind}Params")()

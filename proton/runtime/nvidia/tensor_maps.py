@@ -34,7 +34,7 @@ def arguments_of(plan: dict[str, Any]) -> list[int]:
     """The numbers of the kernel's arguments that a map is made of, in order."""
     found = {plan["base"]}
 
-    def visit(formula: Any) -> None:
+    def visit(formula: object) -> None:
         if isinstance(formula, list):
             if formula[0] == "argument":
                 found.add(formula[1])
@@ -60,7 +60,7 @@ def map_maker(plan: dict[str, Any], kernel: str, device: int) -> Callable[..., b
     return functools.lru_cache(_KEPT)(make)
 
 
-def _listed(formulas: list[Any]) -> str:
+def _listed(formulas: list[object]) -> str:
     return f"[{', '.join(map(_source, formulas))}]"
 
 

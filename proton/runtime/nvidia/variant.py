@@ -9,7 +9,6 @@ import functools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from proton.backends.nvidia.target import GPUKernel
 from proton.base.errors import LaunchError
@@ -21,7 +20,7 @@ from proton.trace.instrumentation import Instrumentation
 
 _STREAM_SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 _ATTRIBUTE_BYTES = 72  # an id and a value of 64 bytes, each at a multiple of 8
-_attributes: list[Any] = []  # memory that the driver is told of
+_attributes: list[object] = []  # memory that the driver is told of
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 _CONFIG = "IIIIIIIxxxxQQIxxxx"  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
 _CONFIG_BYTES = struct.calcsize("<" + _CONFIG)

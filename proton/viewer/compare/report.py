@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -151,12 +150,12 @@ def _cell(text: str) -> str:
     return shown
 
 
-def changes_json(changes: Iterable[Change]) -> list[dict[str, Any]]:
+def changes_json(changes: Iterable[Change]) -> list[dict[str, object]]:
     """The same as JSON has it."""
     return [_change_json(change) for change in changes]
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: Change) -> dict[str, object]:
     variant = change.group.variant
     return {
         "kernel": variant.kernel,

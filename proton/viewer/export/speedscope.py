@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -41,15 +41,15 @@ def write(tables: Tables, file: BinaryIO, target: Path, where: Selection = EVERY
     file.write(b"\n]}\n")
 
 
-def _frame(text: str, source: str) -> dict[str, Any]:
-    frame: dict[str, Any] = {"name": printable(text)}
+def _frame(text: str, source: str) -> dict[str, object]:
+    frame: dict[str, object] = {"name": printable(text)}
     if source:
         path, line = source.rsplit(":", 1)
         frame.update(file=printable(path), line=int(line))
     return frame
 
 
-def _profiles(timeline: Timeline) -> Iterator[dict[str, Any]]:
+def _profiles(timeline: Timeline) -> Iterator[dict[str, object]]:
     """An evented profile for each track, and for each lane where slices cross."""
     slices = timeline.slices
     rows = np.flatnonzero(slices.kind != Kind.MARK)

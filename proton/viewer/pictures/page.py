@@ -12,7 +12,6 @@ import json
 import zlib
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def to_page(timeline: Timeline) -> str:
     return found.replace(TITLE, title, 1).replace(DATA, data, 1)
 
 
-def _data(timeline: Timeline) -> dict[str, Any]:
+def _data(timeline: Timeline) -> dict[str, object]:
     """What the page knows of a run."""
     tables, span = timeline.tables, timeline.span
     raw = tables.raw

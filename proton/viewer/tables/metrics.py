@@ -86,7 +86,7 @@ def _node(entry: dict[str, Any], depth: int) -> Node:
     return Node(str(entry["frame"]["name"]), numbers, inner)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -276,7 +276,7 @@ def text_column(strings: Sequence[str], code: np.ndarray) -> pd.Categorical:
     return _categorical([_Text(strings, code)])
 
 
-def kernel_columns(raw: RawRun, launch: np.ndarray) -> dict[str, Any]:
+def kernel_columns(raw: RawRun, launch: np.ndarray) -> dict[str, object]:
     """The kernel of these launches, and its number among those of its name."""
     names = [kernel.name for kernel in raw.kernels]
     kernel = text_column(names, _launch_kernels(raw)[launch])

@@ -1,0 +1,9 @@
+"""`mlir.passmanager`."""
+
+from proton.dialect.bindings.ir import Context, Operation
+
+class PassManager:
+    @staticmethod
+    def parse(pipeline: str, context: Context | None = None) -> PassManager: ...
+    def enable_verifier(self, enable: bool) -> None: ...
+    def run(self, operation: Operation) -> None: ...
