@@ -179,7 +179,7 @@ def _temporary(parent: Path) -> Path:
     return parent / f"tmp.{os.getpid()}.{secrets.token_hex(8)}"
 
 
-def _store(key: str, data: dict[str, Any], files: dict[str, bytes]) -> None:
+def _store(key: str, data: dict[str, object], files: dict[str, bytes]) -> None:
     if load(key) is not None:  # compiled anew all the same
         return
     folder = _folder(key)

@@ -114,6 +114,16 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
+def _data(fn: DeviceFunction, signature: Signature) -> dict[str, object]:
+    """The metadata that every kernel has; a back end may say otherwise."""
+    return {
+        "name": fn.__name__,
+        "symbol": mangled(fn.__name__),
+        "signature": str(signature),
+        "profile": None,
+    }
+
+
 class ASTSource:
     """A kernel and what it is compiled for, where nothing is launched that says it.
 

@@ -430,11 +430,11 @@ def _is_counter(value: Value) -> bool:
 def _stays_non_negative(value: Value, assumed: frozenset[Value]) -> bool:
     """Whether a block argument is what a loop carries, begins at 0 or above, and does not get
     below."""
-    owner = value.owner.owner.operation
-    if owner.name != "scf.for" or value.arg_number == 0:
+    owner, place = value.owner.owner.operation, ir.BlockArgument(value).arg_number
+    if owner.name != "scf.for" or place == 0:
         return False
     if value in assumed:
         return True
-    loop, number = ForLoop(owner), value.arg_number - 1
+    loop, number = ForLoop(owner), place - 1
     sides = loop.init_args[number], loop.yielded[number]
     return all(is_non_negative(side, assumed | {value}) for side in sides)

@@ -4,7 +4,7 @@ they are computed from, who takes their data, and the products that may go on me
 The questions are asked by `tritongpu-pipeline`, which makes the loop; nothing here changes the IR.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +113,7 @@ class Load:
         return box
 
 
-def fast_axis(bases: Any) -> int:
+def fast_axis(bases: Sequence[tuple[int, ...]]) -> int:
     """The dimension of the first of some bases that is along one."""
     first = next((basis for basis in bases if any(basis)), None)
     return 0 if first is None else next(axis for axis, value in enumerate(first) if value)

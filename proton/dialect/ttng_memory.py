@@ -13,7 +13,7 @@ from typing import Any
 
 from proton.dialect.asynchronous import COPIES, STORES, Issues, Retires
 from proton.dialect.diagnostics import check_block, check_choice, reject
-from proton.dialect.mlir import Type, ext, ir
+from proton.dialect.mlir import AnyType, Operand, OpView, Result, Type, Value, ir
 from proton.dialect.traits import (
     Accesses,
     AnyLayout,
@@ -33,8 +33,6 @@ from proton.dialect.ttg import MutableMemDescType, is_mem_desc, mem_desc, mem_de
 from proton.dialect.ttng import TTNG
 from proton.layout.named import shared_row_major
 
-Operand, Result = ext.Operand, ext.Result
-
 NO_REDUCTION = "none"  # of a store that overwrites
 
 
@@ -50,7 +48,7 @@ class TensorMapType(TTNG.Type, name="tensormap"):
     @property
     def element(self) -> Any:
         """The type of a block's elements, as tensors have it."""
-        type_ = self.target.element_type
+        type_ = ir.TypeAttr(self.block).value.element_type
         is_signed = isinstance(type_, ir.IntegerType) and type_.is_signed
         return ir.IntegerType.get_signless(type_.width) if is_signed else type_
 

@@ -350,7 +350,9 @@ def check_arguments(
         raise error(f"{name}: {problem}{near}", f"its parameters are {signature}") from None
 
 
-def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call_builtin(
+    g: CodeGenerator, op: Builtin, args: list[object], kwargs: dict[str, object]
+) -> object:
     check_arguments(f"tl.{op.__name__}", op.signature, args, kwargs)
     if op in GENERATOR_RULES:
         return GENERATOR_RULES[op](g, *args, **kwargs)
@@ -359,7 +361,7 @@ def _call_builtin(g: Any, op: Builtin, args: list[Any], kwargs: dict[str, Any]) 
     return RULES[op](*args, **kwargs)
 
 
-def _call_profiling(g: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _call_profiling(g: CodeGenerator, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     check_arguments(f"proton.{op.__name__}", signature_of(op), args, kwargs)
     if op not in GENERATOR_RULES:
         raise error(f"proton.{op.__name__} is for the host", "use proton.scope in a kernel")

@@ -77,7 +77,7 @@ def configuration(a: Array, b: Array) -> dict[str, int]:
     return {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": BLOCK_K, "GROUP_M": GROUP_M}
 
 
-def matmul(a: Array, b: Array, out: Array | None = None, **options: Any) -> Array:
+def matmul(a: Array, b: Array, out: Array | None = None, **options: object) -> Array:
     """a @ b in fp32, of fp64 in fp64; any strides.
 
     `options`: the kernel's blocks (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee",

@@ -330,7 +330,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         return f"; its parameters are {', '.join(self.arg_names) or 'none'}"
 
 
-def _homeless(name: str, value: Any) -> LaunchError:
+def _homeless(name: str, value: object) -> LaunchError:
     """The error of an array that is nowhere where kernels run."""
     device = getattr(value, "device", None)
     if device is None:

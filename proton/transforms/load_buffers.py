@@ -6,7 +6,7 @@ from typing import Any
 from proton.analysis.pipelining import Load, fast_axis
 from proton.analysis.scratch import desc_bytes, stored_bytes
 from proton.dialect.builtin import i32_attr
-from proton.dialect.mlir import Value, arith, ir
+from proton.dialect.mlir import Operation, Type, Value, arith, ir
 from proton.dialect.ttg import layout_of, mem_desc_parts, with_layout
 from proton.dialect.ttg_memory import LocalLoadOp, LocalReserveOp, MemDescTransOp
 from proton.dialect.ttng import FenceAsyncSharedOp
@@ -40,7 +40,7 @@ def begin_tma(
     holds; the ops. `mapping` has other values in the place of what the loads take, and `iteration`
     is the number of that which they are of. Bytes may arrive before the barrier is told how many
     will: its phase lasts until then."""
-    begun: list[Any] = []
+    begun: list[object] = []
     for load, target in zip(loads, targets, strict=True):
         with load.op.location:
             map_, *indices = (mapping.get(value, value) for value in load.inputs)
@@ -77,7 +77,7 @@ def take_from(load: Load, memory: Value) -> None:
     load.op.erase()
 
 
-def _transposing_type(memory: Value, user: Any) -> Any:
+def _transposing_type(memory: Value, user: Operation) -> Type | None:
     """How bytes are read that the user of a load stores in rows of the other dimension; None where
     it does not."""
     if user.name != "ttg.local_alloc":
@@ -96,7 +96,7 @@ def _transposing_type(memory: Value, user: Any) -> Any:
     return with_layout(type_, transposing_layout(shape, source, warps))
 
 
-def _replace_memory(known: Any, memory: Any) -> None:
+def _replace_memory(known: Value, memory: Value) -> None:
     """Puts one memory in the place of another of the same layout, and its views."""
     for use in list(known.uses):
         user = use.owner.operation

@@ -20,7 +20,7 @@ from typing import Any
 
 from proton.analysis.pipelining import Load, Tiles
 from proton.dialect.emit import emit_if, number_of_iteration
-from proton.dialect.mlir import Value, arith, ir
+from proton.dialect.mlir import Operation, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.walk import before, ops_named
 from proton.transforms.pipelined_loop import (

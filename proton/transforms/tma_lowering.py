@@ -25,7 +25,7 @@ from proton.analysis.tensor_maps import box_of_map
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.builtin import i32_attr, integer
 from proton.dialect.emit import constant, emit_if, emit_when
-from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.mlir import Module, Operation, OpView, Type, Value, arith, ir
 from proton.dialect.regions import ForLoop, end_of, with_carried
 from proton.dialect.ttg import mem_desc, mem_desc_parts
 from proton.dialect.ttg_memory import LocalAllocOp, LocalReserveOp, LocalStoreOp
@@ -141,11 +141,11 @@ def _all(conditions: list[Value]) -> Value:
     return functools.reduce(lambda x, y: arith.AndIOp(x, y).result, conditions)
 
 
-def _copy(store: Any, memory: Any, infos: AxisInfos) -> None:
+def _copy(store: OpView, memory: Value, infos: AxisInfos) -> None:
     """Writes memory where a `ttng.tma_store` does, and as it does."""
     indices = list(store.indices)
 
-    def by_tma() -> list[Any]:
+    def by_tma() -> list[Value]:
         AsyncTMAStoreOp(store.map, memory, indices, store.reduction)
         return []
 
@@ -196,7 +196,9 @@ def _doubts_of_edge(
     return [arith.OrIOp(is_whole, ends_before).result]
 
 
-def _reserve_around(loop: Any, shape: tuple[int, ...], element: Any, layout: LinearLayout) -> Any:
+def _reserve_around(
+    loop: Operation, shape: tuple[int, ...], element: Type, layout: LinearLayout
+) -> Value:
     """Memory of a loop, behind which nothing reads it any more."""
     with before(loop):
         memory = LocalReserveOp(mem_desc(shape, element, layout, is_mutable=True)).result

@@ -333,7 +333,7 @@ def _load(op: Operation, pointee: Type, check: AccessCheck | None) -> None:
     volatile = view.volatile.value or None
     _check_element(op, pointee)
 
-    def access(address: Callable[[], Any]) -> Value:
+    def access(address: Callable[[], Value]) -> Value:
         return llvm.LoadOp(pointee, address(), volatile_=volatile).result
 
     _gather(op, lambda indices: element.value(indices, pointee, access, other), pointee)

@@ -68,7 +68,7 @@ def _float_of(byte: Any, format_: Float8) -> Value:
     return v.bitcast(v.binary("llvm.or", magnitude, sign), f32)
 
 
-def narrow_float8(value: Any, target: Any, arch: int, rounding: str = "rtne") -> Any:
+def narrow_float8(value: Value, target: object, arch: int, rounding: str = "rtne") -> Any:
     """To an 8-bit float, saturating; from other types through fp32. `arch`: 0 for constants, which
     LLVM folds."""
     element = v.element(value)
@@ -83,7 +83,7 @@ def narrow_float8(value: Any, target: Any, arch: int, rounding: str = "rtne") ->
     return v.each(lambda scalar: _narrow(scalar, format_, rounding), value)
 
 
-def _narrowed_by_instruction(value: Any, name: str) -> Any:
+def _narrowed_by_instruction(value: Value, name: str) -> Value:
     """fp32 as bytes, two at a time."""
     if not v.is_vector(value.type):
         pair = nvidia.narrowed_to_float8(value, value, name)
@@ -98,7 +98,7 @@ def _narrowed_by_instruction(value: Any, name: str) -> Any:
     return v.shuffle(bytes_, range(v.count_of(value)))
 
 
-def _odd_float32(value: Any) -> Any:
+def _odd_float32(value: Value) -> Value:
     """fp64 to fp32 rounded to odd, so that rounding once more rounds once (Boldo, Melquiond)."""
 
     def one(wide: Any) -> Any:

@@ -121,7 +121,7 @@ def _shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
 _LOW_HALVES, _TO_HIGH_HALVES = 0x5410, 0x2222  # of two words as one, for `prmt`
 
 
-def _halves_shuffled(ctx: Lowering, value: Any, way: Shuffle) -> Any:
+def _halves_shuffled(ctx: Lowering, value: Value, way: Shuffle) -> Value:
     """Bytes, two of which come from one lane, as a word with the two that other lanes take of it in
     their place. The lane that reads knows which half is its own."""
     element, bytes_ = v.element(value), v.like(value, v.integer(8))

@@ -10,7 +10,7 @@ from typing import Any
 
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.nvidia import assembly
-from proton.dialect.mlir import Value
+from proton.dialect.mlir import Type, Value
 
 _NAMES = {
     "f16": "f16",
@@ -64,14 +64,14 @@ class Types:
         return 128 // size, 64 // size
 
 
-def registers_of(value: Any) -> list[Any]:
+def registers_of(value: Any) -> list[Value]:
     """A thread's part of a matrix as the registers of an instruction: 32 bits of an operand, fp64
     as it is."""
     is_f64 = v.bits_of(v.element(value)) == 64
     return v.to_elements(value if is_f64 else v.to_words(value))
 
 
-def accumulator_words(total: Any) -> list[Any]:
+def accumulator_words(total: Value) -> list[Value]:
     """A thread's sums as the registers of an instruction: fp32, fp64 and i32 are one each, two fp16
     are a word."""
     return v.to_elements(total if v.bits_of(v.element(total)) >= 32 else v.to_words(total))
@@ -83,7 +83,7 @@ def from_accumulator_words(words: list[Value], type_: Type) -> Value:
     return packed if packed.type == type_ else v.from_words(packed, type_)
 
 
-def _letter(word: Any) -> str:
+def _letter(word: Value) -> str:
     return _LETTERS.get(str(word.type), "r")
 
 
@@ -110,10 +110,12 @@ def _braced(first: int, count: int) -> str:
 # One warp
 
 
-Sides = tuple[Sequence[Any], Sequence[Any]]  # the registers of a and b for one step along k
+Sides = tuple[Sequence[Value], Sequence[Value]]  # the registers of a and b for one step along k
 
 
-def mma_chain(types: Types, arch: int, steps: Sequence[Sides], total: Sequence[Any]) -> list[Any]:
+def mma_chain(
+    types: Types, arch: int, steps: Sequence[Sides], total: Sequence[Value]
+) -> list[Value]:
     """16 rows and 8 columns of a product, 32 bytes along k in each step."""
     if types.bits == 64:
         return (_long_f64 if arch >= _LONG_F64 else _short_f64)(types, steps, list(total))
@@ -123,7 +125,7 @@ def mma_chain(types: Types, arch: int, steps: Sequence[Sides], total: Sequence[A
     return sums
 
 
-def _long_f64(types: Types, steps: Sequence[Sides], total: list[Any]) -> list[Any]:
+def _long_f64(types: Types, steps: Sequence[Sides], total: list[Value]) -> list[Value]:
     """`m16n8k16`, `k8` and `k4`: the registers of several steps are one instruction's."""
     while steps:
         count = next(n for n in (4, 2, 1) if n <= len(steps))
@@ -133,7 +135,7 @@ def _long_f64(types: Types, steps: Sequence[Sides], total: list[Any]) -> list[An
     return total
 
 
-def _short_f64(types: Types, steps: Sequence[Sides], total: list[Any]) -> list[Any]:
+def _short_f64(types: Types, steps: Sequence[Sides], total: list[Value]) -> list[Value]:
     """`m8n8k4`: the upper 8 rows are the first half of a and of the sums."""
     half = len(total) // 2
     upper, lower = total[:half], total[half:]
@@ -144,8 +146,8 @@ def _short_f64(types: Types, steps: Sequence[Sides], total: list[Any]) -> list[A
 
 
 def _mma(
-    shape: str, types: Types, a: Sequence[Any], b: Sequence[Any], total: Sequence[Any]
-) -> list[Any]:
+    shape: str, types: Types, a: Sequence[Value], b: Sequence[Value], total: Sequence[Value]
+) -> list[Value]:
     first = 2 * len(total)
     text = (
         f"mma.sync.aligned.{shape}.row.col.{types}.{types.total} {_braced(0, len(total))}, "
@@ -219,7 +221,7 @@ def wgmma(
     are MN-major, which 16 bits only may be."""
     is_new = adds is False
     base = len(total) * (1 if is_new else 2)
-    operands: list[Any] = []
+    operands: list[Value] = []
     letters = ""
     lines = ["{", ".reg .pred first, next;", "setp.ne.b32 next, 1, 0;"]
     if isinstance(adds, bool):

@@ -165,7 +165,7 @@ def _inval(ctx: Lowering, site: Site) -> list[Value]:
 
 
 @lowers("ttng.barrier_expect")
-def _expect(ctx: Lowering, site: Site) -> list[Any]:
+def _expect(ctx: Lowering, site: Site) -> list[Value]:
     barrier, condition, *_ = site.operands
     issues = v.binary("llvm.and", condition, _is_issuer(ctx))
     nvidia.barrier_expect(nvidia.shared_address(barrier), site.number("bytes"), issues)

@@ -295,9 +295,12 @@ class IndexType(Type):
 class IntegerType(Type):
     width: int
     is_signless: bool
+    is_signed: bool
     is_unsigned: bool
     @staticmethod
     def get_signless(width: int, context: Context | None = None) -> IntegerType: ...
+    @staticmethod
+    def get_signed(width: int, context: Context | None = None) -> IntegerType: ...
 
 class FloatType(Type):
     width: int
