@@ -2,7 +2,7 @@
 `jit_post_compile_hook`, `knobs.compilation.listener`; with the keywords that Triton's get."""
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import ProtonError
@@ -46,7 +46,7 @@ class CompileTimes(NamedTuple):
         return self.ir_initialization + self.total_lowering + self.store_results
 
 
-def before(key: str, fn: DeviceFunction, signature: Signature, options: Any) -> None:
+def before(key: str, fn: DeviceFunction, signature: Signature, options: object) -> None:
     """Asks whether to compile what this process has not; raises Vetoed where the answer is no."""
     hook = knobs.runtime.jit_cache_hook
     if hook is not None and hook(**_facts(key, fn, signature, options), already_compiled=False):
@@ -93,10 +93,10 @@ def _facts(
     }
 
 
-def _specialization(key: str, fn: DeviceFunction, signature: Signature, options: Any) -> str:
+def _specialization(key: str, fn: DeviceFunction, signature: Signature, options: object) -> str:
     """What `JITFunction.preload` makes the kernel of again: JSON, in which `constants` is null
     where one of them is none."""
-    constants: dict[str, Any] | None = {
+    constants: dict[str, object] | None = {
         name: {"dtype": value.short} if isinstance(value, dtype) else value
         for name, value in signature.constants.items()
     }

@@ -19,16 +19,16 @@ from proton.runtime.backend import HOST, Launcher, backend_named, default_backen
 _NUMBERS = {"i32": (16, 17), "i64": (1 << 40, (1 << 40) + 1), "u64": (1 << 63, (1 << 63) + 1)}
 
 
-class CompiledCode(Mapping[Any, CompiledKernel]):
+class CompiledCode(Mapping[object, CompiledKernel]):
     """The kernels that launches of this process have; `clear` drops them."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
 
-    def __getitem__(self, key: Any) -> CompiledKernel:
+    def __getitem__(self, key: object) -> CompiledKernel:
         return self._launcher.compiled()[key]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self._launcher.compiled())
 
     def __len__(self) -> int:
@@ -46,20 +46,23 @@ class DeviceCaches:
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
 
-    def __getitem__(self, device: Any) -> tuple[Any, ...]:
+    def __getitem__(self, device: object) -> tuple[object, ...]:
         backend = backend_named(HOST) if str(device) == HOST else default_backend()
         kernels = CompiledCode(self._kernel.launcher(backend))
         return kernels, kernels, backend.target(), backend.compiler, binder(self._kernel)
 
 
-def binder(kernel: Any) -> Callable[..., tuple[dict[str, Any], list[tuple[Any, ...]], Any]]:
+Binding = tuple[dict[str, object], list[tuple[object, ...]], object]
+
+
+def binder(kernel: Any) -> Callable[..., Binding]:
     """A function of a launch's arguments that gives them by name, what each is specialised for,
     and the options: ("*fp32", "D") is a pointer that 16 divides, ("constexpr", 8) a constant."""
 
-    def bind(*args: Any, **kwargs: Any) -> tuple[dict[str, Any], list[tuple[Any, ...]], Any]:
+    def bind(*args: object, **kwargs: object) -> Binding:
         request = kernel.request(*args, **kwargs)
         signature = request.signature
-        specialization = [
+        specialization: list[tuple[object, ...]] = [
             (signature.types[name].short, "D" if name in signature.divisible else "")
             if name in signature.types
             else ("constexpr", signature.constants[name])
@@ -94,14 +97,14 @@ def preload(kernel: Any, specialization_data: str) -> CompiledKernel:
     return found
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: object) -> object:
     """A constant of JSON: a dtype is {"dtype": its short name}, a tuple a list."""
     if isinstance(value, list):
         return tuple(map(_constant, value))
     return ty.str_to_ty(value["dtype"]) if isinstance(value, dict) else value
 
 
-def _stand_in(name: str, text: str, divisible: bool) -> Any:
+def _stand_in(name: str, text: str, divisible: bool) -> object:
     """An argument that a kernel for this type is compiled for."""
     type_ = ty.str_to_ty(text)
     if isinstance(type_, ty.pointer_type):

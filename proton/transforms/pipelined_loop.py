@@ -18,7 +18,6 @@ waited for when the next one has been issued.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from proton.analysis.pipelining import Load, Slice, consumer_of, flying, slice_of
 from proton.dialect.asynchronous import set_ahead, set_iteration
@@ -131,10 +130,10 @@ class PipelinedLoop:
 
     def copies(
         self,
-        mapping: dict[Any, Any],
-        index: Any,
-        is_inside: Any,
-        note: Callable[[Any], None],
+        mapping: dict[Value, Value],
+        index: Value,
+        is_inside: Value,
+        note: Callable[[Operation], None],
         iteration: Value | None = None,
     ) -> list[Value]:
         """Begins the copies of an iteration whose values are in `mapping`; the token of the group
@@ -293,7 +292,7 @@ def has_more(left: Value, upper: Value, step: Value) -> Value:
     return is_more(arith.SubIOp(upper, left).result, step)
 
 
-def is_more(left: Any, right: Any) -> Any:
+def is_more(left: Value, right: Value) -> Value:
     """Whether one length is greater than another."""
     return arith.CmpIOp(_UNSIGNED_GREATER, left, right).result
 
@@ -304,7 +303,7 @@ def _next_phase(phase: Value, read: Value) -> Value:
     return arith.XOrIOp(phase, arith.ExtUIOp(phase.type, is_around).result).result
 
 
-def i32(value: int) -> Any:
+def i32(value: int) -> Value:
     return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
 
 

@@ -366,7 +366,7 @@ def permuted_bytes(low: Value, high: Value, selector: Value) -> Value:
                     effects=False)  # fmt: skip
 
 
-def narrowed_to_float8(low: Any, high: Any, name: str) -> Any:
+def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
     """Two fp32 as the 8-bit floats that PTX calls so, to nearest and saturating, in an i16; from
     compute capability 8.9 on."""
     text = f"cvt.rn.satfinite.{name}x2.f32 $0, $1, $2;"
