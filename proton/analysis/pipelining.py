@@ -53,7 +53,7 @@ class Load:
         return self.op.operands[0]
 
     @property
-    def inputs(self) -> list[Any]:
+    def inputs(self) -> list[Value]:
         """What has to be known ahead to begin it."""
         if self.is_tma:
             return list(self.op.operands)

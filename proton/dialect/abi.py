@@ -47,7 +47,7 @@ def add_argument(function: Operation, kind: Argument, type_: Type) -> Value:
     return _add(function, {kind: type_})[0]
 
 
-def _add(function: Operation, added: Mapping[Argument, Type]) -> list[Any]:
+def _add(function: Operation, added: Mapping[Argument, Type]) -> list[Value]:
     block = function.regions[0].blocks[0]
     values = [block.add_argument(type_, ir.Location.unknown()) for type_ in added.values()]
     kinds = [*added_arguments(function), *added]

@@ -46,7 +46,7 @@ class TensorMapType(TTNG.Type, name="tensormap"):
     target, outside = TensorDescType.target, TensorDescType.outside
 
     @property
-    def element(self) -> Any:
+    def element(self) -> Type:
         """The type of a block's elements, as tensors have it."""
         type_ = ir.TypeAttr(self.block).value.element_type
         is_signed = isinstance(type_, ir.IntegerType) and type_.is_signed

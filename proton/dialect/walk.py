@@ -2,19 +2,18 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from proton.base.errors import SourceSpan
 from proton.dialect.attributes import KERNEL
 from proton.dialect.mlir import Location, Module, Operation, Value, ir
 
 
-def all_ops(root: Any) -> list[Operation]:
+def all_ops(root: Module | Operation) -> list[Operation]:
     """Every operation below `root`, in pre-order, `root` itself left out; safe to mutate from."""
-    found: list[Any] = []
+    found: list[Operation] = []
     append, advance = found.append, ir.WalkResult.ADVANCE  # looked up once: most passes walk
 
-    def visit(op: Operation) -> object:
+    def visit(op: Operation) -> ir.WalkResult:
         append(op)
         return advance
 
@@ -27,7 +26,7 @@ def ops_named(root: Module | Operation, *names: str) -> list[Operation]:
     return [op for op in all_ops(root) if op.name in names]
 
 
-def ops_of_each(root: Any, *names: str) -> tuple[list[Operation], ...]:
+def ops_of_each(root: Module | Operation, *names: str) -> tuple[list[Operation], ...]:
     """The same, for each of the names by itself."""
     found: dict[str, list[Operation]] = {name: [] for name in names}
     for op in all_ops(root):

@@ -1,7 +1,6 @@
 """Loads by way of shared memory: how a copy by TMA begins, and who takes what it brought."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from proton.analysis.pipelining import Load, fast_axis
 from proton.analysis.scratch import desc_bytes, stored_bytes
@@ -33,14 +32,14 @@ def begin_tma(
     targets: Sequence[Value],
     barrier: Value,
     condition: Value,
-    mapping: Mapping[Any, Any],
+    mapping: Mapping[Value, Value],
     iteration: Value | None = None,
-) -> list[Any]:
+) -> list[Operation]:
     """Begins the copies of TMA loads to memory, which arrive at one barrier, where the condition
     holds; the ops. `mapping` has other values in the place of what the loads take, and `iteration`
     is the number of that which they are of. Bytes may arrive before the barrier is told how many
     will: its phase lasts until then."""
-    begun: list[object] = []
+    begun: list[Operation] = []
     for load, target in zip(loads, targets, strict=True):
         with load.op.location:
             map_, *indices = (mapping.get(value, value) for value in load.inputs)

@@ -84,7 +84,7 @@ def _load(op: Operation) -> None:
 
 
 def _store(op: Operation, infos: Any, commute: bool) -> None:
-    view: Any = op.opview
+    view = op.opview
     box, element = box_of_map(view.map.type), view.map.type.element
     assert box is not None, "as the pass chose it"
     shape, indices = tuple(view.map.type.target.shape), list(view.indices)

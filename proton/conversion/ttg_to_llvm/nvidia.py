@@ -344,7 +344,7 @@ def approximate(function: str, *values: Value) -> Value:
     listed = ", ".join(f"${number}" for number in range(len(values) + 1))
     text, constraints = f"{_APPROXIMATE[function]} {listed};", "=f" + ",f" * len(values)
 
-    def one(*scalars: Any) -> Value:
+    def one(*scalars: Value) -> Value:
         return assembly(text, constraints, scalars[0].type, *scalars, effects=False)
 
     return v.each(one, *values)
@@ -375,7 +375,7 @@ def narrowed_to_float8(low: Value, high: Value, name: str) -> Value:
 
 def optimization_barrier(words: Sequence[Value]) -> list[Value]:
     """Words through empty inline assembly, which LLVM and the assembler move nothing across."""
-    kept: list[Any] = []
+    kept: list[Value] = []
     for first in range(0, len(words), MOST_IN_BARRIER):
         part = words[first : first + MOST_IN_BARRIER]
         outputs = ",".join(["=r"] * len(part))

@@ -28,7 +28,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
-from proton.dialect.mlir import Block, Type, Value, ir
+from proton.dialect.mlir import Block, Operation, Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import Barrier, Loop, Pure, Records, has
@@ -321,7 +321,7 @@ def _mark_stores(ctx: Lowering, block: Block, pending: bool) -> bool:
     return pending
 
 
-def _mark_behind_barriers(function: Any) -> None:
+def _mark_behind_barriers(function: Operation) -> None:
     """Marks readings that have only what is pure between them and a barrier ahead of them.
 
     A barrier takes effect some cycles after it was issued. The assembler keeps memory accesses as

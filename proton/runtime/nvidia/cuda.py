@@ -371,7 +371,7 @@ def launch_once(
     programs: int,
     threads: int,
     stream: int,
-    arguments: list[tuple[int, Any]],
+    arguments: list[tuple[int, object]],
     shared: int = 0,
 ) -> None:
     """A launch where its cost does not matter; arguments are (value, ctypes type)."""

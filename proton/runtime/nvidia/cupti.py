@@ -142,7 +142,7 @@ class _Source:
 _source = _Source()
 
 
-def _leave_out_other_calls(cupti: Any) -> None:
+def _leave_out_other_calls(cupti: object) -> None:
     """Has CUPTI record only the calls that ask a GPU for something; a version that cannot records
     all of them. It keeps this as long as their kinds are on."""
     functions = (
