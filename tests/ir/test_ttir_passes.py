@@ -151,7 +151,8 @@ class Machine:
         raise NotImplementedError(op.name)
 
     def load(self, pointer: Any, mask: Any = True, other: Any = UNDEFINED) -> Any:
-        return np.where(mask, self.memory[pointer % MEMORY_SIZE], other)
+        found = np.asarray(self.memory[pointer % MEMORY_SIZE], dtype=object)  # of any size
+        return np.where(mask, found, other)
 
     def store(self, pointer: Any, value: Any, mask: Any = True) -> list[Any]:
         places = (pointer % MEMORY_SIZE).ravel()
