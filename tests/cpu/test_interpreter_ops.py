@@ -28,7 +28,7 @@ def ops_of_upstream() -> Iterator[str]:
     classes = {
         (dialect, name): cls.OPERATION_NAME
         for dialect in UPSTREAM
-        for name, cls in vars(getattr(mlir, dialect)).items()
+        for name, cls in vars(mlir._module(f"dialects.{dialect}")).items()
         if hasattr(cls, "OPERATION_NAME")
     }
     names = set(classes.values())
