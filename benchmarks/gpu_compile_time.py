@@ -88,6 +88,7 @@ ATTENTION = (
     "stride_vn:i32 stride_oz:i32 stride_oh:i32 stride_on:i32 heads:i32 length:i32 scale:fp32"
 )
 ATTENTION_CONSTANTS = {
+    "stride_vd": 1,
     "HEAD": 128,
     "BLOCK_M": 128,
     "BLOCK_N": 64,
