@@ -8,7 +8,7 @@ import pytest
 import proton
 import proton.language as tl
 from proton.backends.nvidia import compiler
-from proton.backends.nvidia.ptx_order import at_first_use
+from proton.backends.nvidia.ptx_order import at_first_use, pressure
 
 TARGET = proton.GPUTarget("cuda", 90)
 PURE = ("add.s32", "mul.lo.s32", "xor.b32", "max.s32")
@@ -84,6 +84,16 @@ def test_a_computation_stands_at_its_first_use() -> None:
     lines += ["st.global.b32 [%rd1], %r5;", "st.global.b32 [%rd2], %r6;", "ret;"]
     order = [0, 1, 4, 2, 5, 7, 3, 6, 8, 9]
     assert at_first_use("\n".join(lines)).splitlines() == [lines[number] for number in order]
+
+
+def test_pressure_is_what_is_alive_at_once() -> None:
+    lines = ["ld.global.b32 %r1, [%rd1];", "ld.global.b32 %r2, [%rd1+4];", "add.s32 %r3, %r1, %r2;"]
+    lines += ["mul.wide.s32 %rd2, %r3, 4;", "setp.eq.s64 %p1, %rd2, 0;", "@%p1 bra $L__BB0_1;"]
+    # A line ends what it names last ahead of what it makes: %rd1 with %r1, %rd2 alone.
+    assert [pressure("\n".join(lines[:count])) for count in (1, 2, 4, 6)] == [0, 2, 3, 3]
+    wide = [f"mov.b32 %r{n}, 0;" for n in range(9)] + [f"st.b32 [%rd1], %r{n};" for n in range(9)]
+    narrow = [line for pair in zip(wide[:9], wide[9:], strict=True) for line in pair]
+    assert (pressure("\n".join(wide)), pressure("\n".join(narrow))) == (10, 3)
 
 
 @pytest.mark.parametrize("clock", ["%clock", "%clock64", "%globaltimer"])

@@ -7,7 +7,7 @@ from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
 from proton.backends.nvidia.ptx import emit_ptx
-from proton.backends.nvidia.ptx_order import at_first_use
+from proton.backends.nvidia.ptx_order import at_first_use, pressure
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources
@@ -23,6 +23,7 @@ from proton.language.function import DeviceFunction
 from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
 
+_LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
 
 
@@ -76,7 +77,8 @@ def compile_kernel(
 
 def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> tuple[str, Cubin]:
     """The PTX in another order, and its machine code, where more threads fit on an SM with that:
-    tried where registers leave room for less than half of what an SM takes, or do not suffice."""
+    tried where registers leave room for less than half of what an SM takes, or do not suffice, and
+    where fewer values are alive at once."""
 
     def cost(code: Cubin) -> tuple[int, int]:
         return code.spills, -code.threads(options.target, options.num_warps * WARP_SIZE)
@@ -87,6 +89,8 @@ def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> 
     if _TENSOR_CORES.search(ptx):  # their sums take the registers, whatever the order
         return ptx, cubin
     other = at_first_use(ptx)
+    if pressure(other) > _LESS * pressure(ptx):
+        return ptx, cubin
     with Assembler(options.target, fn.__name__, mangled(fn.__name__)) as assembler:
         assembler.feed(other)
         found = assembler.finish()

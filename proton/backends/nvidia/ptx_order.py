@@ -10,6 +10,7 @@ it is, and so does what writes a register that others write too, or reads one th
 in its block. Nothing crosses a reading of the clock: what ran before it runs before it still.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -52,6 +53,22 @@ def at_first_use(ptx: str) -> str:
             block.append(unit)
     locations = [line for line in ptx.splitlines() if _LOCATION.match(line)]
     return "".join(f"{line}\n" for line in _lines([*units, *block], locations))
+
+
+def pressure(ptx: str) -> int:
+    """How many registers of 32 bits hold something at once, at most, by the order of the text: each
+    from where it is named first to where it is named last. Loops count as if they ran once."""
+    first, last = dict[str, int](), dict[str, int]()
+    for number, line in enumerate(ptx.splitlines()):
+        for register in _REGISTER.findall(line):
+            first.setdefault(register, number)
+            last[register] = number
+    changes = Counter[int]()
+    for register, number in first.items():
+        size = 0 if register.startswith("%p") else 2 if register[2] == "d" else 1
+        changes[number] += size
+        changes[last[register]] -= size
+    return max(itertools.accumulate(changes[number] for number in sorted(changes)), default=0)
 
 
 def _written(text: str) -> list[str]:
