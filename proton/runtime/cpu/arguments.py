@@ -60,16 +60,16 @@ class Memory(NamedTuple):
 
 def classify(parameter: Parameter, value: Any) -> tuple[Any, Any]:
     """(key, what the code is given) of an argument: a number, or the Memory of an array."""
-    if parameter.is_tuple(value):
-        pairs = [classify(*pair) for pair in zip(parameter.elements(value), value, strict=True)]
-        keys, given = zip(*pairs, strict=True) if pairs else ((), ())
-        return Group(type(value), keys), given
     if isinstance(value, np.ndarray) and not parameter.constexpr:
         memory: Memory | None = _array_memory(parameter.name, value)
     else:
         scalar = parameter.scalar(value)
         if scalar is not None:
             return scalar
+        if parameter.is_tuple(value):
+            pairs = [classify(*pair) for pair in zip(parameter.elements(value), value, strict=True)]
+            keys, given = zip(*pairs, strict=True) if pairs else ((), ())
+            return Group(type(value), keys), given
         memory = memory_of(parameter.name, value)
     if memory is None:
         return ELSEWHERE, None
