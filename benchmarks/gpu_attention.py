@@ -9,9 +9,11 @@ in memory and results are fp16; torch, which has no attention of fp8, has the sa
 """
 
 import argparse
+import functools
 import json
 import math
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,21 +58,22 @@ def launcher(
 
 
 def best(
-    kernel: Any, tensors: tuple[torch.Tensor, ...], causal: bool
-) -> tuple[dict[str, Any], float]:
-    """The fastest configuration and its milliseconds."""
+    launches: Callable[[dict[str, Any]], Launch], configurations: list[dict[str, Any]]
+) -> tuple[dict[str, Any], Launch]:
+    """The fastest of the configurations that fit, and its launch."""
     found = []
-    for configuration in CONFIGURATIONS:
-        launch = launcher(kernel, tensors, causal, configuration)
+    for configuration in configurations:
+        launch = launches(configuration)
         try:
             milliseconds(launch, 2)
         except Exception as error:
             if "resource" not in str(type(error)).lower() + str(error).lower():
                 raise
             continue
-        found.append((statistics.median(milliseconds(launch, 4) for _ in range(3)), configuration))
-    time, configuration = min(found, key=lambda entry: entry[0])
-    return configuration, time
+        time = statistics.median(milliseconds(launch, 4) for _ in range(3))
+        found.append((time, configuration, launch))
+    _, configuration, launch = min(found, key=lambda entry: entry[0])
+    return configuration, launch
 
 
 def inputs(shape: tuple[int, ...], dtype: str) -> list[torch.Tensor]:
@@ -95,8 +98,8 @@ def measure(
     for name, kernel in (("proton", attention.attention_kernel), ("triton", peer)):
         out = torch.full_like(wide[0], math.nan)
         lse = torch.empty(batch * heads, length, device="cuda")
-        configuration, _ = best(kernel, (q, k, v, out, lse), causal)
-        launches[name] = launcher(kernel, (q, k, v, out, lse), causal, configuration)
+        launches_of = functools.partial(launcher, kernel, (q, k, v, out, lse), causal)
+        configuration, launches[name] = best(launches_of, CONFIGURATIONS)
         out.fill_(math.nan)
         launches[name]()
         row[f"{name}_error"] = float((out[:1, :2].float() - want).abs().max())

@@ -10,13 +10,14 @@ against torch in fp32.
 """
 
 import argparse
+import functools
 import json
 import math
 import statistics
 from typing import Any
 
 import torch
-from gpu_attention import ROUND_MS
+from gpu_attention import ROUND_MS, best
 from gpu_matmul import Launch, milliseconds
 from peers import triton_module
 from rich.console import Console
@@ -87,23 +88,6 @@ class Problem:
         return max(float((own[:1, :2].float() - want).abs().max()) for own, want in pairs)
 
 
-def best(problem: Problem, kernel: Any, name: str) -> tuple[dict[str, Any], Launch]:
-    """The fastest configuration of a kernel."""
-    found = []
-    for configuration in CONFIGURATIONS:
-        launch = problem.launcher(kernel, name, configuration)
-        try:
-            milliseconds(launch, 1)
-        except Exception as error:
-            if "resource" not in str(type(error)).lower() + str(error).lower():
-                raise
-            continue
-        time = statistics.median(milliseconds(launch, 3) for _ in range(3))
-        found.append((time, configuration, launch))
-    _, configuration, launch = min(found, key=lambda entry: entry[0])
-    return configuration, launch
-
-
 def measure(head: int, causal: bool, rounds: int, modules: dict[str, Any]) -> dict[str, Any]:
     problem = Problem(head, causal)
     row: dict[str, Any] = {"head": head, "causal": causal}
@@ -112,7 +96,9 @@ def measure(head: int, causal: bool, rounds: int, modules: dict[str, Any]) -> di
         for grad in problem.grads:
             grad.fill_(math.nan)
         for name in KERNELS:
-            configuration, launch = best(problem, getattr(module, name), name)
+            configuration, launch = best(
+                functools.partial(problem.launcher, getattr(module, name), name), CONFIGURATIONS
+            )
             launches[whose, name] = launch
             row[f"{whose}_{name}"] = " ".join(str(value) for value in configuration.values())
         row[f"{whose}_error"] = problem.error()

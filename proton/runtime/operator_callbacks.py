@@ -53,11 +53,9 @@ _DECLARATIONS = (
 )
 _MONOTONIC = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 1
 
-# `{...}` are addresses and sizes of this process. The context that a begin returns is none.
-_BEGINS = """
-define void @operator_begins(ptr sret(ptr) %context, ptr %function) {{
-  %now = alloca [2 x i64]
-  store ptr null, ptr %context
+# `{...}` are addresses and sizes of this process. The time is stored last: a row that has it is
+# whole.
+_ROW = """\
   %row = atomicrmw add ptr inttoptr (i64 {count} to ptr), i64 1 monotonic
   %has_room = icmp ult i64 %row, {capacity}
   br i1 %has_room, label %record, label %done
@@ -66,6 +64,28 @@ record:
   %base = inttoptr i64 {table} to ptr
   %time_at = getelementptr i8, ptr %base, i64 %offset
   %address_at = getelementptr i8, ptr %time_at, i64 8
+"""
+_TIME = """\
+  %nanoseconds_at = getelementptr i8, ptr %now, i64 8
+  %seconds = load i64, ptr %now
+  %nanoseconds = load i64, ptr %nanoseconds_at
+  %whole = mul i64 %seconds, 1000000000
+  %time = add i64 %whole, %nanoseconds
+  store atomic i64 %time, ptr %time_at release, align 8
+  br label %done
+done:
+  ret void
+}}
+"""
+# The context that a begin returns is none.
+_BEGINS = (
+    """
+define void @operator_begins(ptr sret(ptr) %context, ptr %function) {{
+  %now = alloca [2 x i64]
+  store ptr null, ptr %context
+"""
+    + _ROW
+    + """\
   %thread_at = getelementptr i8, ptr %time_at, i64 16
   %name_at = getelementptr i8, ptr %time_at, i64 24
   store ptr %function, ptr %address_at
@@ -75,41 +95,21 @@ record:
   %bytes = call i64 inttoptr (i64 {strnlen} to ptr)(ptr %name, i64 {name_bytes})
   call ptr inttoptr (i64 {memcpy} to ptr)(ptr %name_at, ptr %name, i64 %bytes)
   call i32 inttoptr (i64 {clock_gettime} to ptr)(i32 {clock}, ptr %now)
-  %nanoseconds_at = getelementptr i8, ptr %now, i64 8
-  %seconds = load i64, ptr %now
-  %nanoseconds = load i64, ptr %nanoseconds_at
-  %whole = mul i64 %seconds, 1000000000
-  %time = add i64 %whole, %nanoseconds
-  store atomic i64 %time, ptr %time_at release, align 8
-  br label %done
-done:
-  ret void
-}}
 """
-_ENDS = """
+    + _TIME
+)
+_ENDS = (
+    """
 define void @operator_ends(ptr %function, ptr %context) {{
   %now = alloca [2 x i64]
   call i32 inttoptr (i64 {clock_gettime} to ptr)(i32 {clock}, ptr %now)
-  %row = atomicrmw add ptr inttoptr (i64 {count} to ptr), i64 1 monotonic
-  %has_room = icmp ult i64 %row, {capacity}
-  br i1 %has_room, label %record, label %done
-record:
-  %offset = mul i64 %row, {row_bytes}
-  %base = inttoptr i64 {table} to ptr
-  %time_at = getelementptr i8, ptr %base, i64 %offset
-  %address_at = getelementptr i8, ptr %time_at, i64 8
-  store ptr %function, ptr %address_at
-  %nanoseconds_at = getelementptr i8, ptr %now, i64 8
-  %seconds = load i64, ptr %now
-  %nanoseconds = load i64, ptr %nanoseconds_at
-  %whole = mul i64 %seconds, 1000000000
-  %time = add i64 %whole, %nanoseconds
-  store atomic i64 %time, ptr %time_at release, align 8
-  br label %done
-done:
-  ret void
-}}
 """
+    + _ROW
+    + """\
+  store ptr %function, ptr %address_at
+"""
+    + _TIME
+)
 
 
 def declared(header: str) -> list[str]:

@@ -28,7 +28,7 @@ from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.dialect.abi import Argument, argument
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
-from proton.dialect.mlir import Block, Operation, Type, Value, ir
+from proton.dialect.mlir import Block, Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import Barrier, Loop, Pure, Records, has
@@ -126,7 +126,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         variables += [unit.slab, unit.launch]
     for variable, first in zip(variables, firsts, strict=True):
         v.store(variable, first, 4)
-    _mark_behind_barriers(ctx.function)
+    _mark_behind_barriers(ctx.function.regions[0].blocks[0], False)
     if profile.strategy.stores:
         _mark_stores(ctx, ctx.function.regions[0].blocks[0], False)
     v.when(first_thread(ctx), lambda: begin(unit.block, profile.block))
@@ -138,7 +138,7 @@ def _attach(ctx: Lowering, site: Site) -> list[Value]:
     """In a function that is called: a record of the caller may be pending."""
     profile = _profile(ctx)
     unit = _attached(ctx, profile, *ctx.mapped["state"])
-    _mark_behind_barriers(ctx.function)
+    _mark_behind_barriers(ctx.function.regions[0].blocks[0], False)
     if profile.strategy.stores:
         _mark_stores(ctx, ctx.function.regions[0].blocks[0], True)
     return [unit.block]
@@ -321,34 +321,31 @@ def _mark_stores(ctx: Lowering, block: Block, pending: bool) -> bool:
     return pending
 
 
-def _mark_behind_barriers(function: Operation) -> None:
-    """Marks readings that have only what is pure between them and a barrier ahead of them.
+def _mark_behind_barriers(block: Block, is_behind: bool) -> bool:
+    """Marks readings that have only what is pure between them and a barrier ahead of them; another
+    reading in between is behind it already. `is_behind` says whether the block's beginning may be
+    such a place; gives whether its end may be one.
 
     A barrier takes effect some cycles after it was issued. The assembler keeps memory accesses as
     far away, and reads the clock in the next cycle: before any warp has waited. A barrier of the
-    warp, which costs it no more than that distance, keeps it there (decision NN).
+    warp, which costs it no more than that distance, keeps it there (decision 129).
     """
-    for reading in ops_named(function, "proton_gpu.read_counter"):
-        ops = [view.operation for view in reading.block.operations]
-        if _follows_barrier(reading.block, ops.index(reading)):
-            reading.attributes[BEHIND_BARRIER] = ir.UnitAttr.get()
-
-
-def _follows_barrier(block: Block, place: int) -> bool:
-    """Whether what stands at a place of a block runs right behind a barrier: the last turn's, too,
-    at the beginning of a loop. Another reading in between is behind it already."""
-    ops = [view.operation for view in block.operations]
-    for op in reversed(ops[:place]):
-        if has(op, Barrier):
-            return True
-        if not has(op, Pure, Records) or op.name == "proton_gpu.read_counter":
-            return False
-    owner = block.owner.operation
-    if owner.name == "func.func":
-        return False
-    if has(owner, Loop) and _follows_barrier(block, len(ops) - 1):
-        return True
-    return _follows_barrier(owner.block, [v.operation for v in owner.block.operations].index(owner))
+    for op in [view.operation for view in block.operations]:
+        if op.name == "proton_gpu.read_counter":
+            if is_behind:
+                op.attributes[BEHIND_BARRIER] = ir.UnitAttr.get()
+            is_behind = False
+        elif has(op, Barrier):
+            is_behind = True
+        elif op.name.startswith("scf.") and len(op.regions):
+            blocks = [block for region in op.regions for block in region.blocks]
+            ends = [_mark_behind_barriers(inner, is_behind) for inner in blocks]
+            if has(op, Loop) and any(ends) and not is_behind:  # of the turn before
+                ends = [_mark_behind_barriers(inner, True) for inner in blocks]
+            is_behind = any(ends) or (is_behind and (has(op, Loop) or len(ends) < 2))
+        elif not has(op, Pure, Records) and not op.name.startswith("scf."):
+            is_behind = False
+    return is_behind
 
 
 def _mark_carried(block: Block) -> None:

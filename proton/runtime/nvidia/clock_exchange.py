@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 
 from proton.backends.cpu import llvm
-from proton.backends.nvidia.cubin import Assembler
 from proton.base.errors import ProfileError
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.hand_written import loaded
 from proton.trace.gpu_clock import MAX_DRIFT, MAX_RESOLUTION
 
 EXCHANGES = 300
 READINGS = 500  # of the host's clock by the kernel
 # Nothing that an SM tells the host, or the SM of another GPU, takes less, whichever way (decision
-# NN): there and back takes 1,200 ns on PCIe 5 and 1,070 ns by NVLink (H200).
+# 121): there and back takes 1,200 ns on PCIe 5 and 1,070 ns by NVLink (H200).
 LEAST_WAY_NS = 200
 PATIENCE_NS = 10_000_000_000  # after which the kernel ends, if the host asks nothing
 # At the answer, before it is seen whether the kernel runs, or waits for its turn: others may have
@@ -131,9 +131,6 @@ done:
 # read of the host's clock stands behind a branch that depends on the timer, and before one that
 # depends on what was read.
 _PTX = """
-.version {version}
-.target {chip}
-.address_size 64
 .visible .entry exchange(.param .u64 cell, .param .u64 count, .param .u64 patience,
                          .param .u64 readings)
 {{
@@ -230,15 +227,11 @@ class _Link:
 
 @functools.cache
 def _link(device: int) -> _Link:
-    target = cuda.target_of(device)
-    with Assembler(target, "exchange") as assembler:
-        version = "{}.{}".format(*divmod(target.facts.ptx, 10))
-        names = {"version": version, "chip": target.facts.chip, "bits": _NUMBER_BITS}
-        places = {"answer": _ANSWER, "clock": _CLOCK, "readings": _READINGS, "reading": _READING}
-        assembler.feed(_PTX.format(**names, **places, mask=(1 << _NUMBER_BITS) - 1))
-        code = assembler.finish().code
+    places = {"answer": _ANSWER, "clock": _CLOCK, "readings": _READINGS, "reading": _READING}
+    numbers = places | {"bits": _NUMBER_BITS, "mask": (1 << _NUMBER_BITS) - 1}
+    function = loaded(device, "exchange", _PTX, **numbers)
     address = cuda.allocate_host(_READINGS + READINGS * _READING)
-    return _Link(cuda.load(code, "exchange", 0), cuda.new_stream(), address)
+    return _Link(function, cuda.new_stream(), address)
 
 
 def timer_pair(device: int) -> TimerPair:

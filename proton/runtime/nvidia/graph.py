@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proton.backends.nvidia.cubin import Assembler
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.hand_written import loaded
 from proton.trace import wire
 
 LOG_BYTES = 64 << 20  # of the log of one captured launch, at most
@@ -27,9 +27,6 @@ MOST_PROGRAMS = 512  # of the kernel that copies
 
 # The last program to come counts, when all have read which replay it is.
 _PTX = """
-.version {version}
-.target {chip}
-.address_size 64
 .visible .entry keep(
     .param .u64 buffer, .param .u64 log, .param .u64 bytes, .param .u32 slots,
     .param .u64 slab, .param .u32 room)
@@ -89,13 +86,7 @@ copied:
 @functools.cache
 def _keep(device: int) -> int:
     """The kernel that copies, clears and counts."""
-    target = cuda.target_of(device)
-    version = "{}.{}".format(*divmod(target.facts.ptx, 10))
-    names = {"version": version, "chip": target.facts.chip, "head": HEAD_BYTES, "come": COME}
-    with Assembler(target, "keep") as assembler:
-        assembler.feed(_PTX.format(**names))
-        code = assembler.finish().code
-    return cuda.load(code, "keep", 0)
+    return loaded(device, "keep", _PTX, head=HEAD_BYTES, come=COME)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from proton.backends.nvidia.cubin import Assembler
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia.clock_exchange import Exchange, tightest
+from proton.runtime.nvidia.hand_written import loaded
 from proton.trace.gpu_clock import MAX_RESOLUTION
 from proton.trace.gpu_peers import PeerPair
 
@@ -36,10 +36,7 @@ _WORDS = 3  # of the log for each exchange: asked, answered, and the other timer
 # A question is stored behind a branch that depends on the timer, and a timer read behind one that
 # depends on what was seen.
 _HEAD = """
-.version {version}
-.target {chip}
-.address_size 64
-.visible .entry {name}(.param .u64 own, .param .u64 peer, .param .u64 log, .param .u64 count,
+.visible .entry exchange(.param .u64 own, .param .u64 peer, .param .u64 log, .param .u64 count,
                        .param .u64 patience)
 {{
     .reg .b64 %rd<16>;
@@ -54,54 +51,41 @@ _HEAD = """
 next:
     add.u64 %rd7, %rd7, 1;
 """
-_ASK = """
+_WAIT = """
+wait:
+    ld.volatile.global.u64 %rd10, [%rd1];
+    setp.eq.u64 %p2, %rd10, %rd7;
+    @%p2 bra heard;
+    mov.u64 %rd11, %globaltimer;
+    sub.u64 %rd11, %rd11, %rd6;
+    setp.gt.u64 %p3, %rd11, %rd5;
+    @%p3 ret;
+    bra wait;
+heard:
+    mov.u64 %rd12, %globaltimer;
+"""
+_END = """
+    add.u64 %rd3, %rd3, {exchange};
+    setp.lt.u64 %p4, %rd7, %rd4;
+    @%p4 bra next;
+    ret;
+}}
+"""
+_ASK = f"""{_HEAD}
     mov.u64 %rd8, %globaltimer;
     sub.u64 %rd9, %rd8, %rd6;
     setp.gt.u64 %p1, %rd9, %rd5;
     @%p1 ret;
     st.volatile.global.u64 [%rd2], %rd7;
-wait:
-    ld.volatile.global.u64 %rd10, [%rd1];
-    setp.eq.u64 %p2, %rd10, %rd7;
-    @%p2 bra answered;
-    mov.u64 %rd11, %globaltimer;
-    sub.u64 %rd11, %rd11, %rd6;
-    setp.gt.u64 %p3, %rd11, %rd5;
-    @%p3 ret;
-    bra wait;
-answered:
-    mov.u64 %rd12, %globaltimer;
-    st.volatile.global.u64 [%rd3], %rd8;
+{_WAIT}    st.volatile.global.u64 [%rd3], %rd8;
     st.volatile.global.u64 [%rd3+8], %rd12;
-    add.u64 %rd3, %rd3, {exchange};
-    setp.lt.u64 %p4, %rd7, %rd4;
-    @%p4 bra next;
-    ret;
-}}
-"""
-_ANSWER = """
-wait:
-    ld.volatile.global.u64 %rd10, [%rd1];
-    setp.eq.u64 %p2, %rd10, %rd7;
-    @%p2 bra asked;
-    mov.u64 %rd11, %globaltimer;
-    sub.u64 %rd11, %rd11, %rd6;
-    setp.gt.u64 %p3, %rd11, %rd5;
-    @%p3 ret;
-    bra wait;
-asked:
-    mov.u64 %rd12, %globaltimer;
-    sub.u64 %rd9, %rd12, %rd6;
+{_END}"""
+_ANSWER = f"""{_HEAD}{_WAIT}    sub.u64 %rd9, %rd12, %rd6;
     setp.gt.u64 %p1, %rd9, %rd5;
     @%p1 ret;
     st.volatile.global.u64 [%rd2], %rd7;
     st.volatile.global.u64 [%rd3+16], %rd12;
-    add.u64 %rd3, %rd3, {exchange};
-    setp.lt.u64 %p4, %rd7, %rd4;
-    @%p4 bra next;
-    ret;
-}}
-"""
+{_END}"""
 
 
 @dataclass
@@ -153,22 +137,13 @@ def _peers(first: int, other: int) -> _Peers | None:
             with cuda.on_device(device):
                 memory = cuda.Memory(device, _GRANULE, lent_to)
                 memory.grow(_GRANULE)
-                function = cuda.load(_code(device, body), _NAME, 0)
+                function = loaded(device, _NAME, body, exchange=8 * _WORDS)
                 sides.append(_Side(device, function, cuda.new_stream(), memory.address))
         with cuda.on_device(first):
             log = cuda.allocate_host(8 * _WORDS * EXCHANGES)
     except cuda.CUDAError:  # there is no way between them
         return None
     return _Peers((sides[0], sides[1]), log)
-
-
-def _code(device: int, body: str) -> bytes:
-    target = cuda.target_of(device)
-    with Assembler(target, _NAME) as assembler:
-        version = "{}.{}".format(*divmod(target.facts.ptx, 10))
-        names = {"version": version, "chip": target.facts.chip, "name": _NAME}
-        assembler.feed((_HEAD + body).format(**names, exchange=8 * _WORDS))
-        return assembler.finish().code
 
 
 def _exchanges(peers: _Peers) -> list[Exchange]:

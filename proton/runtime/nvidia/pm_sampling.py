@@ -62,7 +62,6 @@ class Batch:
     samples: list[Sample]
     count: int
     overflow: bool
-    reason: int  # why it stopped there: a PmSamplingDecodeStopReason
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ class PMSampling:
         )
         found = [self._sample(number) for number in range(self._completed())]
         known = [sample for sample in found if 0 < sample[0] <= sample[1]]
-        return Batch(known, len(found), bool(decoded.overflow), int(decoded.decode_stop_reason))
+        return Batch(known, len(found), bool(decoded.overflow))
 
     def close(self) -> None:
         """Ends the sampling of this GPU."""
