@@ -26,13 +26,13 @@ from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at, copy_ring, finish
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
+from proton.conversion.ttg_to_llvm.readings import mark_readings
 from proton.dialect.abi import Argument, argument
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
-from proton.dialect.mlir import Block, Type, Value, ir
+from proton.dialect.mlir import Type, Value, ir
 from proton.dialect.profile import profile_of
 from proton.dialect.proton_gpu import RECORDS
-from proton.dialect.traits import Barrier, Loop, Pure, Records, has
-from proton.dialect.walk import functions, ops_named
+from proton.dialect.walk import functions
 from proton.trace import wire
 from proton.trace.profile import KernelProfile
 
@@ -126,9 +126,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
         variables += [unit.slab, unit.launch]
     for variable, first in zip(variables, firsts, strict=True):
         v.store(variable, first, 4)
-    _mark_behind_barriers(ctx.function.regions[0].blocks[0], False)
-    if profile.strategy.stores:
-        _mark_stores(ctx, ctx.function.regions[0].blocks[0], False)
+    mark_readings(ctx, profile.strategy, False)
     v.when(first_thread(ctx), lambda: begin(unit.block, profile.block))
     return [unit.block]
 
@@ -138,9 +136,7 @@ def _attach(ctx: Lowering, site: Site) -> list[Value]:
     """In a function that is called: a record of the caller may be pending."""
     profile = _profile(ctx)
     unit = _attached(ctx, profile, *ctx.mapped["state"])
-    _mark_behind_barriers(ctx.function.regions[0].blocks[0], False)
-    if profile.strategy.stores:
-        _mark_stores(ctx, ctx.function.regions[0].blocks[0], True)
+    mark_readings(ctx, profile.strategy, True)
     return [unit.block]
 
 
@@ -294,67 +290,6 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     if STORES in site.op.attributes:
         _store_pending(unit)
     return [now]
-
-
-def _mark_stores(ctx: Lowering, block: Block, pending: bool) -> bool:
-    """Marks what a pending record may come before, and which stores it: readings, records (several
-    may share a reading), and the end. `pending` says whether there may be one at the block's
-    beginning; gives whether there may be one at its end."""
-    recording = (*RECORDS, "func.call") if ctx.called_record else RECORDS
-    for op in [view.operation for view in block.operations]:
-        if op.name in recording:
-            if pending and op.name in RECORDS:
-                op.attributes[STORES] = ir.UnitAttr.get()
-            pending = True
-        elif op.name in ("proton_gpu.read_counter", "proton_gpu.finalize"):
-            if pending:
-                op.attributes[STORES] = ir.UnitAttr.get()
-            pending = False
-        elif op.name.startswith("scf.") and len(op.regions):
-            is_loop = has(op, Loop)
-            before = pending or (is_loop and bool(ops_named(op, *recording)))
-            blocks = [block for region in op.regions for block in region.blocks]
-            ends = [_mark_stores(ctx, inner, before) for inner in blocks]
-            for inner in blocks if is_loop else ():
-                _mark_carried(inner)
-            pending = any(ends) or (pending and (is_loop or len(ends) < 2))
-    return pending
-
-
-def _mark_behind_barriers(block: Block, is_behind: bool) -> bool:
-    """Marks readings that have only what is pure between them and a barrier ahead of them; another
-    reading in between is behind it already. `is_behind` says whether the block's beginning may be
-    such a place; gives whether its end may be one.
-
-    A barrier takes effect some cycles after it was issued. The assembler keeps memory accesses as
-    far away, and reads the clock in the next cycle: before any warp has waited. A barrier of the
-    warp, which costs it no more than that distance, keeps it there (decision 129).
-    """
-    for op in [view.operation for view in block.operations]:
-        if op.name == "proton_gpu.read_counter":
-            if is_behind:
-                op.attributes[BEHIND_BARRIER] = ir.UnitAttr.get()
-            is_behind = False
-        elif has(op, Barrier):
-            is_behind = True
-        elif op.name.startswith("scf.") and len(op.regions):
-            blocks = [block for region in op.regions for block in region.blocks]
-            ends = [_mark_behind_barriers(inner, is_behind) for inner in blocks]
-            if has(op, Loop) and any(ends) and not is_behind:  # of the turn before
-                ends = [_mark_behind_barriers(inner, True) for inner in blocks]
-            is_behind = any(ends) or (is_behind and (has(op, Loop) or len(ends) < 2))
-        elif not has(op, Pure, Records) and not op.name.startswith("scf."):
-            is_behind = False
-    return is_behind
-
-
-def _mark_carried(block: Block) -> None:
-    """Marks the readings that the last record of a loop's block has, if it has several: a loop of
-    one is unrolled where that is possible, so few of its turns carry a record to the next."""
-    records = [view.operation for view in block.operations if view.operation.name in RECORDS]
-    for reading in list(records[-1].operands)[1:3] if len(records) > 1 else ():
-        if isinstance(reading, ir.OpResult):
-            reading.owner.operation.attributes[CARRIED] = ir.UnitAttr.get()
 
 
 @lowers(*RECORDS)
