@@ -60,6 +60,62 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
     counter: Result[ir.IntegerType[64]]
 
 
+class BeginTurnsOp(ProtonGPU.Operation, name="begin_turns", traits=[Records]):
+    """`proton_gpu.begin_turns %segment {slots = 2, turns = 128}`: ahead of a loop, each turn of
+    which makes the same `slots` records. While it runs, the newest `turns` turns are kept."""
+
+    segment: Operand[SegmentType]
+    slots: ir.IntegerAttr
+    turns: ir.IntegerAttr
+
+
+class TurnRecordOp(ProtonGPU.Operation, name="turn_record", traits=[Records]):
+    """`proton_gpu.turn_record %segment, %start, %end {slot = 0}`: keeps the edges of the record
+    with this number in its turn."""
+
+    segment: Operand[SegmentType]
+    start: Operand[ir.IntegerType[64]]
+    end: Operand[ir.IntegerType[64]]
+    slot: ir.IntegerAttr
+
+
+class EndTurnOp(ProtonGPU.Operation, name="end_turn", traits=[Records]):
+    """`proton_gpu.end_turn %segment`: the end of a turn."""
+
+    segment: Operand[SegmentType]
+
+
+class KeptTurnsOp(ProtonGPU.Operation, name="kept_turns", traits=[Records]):
+    """`%first, %end = proton_gpu.kept_turns %segment`: behind the loop. The turns that are kept are
+    `first` and each 32nd behind it, below `end`, in each lane other ones; i32."""
+
+    segment: Operand[SegmentType]
+    first: Result[ir.IntegerType[32]]
+    end: Result[ir.IntegerType[32]]
+
+
+class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
+    """`proton_gpu.write_record %segment, %turn, %iteration {slot = 0, scope_id = 1, kind = 0}`: the
+    whole record of a turn, in its place of the ring buffer, if it is one of the newest."""
+
+    segment: Operand[SegmentType]
+    turn: Operand[ir.IntegerType[32]]
+    iteration: Operand[ir.IntegerType[32]]
+    slot: ir.IntegerAttr
+    scope_id: ir.IntegerAttr
+    kind: ir.IntegerAttr
+
+    @staticmethod
+    def verify_invariants(op: "WriteRecordOp") -> bool:
+        return _verify_record(op)
+
+
+class EndTurnsOp(ProtonGPU.Operation, name="end_turns", traits=[Records]):
+    """`proton_gpu.end_turns %segment`: all records of the turns are written, and counted."""
+
+    segment: Operand[SegmentType]
+
+
 def _verify_record(op: OpView) -> bool:
     return 0 <= op.scope_id.value <= MAX_SCOPE_ID or reject(
         op, f"scope_id must lie in [0, {MAX_SCOPE_ID}], got {op.scope_id.value}"

@@ -9,6 +9,12 @@ from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import Barrier, Loop, Pure, Records, Terminates, has
 from proton.trace.strategy import Strategy
 
+# What makes a record pending, and what nothing is pending behind.
+_KEEPING = (*RECORDS, "proton_gpu.turn_record")
+_ENDS = tuple(
+    f"proton_gpu.{name}" for name in ("read_counter", "begin_turns", "kept_turns", "finalize")
+)
+
 
 class _Places(ForwardDataflow[bool]):
     """Marks ops by whether something may have come before them, along any way."""
@@ -22,7 +28,7 @@ class _Stores(_Places):
     may share a reading), and the end. `calls_record`: functions that are called record, too."""
 
     def __init__(self, calls_record: bool) -> None:
-        self.recording = (*RECORDS, "func.call") if calls_record else RECORDS
+        self.recording = (*_KEEPING, "func.call") if calls_record else _KEEPING
 
     def enter(self, op: Operation) -> None:
         for region in op.regions if has(op, Loop) else ():
@@ -30,8 +36,8 @@ class _Stores(_Places):
                 _mark_carried(block)
 
     def transfer(self, op: Operation, state: bool) -> bool:
-        is_end = op.name in ("proton_gpu.read_counter", "proton_gpu.finalize")
-        if state and (is_end or op.name in RECORDS):
+        is_end = op.name in _ENDS
+        if state and (is_end or op.name in _KEEPING):
             op.attributes[STORES] = ir.UnitAttr.get()
         return op.name in self.recording or (state and not is_end)
 
@@ -65,7 +71,7 @@ def mark_readings(ctx: Lowering, strategy: Strategy, pending: bool) -> None:
 def _mark_carried(block: Block) -> None:
     """Marks the readings that the last record of a loop's block has, if it has several: a loop of
     one is unrolled where that is possible, so few of its turns carry a record to the next."""
-    records = [view.operation for view in block.operations if view.operation.name in RECORDS]
+    records = [view.operation for view in block.operations if view.operation.name in _KEEPING]
     for reading in list(records[-1].operands)[1:3] if len(records) > 1 else ():
         if isinstance(reading, ir.OpResult):
             reading.owner.operation.attributes[CARRIED] = ir.UnitAttr.get()

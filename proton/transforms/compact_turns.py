@@ -1,0 +1,207 @@
+"""Records of a loop, as short as can be while it runs.
+
+Where each turn of a loop makes the same records in the same order, the number of the turn and the
+record's place in it say what it is: its scope, its iteration, its place in the ring buffer. So the
+loop keeps the two readings of each record alone, in shared memory, and behind it the lanes of the
+unit's first warp write the records of the newest turns, a turn each:
+
+                                            proton_gpu.begin_turns %s {slots = 1, turns = 256}
+    scf.for %i ... {                        scf.for %i ... {
+      ...                                     ...
+      circular_record %s, %a, %b, %n   ->     proton_gpu.turn_record %s, %a, %b {slot = 0}
+    }                                         proton_gpu.end_turn %s
+                                            }
+                                            %first, %end = proton_gpu.kept_turns %s
+                                            scf.for %turn = %first to %end step 32 {
+                                              %n = ...
+                                              proton_gpu.write_record %s, %turn, %n {slot = 0, ...}
+                                            }
+                                            proton_gpu.end_turns %s
+
+A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
+kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
+not say) stays as it is: its ring buffer is in shared memory, and costs such a loop less.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from proton.base.targets import WARP_SIZE
+from proton.dialect import proton_gpu as pg
+from proton.dialect.attributes import SHARED_BYTES
+from proton.dialect.builtin import i32_attr, integer
+from proton.dialect.emit import constant, create, loop, number_of
+from proton.dialect.mlir import Module, Operation, Value, arith, ir
+from proton.dialect.profile import profile_of, set_profile
+from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
+from proton.dialect.traits import Loop, has
+from proton.dialect.walk import before, defining_op, kernel_functions, ops_named
+from proton.passes import Pass, register
+from proton.trace.profile import KernelProfile
+from proton.trace.strategy import Strategy
+
+RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
+MOST_SLOTS = 16  # records of a turn: each is code behind the loop
+_EDGES = 2  # readings of a record
+
+
+@register
+@dataclass(frozen=True)
+class CompactTurns(Pass):
+    """Rewrites the loops of kernels that have their ring buffer in shared memory; it needs the
+    profiles of `allocate-profile`."""
+
+    name: ClassVar[str] = "compact-turns"
+
+    def run(self, module: Module) -> None:
+        if ops_named(module, "proton_gpu.attach"):
+            return  # what is called records, too, in between
+        for kernel in kernel_functions(module):
+            profile = profile_of(kernel)
+            if profile is not None and profile.ring is not None:
+                _compact(kernel, profile)
+
+
+def _compact(kernel: Operation, profile: KernelProfile) -> None:
+    found = _loops(kernel)
+    if not found:
+        return
+    sizes = [_turns(profile, len(turn.records)) * turn.bytes(profile) for turn in found]
+    if max(sizes) > profile.block.segment_bytes:
+        return
+    for turn in found:
+        _rewrite(turn, _turns(profile, len(turn.records)))
+    place, size = profile.ring, max(sizes)
+    assert place is not None
+    set_profile(kernel, replace(profile, ring=None, turns=place, turn_bytes=size))
+    kernel.attributes[SHARED_BYTES] = i32_attr(place + profile.units * size)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A loop, and its records in order."""
+
+    loop: ForLoop
+    records: list[Operation]
+
+    def bytes(self, profile: KernelProfile) -> int:
+        """What a turn keeps."""
+        return len(self.records) * _EDGES * profile.schema.clock_bits // 8
+
+
+def _turns(profile: KernelProfile, slots: int) -> int:
+    """The turns of a loop that have the newest records of a ring buffer, and are a power of two."""
+    turns = -(-profile.capacity // slots)
+    return 1 << (turns - 1).bit_length()
+
+
+def _loops(kernel: Operation) -> list[_Turn]:
+    """The innermost loops with records; none where one of them cannot be rewritten."""
+    records = ops_named(kernel, RECORD)
+    loops = dict.fromkeys(_loop_around(op) for op in records if in_loop(op))
+    innermost = [op for op in loops if not any(is_inside(o, op) for o in loops if o != op)]
+    found = []
+    for op in innermost:
+        own = [record for record in records if is_inside(record, op)]
+        if op.name != "scf.for" or len(own) > MOST_SLOTS:
+            return []
+        view = ForLoop(op)
+        if not all(_is_plain(record, view) for record in own):
+            return []
+        found.append(_Turn(view, own))
+    return found
+
+
+def _loop_around(op: Operation) -> Operation:
+    """The innermost loop around an op that is in one."""
+    while not has(op, Loop):
+        op = op.parent.operation
+    return op
+
+
+def _is_plain(record: Operation, view: ForLoop) -> bool:
+    """Whether each turn makes a record, and its number says all but its edges."""
+    op = record.opview
+    is_bare = op.when is None and not len(op.payload)
+    return is_bare and record.block == view.body and _follows(op.iteration, view)
+
+
+def _follows(value: Value, view: ForLoop) -> bool:
+    """Whether an integer follows from the number of the turn."""
+    if is_invariant(value, view.op) or value == view.induction_var:
+        return True
+    op = defining_op(value)
+    is_known = op is not None and op.name.startswith("arith.") and op.block == view.body
+    return is_known and all(_follows(operand, view) for operand in op.operands)
+
+
+class _Numbers:
+    """Emits, behind a loop, what values of it were in a turn."""
+
+    def __init__(self, view: ForLoop, turn: Value) -> None:
+        self.view, self.turn = view, turn
+        self.known: dict[Value, Value] = {}
+
+    def __getitem__(self, value: Value) -> Value:
+        if is_invariant(value, self.view.op):
+            return value
+        if value not in self.known:
+            self.known[value] = self._emit(value)
+        return self.known[value]
+
+    def _emit(self, value: Value) -> Value:
+        lower, _, step = self.view.bounds
+        if value == self.view.induction_var:
+            return arith.AddIOp(lower, arith.MulIOp(self._as(lower.type), step).result).result
+        op = defining_op(value)
+        assert op is not None
+        if self._is_number(op):
+            return self._as(value.type)
+        operands = [self[operand] for operand in op.operands]
+        copy = op.clone().operation
+        for position, operand in enumerate(operands):
+            copy.operands[position] = operand
+        return copy.results[0]
+
+    def _is_number(self, op: Operation) -> bool:
+        """Whether an op computes the number of the turn, as `emit.number_of_iteration` does."""
+        lower, _, step = self.view.bounds
+        index = self.view.induction_var
+        if op.name == "arith.subi":
+            return list(op.operands) == [index, lower] and number_of(step) == 1
+        if op.name != "arith.divsi" or op.operands[1] != step:
+            return False
+        of = defining_op(op.operands[0])
+        return of is not None and of.name == "arith.subi" and list(of.operands) == [index, lower]
+
+    def _as(self, type_: Any) -> Value:
+        """The number of the turn as an integer of a type."""
+        if type_ == self.turn.type:
+            return self.turn
+        if isinstance(type_, ir.IndexType):
+            return arith.IndexCastOp(type_, self.turn).result
+        narrow = type_.width < self.turn.type.width
+        return create("arith.trunci" if narrow else "arith.extsi", type_, self.turn)
+
+
+def _rewrite(found: _Turn, turns: int) -> None:
+    view, records = found.loop, found.records
+    segment = records[0].opview.segment
+    slots = i32_attr(len(records))
+    with before(view.op):
+        pg.BeginTurnsOp(segment, slots, i32_attr(turns))
+    with ir.InsertionPoint.after(view.op), view.op.location:
+        kept = pg.KeptTurnsOp(segment=segment, first=integer(32), end=integer(32))
+        with loop(kept.first, kept.end, constant(WARP_SIZE, integer(32))) as turn:
+            numbers = _Numbers(view, turn)
+            for slot, record in enumerate(records):
+                op = record.opview
+                of = i32_attr(slot), op.scope_id, op.kind
+                pg.WriteRecordOp(segment, turn, numbers[op.iteration], *of)
+        pg.EndTurnsOp(segment)
+    for slot, record in enumerate(records):
+        with before(record):
+            pg.TurnRecordOp(segment, record.opview.start, record.opview.end, i32_attr(slot))
+        record.erase()
+    with before(end_of(view.body)):
+        pg.EndTurnOp(segment)
