@@ -21,6 +21,10 @@ class SegmentType(ProtonGPU.Type, name="segment"):
     """The place where a unit's records go, with the count of records so far."""
 
 
+class TurnsType(ProtonGPU.Type, name="turns"):
+    """What a loop has kept of its records."""
+
+
 class InitOp(ProtonGPU.Operation, name="init", traits=[Records]):
     """`proton_gpu.init`: writes the header of this program's block; gives its segment."""
 
@@ -61,59 +65,73 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
 
 
 class BeginTurnsOp(ProtonGPU.Operation, name="begin_turns", traits=[Records]):
-    """`proton_gpu.begin_turns %segment {slots = 2, turns = 128}`: ahead of a loop, each turn of
-    which makes the same `slots` records. While it runs, the newest `turns` turns are kept."""
+    """`%loop = proton_gpu.begin_turns %segment {slots = 2, turns = 128}`: ahead of a loop, each
+    turn of which makes the same `slots` records. The readings of the newest `turns` are kept."""
 
     segment: Operand[SegmentType]
     slots: ir.IntegerAttr
     turns: ir.IntegerAttr
+    loop: Result[TurnsType]
 
 
 class TurnRecordOp(ProtonGPU.Operation, name="turn_record", traits=[Records]):
-    """`proton_gpu.turn_record %segment, %start, %end {slot = 0}`: keeps the edges of the record
-    with this number in its turn."""
+    """`proton_gpu.turn_record %loop, %start, %end {slot = 0}`: keeps the edges of the record with
+    this number in its turn."""
 
-    segment: Operand[SegmentType]
+    loop: Operand[TurnsType]
     start: Operand[ir.IntegerType[64]]
     end: Operand[ir.IntegerType[64]]
     slot: ir.IntegerAttr
 
 
 class EndTurnOp(ProtonGPU.Operation, name="end_turn", traits=[Records]):
-    """`proton_gpu.end_turn %segment`: the end of a turn."""
+    """`proton_gpu.end_turn %loop`: the end of a turn."""
 
-    segment: Operand[SegmentType]
+    loop: Operand[TurnsType]
 
 
-class KeptTurnsOp(ProtonGPU.Operation, name="kept_turns", traits=[Records]):
-    """`%first, %end = proton_gpu.kept_turns %segment`: behind the loop. The turns that are kept are
-    `first` and each 32nd behind it, below `end`, in each lane other ones; i32."""
+class EndTurnsOp(ProtonGPU.Operation, name="end_turns", traits=[Records]):
+    """`proton_gpu.end_turns %loop`: behind the loop; its records are counted."""
 
-    segment: Operand[SegmentType]
+    loop: Operand[TurnsType]
+
+
+class KeptRecordsOp(ProtonGPU.Operation, name="kept_records", traits=[Records]):
+    """`%first, %end = proton_gpu.kept_records %loop`: of the loop's records, counted from 0, those
+    that a lane writes are `first` and each 32nd behind it, below `end`; i32."""
+
+    loop: Operand[TurnsType]
     first: Result[ir.IntegerType[32]]
     end: Result[ir.IntegerType[32]]
 
 
 class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
-    """`proton_gpu.write_record %segment, %turn, %iteration {slot = 0, scope_id = 1, kind = 0}`: the
-    whole record of a turn, in its place of the ring buffer, if it is one of the newest."""
+    """`proton_gpu.write_record %loop, %record, %turn, %iterations {scope_ids, kinds}`: writes a
+    record of a loop, whole, to its place in the ring buffer. There is an iteration for each slot of
+    a turn, a scope and a kind."""
 
-    segment: Operand[SegmentType]
+    loop: Operand[TurnsType]
+    record: Operand[ir.IntegerType[32]]
     turn: Operand[ir.IntegerType[32]]
-    iteration: Operand[ir.IntegerType[32]]
-    slot: ir.IntegerAttr
-    scope_id: ir.IntegerAttr
-    kind: ir.IntegerAttr
+    iterations: Sequence[Operand[ir.IntegerType[32]]]
+    scope_ids: ir.ArrayAttr
+    kinds: ir.ArrayAttr
 
     @staticmethod
     def verify_invariants(op: "WriteRecordOp") -> bool:
-        return _verify_record(op)
+        count = len(op.iterations)
+        for what in ("scope_ids", "kinds"):
+            if len(op.attributes[what]) != count:
+                given = len(op.attributes[what])
+                return reject(op, f"{what} must have {count} entries, got {given}")
+        return True
 
 
-class EndTurnsOp(ProtonGPU.Operation, name="end_turns", traits=[Records]):
-    """`proton_gpu.end_turns %segment`: all records of the turns are written, and counted."""
+class ForgetTurnsOp(ProtonGPU.Operation, name="forget_turns", traits=[Records]):
+    """`proton_gpu.forget_turns %loop`: the loop's records are written; the next loop may take their
+    place."""
 
-    segment: Operand[SegmentType]
+    loop: Operand[TurnsType]
 
 
 def _verify_record(op: OpView) -> bool:

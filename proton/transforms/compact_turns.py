@@ -2,21 +2,25 @@
 
 Where each turn of a loop makes the same records in the same order, the number of the turn and the
 record's place in it say what it is: its scope, its iteration, its place in the ring buffer. So the
-loop keeps the two readings of each record alone, in shared memory, and behind it the lanes of the
-unit's first warp write the records of the newest turns, a turn each:
+loop keeps the two readings of each record alone, in shared memory, and the lanes of the unit's
+first warp write the newest records later, whole: at the end of the loop's block, when the program
+has given out its results, or before the next such loop:
 
-                                            proton_gpu.begin_turns %s {slots = 1, turns = 256}
+                                            %l = proton_gpu.begin_turns %s {slots = 1, turns = 256}
     scf.for %i ... {                        scf.for %i ... {
       ...                                     ...
-      circular_record %s, %a, %b, %n   ->     proton_gpu.turn_record %s, %a, %b {slot = 0}
-    }                                         proton_gpu.end_turn %s
+      circular_record %s, %a, %b, %n   ->     proton_gpu.turn_record %l, %a, %b {slot = 0}
+    }                                         proton_gpu.end_turn %l
                                             }
-                                            %first, %end = proton_gpu.kept_turns %s
-                                            scf.for %turn = %first to %end step 32 {
+                                            proton_gpu.end_turns %l
+    ...                                     ...
+                                            %first, %end = proton_gpu.kept_records %l
+                                            scf.for %record = %first to %end step 32 {
+                                              %turn = arith.divui %record, %slots
                                               %n = ...
-                                              proton_gpu.write_record %s, %turn, %n {slot = 0, ...}
+                                              proton_gpu.write_record %l, %record, %turn, %n {...}
                                             }
-                                            proton_gpu.end_turns %s
+                                            proton_gpu.forget_turns %l
 
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
@@ -69,8 +73,9 @@ def _compact(kernel: Operation, profile: KernelProfile) -> None:
     sizes = [_turns(profile, len(turn.records)) * turn.bytes(profile) for turn in found]
     if max(sizes) > profile.block.segment_bytes:
         return
+    loops = [turn.loop.op for turn in found]
     for turn in found:
-        _rewrite(turn, _turns(profile, len(turn.records)))
+        _rewrite(turn, _turns(profile, len(turn.records)), _next_user(turn.loop.op, loops))
     place, size = profile.ring, max(sizes)
     assert place is not None
     set_profile(kernel, replace(profile, ring=None, turns=place, turn_bytes=size))
@@ -184,24 +189,53 @@ class _Numbers:
         return create("arith.trunci" if narrow else "arith.extsi", type_, self.turn)
 
 
-def _rewrite(found: _Turn, turns: int) -> None:
+def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
+    """`next_user`: ahead of what the records are written."""
     view, records = found.loop, found.records
-    segment = records[0].opview.segment
     slots = i32_attr(len(records))
     with before(view.op):
-        pg.BeginTurnsOp(segment, slots, i32_attr(turns))
-    with ir.InsertionPoint.after(view.op), view.op.location:
-        kept = pg.KeptTurnsOp(segment=segment, first=integer(32), end=integer(32))
-        with loop(kept.first, kept.end, constant(WARP_SIZE, integer(32))) as turn:
-            numbers = _Numbers(view, turn)
-            for slot, record in enumerate(records):
-                op = record.opview
-                of = i32_attr(slot), op.scope_id, op.kind
-                pg.WriteRecordOp(segment, turn, numbers[op.iteration], *of)
-        pg.EndTurnsOp(segment)
+        segment, type_ = records[0].opview.segment, pg.TurnsType.get()
+        of = pg.BeginTurnsOp(segment, slots, i32_attr(turns), loop=type_).loop
     for slot, record in enumerate(records):
         with before(record):
-            pg.TurnRecordOp(segment, record.opview.start, record.opview.end, i32_attr(slot))
-        record.erase()
+            pg.TurnRecordOp(of, record.opview.start, record.opview.end, i32_attr(slot))
     with before(end_of(view.body)):
-        pg.EndTurnOp(segment)
+        pg.EndTurnOp(of)
+    with ir.InsertionPoint.after(view.op), view.op.location:
+        pg.EndTurnsOp(of)
+    with before(next_user), view.op.location:
+        _write(view, records, of)
+    for record in records:
+        record.erase()
+
+
+def _write(view: ForLoop, records: list[Operation], of: Value) -> None:
+    """Writes the records of a loop."""
+    views = [record.opview for record in records]
+    i32 = integer(32)
+    kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
+    with loop(kept.first, kept.end, constant(WARP_SIZE, i32)) as number:
+        turn = arith.DivUIOp(number, constant(len(records), i32)).result
+        numbers = _Numbers(view, turn)
+        iterations = [numbers[record.iteration] for record in views]
+        scope_ids, kinds = (
+            ir.ArrayAttr.get([record.operation.attributes[name] for record in views])
+            for name in ("scope_id", "kind")
+        )
+        pg.WriteRecordOp(of, number, turn, iterations, scope_ids, kinds)
+    pg.ForgetTurnsOp(of)
+
+
+def _next_user(op: Operation, loops: list[Operation]) -> Operation:
+    """What follows a loop in its block and is, or has in it, another one; the end of the kernel's
+    records, or of the block, where there is none."""
+    block = op.block
+    following = [view.operation for view in block.operations]
+    following = following[following.index(op) + 1 :]
+    return next(
+        later
+        for later in following
+        if later.name == "proton_gpu.finalize"
+        or later == end_of(block)
+        or any(is_inside(other, later) for other in loops)
+    )

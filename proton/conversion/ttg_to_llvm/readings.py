@@ -12,7 +12,7 @@ from proton.trace.strategy import Strategy
 # What makes a record pending, and what nothing is pending behind.
 _KEEPING = (*RECORDS, "proton_gpu.turn_record")
 _ENDS = tuple(
-    f"proton_gpu.{name}" for name in ("read_counter", "begin_turns", "kept_turns", "finalize")
+    f"proton_gpu.{name}" for name in ("read_counter", "begin_turns", "end_turns", "finalize")
 )
 
 

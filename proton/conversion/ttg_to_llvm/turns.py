@@ -1,8 +1,9 @@
 """Loops that keep only the readings of their records while they run: the ops of `compact-turns`.
 
 In the loop a record is one store of 8 bytes (16 with clocks of 64 bits), whose place follows from
-the number of the turn. Behind it each lane of the unit's first warp takes a turn and writes its
-records, whole, to where the ring buffer has them: the same bytes as without this.
+the number of the turn. Later the lanes of the unit's first warp write the loop's newest records,
+neighbours side by side, to where the ring buffer has them: the same bytes as without this. Records
+that came behind the loop may have taken the places of its oldest.
 """
 
 from proton.base.targets import WARP_SIZE
@@ -12,7 +13,6 @@ from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.units import (
     Turns,
-    Unit,
     place_of,
     ring_slot,
     signed,
@@ -48,8 +48,9 @@ def _begin_turns(ctx: Lowering, site: Site) -> list[Value]:
         v.store(variable, v.i32(0), 4)
     for variable in turns.edges:
         v.store(variable, v.constant(0, clock), 4)
-    unit.turns = turns
-    return []
+    found = v.i32(0)  # what later ops find it by
+    unit.turns = ctx.mapped[found] = turns
+    return [found]
 
 
 def _variable(ctx: Lowering, type_: Type) -> Value:
@@ -59,19 +60,18 @@ def _variable(ctx: Lowering, type_: Type) -> Value:
         return v.create("llvm.alloca", v.pointer(0), v.i32(1), elem_type=of)
 
 
-def _turns_of(unit: Unit) -> Turns:
-    assert unit.turns is not None
-    return unit.turns
+def _turns_of(ctx: Lowering, site: Site) -> Turns:
+    turns: Turns = ctx.mapped[site.op.operands[0]]
+    return turns
 
 
 @lowers("proton_gpu.turn_record")
 def _turn_record(ctx: Lowering, site: Site) -> list[Value]:
-    unit = unit_of(ctx)
-    turns = _turns_of(unit)
+    turns = _turns_of(ctx, site)
     if STORES in site.op.attributes:
-        store_pending(unit)
+        store_pending(unit_of(ctx))
     turn = v.load(turns.number, v.integer(32), 4)
-    v.store(turns.offset, turns.place(turn, site.number("slot")), 4)
+    v.store(turns.offset, turns.place(turn, v.i32(site.number("slot"))), 4)
     for variable, value in zip(turns.edges, site.operands[1:], strict=True):
         v.store(variable, value, 4)
     return []
@@ -79,22 +79,34 @@ def _turn_record(ctx: Lowering, site: Site) -> list[Value]:
 
 @lowers("proton_gpu.end_turn")
 def _end_turn(ctx: Lowering, site: Site) -> list[Value]:
-    turns = _turns_of(unit_of(ctx))
+    turns = _turns_of(ctx, site)
     v.store(turns.number, v.add(v.load(turns.number, v.integer(32), 4), v.i32(1)), 4)
     return []
 
 
-@lowers("proton_gpu.kept_turns")
-def _kept_turns(ctx: Lowering, site: Site) -> list[Value]:
-    """A lane that has nothing to write finds no turn below the end."""
-    unit = unit_of(ctx)
-    turns = _turns_of(unit)
+@lowers("proton_gpu.end_turns")
+def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
+    unit, turns = unit_of(ctx), _turns_of(ctx, site)
     if STORES in site.op.attributes:
         store_pending(unit)
-    nvidia.warp_barrier()
+    unit.turns = None
     number = v.load(turns.number, v.integer(32), 4)
-    oldest = v.create("llvm.intr.usub.sat", v.integer(32), number, v.i32(turns.most))
-    end = number
+    turns.records = v.binary("llvm.mul", number, v.i32(turns.slots))
+    turns.first = v.load(unit.count, v.integer(32), 4)
+    count = v.add(turns.first, turns.records)
+    v.store(unit.count, count, 4)
+    v.store(unit.cursor, v.add(unit.first, place_of(unit, ring_slot(unit, count))), 4)
+    return []
+
+
+@lowers("proton_gpu.kept_records")
+def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
+    """A lane that has nothing to write finds no record below the end."""
+    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    nvidia.warp_barrier()
+    count = v.binary("llvm.sub", v.load(unit.count, v.integer(32), 4), turns.first)
+    oldest = _saturated(count, unit.profile.capacity)
+    end = turns.records
     if unit.profile.unit_warps > 1:
         in_first = v.compare("ult", unit.lane, v.i32(WARP_SIZE))
         end = v.select(in_first, end, v.i32(0))
@@ -103,41 +115,44 @@ def _kept_turns(ctx: Lowering, site: Site) -> list[Value]:
     return [v.add(oldest, unit.lane), end]
 
 
+def _saturated(number: Value, less: int) -> Value:
+    """A u32 less a number; 0 where it is smaller."""
+    return v.create("llvm.intr.usub.sat", v.integer(32), number, v.i32(less))
+
+
 @lowers("proton_gpu.write_record")
 def _write_record(ctx: Lowering, site: Site) -> list[Value]:
-    unit = unit_of(ctx)
-    turns = _turns_of(unit)
-    _, turn, iteration = site.operands
-    slot = site.number("slot")
-    index = v.add(v.binary("llvm.mul", turn, v.i32(turns.slots)), v.i32(slot))
-    left = v.binary("llvm.sub", _records(turns), index)
-    is_kept = v.compare("ule", left, v.i32(unit.profile.capacity))
-    number = v.add(v.load(unit.count, v.integer(32), 4), index)
-    place = v.add(unit.first, place_of(unit, ring_slot(unit, number)))
+    unit, turns = unit_of(ctx), _turns_of(ctx, site)
+    _, record, turn, *iterations = site.operands
+    slot = v.binary("llvm.sub", record, v.binary("llvm.mul", turn, v.i32(turns.slots)))
     source = byte_at(turns.ring, turns.place(turn, slot))
     start, end = nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
-    tag = v.i32(signed(wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))))
-    values = {"start": start, "end": end, "tag": tag, "iteration": iteration}
+    numbers = zip(*(site.op.attributes[name] for name in ("kinds", "scope_ids")), strict=True)
+    tags = [wire.tag(wire.Kind(kind.value), scope.value) for kind, scope in numbers]
+    values = {
+        "start": start,
+        "end": end,
+        "tag": _of_slot(slot, [v.i32(signed(tag)) for tag in tags]),
+        "iteration": _of_slot(slot, iterations),
+    }
+    number = v.add(turns.first, record)
+    place = v.add(unit.first, place_of(unit, ring_slot(unit, number)))
     target = byte_at(unit.segments, wide(place))
     for offset, names in unit.schema.stores:
-        of = [values[name] for name in names]
-        nvidia.store(target, of, predicate=is_kept, offset=offset, note=COMMENT)
+        nvidia.store(target, [values[name] for name in names], offset=offset, note=COMMENT)
     return []
 
 
-def _records(turns: Turns) -> Value:
-    """Of the loop, so far."""
-    number = v.load(turns.number, v.integer(32), 4)
-    return v.binary("llvm.mul", number, v.i32(turns.slots))
+def _of_slot(slot: Value, values: list[Value]) -> Value:
+    """The value of a slot."""
+    found = values[0]
+    for number, value in enumerate(values[1:], 1):
+        if value != values[0]:
+            found = v.select(v.compare("eq", slot, v.i32(number)), value, found)
+    return found
 
 
-@lowers("proton_gpu.end_turns")
-def _end_turns(ctx: Lowering, site: Site) -> list[Value]:
-    """The next loop may write where lanes have read."""
-    unit = unit_of(ctx)
-    turns, unit.turns = _turns_of(unit), None
-    count = v.add(v.load(unit.count, v.integer(32), 4), _records(turns))
-    v.store(unit.count, count, 4)
-    v.store(unit.cursor, v.add(unit.first, place_of(unit, ring_slot(unit, count))), 4)
+@lowers("proton_gpu.forget_turns")
+def _forget_turns(ctx: Lowering, site: Site) -> list[Value]:
     nvidia.warp_barrier()
     return []

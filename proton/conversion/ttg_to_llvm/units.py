@@ -65,17 +65,19 @@ class Turns:
     offset: Value  # where the place of the record is that is not stored yet
     edges: list[Value]  # where its readings are
     clock: Any  # the type of a reading
+    first: Any = None  # behind the loop: the number of its first record,
+    records: Any = None  # and how many it made
 
     @property
     def record_bytes(self) -> int:
         """Of the readings of a record."""
         return len(self.edges) * int(self.clock.width) // 8
 
-    def place(self, turn: Value, slot: int) -> Value:
+    def place(self, turn: Value, slot: Value) -> Value:
         """Where a record of a turn lies, bytes."""
         row = v.binary("llvm.and", turn, v.i32(self.most - 1))
         row = v.binary("llvm.mul", row, v.i32(self.slots * self.record_bytes))
-        return v.add(row, v.i32(slot * self.record_bytes))
+        return v.add(row, v.binary("llvm.mul", slot, v.i32(self.record_bytes)))
 
     def store(self, is_writer: Value) -> None:
         """Stores what is pending. Before there is any, that is nothing, where the first will be."""
