@@ -105,14 +105,25 @@ class KeptRecordsOp(ProtonGPU.Operation, name="kept_records", traits=[Records]):
     end: Result[ir.IntegerType[32]]
 
 
-class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
-    """`proton_gpu.write_record %loop, %record, %turn, %iterations {scope_ids, kinds}`: writes a
-    record of a loop, whole, to its place in the ring buffer. There is an iteration for each slot of
-    a turn, a scope and a kind."""
+class KeptReadingsOp(ProtonGPU.Operation, name="kept_readings", traits=[Records]):
+    """`%start, %end = proton_gpu.kept_readings %loop, %record`: the readings of a record of the
+    loop, which may be beyond the last one."""
 
     loop: Operand[TurnsType]
     record: Operand[ir.IntegerType[32]]
-    turn: Operand[ir.IntegerType[32]]
+    start: Result[ir.IntegerType[64]]
+    end: Result[ir.IntegerType[64]]
+
+
+class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
+    """`proton_gpu.write_record %loop, %record, %start, %end, %iterations {scope_ids, kinds}`:
+    writes a record of a loop, whole, to its place in the ring buffer, if there is such a record.
+    There is an iteration for each slot of a turn, a scope and a kind."""
+
+    loop: Operand[TurnsType]
+    record: Operand[ir.IntegerType[32]]
+    start: Operand[ir.IntegerType[64]]
+    end: Operand[ir.IntegerType[64]]
     iterations: Sequence[Operand[ir.IntegerType[32]]]
     scope_ids: ir.ArrayAttr
     kinds: ir.ArrayAttr

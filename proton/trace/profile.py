@@ -111,7 +111,7 @@ class KernelProfile:
             "clock_bits": self.schema.clock_bits,
             "ring": self.ring,
             "turns": self.turns,
-            "turn_bytes": self.turn_bytes,
+            "turn_bytes": self.turn_bytes or None,
             "sampled_units": self.sampled_units,
             "sample_programs": self.sample_programs,
         }
@@ -127,7 +127,7 @@ class KernelProfile:
             unit_warps=plain["unit_warps"],
             ring=plain.get("ring"),
             turns=plain.get("turns"),
-            turn_bytes=plain["turn_bytes"],
+            turn_bytes=plain.get("turn_bytes") or 0,
             sampled_units=plain["sampled_units"],
             sample_programs=plain["sample_programs"],
         )

@@ -3,8 +3,8 @@
 Where each turn of a loop makes the same records in the same order, the number of the turn and the
 record's place in it say what it is: its scope, its iteration, its place in the ring buffer. So the
 loop keeps the two readings of each record alone, in shared memory, and the lanes of the unit's
-first warp write the newest records later, whole: at the end of the loop's block, when the program
-has given out its results, or before the next such loop:
+first warp write the newest records later, whole: when the program has given out its results, or
+before the next such loop:
 
                                             %l = proton_gpu.begin_turns %s {slots = 1, turns = 256}
     scf.for %i ... {                        scf.for %i ... {
@@ -15,16 +15,18 @@ has given out its results, or before the next such loop:
                                             proton_gpu.end_turns %l
     ...                                     ...
                                             %first, %end = proton_gpu.kept_records %l
-                                            scf.for %record = %first to %end step 32 {
+                                            scf.for %record = %first to %end step 128 {
+                                              %c, %d = proton_gpu.kept_readings %l, %record
                                               %turn = arith.divui %record, %slots
                                               %n = ...
-                                              proton_gpu.write_record %l, %record, %turn, %n {...}
+                                              proton_gpu.write_record %l, %record, %c, %d, %n {...}
                                             }
                                             proton_gpu.forget_turns %l
 
 A ring buffer then lies in global memory, and what it holds is the same as without this pass. A
 kernel with a loop whose records are not so (a condition, a payload, an iteration that the turn does
-not say) stays as it is: its ring buffer is in shared memory, and costs such a loop less.
+not say) stays as it is: its ring buffer is in shared memory, and costs such a loop less. So does
+one whose loop is in another one: each time it would write what the next time overwrites.
 """
 
 from dataclasses import dataclass, replace
@@ -45,7 +47,8 @@ from proton.trace.profile import KernelProfile
 from proton.trace.strategy import Strategy
 
 RECORD: str = pg.RECORD_OPS[Strategy.CIRCULAR].OPERATION_NAME
-MOST_SLOTS = 16  # records of a turn: each is code behind the loop
+MOST_SLOTS = 16  # records of a turn
+_AT_ONCE = 4  # records of a lane whose readings are loaded before the first is written
 _EDGES = 2  # readings of a record
 
 
@@ -108,7 +111,7 @@ def _loops(kernel: Operation) -> list[_Turn]:
     found = []
     for op in innermost:
         own = [record for record in records if is_inside(record, op)]
-        if op.name != "scf.for" or len(own) > MOST_SLOTS:
+        if op.name != "scf.for" or len(own) > MOST_SLOTS or in_loop(op.parent.operation):
             return []
         view = ForLoop(op)
         if not all(_is_plain(record, view) for record in own):
@@ -212,17 +215,24 @@ def _rewrite(found: _Turn, turns: int, next_user: Operation) -> None:
 def _write(view: ForLoop, records: list[Operation], of: Value) -> None:
     """Writes the records of a loop."""
     views = [record.opview for record in records]
-    i32 = integer(32)
+    i32, i64 = integer(32), integer(64)
+    scope_ids, kinds = (
+        ir.ArrayAttr.get([record.attributes[name] for record in records])
+        for name in ("scope_id", "kind")
+    )
     kept = pg.KeptRecordsOp(loop=of, first=i32, end=i32)
-    with loop(kept.first, kept.end, constant(WARP_SIZE, i32)) as number:
-        turn = arith.DivUIOp(number, constant(len(records), i32)).result
-        numbers = _Numbers(view, turn)
-        iterations = [numbers[record.iteration] for record in views]
-        scope_ids, kinds = (
-            ir.ArrayAttr.get([record.operation.attributes[name] for record in views])
-            for name in ("scope_id", "kind")
-        )
-        pg.WriteRecordOp(of, number, turn, iterations, scope_ids, kinds)
+    with loop(kept.first, kept.end, constant(_AT_ONCE * WARP_SIZE, i32)) as first:
+        numbers = [
+            arith.AddIOp(first, constant(WARP_SIZE * n, i32)).result for n in range(_AT_ONCE)
+        ]
+        readings = [
+            pg.KeptReadingsOp(loop=of, record=number, start=i64, end=i64) for number in numbers
+        ]
+        for number, read in zip(numbers, readings, strict=True):
+            turn = arith.DivUIOp(number, constant(len(records), i32)).result
+            values = _Numbers(view, turn)
+            iterations = [values[record.iteration] for record in views]
+            pg.WriteRecordOp(of, number, read.start, read.end, iterations, scope_ids, kinds)
     pg.ForgetTurnsOp(of)
 
 

@@ -112,6 +112,7 @@ def _kept_records(ctx: Lowering, site: Site) -> list[Value]:
         end = v.select(in_first, end, v.i32(0))
     if unit.is_sampled is not None:
         end = v.select(unit.is_sampled, end, v.i32(0))
+    turns.end = end
     return [v.add(oldest, unit.lane), end]
 
 
@@ -120,13 +121,25 @@ def _saturated(number: Value, less: int) -> Value:
     return v.create("llvm.intr.usub.sat", v.integer(32), number, v.i32(less))
 
 
+@lowers("proton_gpu.kept_readings")
+def _kept_readings(ctx: Lowering, site: Site) -> list[Value]:
+    turns, record = _turns_of(ctx, site), site.operands[1]
+    turn, slot = _turn_and_slot(turns, record)
+    source = byte_at(turns.ring, turns.place(turn, slot))
+    return nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
+
+
+def _turn_and_slot(turns: Turns, record: Value) -> tuple[Value, Value]:
+    """Where a record of a loop is, by its number."""
+    turn = v.binary("llvm.udiv", record, v.i32(turns.slots))
+    return turn, v.binary("llvm.sub", record, v.binary("llvm.mul", turn, v.i32(turns.slots)))
+
+
 @lowers("proton_gpu.write_record")
 def _write_record(ctx: Lowering, site: Site) -> list[Value]:
     unit, turns = unit_of(ctx), _turns_of(ctx, site)
-    _, record, turn, *iterations = site.operands
-    slot = v.binary("llvm.sub", record, v.binary("llvm.mul", turn, v.i32(turns.slots)))
-    source = byte_at(turns.ring, turns.place(turn, slot))
-    start, end = nvidia.load(source, turns.clock, 2, space="shared", note=COMMENT)
+    _, record, start, end, *iterations = site.operands
+    _, slot = _turn_and_slot(turns, record)
     numbers = zip(*(site.op.attributes[name] for name in ("kinds", "scope_ids")), strict=True)
     tags = [wire.tag(wire.Kind(kind.value), scope.value) for kind, scope in numbers]
     values = {
@@ -137,9 +150,10 @@ def _write_record(ctx: Lowering, site: Site) -> list[Value]:
     }
     number = v.add(turns.first, record)
     place = v.add(unit.first, place_of(unit, ring_slot(unit, number)))
-    target = byte_at(unit.segments, wide(place))
+    target, is_there = byte_at(unit.segments, wide(place)), v.compare("ult", record, turns.end)
     for offset, names in unit.schema.stores:
-        nvidia.store(target, [values[name] for name in names], offset=offset, note=COMMENT)
+        of = [values[name] for name in names]
+        nvidia.store(target, of, predicate=is_there, offset=offset, note=COMMENT)
     return []
 
 

@@ -66,7 +66,8 @@ class Turns:
     edges: list[Value]  # where its readings are
     clock: Any  # the type of a reading
     first: Any = None  # behind the loop: the number of its first record,
-    records: Any = None  # and how many it made
+    records: Any = None  # how many it made,
+    end: Any = None  # and how many of them this lane writes some of
 
     @property
     def record_bytes(self) -> int:
