@@ -41,7 +41,7 @@ from proton.dialect.mlir import Module, Operation, Value, arith, ir
 from proton.dialect.profile import profile_of, set_profile
 from proton.dialect.regions import ForLoop, end_of, in_loop, is_inside, is_invariant
 from proton.dialect.traits import Loop, has
-from proton.dialect.walk import before, defining_op, kernel_functions, ops_named
+from proton.dialect.walk import before, defining_op, kernel_functions, ops_named, producer_of
 from proton.passes import Pass, register
 from proton.trace.profile import KernelProfile
 from proton.trace.strategy import Strategy
@@ -139,8 +139,9 @@ def _follows(value: Value, view: ForLoop) -> bool:
     if is_invariant(value, view.op) or value == view.induction_var:
         return True
     op = defining_op(value)
-    is_known = op is not None and op.name.startswith("arith.") and op.block == view.body
-    return is_known and all(_follows(operand, view) for operand in op.operands)
+    if op is None or not op.name.startswith("arith.") or op.block != view.body:
+        return False
+    return all(_follows(operand, view) for operand in op.operands)
 
 
 class _Numbers:
@@ -161,8 +162,7 @@ class _Numbers:
         lower, _, step = self.view.bounds
         if value == self.view.induction_var:
             return arith.AddIOp(lower, arith.MulIOp(self._as(lower.type), step).result).result
-        op = defining_op(value)
-        assert op is not None
+        op = producer_of(value)
         if self._is_number(op):
             return self._as(value.type)
         operands = [self[operand] for operand in op.operands]
