@@ -16,6 +16,14 @@ _ENDS = tuple(
 )
 
 
+def _is_end(op: Operation) -> bool:
+    """Whether an op leaves nothing pending. The end of a turn of several records does: a register
+    that is carried to the next one is read late, and its loop is not unrolled (decision NN)."""
+    if op.name != "proton_gpu.end_turn":
+        return op.name in _ENDS
+    return len([o for o in op.block.operations if o.operation.name == "proton_gpu.turn_record"]) > 1
+
+
 class _Places(ForwardDataflow[bool]):
     """Marks ops by whether something may have come before them, along any way."""
 
@@ -36,7 +44,7 @@ class _Stores(_Places):
                 _mark_carried(block)
 
     def transfer(self, op: Operation, state: bool) -> bool:
-        is_end = op.name in _ENDS
+        is_end = _is_end(op)
         if state and (is_end or op.name in _KEEPING):
             op.attributes[STORES] = ir.UnitAttr.get()
         return op.name in self.recording or (state and not is_end)
@@ -71,7 +79,7 @@ def mark_readings(ctx: Lowering, strategy: Strategy, pending: bool) -> None:
 def _mark_carried(block: Block) -> None:
     """Marks the readings that the last record of a loop's block has, if it has several: a loop of
     one is unrolled where that is possible, so few of its turns carry a record to the next."""
-    records = [view.operation for view in block.operations if view.operation.name in _KEEPING]
+    records = [view.operation for view in block.operations if view.operation.name in RECORDS]
     for reading in list(records[-1].operands)[1:3] if len(records) > 1 else ():
         if isinstance(reading, ir.OpResult):
             reading.owner.operation.attributes[CARRIED] = ir.UnitAttr.get()

@@ -80,6 +80,8 @@ def _turn_record(ctx: Lowering, site: Site) -> list[Value]:
 @lowers("proton_gpu.end_turn")
 def _end_turn(ctx: Lowering, site: Site) -> list[Value]:
     turns = _turns_of(ctx, site)
+    if STORES in site.op.attributes:
+        store_pending(unit_of(ctx))
     v.store(turns.number, v.add(v.load(turns.number, v.integer(32), 4), v.i32(1)), 4)
     return []
 

@@ -31,11 +31,17 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK: "proton_gpu.forget_turns"(%[[L]])
 // CHECK: "proton_gpu.finalize"
 
-// In the loop a store of 8 bytes, at the end one of 16, ahead of the number of records.
+// In the loop stores of 8 bytes, the last one at the end of the turn; at the end ones of 16, ahead
+// of the number of records.
 // LLVM-LABEL: func.func @three(
 // LLVM: scf.for
-// LLVM: "mov.u32 $0, %clock; // proton"
-// LLVM: "@$3 st.shared.v2.b32 [$0], {$1, $2}; // proton"
+// LLVM-COUNT-2: "mov.u32 $0, %clock; // proton"
+// LLVM-COUNT-3: "@$3 st.shared.v2.b32 [$0], {$1, $2}; // proton"
+// LLVM-NEXT: llvm.load
+// LLVM-NEXT: llvm.mlir.constant
+// LLVM-NEXT: llvm.add
+// LLVM-NEXT: llvm.store
+// LLVM-NEXT: }
 // LLVM: nvvm.bar.warp.sync
 // LLVM: scf.for
 // LLVM-COUNT-4: "ld.shared.v2.b32 {$0, $1}, [$2]; // proton"
@@ -67,6 +73,14 @@ func.func @three(%n: i32, %profile: !llvm.ptr<1>) attributes {tt.kernel, proton.
 // Of two loops the first one's records are written before the second begins.
 
 // CHECK-LABEL: func.func @two(
+// One record of a turn stays pending until the next reading of the clock.
+// LLVM-LABEL: func.func @two(
+// LLVM: scf.for
+// LLVM: "mov.u32 $0, %clock; // proton"
+// LLVM: "@$3 st.shared.v2.b32 [$0], {$1, $2}; // proton"
+// LLVM: }
+// LLVM: "@$3 st.shared.v2.b32 [$0], {$1, $2}; // proton"
+// LLVM: nvvm.bar.warp.sync
 // CHECK: "proton_gpu.end_turns"(%[[A:.*]]) :
 // CHECK: "proton_gpu.forget_turns"(%[[A]])
 // CHECK: scf.if
