@@ -6,7 +6,8 @@ would be unrolled less than without them (docs/decisions.md, 36). So this pass a
 by the size of the work alone. Loops of tensor cores are long, and stay, and so do those in which
 threads meet: LLVM unrolls none of them by itself, and a barrier is work that must stay the same. It
 would take their first turn out of such a loop, since before that nothing is pending; saying that
-enough turns have been taken out already keeps it from that.
+enough turns have been taken out already keeps it from that. A loop that takes records out of shared
+memory has several accesses under way in one turn, and is not unrolled.
 """
 
 from dataclasses import dataclass
@@ -53,6 +54,9 @@ def _annotate(blocks: list[Block]) -> None:
         turns = _turns(sum(map(_is_work, ops)))
         if not any(map(_records, ops)):
             continue
+        if any(map(_takes_records, ops)):
+            _annotate_loop(terminators[end], "unroll = <disable = true>")
+            continue
         if any(map(_is_convergent, ops)):
             _annotate_loop(terminators[end], f"peeled = <count = {ALL_PEELED} : i32>")
         elif turns > 1 and not any(map(_multiplies_matrices, ops)):
@@ -83,6 +87,10 @@ def _assembly(op: Operation) -> str:
 
 def _records(op: Operation) -> bool:
     return "// proton" in _assembly(op)
+
+
+def _takes_records(op: Operation) -> bool:
+    return _records(op) and "ld.shared" in _assembly(op)
 
 
 def _is_convergent(op: Operation) -> bool:

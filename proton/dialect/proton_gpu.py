@@ -21,6 +21,10 @@ class SegmentType(ProtonGPU.Type, name="segment"):
     """The place where a unit's records go, with the count of records so far."""
 
 
+class TurnsType(ProtonGPU.Type, name="turns"):
+    """What a loop has kept of its records."""
+
+
 class InitOp(ProtonGPU.Operation, name="init", traits=[Records]):
     """`proton_gpu.init`: writes the header of this program's block; gives its segment."""
 
@@ -58,6 +62,87 @@ class ReadCounterOp(ProtonGPU.Operation, name="read_counter", traits=[Records]):
     """`proton_gpu.read_counter`: the clock now; work does not move across it."""
 
     counter: Result[ir.IntegerType[64]]
+
+
+class BeginTurnsOp(ProtonGPU.Operation, name="begin_turns", traits=[Records]):
+    """`%loop = proton_gpu.begin_turns %segment {slots = 2, turns = 128}`: ahead of a loop, each
+    turn of which makes the same `slots` records. The readings of the newest `turns` are kept."""
+
+    segment: Operand[SegmentType]
+    slots: ir.IntegerAttr
+    turns: ir.IntegerAttr
+    loop: Result[TurnsType]
+
+
+class TurnRecordOp(ProtonGPU.Operation, name="turn_record", traits=[Records]):
+    """`proton_gpu.turn_record %loop, %start, %end {slot = 0}`: keeps the edges of the record with
+    this number in its turn."""
+
+    loop: Operand[TurnsType]
+    start: Operand[ir.IntegerType[64]]
+    end: Operand[ir.IntegerType[64]]
+    slot: ir.IntegerAttr
+
+
+class EndTurnOp(ProtonGPU.Operation, name="end_turn", traits=[Records]):
+    """`proton_gpu.end_turn %loop`: the end of a turn."""
+
+    loop: Operand[TurnsType]
+
+
+class EndTurnsOp(ProtonGPU.Operation, name="end_turns", traits=[Records]):
+    """`proton_gpu.end_turns %loop`: behind the loop; its records are counted."""
+
+    loop: Operand[TurnsType]
+
+
+class KeptRecordsOp(ProtonGPU.Operation, name="kept_records", traits=[Records]):
+    """`%first, %end = proton_gpu.kept_records %loop`: of the loop's records, counted from 0, those
+    that a lane writes are `first` and each 32nd behind it, below `end`; i32."""
+
+    loop: Operand[TurnsType]
+    first: Result[ir.IntegerType[32]]
+    end: Result[ir.IntegerType[32]]
+
+
+class KeptReadingsOp(ProtonGPU.Operation, name="kept_readings", traits=[Records]):
+    """`%start, %end = proton_gpu.kept_readings %loop, %record`: the readings of a record of the
+    loop, which may be beyond the last one."""
+
+    loop: Operand[TurnsType]
+    record: Operand[ir.IntegerType[32]]
+    start: Result[ir.IntegerType[64]]
+    end: Result[ir.IntegerType[64]]
+
+
+class WriteRecordOp(ProtonGPU.Operation, name="write_record", traits=[Records]):
+    """`proton_gpu.write_record %loop, %record, %start, %end, %iterations {scope_ids, kinds}`:
+    writes a record of a loop, whole, to its place in the ring buffer, if there is such a record.
+    There is an iteration for each slot of a turn, a scope and a kind."""
+
+    loop: Operand[TurnsType]
+    record: Operand[ir.IntegerType[32]]
+    start: Operand[ir.IntegerType[64]]
+    end: Operand[ir.IntegerType[64]]
+    iterations: Sequence[Operand[ir.IntegerType[32]]]
+    scope_ids: ir.ArrayAttr
+    kinds: ir.ArrayAttr
+
+    @staticmethod
+    def verify_invariants(op: "WriteRecordOp") -> bool:
+        count = len(op.iterations)
+        for what in ("scope_ids", "kinds"):
+            if len(op.attributes[what]) != count:
+                given = len(op.attributes[what])
+                return reject(op, f"{what} must have {count} entries, got {given}")
+        return True
+
+
+class ForgetTurnsOp(ProtonGPU.Operation, name="forget_turns", traits=[Records]):
+    """`proton_gpu.forget_turns %loop`: the loop's records are written; the next loop may take their
+    place."""
+
+    loop: Operand[TurnsType]
 
 
 def _verify_record(op: OpView) -> bool:

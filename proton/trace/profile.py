@@ -70,7 +70,8 @@ class KernelProfile:
     """How a kernel records: its strategy, the layout of a program's block, and its scopes.
 
     A unit has `unit_warps` warps on a GPU, where its ring buffer may lie in shared memory while the
-    kernel runs, from byte `ring` on. `sampled_units` has a bit for each unit that records (0: all
+    kernel runs, from byte `ring` on; or the readings of the loops that run, from byte `turns` on,
+    `turn_bytes` of each unit. `sampled_units` has a bit for each unit that records (0: all
     do), and of the programs each `sample_programs`-th does.
     """
 
@@ -79,6 +80,8 @@ class KernelProfile:
     table: ScopeTable = ScopeTable()
     unit_warps: int = 1
     ring: int | None = None
+    turns: int | None = None
+    turn_bytes: int = 0
     sampled_units: int = 0
     sample_programs: int = 1
 
@@ -107,6 +110,8 @@ class KernelProfile:
             "payload_slots": self.schema.payload_slots,
             "clock_bits": self.schema.clock_bits,
             "ring": self.ring,
+            "turns": self.turns,
+            "turn_bytes": self.turn_bytes or None,
             "sampled_units": self.sampled_units,
             "sample_programs": self.sample_programs,
         }
@@ -121,6 +126,8 @@ class KernelProfile:
             table=ScopeTable.from_plain(plain),
             unit_warps=plain["unit_warps"],
             ring=plain.get("ring"),
+            turns=plain.get("turns"),
+            turn_bytes=plain.get("turn_bytes") or 0,
             sampled_units=plain["sampled_units"],
             sample_programs=plain["sample_programs"],
         )

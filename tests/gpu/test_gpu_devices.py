@@ -7,6 +7,7 @@ import pytest
 
 import proton
 import proton.language as tl
+from proton.runtime.nvidia import buffers as gpu_buffers
 from proton.runtime.nvidia import cuda
 from proton.runtime.nvidia import profile as gpu_profile
 
@@ -65,6 +66,7 @@ def test_cupy_arrays_of_another_gpu() -> None:
     torch().cuda.init()
     with cupy.cuda.Device(1):
         x, out = cupy.arange(1000, dtype=cupy.float32), cupy.zeros(1000, cupy.float32)
+    torch().cuda.set_device(0)
     with pytest.raises(proton.LaunchError, match=r"x_ptr is on GPU 1"):
         scale[(4,)](x, out, 1000, BLOCK=256)
     for _ in range(2):
@@ -158,7 +160,9 @@ def test_a_graph_of_another_gpu() -> None:
 
 def test_both_rings_are_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each by a thread of its own, while launches go on."""
-    monkeypatch.setattr(gpu_profile, "RING_BYTES", 1 << 20)
+    for module in (gpu_profile, gpu_buffers):
+        monkeypatch.setattr(module, "STEP_BYTES", 1 << 20)
+    monkeypatch.setattr(gpu_profile, "MOST_BYTES", 1 << 20)
     pairs = [pair(0), pair(1)]
     with proton.profile("many") as run:
         for number in range(600):

@@ -20,6 +20,7 @@ from proton.passes import Pass, Upstream
 from proton.transforms.accelerate_matmul import AccelerateMatmul
 from proton.transforms.coalesce import Coalesce
 from proton.transforms.combine_tensor_select_and_if import CombineTensorSelectAndIf
+from proton.transforms.compact_turns import CompactTurns
 from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.insert_optimization_barriers import InsertOptimizationBarriers
@@ -92,6 +93,7 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
                 sample_programs=instrumentation.sample_programs,
             )
         )
+        passes.append(CompactTurns())
     return [
         *passes,
         *([] if is_ready else [Membar()]),

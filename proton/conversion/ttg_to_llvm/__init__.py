@@ -20,6 +20,7 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     shared_memory,
     tensor_cores,
     tma,
+    turns,
     warp_groups,
 )
 from proton.conversion.ttg_to_llvm.lowering import SHARED_SYMBOL, lowering

@@ -16,9 +16,6 @@ shared memory are copied to where they belong at the end. The header and the tab
 proton/trace/wire.py.
 """
 
-from dataclasses import dataclass
-from typing import Any
-
 from proton.base.targets import WARP_SIZE
 from proton.conversion.strategies import CODE
 from proton.conversion.ttg_to_llvm import nvidia
@@ -27,6 +24,16 @@ from proton.conversion.ttg_to_llvm.blocks import COMMENT, begin, byte_at, copy_r
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.conversion.ttg_to_llvm.memory import first_thread
 from proton.conversion.ttg_to_llvm.readings import mark_readings
+from proton.conversion.ttg_to_llvm.units import (
+    Pending,
+    Unit,
+    place_of,
+    ring_slot,
+    signed,
+    store_pending,
+    unit_of,
+    wide,
+)
 from proton.dialect.abi import Argument, argument
 from proton.dialect.attributes import BEHIND_BARRIER, CARRIED, STORES
 from proton.dialect.mlir import Type, Value, ir
@@ -39,59 +46,10 @@ from proton.trace.profile import KernelProfile
 NO_SCOPE = -1  # the tag of a record of nothing
 
 
-@dataclass
-class _Unit:
-    """What the records of a function know: made by `proton_gpu.init`."""
-
-    profile: KernelProfile
-    block: Value  # address of the program's block
-    segment: Value  # address of this unit's ring buffer in the block
-    segments: Value  # address of the first unit's
-    ring: Any  # of this unit's ring buffer in shared memory; None where it has none
-    chunk: Value  # where the address of the present chunk is, under strategy flush
-    slab: Any  # where the address of the slab is, under strategy flush; else None
-    launch: Any  # where the number of the launch is, under strategy flush; else None
-    program: Value  # linear number, i64
-    number: Value  # of this unit, i64
-    table: Value  # address of this unit's number of records
-    count: Value  # where that number is meanwhile
-    cursor: Any  # where the place of the next record is; None where its number says that
-    first: Any  # the place of this unit's first record, i32; None without a cursor
-    pending: "_Pending"
-    lane: Value  # in the unit
-    is_sampled: Any  # whether the unit records; None: each does
-    is_writer: Value  # whether this lane writes
-
-    @property
-    def schema(self) -> wire.RecordSchema:
-        return self.profile.schema
-
-
-@dataclass
-class _Pending:
-    """The record that is not stored yet: variables, which LLVM makes registers of.
-
-    Before there is any, it is a record of nothing, in the place before the first.
-    """
-
-    offset: Any  # where its place is; in a chunk, bytes behind that
-    values: dict[str, Any]  # by field of the record
-    types: dict[str, Any]
-
-
-def _unit(ctx: Lowering) -> _Unit:
-    unit: _Unit = ctx.mapped["profile"]
-    return unit
-
-
-def _wide(value: Value) -> Value:
-    return v.create("llvm.zext", v.integer(64), value)
-
-
 def _program() -> Value:
     """The linear number of this program, i64."""
     place, size = (
-        [_wide(number(axis)) for axis in range(3)]
+        [wide(number(axis)) for axis in range(3)]
         for number in (nvidia.program_id, nvidia.program_count)
     )
     row = v.add(v.binary("llvm.mul", place[2], size[1]), place[1])
@@ -110,7 +68,7 @@ def _init(ctx: Lowering, site: Site) -> list[Value]:
     nothing = {name: v.constant(0, type_) for name, type_ in pending.types.items()}
     if profile.schema.clock_bits == 64 and unit.ring is None:
         # Not the same in all lanes, or else the assembler keeps some of it in uniform registers.
-        words = {32: ctx.threads.number, 64: _wide(ctx.threads.number)}
+        words = {32: ctx.threads.number, 64: wide(ctx.threads.number)}
         nothing = {name: words[type_.width] for name, type_ in pending.types.items()}
     nothing["tag"] = v.i32(NO_SCOPE)
     firsts = [v.i32(0), v.i32(0), *nothing.values(), unit.segment]
@@ -180,7 +138,7 @@ def _variables(profile: KernelProfile, state: Value) -> list[Value]:
     ]
 
 
-def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value) -> _Unit:
+def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value) -> Unit:
     """What the records of a function know, given the buffer and the kernel's variables."""
     layout = profile.block
     segment_bytes, i64 = layout.segment_bytes, v.integer(64)
@@ -188,7 +146,7 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
     block = byte_at(buffer, v.binary("llvm.mul", program, stride))
     threads = WARP_SIZE * profile.unit_warps
     unit_number = v.binary("llvm.lshr", ctx.threads.number, v.i32(threads.bit_length() - 1))
-    number = _wide(unit_number)
+    number = wide(unit_number)
     place = v.binary("llvm.mul", number, v.constant(segment_bytes, i64))
     entry = v.binary("llvm.mul", number, v.constant(wire.COUNT_BYTES, i64))
     lane = v.binary("llvm.and", ctx.threads.number, v.i32(threads - 1))
@@ -208,9 +166,9 @@ def _attached(ctx: Lowering, profile: KernelProfile, buffer: Value, state: Value
         cursor, first = variables.pop(), v.binary("llvm.mul", unit_number, v.i32(segment_bytes))
     count, offset, *values, chunk = variables if slab is None else variables[:-2]
     record = _record_types(profile.schema)
-    pending = _Pending(offset, dict(zip(record, values, strict=True)), record)
+    pending = Pending(offset, dict(zip(record, values, strict=True)), record)
     ctx.mapped["state"] = buffer, state
-    unit = ctx.mapped["profile"] = _Unit(
+    unit = ctx.mapped["profile"] = Unit(
         profile=profile,
         block=block,
         segment=byte_at(segments, place),
@@ -237,7 +195,7 @@ def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | 
     """Whether a unit (i32) of a program (i64) records; None where each does."""
     found = None
     if profile.sampled_units not in (0, (1 << profile.units) - 1):
-        bits = v.constant(_signed(profile.sampled_units), v.integer(32))
+        bits = v.constant(signed(profile.sampled_units), v.integer(32))
         bit = v.binary("llvm.and", v.binary("llvm.lshr", bits, unit), v.i32(1))
         found = v.compare("ne", bit, v.i32(0))
     if profile.sample_programs > 1:
@@ -251,11 +209,11 @@ def _is_sampled(profile: KernelProfile, unit: Value, program: Value) -> Value | 
 @lowers("proton_gpu.finalize")
 def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     """Each unit leaves its number of records; the clock at the end is later than all of them."""
-    unit = _unit(ctx)
+    unit = unit_of(ctx)
     if STORES in site.op.attributes:
-        _store_pending(unit)
+        store_pending(unit)
     number = v.load(unit.count, v.integer(32), 4)
-    nvidia.store(unit.table, [_wide(number)], predicate=unit.is_writer, note=COMMENT)
+    nvidia.store(unit.table, [wide(number)], predicate=unit.is_writer, note=COMMENT)
     if unit.ring is not None:
         _copy_ring(unit, number)
     nvidia.barrier(0, ctx.threads.count)  # which PTX tells from the kernel's own
@@ -263,7 +221,7 @@ def _finalize(ctx: Lowering, site: Site) -> list[Value]:
     return []
 
 
-def _copy_ring(unit: _Unit, number: Value) -> None:
+def _copy_ring(unit: Unit, number: Value) -> None:
     """What the ring buffer holds goes to the unit's segment: the unit's first warp copies it."""
     capacity = unit.profile.capacity
     records = v.create("llvm.intr.umin", number.type, number, v.i32(capacity))
@@ -279,7 +237,7 @@ def _copy_ring(unit: _Unit, number: Value) -> None:
 
 @lowers("proton_gpu.read_counter")
 def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
-    unit = _unit(ctx)
+    unit = unit_of(ctx)
     bits = unit.schema.clock_bits
     if BEHIND_BARRIER in site.op.attributes:
         nvidia.warp_barrier()
@@ -288,15 +246,15 @@ def _read_counter(ctx: Lowering, site: Site) -> list[Value]:
     else:
         now = nvidia.clock(bits, COMMENT)
     if STORES in site.op.attributes:
-        _store_pending(unit)
+        store_pending(unit)
     return [now]
 
 
 @lowers(*RECORDS)
 def _record(ctx: Lowering, site: Site) -> list[Value]:
-    unit = _unit(ctx)
+    unit = unit_of(ctx)
     if STORES in site.op.attributes:
-        _store_pending(unit)
+        store_pending(unit)
     CODE[site.op.name].on_gpu(_Record(unit, site))
     return []
 
@@ -304,7 +262,7 @@ def _record(ctx: Lowering, site: Site) -> list[Value]:
 class _Record:
     """A record while it is lowered."""
 
-    def __init__(self, unit: _Unit, site: Site) -> None:
+    def __init__(self, unit: Unit, site: Site) -> None:
         self.unit, self.site = unit, site
         # The last operand is the condition; None where the record is always kept.
         self.when = None if site.op.opview.when is None else site.operands[-1]
@@ -317,8 +275,8 @@ class _Record:
         return number
 
     def slot(self, number: Value) -> Value:
-        """Its place among `capacity`, which is a power of two."""
-        return v.binary("llvm.and", number, v.i32(self.unit.profile.capacity - 1))
+        """Its slot in the ring buffer or the chunk."""
+        return ring_slot(self.unit, number)
 
     def take_chunk(self, number: Value, slot: Value) -> None:
         """The first record of each `capacity` takes a chunk of the slab for all of them."""
@@ -330,7 +288,7 @@ class _Record:
 
     def place(self, slot: Value) -> Value:
         """Where a slot lies in the chunk, bytes."""
-        return v.binary("llvm.mul", slot, v.i32(self.unit.schema.bytes))
+        return place_of(self.unit, slot)
 
     def next_place(self, number: Value) -> Value:
         """Where the record goes in the ring buffer."""
@@ -345,7 +303,7 @@ class _Record:
         tag = wire.tag(wire.Kind(site.number("kind")), site.number("scope_id"))
         operands = site.operands if self.when is None else site.operands[:-1]
         _, start, end, iteration, *payload = operands
-        values = {"start": start, "end": end, "tag": v.i32(_signed(tag)), "iteration": iteration}
+        values = {"start": start, "end": end, "tag": v.i32(signed(tag)), "iteration": iteration}
         values |= {wire.payload_field(slot): value for slot, value in enumerate(payload)}
         self._set(pending.offset, place)
         for name, variable in pending.values.items():
@@ -358,18 +316,7 @@ class _Record:
         v.store(variable, value, 4)
 
 
-def _moved_on(unit: _Unit, cursor: Value) -> Value:
-    """The place behind a record, around at the end of the ring buffer."""
-    size, ring = unit.schema.bytes, unit.profile.block.segment_bytes
-    following = v.add(cursor, v.i32(size))
-    if ring & (ring - 1):
-        is_last = v.compare("eq", cursor, v.add(unit.first, v.i32(ring - size)))
-        return v.select(is_last, unit.first, following)
-    # Rings lie one after the other, so the low bits are the place in this one.
-    return v.binary("llvm.or", unit.first, v.binary("llvm.and", following, v.i32(ring - 1)))
-
-
-def _take_chunk(unit: _Unit, record: Value) -> None:
+def _take_chunk(unit: Unit, record: Value) -> None:
     """A chunk of the slab, with its head; the unit's own segment where there is no room left."""
     slab = v.load(unit.slab, v.pointer(v.GLOBAL), 8)
     size = wire.chunk_bytes(unit.profile.block)
@@ -378,7 +325,7 @@ def _take_chunk(unit: _Unit, record: Value) -> None:
     place = byte_at(slab, wire.slab_room_offset())
     (room,) = nvidia.load(place, v.integer(32), 1, note=COMMENT)
     fits = v.compare("ule", v.add(taken, v.i32(words)), room)
-    offset = v.binary("llvm.mul", _wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
+    offset = v.binary("llvm.mul", wide(taken), v.constant(wire.RECORD_ALIGNMENT, v.integer(64)))
     chunk = byte_at(byte_at(slab, wire.SLAB_HEAD_BYTES), offset)
     of = [v.create("llvm.trunc", v.integer(32), n) for n in (unit.program, unit.number)]
     launch = v.load(unit.launch, v.integer(32), 4)
@@ -386,35 +333,6 @@ def _take_chunk(unit: _Unit, record: Value) -> None:
         place = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, field))
         nvidia.store(place, pair, predicate=fits, note=COMMENT)
     first = byte_at(chunk, wire.offset_of(wire.CHUNK_HEAD, "first"))
-    nvidia.store(first, [_wide(record)], predicate=fits, note=COMMENT)
+    nvidia.store(first, [wide(record)], predicate=fits, note=COMMENT)
     records = byte_at(chunk, wire.CHUNK_HEAD_BYTES)
     v.store(unit.chunk, v.select(fits, records, unit.segment), 8)
-
-
-def _store_pending(unit: _Unit) -> None:
-    """Stores the pending record: 16 bytes at once where it is as long as that."""
-    pending = unit.pending
-    offset = v.load(pending.offset, v.integer(32), 4)
-    if unit.ring is not None:
-        place = byte_at(unit.ring, offset)
-    elif unit.slab is not None:
-        place = byte_at(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), _wide(offset))
-    else:
-        place = byte_at(unit.segments, _wide(offset))
-    if unit.cursor is not None:
-        v.store(unit.cursor, _moved_on(unit, offset), 4)
-    values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
-    in_ring = unit.ring is not None
-    for start, names in unit.schema.stores:  # in shared memory an address each (decision 98)
-        nvidia.store(
-            byte_at(place, start) if in_ring and start else place,
-            [values[name] for name in names],
-            space="shared" if in_ring else "global",
-            predicate=unit.is_writer,
-            offset=0 if in_ring else start,
-            note=COMMENT,
-        )
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 32) if number >> 31 else number

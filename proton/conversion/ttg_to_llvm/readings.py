@@ -9,6 +9,20 @@ from proton.dialect.proton_gpu import RECORDS
 from proton.dialect.traits import Barrier, Loop, Pure, Records, Terminates, has
 from proton.trace.strategy import Strategy
 
+# What makes a record pending, and what nothing is pending behind.
+_KEEPING = (*RECORDS, "proton_gpu.turn_record")
+_ENDS = tuple(
+    f"proton_gpu.{name}" for name in ("read_counter", "begin_turns", "end_turns", "finalize")
+)
+
+
+def _is_end(op: Operation) -> bool:
+    """Whether an op leaves nothing pending. The end of a turn of several records does: a register
+    that is carried to the next one is read late, and its loop is not unrolled (decision NN)."""
+    if op.name != "proton_gpu.end_turn":
+        return op.name in _ENDS
+    return len([o for o in op.block.operations if o.operation.name == "proton_gpu.turn_record"]) > 1
+
 
 class _Places(ForwardDataflow[bool]):
     """Marks ops by whether something may have come before them, along any way."""
@@ -22,7 +36,7 @@ class _Stores(_Places):
     may share a reading), and the end. `calls_record`: functions that are called record, too."""
 
     def __init__(self, calls_record: bool) -> None:
-        self.recording = (*RECORDS, "func.call") if calls_record else RECORDS
+        self.recording = (*_KEEPING, "func.call") if calls_record else _KEEPING
 
     def enter(self, op: Operation) -> None:
         for region in op.regions if has(op, Loop) else ():
@@ -30,8 +44,8 @@ class _Stores(_Places):
                 _mark_carried(block)
 
     def transfer(self, op: Operation, state: bool) -> bool:
-        is_end = op.name in ("proton_gpu.read_counter", "proton_gpu.finalize")
-        if state and (is_end or op.name in RECORDS):
+        is_end = _is_end(op)
+        if state and (is_end or op.name in _KEEPING):
             op.attributes[STORES] = ir.UnitAttr.get()
         return op.name in self.recording or (state and not is_end)
 

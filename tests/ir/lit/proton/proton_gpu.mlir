@@ -19,6 +19,12 @@ func.func @counting(%s: !proton_gpu.segment) {
   return
 }
 // -----
+func.func @write_record(%l: !proton_gpu.turns, %i: i32, %t: i64) {
+  // expected-error@+1 {{'proton_gpu.write_record' kinds must have 2 entries, got 1}}
+  "proton_gpu.write_record"(%l, %i, %t, %t, %i, %i) {scope_ids = [0 : i32, 1 : i32], kinds = [0 : i32], operandSegmentSizes = array<i32: 1, 1, 1, 1, 2>} : (!proton_gpu.turns, i32, i64, i64, i32, i32) -> ()
+  return
+}
+// -----
 func.func @finalize(%s: i64) {
   // expected-error@+1 {{expected base type 'proton_gpu.segment'}}
   "proton_gpu.finalize"(%s) : (i64) -> ()

@@ -1,0 +1,153 @@
+"""What the records of a function know, and the record that is not stored yet."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from proton.conversion.ttg_to_llvm import nvidia
+from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.blocks import COMMENT, byte_at
+from proton.conversion.ttg_to_llvm.lowering import Lowering
+from proton.dialect.mlir import Value
+from proton.trace import wire
+from proton.trace.profile import KernelProfile
+
+
+@dataclass
+class Unit:
+    """What the records of a function know: made by `proton_gpu.init`."""
+
+    profile: KernelProfile
+    block: Value  # address of the program's block
+    segment: Value  # address of this unit's ring buffer in the block
+    segments: Value  # address of the first unit's
+    ring: Any  # of this unit's ring buffer in shared memory; None where it has none
+    chunk: Value  # where the address of the present chunk is, under strategy flush
+    slab: Any  # where the address of the slab is, under strategy flush; else None
+    launch: Any  # where the number of the launch is, under strategy flush; else None
+    program: Value  # linear number, i64
+    number: Value  # of this unit, i64
+    table: Value  # address of this unit's number of records
+    count: Value  # where that number is meanwhile
+    cursor: Any  # where the place of the next record is; None where its number says that
+    first: Any  # the place of this unit's first record, i32; None without a cursor
+    pending: "Pending"
+    lane: Value  # in the unit
+    is_sampled: Any  # whether the unit records; None: each does
+    is_writer: Value  # whether this lane writes
+    turns: "Turns | None" = None  # while a loop is lowered that keeps readings alone
+
+    @property
+    def schema(self) -> wire.RecordSchema:
+        return self.profile.schema
+
+
+@dataclass
+class Pending:
+    """The record that is not stored yet: variables, which LLVM makes registers of.
+
+    Before there is any, it is a record of nothing, in the place before the first.
+    """
+
+    offset: Any  # where its place is; in a chunk, bytes behind that
+    values: dict[str, Any]  # by field of the record
+    types: dict[str, Any]
+
+
+@dataclass
+class Turns:
+    """What a loop keeps while it runs: of each turn the readings of its records, one after the
+    other. Its variables become registers, as those of `Pending` do."""
+
+    slots: int  # records of a turn
+    most: int  # turns that are kept, a power of two
+    ring: Value  # the unit's, in shared memory
+    number: Value  # where the number of turns so far is
+    offset: Value  # where the place of the record is that is not stored yet
+    edges: list[Value]  # where its readings are
+    clock: Any  # the type of a reading
+    first: Any = None  # behind the loop: the number of its first record,
+    records: Any = None  # how many it made,
+    end: Any = None  # and how many of them this lane writes some of
+
+    @property
+    def record_bytes(self) -> int:
+        """Of the readings of a record."""
+        return len(self.edges) * int(self.clock.width) // 8
+
+    def place(self, turn: Value, slot: Value) -> Value:
+        """Where a record of a turn lies, bytes."""
+        row = v.binary("llvm.and", turn, v.i32(self.most - 1))
+        row = v.binary("llvm.mul", row, v.i32(self.slots * self.record_bytes))
+        return v.add(row, v.binary("llvm.mul", slot, v.i32(self.record_bytes)))
+
+    def store(self, is_writer: Value) -> None:
+        """Stores what is pending. Before there is any, that is nothing, where the first will be."""
+        place = byte_at(self.ring, v.load(self.offset, v.integer(32), 4))
+        edges = [v.load(edge, self.clock, 4) for edge in self.edges]
+        nvidia.store(place, edges, space="shared", predicate=is_writer, note=COMMENT)
+
+
+def unit_of(ctx: Lowering) -> Unit:
+    """The unit of the function that is being lowered."""
+    unit: Unit = ctx.mapped["profile"]
+    return unit
+
+
+def _moved_on(unit: Unit, cursor: Value) -> Value:
+    """The place behind a record, around at the end of the ring buffer."""
+    size, ring = unit.schema.bytes, unit.profile.block.segment_bytes
+    following = v.add(cursor, v.i32(size))
+    if ring & (ring - 1):
+        is_last = v.compare("eq", cursor, v.add(unit.first, v.i32(ring - size)))
+        return v.select(is_last, unit.first, following)
+    # Rings lie one after the other, so the low bits are the place in this one.
+    return v.binary("llvm.or", unit.first, v.binary("llvm.and", following, v.i32(ring - 1)))
+
+
+def store_pending(unit: Unit) -> None:
+    """Stores the pending record: 16 bytes at once where it is as long as that. In a loop that keeps
+    readings alone it is one of that loop."""
+    if unit.turns is not None:
+        unit.turns.store(unit.is_writer)
+        return
+    pending = unit.pending
+    offset = v.load(pending.offset, v.integer(32), 4)
+    if unit.ring is not None:
+        place = byte_at(unit.ring, offset)
+    elif unit.slab is not None:
+        place = byte_at(v.load(unit.chunk, v.pointer(v.GLOBAL), 8), wide(offset))
+    else:
+        place = byte_at(unit.segments, wide(offset))
+    if unit.cursor is not None:
+        v.store(unit.cursor, _moved_on(unit, offset), 4)
+    values = {n: v.load(pending.values[n], type_, 4) for n, type_ in pending.types.items()}
+    in_ring = unit.ring is not None
+    for start, names in unit.schema.stores:  # in shared memory an address each (decision 98)
+        nvidia.store(
+            byte_at(place, start) if in_ring and start else place,
+            [values[name] for name in names],
+            space="shared" if in_ring else "global",
+            predicate=unit.is_writer,
+            offset=0 if in_ring else start,
+            note=COMMENT,
+        )
+
+
+def ring_slot(unit: Unit, number: Value) -> Value:
+    """The slot of a record by its number: one of `capacity`, which is a power of two."""
+    return v.binary("llvm.and", number, v.i32(unit.profile.capacity - 1))
+
+
+def place_of(unit: Unit, slot: Value) -> Value:
+    """Where a slot lies in a ring buffer or a chunk, bytes."""
+    return v.binary("llvm.mul", slot, v.i32(unit.schema.bytes))
+
+
+def wide(value: Value) -> Value:
+    """An i32 that is not negative, as i64."""
+    return v.create("llvm.zext", v.integer(64), value)
+
+
+def signed(number: int) -> int:
+    """The number as which a constant of MLIR has the bits of a u32."""
+    return number - (1 << 32) if number >> 31 else number

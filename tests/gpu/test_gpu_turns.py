@@ -1,0 +1,100 @@
+"""Loops that keep only the readings of their records while they run (`compact-turns`): what the
+ring buffer holds at the end is what it would hold without that."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+from proton.trace.instrumentation import Instrumentation
+from tests.compile.test_gpu_records import compiled
+
+UNITS = {"warp": 1, "warp_2": 2, "cta": 4}  # warps
+
+
+# A loop that is known to run once is none.
+@proton.jit(do_not_specialize=["lower", "n", "m", "is_third"])
+def loops(x_ptr, lower, n, m, is_third):
+    lane = tl.program_id(0) * 128 + tl.arange(0, 128)
+    with proton.scope("load"):
+        x = tl.load(x_ptr + lane)
+    for i in range(lower, n, 3):
+        with proton.scope("first"):
+            x = x * 0.5 + 1.0
+        with proton.scope("second"):
+            x = x * 0.25 + tl.exp(-x) + i
+        proton.mark("turn")
+    with proton.scope("between"):
+        x = x + 2.0
+    for _j in range(m):
+        with proton.scope("other"):
+            x = x * 0.5 + 1.0
+    if is_third:
+        for _k in range(5):
+            with proton.scope("third"):
+                x = x * 0.5 + 3.0
+    with proton.scope("store"):
+        tl.store(x_ptr + lane, x)
+
+
+def expected(lower: int, n: int, m: int, is_third: bool) -> list[tuple[str, int]]:
+    """(name, iteration) of the records of a warp, in order; -1 outside of loops."""
+    found = [("load", -1)]
+    for i in range(len(range(lower, n, 3))):
+        found += [("first", i), ("second", i), ("turn", i)]
+    found += [("between", -1), *(("other", j) for j in range(m))]
+    found += [("third", k) for k in range(5)] if is_third else []
+    return [*found, ("store", -1)]
+
+
+def test_the_loops_are_such() -> None:
+    """Or else the tests below say nothing."""
+    profile = compiled(loops, tl.float32, 0, 10, 10, 1, instrumentation=Instrumentation()).profile
+    assert profile is not None
+    assert profile.ring is None
+    assert profile.turns is not None
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"capacity": 16}, {"capacity": 64}, {"capacity": 1}, {"clock_bits": 64},
+    {"clock_bits": 64, "capacity": 32}, {"granularity": "warp_2", "capacity": 16},
+    {"granularity": "cta"}, {"sample_warps": (1, 3), "capacity": 8}, {"buffer": "shared"},
+    {"buffer": "global", "capacity": 32}, {"strategy": "flush", "capacity": 16},
+], ids=str)  # fmt: skip
+def test_a_ring_has_the_newest_records(options: dict[str, Any], rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    sizes = [(0, 0, 0, 0), (0, 1, 1, 1), (7, 3, 100, 0), (-5, 40, 0, 1), (0, 3000, 2, 1)]
+    sizes += [(*rng.integers(0, 400, 3).tolist(), 1) for _ in range(4)]
+    for lower, n, m, is_third in sizes:
+        x = torch.rand(3 * 128, device="cuda")
+        off, on = x.clone(), x.clone()
+        loops[(3,)](off, lower, n, m, is_third)
+        with proton.profile("turns", **options) as run:
+            loops[(3,)](on, lower, n, m, is_third)
+        assert torch.equal(off, on)
+        every = expected(lower, n, m, bool(is_third))
+        warps = options.get("sample_warps", range(0, 4, UNITS[options.get("granularity", "warp")]))
+        assert run.totals.written == 3 * len(warps) * len(every)
+        frame = run.frame
+        records = frame[frame.kind.isin(["scope", "mark"])]
+        groups = records.groupby(["program", "warp"])
+        assert sorted(groups.groups) == [(p, w) for p in range(3) for w in warps]
+        for _, group in groups:
+            # Slices of a warp are in order of time; of its marks that is their one reading.
+            group = group.assign(end=group.start_ns + group.dur_ns.fillna(0))
+            group = group.sort_values(["end", "start_ns"], kind="stable")
+            names = list(zip(group.name, group.iteration.fillna(-1).astype(int), strict=True))
+            newest = every[len(every) - len(names) :]
+            assert sorted(names) == sorted(newest), (lower, n, m, is_third)
+            scopes = [(name, i) for name, i in names if name != "turn"]
+            assert scopes == [(name, i) for name, i in newest if name != "turn"]
+            assert (group.dur_ns >= 0).all()
+        kept = len(records) // len(groups)
+        assert run.totals.lost == 3 * len(warps) * (len(every) - kept)
+        if "capacity" in options and options.get("strategy") != "flush":
+            assert kept == min(len(every), options["capacity"])
+        else:
+            assert kept == len(every) or options.get("strategy") != "flush"
+            assert kept >= min(len(every), 16)
