@@ -18,6 +18,7 @@ from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
 from proton.transforms.accelerate_matmul import AccelerateMatmul
+from proton.transforms.carry_base_pointers import CarryBasePointers
 from proton.transforms.coalesce import Coalesce
 from proton.transforms.combine_tensor_select_and_if import CombineTensorSelectAndIf
 from proton.transforms.fence_insertion import FenceInsertion
@@ -51,6 +52,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         ReorderInstructions(),
         Upstream("canonicalize,cse"),
         PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
+        CarryBasePointers(),
         Upstream("canonicalize,cse"),
         TMALowering(),
         SinkDotWaits(),
