@@ -192,6 +192,11 @@ def fence_async_shared() -> None:
 # shared memory are i32; under a predicate that does not hold nothing happens.
 
 
+def prefetch_tensor_map(map_: Value, predicate: Value) -> None:
+    """Brings a map to where copies look for it."""
+    assembly("@$1 prefetch.tensormap [$0];", "l,b", None, map_, predicate)
+
+
 def copy_tensor_to_shared(
     target: Value, map_: Value, coordinates: Sequence[Value], barrier: Value, predicate: Value
 ) -> None:
