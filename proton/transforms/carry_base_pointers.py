@@ -45,9 +45,10 @@ class CarryBasePointers(Pass):
 
     def run(self, module: Module) -> None:
         loops = ops_named(module, "scf.for")
-        infos = AxisInfos(module) if loops else None
+        if not loops:
+            return
+        infos = AxisInfos(module)
         for loop in reversed(loops):  # inner ones come behind those around them
-            assert infos is not None
             view = ForLoop(loop)
             found = [number for number in range(len(view.init_args)) if _is_moved(view, number)]
             if sum(_registers(view.iter_args[number], infos) for number in found) >= MANY:

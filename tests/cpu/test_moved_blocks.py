@@ -100,7 +100,7 @@ def copied_blocks(x_ptr, out_ptr, turns, stride_x, stride_out, B: tl.constexpr):
         target += B * stride_out
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float16", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float64"])
 @pytest.mark.parametrize("turns", [0, 1, 3])
 def test_elements_of_each_size(rng: np.random.Generator, dtype: str, turns: int) -> None:
     b = 64

@@ -183,20 +183,18 @@ def addresses(
     are a constant beside it, which the instruction adds."""
     thread = ctx.threads.part(places, 0)
     own = [places.apply(register=register)["offset"] for register in registers]
-    shared = functools.reduce(
-        operator.or_, (b[0] for name in ("lane", "warp") for b in places.bases(name)), 0
-    )
+    bases = (b[0] for name in ("lane", "warp") for b in places.bases(name))
+    common = functools.reduce(operator.or_, bases, 0)
     starts: dict[int, Value] = {}
-    for flip in (offset & shared for offset in own):
+    found = []
+    for offset in own:
+        flip, beside = offset & common, offset & ~common
         if flip not in starts:
             flipped = v.binary("llvm.xor", thread, v.i32(flip)) if flip else thread
             starts[flip] = v.offset_pointer(base, flipped, element)
-    return [
-        v.offset_pointer(starts[o & shared], v.i32(o & ~shared), element)
-        if o & ~shared
-        else starts[o & shared]
-        for o in own
-    ]
+        start = starts[flip]
+        found.append(v.offset_pointer(start, v.i32(beside), element) if beside else start)
+    return found
 
 
 def groups(places: LinearLayout, vector: int) -> list[list[int]]:

@@ -198,7 +198,7 @@ def _addptr(ctx: Lowering, site: Site) -> list[Value]:
     elif is_float8(element):
         element = v.integer(8)
     if RECOMPUTED in site.op.attributes:
-        return [_recomputed(ctx, base, offset, v.bits_of(element) // 8)]
+        return [_recomputed(ctx, base, offset, max(1, v.bits_of(element) // 8))]
     return [v.offset_pointer(base, offset, element)]
 
 
