@@ -44,13 +44,13 @@ class CarryBasePointers(Pass):
     name: ClassVar[str] = "tritongpu-carry-base-pointers"
 
     def run(self, module: Module) -> None:
-        loops = ops_named(module, "scf.for")
-        if not loops:
-            return
-        infos = AxisInfos(module)
-        for loop in reversed(loops):  # inner ones come behind those around them
+        infos: AxisInfos | None = None
+        for loop in reversed(ops_named(module, "scf.for")):  # inner ones come last
             view = ForLoop(loop)
             found = [number for number in range(len(view.init_args)) if _is_moved(view, number)]
+            if not found:
+                continue
+            infos = infos or AxisInfos(module)
             if sum(_registers(view.iter_args[number], infos) for number in found) >= MANY:
                 _rewrite(loop, found)
 
