@@ -47,6 +47,13 @@ SM_REGISTERS = 64 * 1024
 REGISTER_UNIT = 8  # registers of a thread are given out in such pieces
 
 
+def most_registers(programs: int, threads: int) -> int:
+    """The most registers of a thread with which so many programs, of so many threads, fit on an
+    SM."""
+    most = SM_REGISTERS // (max(1, programs) * threads)
+    return min(MAX_REGISTERS, most - most % REGISTER_UNIT)
+
+
 def is_on_gpu(target: str) -> bool:
     """Whether what is compiled for a target, by its text, runs on a GPU: there programs are made of
     warps and run on multiprocessors. The text of a GPU's target ends in its architecture."""

@@ -9,6 +9,7 @@ from proton.dialect.abi import Argument, add_argument
 from proton.dialect.attributes import TENSOR_MAP
 from proton.dialect.mlir import Module, Value, ir
 from proton.dialect.tensor_maps import add_tensor_map
+from proton.dialect.ttng_memory import PrefetchTensorMapOp
 from proton.dialect.walk import kernel_functions, ops_named, replace
 from proton.passes import Pass, register
 
@@ -19,7 +20,8 @@ class AllocateTensorMaps(Pass):
     """An argument for each `ttng.tensor_map`; `ttng.tensor_maps` says what they are made of.
 
         %t = ttng.tensor_map %a, %m, %n, %stride
-    becomes the last argument of `@kernel(%a, %m, %n, %stride, %t)`.
+    becomes the last argument of `@kernel(%a, %m, %n, %stride, %t)`. Each is prefetched first: else
+    the first copy by it would wait for 128 bytes of global memory.
     """
 
     name: ClassVar[str] = "allocate-tensor-maps"
@@ -39,3 +41,7 @@ class AllocateTensorMaps(Pass):
                     attributes[-1] = ir.DictAttr.get({TENSOR_MAP: ir.UnitAttr.get()})
                     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
                 replace(op, [known[key]])
+            block = kernel.regions[0].blocks[0]
+            with ir.InsertionPoint.at_block_begin(block), kernel.location:
+                for argument in known.values():
+                    PrefetchTensorMapOp(argument)

@@ -44,6 +44,7 @@ UNROLLED = "tt.unrolled"  # i32: iterations of the source in one of its own
 SOURCE_LOOP = "proton.source_loop"  # unit on a loop that is one of the source (label_work.py)
 TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a register tile
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
+RECOMPUTED = "ttg.recomputed"  # unit on a tt.addptr: an instruction each, where it stands
 SHARED_OFFSET = "ttg.offset"  # i32: where its shared memory begins
 AHEAD = "proton.ahead"  # i32: its work is of so many iterations later (asynchronous.py)
 ITERATION = "proton.iteration"  # i32: its work is of this iteration of the loop behind it

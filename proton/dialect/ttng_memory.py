@@ -80,6 +80,19 @@ class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable,
         )
 
 
+class PrefetchTensorMapOp(TTNG.Operation, name="prefetch_tensor_map", traits=[Writes]):
+    """`ttng.prefetch_tensor_map %map`: brings a map to where copies look for it (PTX:
+    `prefetch.tensormap`)."""
+
+    map: Operand[AnyType]
+
+    @staticmethod
+    def verify_invariants(op: "PrefetchTensorMapOp") -> bool:
+        return is_tensor_map(op.map.type) or reject(
+            op, f"operand 0 must be a tensor map, got {op.map.type}"
+        )
+
+
 def _verify_map(op: OpView) -> bool:
     """The first operand is a map, and there are as many indices as its block has dimensions."""
     if not is_tensor_map(op.map.type):

@@ -82,17 +82,23 @@ def blocked(
 
 
 def spread(
-    shape: Sequence[int], per_thread: Sequence[int], order: Sequence[int], num_warps: int
+    shape: Sequence[int],
+    per_thread: Sequence[int],
+    order: Sequence[int],
+    num_warps: int,
+    repeats: int = 1,
 ) -> LinearLayout:
     """A blocked layout in which lanes, then warps cover the tensor, the fastest dimension first;
-    threads that are left over hold copies."""
+    threads that are left over hold copies. Along that dimension warps leave room for each thread to
+    come `repeats` times."""
     lanes, warps = WARP_SIZE, num_warps
     threads, groups = [1] * len(shape), [1] * len(shape)
     for axis in order:
         left = max(1, shape[axis] // per_thread[axis])
         threads[axis] = min(lanes, left)
         lanes //= threads[axis]
-        groups[axis] = min(warps, left // threads[axis])
+        left //= threads[axis] * (repeats if axis == order[0] else 1)
+        groups[axis] = min(warps, max(1, left))
         warps //= groups[axis]
     threads[order[-1]] *= lanes
     groups[order[-1]] *= warps

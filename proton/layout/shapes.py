@@ -21,12 +21,13 @@ def default(shape: tuple[int, ...], num_warps: int) -> LinearLayout:
 
 @functools.cache
 def vectorized(
-    shape: tuple[int, ...], order: tuple[int, ...], vector: int, num_warps: int
+    shape: tuple[int, ...], order: tuple[int, ...], vector: int, num_warps: int, repeats: int = 1
 ) -> LinearLayout:
-    """Threads hold `vector` elements along the fastest dimension, and lanes follow each other."""
+    """Threads hold `vector` elements along the fastest dimension `repeats` times at least, and
+    lanes follow each other."""
     per_thread = [1] * len(shape)
     per_thread[order[0]] = min(vector, shape[order[0]])
-    return spread(shape, per_thread, order, num_warps)
+    return spread(shape, per_thread, order, num_warps, repeats)
 
 
 def _mapped(layout: LinearLayout, outs: dict[str, int], basis: object) -> LinearLayout:

@@ -235,8 +235,8 @@ def _first_load(value: Value, depth: int = 8) -> Any:
 def _fast_axis(layout: LinearLayout) -> int:
     """The dimension along which a thread's elements, or else the lanes', are neighbours."""
     bases = [*layout.bases("register"), *layout.bases("lane")]
-    first = next((basis for basis in bases if any(basis)), (0, 1))
-    return next(axis for axis, value in enumerate(first) if value)
+    first = next((basis for basis in bases if sum(basis) == 1), (0, 1))
+    return first.index(1)
 
 
 def _widened(value: Value) -> Value:

@@ -37,6 +37,9 @@ class Coalesce(Pass):
         %y = tt.load %q : tensor<1024x!tt.ptr<f32>, #four_a_thread>
         %x = ttg.convert_layout %y
 
+    Where accesses are of single elements, a thread has several of each run of contiguous ones, a
+    constant apart: they share an address.
+
     Accesses of one shape and order get one layout, that of the widest, so that what is loaded in
     one of them and stored in another need not move.
     """
@@ -50,15 +53,19 @@ class Coalesce(Pass):
         ]
         plans = [(op, *_wishes(op, infos)) for op in accesses]
         widest: dict[object, int] = {}
+        shortest: dict[object, int] = {}
         for op, order, vector in plans:
-            key = shape_of(op.operands[0]), order
+            key, run = (shape_of(op.operands[0]), order), infos[op.operands[0]].contiguity[order[0]]
             widest[key] = max(widest.get(key, 1), vector)
+            shortest[key] = min(shortest.get(key, run), run)
         warps = num_warps(module)
         for op, order, _ in plans:
             shape = shape_of(op.operands[0])
             share = max(1, elements(op.operands[0]) // (WARP_SIZE * warps))
-            vector = min(widest[shape, order], share)
-            _set_layout(op, shapes.vectorized(shape, order, vector, warps))
+            vector, repeats = min(widest[shape, order], share), 1
+            if vector == 1:
+                repeats = min(share, max(1, shortest[shape, order] // WARP_SIZE))
+            _set_layout(op, shapes.vectorized(shape, order, vector, warps, repeats))
         for op in ops_named(module, "ttng.tma_load"):
             _set_layout(op, _of_block(op.results[0], warps))
 

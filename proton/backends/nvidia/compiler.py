@@ -6,13 +6,13 @@ from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
-from proton.backends.nvidia.ptx import emit_ptx
+from proton.backends.nvidia.ptx import emit_ptx, with_least_programs, with_most_registers
 from proton.backends.nvidia.ptx_order import at_first_use, pressure
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
-from proton.base.errors import OutOfResources
+from proton.base.errors import OutOfResources, PassError, PTXASError
 from proton.base.symbols import mangled
-from proton.base.targets import WARP_SIZE, GPUTarget
+from proton.base.targets import MAX_REGISTERS, WARP_SIZE, GPUTarget, most_registers
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.profile import profile_of
@@ -24,6 +24,7 @@ from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
 
 _LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
+_FEW_MORE = 7 / 6  # of the registers with which one more program fits
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
 
 
@@ -58,6 +59,9 @@ def compile_kernel(
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
             ptx, cubin = _denser(fn, ptx, cubin, options)
+            ptx, cubin = _unspilled(fn, ptx, cubin, options, shared)
+            if profile is None:  # else the launcher has one for it, by the plain kernel's
+                ptx, cubin = _one_more(fn, ptx, cubin, options, shared)
     data = {
         "target": str(target),
         "num_warps": options.num_warps,
@@ -91,10 +95,54 @@ def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> 
     other = at_first_use(ptx)
     if pressure(other) > _LESS * pressure(ptx):
         return ptx, cubin
-    with Assembler(options.target, fn.__name__, mangled(fn.__name__)) as assembler:
-        assembler.feed(other)
-        found = assembler.finish()
+    found = _assembled(fn, other, options)
     return (other, found) if cost(found) < cost(cubin) else (ptx, cubin)
+
+
+def _unspilled(
+    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+) -> tuple[str, Cubin]:
+    """The PTX with the number of programs that shared memory leaves an SM, and its machine code,
+    where less is spilled with that: ptxas, which does not know of that memory, spills a little for
+    programs that would not fit anyway."""
+    if not cubin.spills or cubin.registers >= MAX_REGISTERS or options.maxnreg is not None:
+        return ptx, cubin
+    threads = options.num_warps * WARP_SIZE
+    fit = options.target.facts.programs_per_sm(threads, shared)
+    programs = min(fit, cubin.threads(options.target, threads) // threads)
+    fewer = with_least_programs(ptx, max(1, programs))
+    found = _assembled(fn, fewer, options)
+    return (fewer, found) if found.spills < cubin.spills else (ptx, cubin)
+
+
+def _one_more(
+    fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions, shared: int
+) -> tuple[str, Cubin]:
+    """The PTX with a limit of registers, and its machine code, where an SM runs one more program
+    with a few registers fewer, and nothing is spilled for that: tried where registers leave room
+    for less than half of what an SM takes."""
+    threads, facts = options.num_warps * WARP_SIZE, options.target.facts
+    room = cubin.threads(options.target, threads)
+    programs = room // threads + 1
+    if options.maxnreg is not None:
+        return ptx, cubin
+    if 2 * room >= facts.sm_threads or programs > facts.programs_per_sm(threads, shared):
+        return ptx, cubin
+    most = most_registers(programs, threads)
+    if cubin.spills or cubin.registers > most * _FEW_MORE:
+        return ptx, cubin
+    limited = with_most_registers(ptx, most)
+    try:
+        found = _assembled(fn, limited, options)
+    except (PTXASError, PassError):  # an instruction takes more, or waits for others with so few
+        return ptx, cubin
+    return (ptx, cubin) if found.spills else (limited, found)
+
+
+def _assembled(fn: DeviceFunction, ptx: str, options: GPUOptions) -> Cubin:
+    with Assembler(options.target, fn.__name__, mangled(fn.__name__)) as assembler:
+        assembler.feed(ptx)
+        return assembler.finish()
 
 
 def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:

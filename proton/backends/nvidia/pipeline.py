@@ -18,9 +18,11 @@ from proton.conversion.ttg_to_llvm import TTGToLLVM
 from proton.conversion.unroll_recorded_loops import UnrollRecordedLoops
 from proton.passes import Pass, Upstream
 from proton.transforms.accelerate_matmul import AccelerateMatmul
+from proton.transforms.carry_base_pointers import CarryBasePointers
 from proton.transforms.coalesce import Coalesce
 from proton.transforms.combine_tensor_select_and_if import CombineTensorSelectAndIf
 from proton.transforms.compact_turns import CompactTurns
+from proton.transforms.defer_dot_waits import DeferDotWaits
 from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
 from proton.transforms.insert_optimization_barriers import InsertOptimizationBarriers
@@ -52,10 +54,12 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         ReorderInstructions(),
         Upstream("canonicalize,cse"),
         PipelineLoops(num_stages=options.num_stages, arch=options.target.arch),
+        CarryBasePointers(),
         Upstream("canonicalize,cse"),
         TMALowering(),
         SinkDotWaits(),
         OptimizeAccumulatorInit(),
+        DeferDotWaits(arch=options.target.arch),
         FenceInsertion(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),

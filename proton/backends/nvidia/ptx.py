@@ -33,3 +33,18 @@ def emit_ptx(module: Module, target: GPUTarget) -> str:
     binary = module.body.operations[0].operation
     text = gpu.ObjectAttr(binary.attributes["objects"][0]).object.decode()
     return re.sub(r"^(\.target [^\n]*?), debug", r"\1", text, count=1, flags=re.MULTILINE)
+
+
+def with_most_registers(ptx: str, most: int) -> str:
+    """The PTX of a kernel of which a thread has so many registers at most."""
+    return _directed(ptx, f".maxnreg {most}")
+
+
+def with_least_programs(ptx: str, least: int) -> str:
+    """The PTX of a kernel of which so many programs have to fit on an SM, and no more."""
+    return _directed(ptx, f".minnctapersm {least}")
+
+
+def _directed(ptx: str, directive: str) -> str:
+    """The PTX with a directive more behind the number of the kernel's threads."""
+    return re.sub(r"^(\.maxntid [^\n]*\n)", rf"\1{directive}\n", ptx, count=1, flags=re.M)

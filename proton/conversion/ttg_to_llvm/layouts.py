@@ -1,5 +1,8 @@
 """Ops that choose, rename or move registers: creation, shapes, layout conversions."""
 
+import functools
+import operator
+
 import numpy as np
 
 from proton.analysis.scratch import stored_bytes
@@ -175,15 +178,23 @@ def stored_type(element: Type) -> Type:
 def addresses(
     ctx: Lowering, places: LinearLayout, registers: list[int], base: Value, element: Type
 ) -> list[Value]:
-    """The address of the first element of each access, given the offsets of all places."""
+    """The address of the first element of each access, given the offsets of all places. Of an
+    access's own offset the bits that lanes and warps have, too, are flipped in theirs; the others
+    are a constant beside it, which the instruction adds."""
     thread = ctx.threads.part(places, 0)
     own = [places.apply(register=register)["offset"] for register in registers]
-    bases = [b[0] for name in ("lane", "warp") for b in places.bases(name)]
-    if not any(basis & offset for basis in bases for offset in own):
-        start = v.offset_pointer(base, thread, element)
-        return [v.offset_pointer(start, v.i32(o), element) if o else start for o in own]
-    flipped = [v.binary("llvm.xor", thread, v.i32(o)) if o else thread for o in own]
-    return [v.offset_pointer(base, offset, element) for offset in flipped]
+    bases = (b[0] for name in ("lane", "warp") for b in places.bases(name))
+    common = functools.reduce(operator.or_, bases, 0)
+    starts: dict[int, Value] = {}
+    found = []
+    for offset in own:
+        flip, beside = offset & common, offset & ~common
+        if flip not in starts:
+            flipped = v.binary("llvm.xor", thread, v.i32(flip)) if flip else thread
+            starts[flip] = v.offset_pointer(base, flipped, element)
+        start = starts[flip]
+        found.append(v.offset_pointer(start, v.i32(beside), element) if beside else start)
+    return found
 
 
 def groups(places: LinearLayout, vector: int) -> list[list[int]]:

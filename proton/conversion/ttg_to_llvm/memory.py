@@ -5,11 +5,14 @@ Consecutive registers whose elements lie side by side go in one access. Without 
 that nothing branches and masked-off registers keep `other`.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, is_float8, lowers
+from proton.conversion.ttg_to_llvm.scalars import constant_apart, picked
+from proton.dialect.attributes import RECOMPUTED
 from proton.dialect.mlir import Type, Value
 from proton.dialect.tt import pointee_of
 from proton.dialect.ttg import is_tensor, layout_of
@@ -104,15 +107,29 @@ def _load(ctx: Lowering, site: Site) -> list[Value]:
     pointers, mask, other = map(_registers, site.optional(3))
     access = _Access(site, site.operand_types[0])
     groups = []
-    for start in range(0, v.count_of(pointers), access.count):
+    starts = range(0, v.count_of(pointers), access.count)
+    condition = _conditions(ctx, mask, starts)
+    for start in starts:
         address = ctx.scalars.element(pointers, start)
         if mask is None and access.plain:
             groups.append(v.load(address, access.vector, access.alignment))
             continue
-        predicate = None if mask is None else v.extract(mask, start)
+        predicate = condition(start)
         otherwise = None if other is None else _group(other, start, access.count)
         groups.append(_assembly_load(access, address, predicate, otherwise, site))
     return [_like_source(v.concatenate(groups), site.result_type)]
+
+
+def _conditions(
+    ctx: Lowering, mask: Value | None, starts: Sequence[int]
+) -> Callable[[int], Value | None]:
+    """What gives the element of a mask for each access. Where these are more than a thread has
+    predicates, each is computed where it is asked for."""
+    if mask is None:
+        return lambda start: None
+    if len({picked(mask, start) for start in starts}) <= nvidia.PREDICATES:
+        return lambda start: v.extract(mask, start)
+    return lambda start: ctx.scalars.condition(mask, start)
 
 
 def _assembly_load(
@@ -142,11 +159,12 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
     access = _Access(site, site.operand_types[0])
     type_ = site.operand_types[0]
     owner = ctx.threads.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
-    for start in range(0, v.count_of(pointers), access.count):
+    starts = range(0, v.count_of(pointers), access.count)
+    condition = _conditions(ctx, mask, starts)
+    for start in starts:
         address = ctx.scalars.element(pointers, start)
         group = _group(stored, start, access.count)
-        predicate = None if mask is None else v.extract(mask, start)
-        predicate = both(predicate, owner)
+        predicate = both(condition(start), owner)
         if predicate is None and access.plain:
             v.store(address, group, access.alignment)
         else:
@@ -179,7 +197,25 @@ def _addptr(ctx: Lowering, site: Site) -> list[Value]:
         element = v.integer(64)
     elif is_float8(element):
         element = v.integer(8)
+    if RECOMPUTED in site.op.attributes:
+        return [_recomputed(ctx, base, offset, max(1, v.bits_of(element) // 8))]
     return [v.offset_pointer(base, offset, element)]
+
+
+def _recomputed(ctx: Lowering, base: Value, offset: Value, size: int) -> Value:
+    """Pointers by an instruction each, which LLVM takes for what it is: of the sums it would have
+    the loop carry each by itself, or keep each offset in 64 bits."""
+    made: dict[tuple[Value, Value], Value] = {}
+    found = []
+    for index in range(v.count_of(base)):
+        start, ahead = constant_apart(ctx.scalars.element(base, index))
+        place, more = constant_apart(ctx.scalars.element(offset, index))
+        if (start, place) not in made:
+            made[start, place] = nvidia.address(start, place, size)
+        found.append(made[start, place])
+        if bytes_ := ahead + more * size:
+            found[-1] = v.offset_pointer(found[-1], v.i32(bytes_), v.integer(8))
+    return v.from_elements(found)
 
 
 @lowers("tt.bitcast")

@@ -19,6 +19,7 @@ from proton.dialect.mlir import Type, Value, ir
 
 FULL_MASK = -1  # all lanes of a warp
 MOST_IN_BARRIER = 16  # words that one piece of inline assembly takes
+PREDICATES = 7  # that a thread has
 _LETTERS = {16: "h", 32: "r", 64: "l"}  # of registers of so many bits in inline assembly
 _ADDRESSES = {"global": "l", "shared": "r"}  # of an address in a space
 _FLOATS = {"f16": "h", "bf16": "h", "f32": "f", "f64": "d"}
@@ -191,6 +192,11 @@ def fence_async_shared() -> None:
 # shared memory are i32; under a predicate that does not hold nothing happens.
 
 
+def prefetch_tensor_map(map_: Value, predicate: Value) -> None:
+    """Brings a map to where copies look for it."""
+    assembly("@$1 prefetch.tensormap [$0];", "l,b", None, map_, predicate)
+
+
 def copy_tensor_to_shared(
     target: Value, map_: Value, coordinates: Sequence[Value], barrier: Value, predicate: Value
 ) -> None:
@@ -274,6 +280,12 @@ def _names(first: int, count: int) -> str:
 def _listed(first: int, count: int) -> str:
     """The operands `$first...` as PTX takes them."""
     return f"{{{_names(first, count)}}}" if count > 1 else _names(first, count)
+
+
+def address(base: Value, index: Value, size: int) -> Value:
+    """The address of the element of `size` bytes at a signed i32 index."""
+    text = f"mad.wide.s32 $0, $1, {size}, $2;"
+    return assembly(text, "=l,r,l", base.type, index, base, effects=False)
 
 
 def load(

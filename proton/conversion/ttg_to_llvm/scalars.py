@@ -15,6 +15,8 @@ from proton.dialect.traits import AddressArithmetic, has
 from proton.dialect.walk import defining_op, producer_of
 
 _GEP = "llvm.getelementptr"
+_NSW = 1  # of LLVM's overflow flags
+_LOGIC = ("arith.andi", "arith.ori", "arith.xori")
 
 
 def is_repeated(op: Operation) -> bool:
@@ -26,6 +28,30 @@ def place_of(op: Operation) -> int:
     """The constant number of the element that an op extracts, or inserts."""
     constant = producer_of(op.operands[len(op.operands) - 1])
     return int(ir.IntegerAttr(constant.attributes["value"]).value)
+
+
+def picked(value: Value, index: int) -> tuple[Value, int]:
+    """The vector that an element comes from, behind shuffles, and its number there."""
+    while (op := defining_op(value)) is not None and op.name == "llvm.shufflevector":
+        pick, count = ir.DenseI32ArrayAttr(op.attributes["mask"])[index], v.count_of(op.operands[0])
+        value, index = op.operands[pick // count], pick % count
+    return value, index
+
+
+def constant_apart(scalar: Value) -> tuple[Value, int]:
+    """What a number, or a pointer to bytes, is a constant away from, and the constant: in 64 bits,
+    too, so an addition counts that never wraps around."""
+    op = defining_op(scalar)
+    if op is None or op.name not in ("llvm.add", _GEP) or len(op.operands) != 2:
+        return scalar, 0
+    if op.name == "llvm.add" and not ir.IntegerAttr(op.attributes["overflowFlags"]).value & _NSW:
+        return scalar, 0
+    if op.name == _GEP and ir.TypeAttr(op.attributes["elem_type"]).value != v.integer(8):
+        return scalar, 0
+    other = defining_op(op.operands[1])
+    if other is None or other.name != "llvm.mlir.constant":
+        return scalar, 0
+    return op.operands[0], int(ir.IntegerAttr(other.attributes["value"]).value)
 
 
 class Scalars:
@@ -47,6 +73,16 @@ class Scalars:
             with ir.InsertionPoint.after(op), op.location:
                 made[index] = self._make(op, value, index)
         return made[index]
+
+    def condition(self, value: Value, index: int) -> Value:
+        """Element `index` of a vector of i1, computed at the insertion point."""
+        value, index = picked(value, index)
+        op = defining_op(value)
+        if op is not None and op.name == "arith.cmpi":
+            return self._repeat(op, [self.element(operand, index) for operand in op.operands])
+        if op is not None and op.name in _LOGIC:
+            return self._repeat(op, [self.condition(operand, index) for operand in op.operands])
+        return v.extract(value, index)
 
     def some(self, value: Value, indices: Sequence[int]) -> Value:
         """Some elements of a vector, as a vector; a scalar is its own."""
@@ -85,6 +121,8 @@ class Scalars:
     def _make(self, op: Operation, value: Value, index: int) -> Value:
         if op.name == "llvm.shufflevector":
             return self._picked(op, index)
+        if op.name == "vector.from_elements":
+            return op.operands[index]
         if op.name in ("llvm.mlir.constant", "arith.constant"):
             return self._constant(op, value, index)
         if is_repeated(op):

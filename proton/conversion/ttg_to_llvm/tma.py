@@ -32,6 +32,13 @@ def _is_issuer(ctx: Lowering) -> Value:
     return _issues(ctx, 1)
 
 
+@lowers("ttng.prefetch_tensor_map")
+def _prefetch_map(ctx: Lowering, site: Site) -> list[Value]:
+    (map_,) = site.operands
+    nvidia.prefetch_tensor_map(map_, _is_issuer(ctx))
+    return []
+
+
 @dataclass(frozen=True)
 class _Copy:
     """One box for each of some warps: where it begins in the tensor, the fastest dimension first,

@@ -22,14 +22,7 @@ from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.target import NVIDIA, GPUKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import (
-    MAX_REGISTERS,
-    REGISTER_UNIT,
-    SM_REGISTERS,
-    WARP_SIZE,
-    GPUTarget,
-    Target,
-)
+from proton.base.targets import WARP_SIZE, GPUTarget, Target, most_registers
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.runtime import session as sessions
@@ -123,7 +116,8 @@ class GPULauncher(Launcher):
         with compile_lock:
             variant = self._variant(device, described, options, session.instrumentation)
             found = _perturbation(variant, plain)
-            most = _most_registers(plain.kernel, found["blocks_per_sm_off"])
+            threads = WARP_SIZE * int(plain.kernel.metadata["num_warps"])
+            most = most_registers(found["blocks_per_sm_off"], threads)
             if found["blocks_per_sm"] < found["blocks_per_sm_off"] and most < variant.kernel.n_regs:
                 fewer = options | {"maxnreg": most}
                 other = self._variant(device, described, fewer, session.instrumentation)
@@ -329,10 +323,3 @@ def _perturbation(profiled: Variant, plain: Variant) -> dict[str, int]:
             ),
         }
     return found
-
-
-def _most_registers(kernel: GPUKernel, programs: int) -> int:
-    """The most registers of a thread with which so many programs fit on an SM."""
-    threads = WARP_SIZE * int(kernel.metadata["num_warps"])
-    most = SM_REGISTERS // (max(1, programs) * threads)
-    return min(MAX_REGISTERS, most - most % REGISTER_UNIT)
