@@ -1,9 +1,10 @@
-"""Tensor maps that the host makes before a launch: what of a kernel's arguments they are made of.
+"""Tensor maps: which the host makes before a launch, and what of a kernel's arguments they are made
+of. The others the kernel makes.
 
-A map describes a tensor by its address, sizes and strides. TMA reads it from the kernel's
-parameters, so the host must be able to compute all of these: the address is an argument, and the
-others are sums and products of arguments and constants. `formula` finds that out, `plan_of` says
-what the host has to do.
+A map describes a tensor by its address, sizes and strides. Where
+the host can compute all of these, TMA reads it from the kernel's parameters: the address is an
+argument, and the others are sums and products of arguments and constants. `formula` finds that out,
+`plan_of` says what the host has to do.
 """
 
 from typing import Any
@@ -67,6 +68,11 @@ def plan_of(op: Operation) -> dict[str, object] | None:
         "swizzle": box.swizzle,
         "padding": type_.outside,
     }
+
+
+def is_made_by_kernel(op: Operation) -> bool:
+    """Whether an op is a `ttng.tensor_map` that the host cannot make."""
+    return op.name == "ttng.tensor_map" and plan_of(op) is None
 
 
 def _entry(op: Operation) -> Block:

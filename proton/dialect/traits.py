@@ -189,6 +189,10 @@ class CopiesBoxes(Trait):
     """TMA copies to or from the shared memory that it takes."""
 
 
+class BuildsTensorMap(Trait):
+    """Makes a tensor map in the shared memory that it takes."""
+
+
 class PassesMemory(Trait):
     """The shared memory that it gives is that of an operand, or a part of it."""
 
