@@ -137,7 +137,12 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
         if not is_block and op.name != TMA_LOAD:
             continue
         read = roots.of(op.operands[0])
-        is_safe = not written or (UNKNOWN not in written | read and not written & read)
+        # TMA reads only what the kernel does not write (tensor_descriptor_to_tma.py).
+        is_safe = (
+            op.name == TMA_LOAD
+            or not written
+            or (UNKNOWN not in written | read and not written & read)
+        )
         if is_safe and _is_copied(op, infos) and (is_asked or _feeds_product(op)):
             found.append(Load(op))
     return [load for load in found if slice_of(loop, [load]) is not None]

@@ -179,9 +179,8 @@ def _emit(
         f"st.shared.b32 [{word}], 0;",
         "bar.warp.sync -1;",
     ]
-    for field, bits, ordinal, value in _fields(
-        tensor, box, str(type_.target.element_type), type_.outside
-    ):
+    element = str(type_.target.element_type)
+    for field, bits, ordinal, value in _fields(tensor, box, element, type_.outside):
         new = str(value)
         if not isinstance(value, int):
             new = text.operand(value, "l" if bits == 64 else "r")

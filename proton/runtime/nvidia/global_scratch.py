@@ -66,8 +66,8 @@ def scratch_for(device: int, size: int, programs: int, stream: int) -> tuple[int
     given: Any = allocator(size * programs, TENSOR_MAP_ALIGNMENT, stream)
     if not hasattr(given, "data_ptr"):
         raise LaunchError(
-            f"the allocator of set_allocator gave {shown(given)}, which has no data_ptr(): return a "
-            'tensor, as torch.empty(size, dtype=torch.int8, device="cuda") is one'
+            f"the allocator of set_allocator gave {shown(given)}, which has no data_ptr(): return "
+            'a tensor, such as torch.empty(size, dtype=torch.int8, device="cuda")'
         )
     address = int(given.data_ptr())
     if not address or address % TENSOR_MAP_ALIGNMENT:
