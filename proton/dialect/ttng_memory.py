@@ -83,6 +83,17 @@ class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable,
         )
 
 
+class TensorCheckOp(TTNG.Operation, name="tensor_check", traits=[Reads]):
+    """`ttng.tensor_check %base, %sizes..., %strides... {message}`: ends the kernel if a tensor that
+    has elements has an address or strides that TMA cannot take: no multiples of 16 bytes, negative,
+    or 2^40 bytes and more. It says `message` then, as `tt.assert` does; with none it is a trap."""
+
+    base: Operand[AnyType]
+    sizes: Sequence[Operand[ir.IntegerType[32]]]
+    strides: Sequence[Operand[ir.IntegerType[64]]]
+    message: ir.StringAttr
+
+
 class TensorMapCreateOp(
     TTNG.Operation,
     name="tensormap_create",
@@ -90,8 +101,7 @@ class TensorMapCreateOp(
 ):
     """`ttng.tensormap_create %memory, %base, %sizes..., %strides... {warp}`: one warp makes the map
     of a tensor in 128 bytes of shared memory, and copies it to the program's global scratch memory,
-    over what the op has put there before. Threads of other warps may use it behind a barrier. The
-    program ends with an error if the address or a stride is no multiple of 16 bytes."""
+    over what the op has put there before. Threads of other warps may use it behind a barrier."""
 
     memory: Operand[AnyType]
     base: Operand[AnyType]

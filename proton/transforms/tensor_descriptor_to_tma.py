@@ -34,17 +34,25 @@ from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map, formula
 from proton.base.targets import GPUTarget
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.mlir import Location, Module, Operation, Value, ir
 from proton.dialect.regions import loop_around
 from proton.dialect.traits import Accesses, Orders, Pure, Writes, has
 from proton.dialect.ttng_memory import (
     NO_REDUCTION,
+    TensorCheckOp,
     TensorMapOp,
     TensorMapType,
     TMALoadOp,
     TMAStoreOp,
 )
-from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, replace
+from proton.dialect.walk import (
+    all_ops,
+    before,
+    defining_op,
+    kernel_functions,
+    replace,
+    source_span,
+)
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 
@@ -67,12 +75,13 @@ _REDUCED = {  # elements; what adds fp64 up is not known to be there
 @dataclass(frozen=True)
 class TensorDescriptorToTMA(Pass):
     """`ttng.tma_load` and `ttng.tma_store`, for a GPU of compute capability `arch` / 10; `device`:
-    whether the kernel may make maps, too."""
+    whether the kernel may make maps, too; `debug`: whether it says what TMA cannot take."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-tensor-descriptor-to-tma"
 
     arch: int = 90
     device: bool = True
+    debug: bool = False
 
     def run(self, module: Module) -> None:
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
@@ -82,17 +91,18 @@ class TensorDescriptorToTMA(Pass):
             return
         infos = AxisInfos(module)
         for function in kernel_functions(module):
-            _Kernel(function, infos, self.device).run()
+            _Kernel(function, infos, self.device, self.debug).run()
 
 
 class _Kernel:
     """One kernel: which arrays it reads and writes, and by what."""
 
-    def __init__(self, function: Operation, infos: AxisInfos, device: bool) -> None:
-        self.function, self.infos, self.device = function, infos, device
+    def __init__(self, function: Operation, infos: AxisInfos, device: bool, debug: bool) -> None:
+        self.infos, self.device, self.debug = infos, device, debug
         self.sources = DescriptorSources(function)
         self.entry = function.regions[0].blocks[0]
         self.maps: dict[Any, Value] = {}  # that the kernel makes, by descriptor and type
+        self.checked: set[Value] = set()
         ops = all_ops(function)
         self.candidates = [op for op in ops if op.name in _COPIED and self._is_possible(op)]
         taken = set(self.candidates)
@@ -110,6 +120,9 @@ class _Kernel:
     def run(self) -> None:
         for op in self.candidates:
             if self._is_ordered(op):
+                if not self._is_of_host(op.operands[0]):
+                    for descriptor in self.sources.made_by(op.operands[0]):
+                        self._check(descriptor)
                 self._rewrite(op)
 
     def _arrays(self, op: Operation) -> frozenset[int]:
@@ -155,11 +168,8 @@ class _Kernel:
             return False
         strides = list(view.strides)[:-1]
         numbers = [*view.shape, *strides]
-        if any(formula(number, self.entry) is None for number in numbers):
-            return False
-        element_bytes = stored_bytes(descriptor.type.target.element_type)
-        steps = [self.infos[stride].divisibility[0] * element_bytes for stride in strides]
-        return not any(step % ROW_BYTES for step in [self.infos[view.base].divisibility[0], *steps])
+        known = all(formula(number, self.entry) is not None for number in numbers)
+        return known and self._is_aligned(descriptor)
 
     def _fits(self, descriptor: Value, element_bytes: int) -> bool:
         """Whether what a descriptor is made of may be what TMA asks for; arguments are checked."""
@@ -171,6 +181,25 @@ class _Kernel:
         return is_multiple(view.base, ROW_BYTES, self.infos) and all(
             is_multiple(stride, row, self.infos) for stride in list(view.strides)[:-1]
         )
+
+    def _check(self, descriptor: Value) -> None:
+        """Has the kernel look at what a descriptor is made of, unless that is known to fit."""
+        maker = defining_op(descriptor)
+        if maker is None or descriptor in self.checked or self._is_aligned(descriptor):
+            return
+        self.checked.add(descriptor)
+        view: Any = maker.opview
+        with before(maker):
+            strides = list(view.strides)[:-1]
+            message = _message(maker.location) if self.debug else ""
+            TensorCheckOp(view.base, list(view.shape), strides, string_attr(message))
+
+    def _is_aligned(self, descriptor: Value) -> bool:
+        """Whether address and strides are known to be multiples of 16 bytes."""
+        view: Any = descriptor.owner.opview
+        size = stored_bytes(descriptor.type.target.element_type)
+        steps = [self.infos[s].divisibility[0] * size for s in list(view.strides)[:-1]]
+        return not any(step % ROW_BYTES for step in [self.infos[view.base].divisibility[0], *steps])
 
     def _begins_in_step(self, op: Operation, element_bytes: int) -> bool:
         """Whether the rows of the block begin at multiples of 16 bytes: a load from elsewhere is an
@@ -216,6 +245,15 @@ def _is_reduced(op: Operation) -> bool:
     """Whether TMA combines such elements so."""
     view: Any = op.opview
     return str(view.desc.type.target.element_type) in _REDUCED[view.kind.value]
+
+
+def _message(location: Location) -> str:
+    """What an assertion on the device says, as the front end writes it."""
+    span = source_span(location)
+    return (
+        f"{span.file}:{span.line}: in make_tensor_descriptor: address and strides must be "
+        f"multiples of {ROW_BYTES} bytes, and strides positive"
+    )
 
 
 def _map_type(descriptor: Value, padding: str, is_signed: bool) -> TensorMapType:

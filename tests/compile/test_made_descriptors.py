@@ -104,6 +104,30 @@ def test_what_stays_pointers(options: dict[str, Any]) -> None:
     assert "tensormap" not in kernel.asm["ptx"]
 
 
+@proton.jit
+def hinted(addresses, out, rows, M: tl.constexpr, N: tl.constexpr, MULTIPLE: tl.constexpr):
+    base = tl.multiple_of(tl.load(addresses), MULTIPLE).to(tl.pointer_type(tl.float32))
+    stride = tl.multiple_of(tl.load(addresses + 1), MULTIPLE)
+    x = tl.make_tensor_descriptor(base, [rows, N], [stride, 1], [M, N])
+    for row in range(0, rows, M):
+        places = (row + tl.arange(0, M)[:, None]) * N + tl.arange(0, N)[None, :]
+        tl.store(out + places, x.load([row, 0]))
+
+
+def test_what_is_read_from_memory_is_checked() -> None:
+    """Once where the descriptor is made, unless the kernel says that it is aligned; a debug build
+    says where. A map that is made before a loop that does not run is looked at by nobody."""
+    for multiple, debug, kind in ((1, False, "trap"), (16, False, ""), (1, True, "__assertfail")):
+        fresh = proton.jit(hinted.fn, debug=debug)
+        kernel = fresh.warmup(
+            tl.int64, tl.float32, 64, M=16, N=32, MULTIPLE=multiple, target=TARGET
+        )
+        ptx = kernel.asm["ptx"].partition(".visible .entry")[2]
+        assert kernel.metadata["global_scratch_size"] == 256
+        assert ("trap;" in ptx, "__assertfail" in ptx) == (kind == "trap", kind == "__assertfail")
+    assert ptx.count("tensormap.cp_fenceproxy") == 1
+
+
 @proton.jit(noinline=True)
 def doubled(x, row):
     return x.load([row, 0]) * 2

@@ -44,7 +44,8 @@ def compile_kernel(
             )
         profiled = options.instrumentation
         # Of two launches that overlap, each would have its maps where the other one has them.
-        tma = TensorDescriptorToTMA(arch=target.arch, device=not options.launch_pdl)
+        device, debug = not options.launch_pdl, options.debug
+        tma = TensorDescriptorToTMA(arch=target.arch, device=device, debug=debug)
         simplify = ttir_passes(profiled, [tma])
         module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
         module = stages.run("ttgir", module, ttgir_passes(options))

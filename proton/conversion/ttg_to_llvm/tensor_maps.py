@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
+from proton.conversion.ttg_to_llvm.debug import fail_where
 from proton.conversion.ttg_to_llvm.lowering import Lowering, Site, lowers
 from proton.dialect.abi import Argument, argument
 from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, GLOBAL_SCRATCH_OFFSETS
 from proton.dialect.mlir import Value, ir
+from proton.dialect.tt import PointerType
 from proton.layout.tensor_map import ROW_BYTES, TENSOR_MAP_BYTES, Box
 
 # PTX ISA, "tensormap.replace", the table of new values. 8-bit floats are bytes to TMA.
@@ -56,7 +59,6 @@ class _Tensor:
     sizes: list[Value]  # i32
     steps: list[Value]  # i64
     is_empty: Value
-    is_wrong: Value  # TMA cannot take it
 
 
 @lowers("ttng.tensormap_create")
@@ -110,18 +112,8 @@ def _tensor(
 ) -> _Tensor:
     i64 = v.integer(64)
     address, instead = (v.create("llvm.ptrtoint", i64, pointer) for pointer in (base, spare))
-    steps = [v.binary("llvm.mul", stride, v.constant(element_bytes, i64)) for stride in strides]
-    none = [v.compare("sle", size, v.i32(0)) for size in sizes]
-    is_empty = reduce(lambda x, y: v.binary("llvm.or", x, y), none)
-    # Multiples of 16 bytes all, and strides that are not negative and have so many bits.
-    bits = reduce(lambda x, y: v.binary("llvm.or", x, y), [address, *steps])
-    rest = v.binary("llvm.and", bits, v.constant(ROW_BYTES - 1, i64))
-    if steps:
-        ways = reduce(lambda x, y: v.binary("llvm.or", x, y), steps)
-        high = v.binary("llvm.lshr", ways, v.constant(_STRIDE_BITS, i64))
-        rest = v.binary("llvm.or", rest, high)
-    is_wrong = v.compare("ne", rest, v.constant(0, i64))
-    has_some = v.binary("llvm.xor", is_empty, v.constant(1, v.integer(1)))
+    steps = _in_bytes(strides, element_bytes)
+    is_empty = _is_empty(sizes)
 
     def unless_empty(value: Value, other: Value) -> Value:
         return v.select(is_empty, other, value)
@@ -131,8 +123,41 @@ def _tensor(
         [unless_empty(size, v.i32(1)) for size in reversed(sizes)],
         [unless_empty(step, v.constant(ROW_BYTES, i64)) for step in reversed(steps)],
         is_empty,
-        v.binary("llvm.and", is_wrong, has_some),
     )
+
+
+def _in_bytes(strides: list[Value], element_bytes: int) -> list[Value]:
+    size = v.constant(element_bytes, v.integer(64))
+    return [v.binary("llvm.mul", stride, size) for stride in strides]
+
+
+def _any(name: str, values: list[Value]) -> Value:
+    return reduce(lambda x, y: v.binary(name, x, y), values)
+
+
+def _is_empty(sizes: list[Value]) -> Value:
+    return _any("llvm.or", [v.compare("sle", size, v.i32(0)) for size in sizes])
+
+
+@lowers("ttng.tensor_check")
+def _check(ctx: Lowering, site: Site) -> list[Value]:
+    base, *numbers = site.operands
+    rank = len(numbers) // 2 + 1
+    i64, pointer = v.integer(64), PointerType(site.operand_types[0])
+    steps = _in_bytes(numbers[rank:], stored_bytes(pointer.target))
+    address = v.create("llvm.ptrtoint", i64, base)
+    rest = v.binary("llvm.and", _any("llvm.or", [address, *steps]), v.constant(ROW_BYTES - 1, i64))
+    if steps:
+        high = v.binary("llvm.lshr", _any("llvm.or", steps), v.constant(_STRIDE_BITS, i64))
+        rest = v.binary("llvm.or", rest, high)
+    is_wrong = v.compare("ne", rest, v.constant(0, i64))
+    has_some = v.binary("llvm.xor", _is_empty(numbers[:rank]), v.constant(1, v.integer(1)))
+    failed = v.binary("llvm.and", is_wrong, has_some)
+    if message := site.text("message"):
+        fail_where(ctx, failed, message)
+    else:
+        nvidia.trap(failed)
+    return []
 
 
 class _Text:
@@ -171,9 +196,7 @@ def _emit(
     spare_ = text.operand(spare, "l")
     outside = _NANS[str(type_.element)] if type_.outside == "nan" else 0
     fill = text.operand(v.constant(outside, v.integer(64)), "l")
-    wrong = text.operand(tensor.is_wrong, "b")
     text.lines += [
-        f"@{wrong} trap;",
         f"@{empty} st.global.v2.b64 [{spare_}], {{{fill}, {fill}}};",
         f"@{empty} fence.proxy.async.global;",
         f"st.shared.b32 [{word}], 0;",

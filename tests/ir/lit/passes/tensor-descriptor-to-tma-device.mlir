@@ -7,12 +7,14 @@
 !block = !tt.tensordesc<tensor<64x32xf16>, "zero">
 
 // Of addresses, sizes and strides from memory: the map stands where the descriptor is made, as does
-// the store's. What is written has another address than what is read.
+// the store's; what it is made of is checked there. What is written has another address than what
+// is read.
 
 // CHECK-LABEL: func.func @grouped(
 // CHECK: scf.for
 // CHECK: %[[X:.*]] = "tt.int_to_ptr"
-// CHECK: %[[FROM:.*]] = "ttng.tensor_map"(%[[X]], %[[M:.*]], %[[N:.*]], %[[S:.*]]) {operandSegmentSizes = array<i32: 1, 2, 1>}
+// CHECK: "ttng.tensor_check"(%[[X]], %[[M:.*]], %[[N:.*]], %[[S:.*]]) {message = "", operandSegmentSizes = array<i32: 1, 2, 1>}
+// CHECK: %[[FROM:.*]] = "ttng.tensor_map"(%[[X]], %[[M]], %[[N]], %[[S]]) {operandSegmentSizes = array<i32: 1, 2, 1>}
 // CHECK: %[[Y:.*]] = "tt.int_to_ptr"
 // CHECK: %[[TO:.*]] = "ttng.tensor_map"(%[[Y]], %[[M]], %[[N]], %[[S]])
 // CHECK: scf.for
@@ -75,9 +77,11 @@ func.func @not_worth_it(%table: !tt.ptr<i64>, %out: !tt.ptr<f16>, %n: i32) attri
   return
 }
 
-// What is computed from arguments has to be known to be aligned: here the address is not.
+// What is computed from arguments has to be known to be aligned, and is not checked: here one address
+// is, and one is not.
 
 // CHECK-LABEL: func.func @from_arguments(
+// CHECK-NOT: "ttng.tensor_check"
 // CHECK: %[[MAP:.*]] = "ttng.tensor_map"(
 // CHECK-NOT: "ttng.tensor_map"
 // CHECK: "tt.load"
