@@ -93,6 +93,13 @@ class TensorCheckOp(TTNG.Operation, name="tensor_check", traits=[Reads]):
     strides: Sequence[Operand[ir.IntegerType[64]]]
     message: ir.StringAttr
 
+    @staticmethod
+    def verify_invariants(op: "TensorCheckOp") -> bool:
+        wanted = len(op.sizes) - 1
+        return len(op.strides) == wanted or reject(
+            op, f"{wanted} strides for {len(op.sizes)} sizes, got {len(op.strides)}"
+        )
+
 
 class TensorMapCreateOp(
     TTNG.Operation,
