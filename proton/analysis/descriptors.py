@@ -18,16 +18,12 @@ from proton.analysis.scratch import stored_bytes
 from proton.dialect.attributes import DISABLE_LICM
 from proton.dialect.mlir import Block, Operation, Value
 from proton.dialect.regions import Branch, ForLoop, is_invariant
-from proton.dialect.traits import PassesPointers, Speculatable, has
+from proton.dialect.traits import KeepsNumber, PassesPointers, Speculatable, has
 from proton.dialect.tt import is_pointer_like, pointee_of
 from proton.dialect.tt_block import TensorDescType
 from proton.dialect.walk import defining_op
 
 _MAKE, _LOAD, _FROM_INTEGER = "tt.make_tensor_descriptor", "tt.load", "tt.int_to_ptr"
-_SAME = (
-    *("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast"),
-    *("tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"),
-)
 _SUMS = ("arith.addi", "arith.subi")
 
 
@@ -151,7 +147,7 @@ def is_multiple(value: Value, number: int, infos: AxisInfos) -> bool:
     if op.name == _LOAD:
         return True
     operands = list(op.operands)
-    if op.name in _SAME:
+    if has(op, KeepsNumber):
         return is_multiple(operands[0], number, infos)
     if op.name in _SUMS:
         return all(is_multiple(side, number, infos) for side in operands)

@@ -11,11 +11,11 @@ from typing import Any
 
 from proton.analysis.scratch import stored_bytes
 from proton.dialect.mlir import Block, Operation, Type, Value, ir
+from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.walk import defining_op
 from proton.layout.tensor_map import Box, box_of
 
 Formula = int | list[Any]  # a number, ["argument", n], or [an operator, formula, formula]
-_SAME = ("arith.extsi", "arith.extui", "arith.trunci")
 _OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
 
 
@@ -27,7 +27,7 @@ def formula(value: Value, entry: Block) -> Formula | None:
         return ["argument", ir.BlockArgument(value).arg_number] if value.owner == entry else None
     if op.name == "arith.constant":
         return int(ir.IntegerAttr(op.attributes["value"]).value)
-    if op.name in _SAME:
+    if has(op, KeepsNumber):
         return formula(op.operands[0], entry)
     if op.name not in _OPERATORS:
         return None

@@ -299,6 +299,12 @@ class KeepsSign(Trait):
     upstream = _ops("arith", "addi muli divsi remsi minsi extsi andi")
 
 
+class KeepsNumber(Trait):
+    """Gives the integer, or the address, that it takes, in another type."""
+
+    upstream = _ops("arith", "extsi extui trunci index_cast")
+
+
 class NonNegative(Trait):
     """Its result is never negative."""
 
