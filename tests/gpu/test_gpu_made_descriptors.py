@@ -285,13 +285,14 @@ def test_graphs_keep_their_memory() -> None:
             copy_all[(5,)](*given, **OPTIONS)
     streams = [torch.cuda.Stream() for _ in graphs]
     for _ in range(10):
-        for xs, ys, (addresses, _, _) in made:
-            order = torch.randperm(12, device="cuda")
-            del order
+        for xs, ys, (addresses, sizes, _) in made:
             for x, y in zip(xs, ys, strict=True):
                 x.normal_()
                 y.zero_()
-            addresses.copy_(addresses.clone())
+            # Another order of the same pairs, whose sizes go with them.
+            order = torch.randperm(12, device="cuda")
+            addresses.copy_(addresses[order])
+            sizes.copy_(sizes[order])
         torch.cuda.synchronize()
         for stream, graph in zip(streams, graphs, strict=True):
             with torch.cuda.stream(stream):
@@ -300,6 +301,20 @@ def test_graphs_keep_their_memory() -> None:
         torch.cuda.synchronize()
         for xs, ys, _ in made:
             assert all(torch.equal(x, y) for x, y in zip(xs, ys, strict=True))
+
+
+@pytest.mark.parametrize("strategy", ["circular", "flush"])
+def test_records_beside_them(strategy: str) -> None:
+    """The instrumented kernel takes the memory and the buffer of records."""
+    torch = pytest.importorskip("torch")
+    xs, ys, given = doubling(torch, 5)
+    auto = ("copies", "barriers", "loops")
+    with proton.profile("maps", auto=auto, strategy=strategy) as run:
+        for _ in range(3):
+            copy_all[(3,)](*given, **OPTIONS)
+    assert run.totals.launches == 3
+    assert len(run.frame)
+    assert all(torch.equal(x, y) for x, y in zip(xs, ys, strict=True))
 
 
 def test_an_allocator_is_asked() -> None:
