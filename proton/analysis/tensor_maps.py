@@ -1,10 +1,10 @@
 """Tensor maps: which the host makes before a launch, and what of a kernel's arguments they are made
 of. The others the kernel makes.
 
-A map describes a tensor by its address, sizes and strides. Where
-the host can compute all of these, TMA reads it from the kernel's parameters: the address is an
-argument, and the others are sums and products of arguments and constants. `formula` finds that out,
-`plan_of` says what the host has to do.
+A map describes a tensor by its address, sizes and strides. Where the host can compute all of these
+TMA reads the map from the kernel's parameters: the address is an argument, and the others are sums
+and products of arguments and constants. `formula` finds that out, `plan_of` says what the host has
+to do.
 """
 
 from typing import Any

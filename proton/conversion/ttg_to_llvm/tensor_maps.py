@@ -15,6 +15,7 @@ from typing import Any
 
 from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map
+from proton.base.targets import WARP_SIZE
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.debug import fail_where
@@ -185,7 +186,7 @@ def _emit(
 ) -> None:
     """All threads of a warp make a map. It is one piece of assembly: LLVM may not part them."""
     text = _Text()
-    lane = v.binary("llvm.and", ctx.threads.number, v.i32(31))
+    lane = v.binary("llvm.and", ctx.threads.number, v.i32(WARP_SIZE - 1))
     own = v.offset_pointer(memory, lane, v.integer(32))
     local = text.operand(nvidia.shared_address(memory), "r")
     word = text.operand(nvidia.shared_address(own), "r")
