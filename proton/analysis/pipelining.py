@@ -11,7 +11,7 @@ from typing import Any
 from proton.analysis.alias import UNKNOWN, Roots
 from proton.analysis.axis_info import AxisInfos, access_elements
 from proton.analysis.scratch import stored_bytes
-from proton.analysis.tensor_maps import box_of_map
+from proton.analysis.tensor_maps import box_of_map, is_made_by_kernel
 from proton.dialect.attributes import FLATTEN
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import is_zeros
@@ -137,7 +137,12 @@ def candidates(loop: Operation, infos: AxisInfos, roots: Roots, is_asked: bool) 
         if not is_block and op.name != TMA_LOAD:
             continue
         read = roots.of(op.operands[0])
-        is_safe = not written or (UNKNOWN not in written | read and not written & read)
+        # TMA reads only what the kernel does not write (tensor_descriptor_to_tma.py).
+        is_safe = (
+            op.name == TMA_LOAD
+            or not written
+            or (UNKNOWN not in written | read and not written & read)
+        )
         if is_safe and _is_copied(op, infos) and (is_asked or _feeds_product(op)):
             found.append(Load(op))
     return [load for load in found if slice_of(loop, [load]) is not None]
@@ -202,7 +207,8 @@ def slice_of(loop: Operation, loads: Iterable[Load]) -> Slice | None:
             continue
         if op.block != view.body or op.name in PRODUCTS or len(op.regions):
             return None
-        if not has(op, Pure):
+        # A map is made over the one before: copies under way would take the wrong one.
+        if not has(op, Pure) or is_made_by_kernel(op):
             return None
         needed.add(op)
         work += op.operands
@@ -245,6 +251,8 @@ def tiles_of(loop: Operation, loads: list[Load]) -> Tiles | None:
         if op in needed or not _is_of(value, view.op):
             continue
         if op.block != view.body or not has(op, Pure) or len(op.regions):
+            return None
+        if is_made_by_kernel(op):
             return None
         needed.add(op)
         work += op.operands

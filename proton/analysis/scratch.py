@@ -8,7 +8,7 @@ from math import prod
 
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.mlir import Operation, Type, Value, ir
-from proton.dialect.traits import AllocatesShared, CopiesBoxes, PassesMemory, has
+from proton.dialect.traits import AllocatesShared, BuildsTensorMap, CopiesBoxes, PassesMemory, has
 from proton.dialect.tt import PointerType
 from proton.dialect.ttg import is_tensor, layout_of, mem_desc_parts
 from proton.dialect.walk import users
@@ -30,16 +30,16 @@ def alignment(op: Operation) -> int:
         _, element, layout = mem_desc_parts(op.results[0].type)
         if matrix_memory(layout, stored_bytes(element)) is not None:
             return MATRIX_ALIGNMENT
-        return BOX_ALIGNMENT if _is_copied_by_tma(op.results[0]) else ALIGNMENT
+        return BOX_ALIGNMENT if _is_for_tma(op.results[0]) else ALIGNMENT
     return ALIGNMENT
 
 
-def _is_copied_by_tma(memory: Value) -> bool:
-    """Whether TMA reads or writes memory, or a part of it."""
+def _is_for_tma(memory: Value) -> bool:
+    """Whether TMA reads or writes memory, or a part of it, or a tensor map is made there."""
     for user in users(memory):
-        if has(user, CopiesBoxes):
+        if has(user, CopiesBoxes, BuildsTensorMap):
             return True
-        if has(user, PassesMemory) and any(map(_is_copied_by_tma, user.results)):
+        if has(user, PassesMemory) and any(map(_is_for_tma, user.results)):
             return True
     return False
 

@@ -1,20 +1,21 @@
-"""Tensor maps that the host makes before a launch: what of a kernel's arguments they are made of.
+"""Tensor maps: which the host makes before a launch, and what of a kernel's arguments they are made
+of. The others the kernel makes.
 
-A map describes a tensor by its address, sizes and strides. TMA reads it from the kernel's
-parameters, so the host must be able to compute all of these: the address is an argument, and the
-others are sums and products of arguments and constants. `formula` finds that out, `plan_of` says
-what the host has to do.
+A map describes a tensor by its address, sizes and strides. Where the host can compute all of these
+TMA reads the map from the kernel's parameters: the address is an argument, and the others are sums
+and products of arguments and constants. `formula` finds that out, `plan_of` says what the host has
+to do.
 """
 
 from typing import Any
 
 from proton.analysis.scratch import stored_bytes
 from proton.dialect.mlir import Block, Operation, Type, Value, ir
+from proton.dialect.traits import KeepsNumber, has
 from proton.dialect.walk import defining_op
 from proton.layout.tensor_map import Box, box_of
 
 Formula = int | list[Any]  # a number, ["argument", n], or [an operator, formula, formula]
-_SAME = ("arith.extsi", "arith.extui", "arith.trunci")
 _OPERATORS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*"}
 
 
@@ -26,7 +27,7 @@ def formula(value: Value, entry: Block) -> Formula | None:
         return ["argument", ir.BlockArgument(value).arg_number] if value.owner == entry else None
     if op.name == "arith.constant":
         return int(ir.IntegerAttr(op.attributes["value"]).value)
-    if op.name in _SAME:
+    if has(op, KeepsNumber):
         return formula(op.operands[0], entry)
     if op.name not in _OPERATORS:
         return None
@@ -67,6 +68,11 @@ def plan_of(op: Operation) -> dict[str, object] | None:
         "swizzle": box.swizzle,
         "padding": type_.outside,
     }
+
+
+def is_made_by_kernel(op: Operation) -> bool:
+    """Whether an op is a `ttng.tensor_map` that the host cannot make."""
+    return op.name == "ttng.tensor_map" and plan_of(op) is None
 
 
 def _entry(op: Operation) -> Block:

@@ -14,7 +14,7 @@ from proton.base.targets import ARCHITECTURES, WARP_SIZE
 from proton.dialect.abi import Argument, add_argument, pass_arguments
 from proton.dialect.attributes import SHARED_BYTES
 from proton.dialect.builtin import i32_attr, integer
-from proton.dialect.memory import pointer_type
+from proton.dialect.memory import GLOBAL, pointer_type
 from proton.dialect.mlir import Module, Operation
 from proton.dialect.profile import set_profile, table_of
 from proton.dialect.proton_gpu import RECORDS
@@ -29,7 +29,6 @@ DEFAULT_CAPACITY = 256  # records of a program whose scopes are in loops: 8 KiB 
 GPU_CAPACITY = 64  # the same of a warp: there are many
 MOST_IN_SHARED = 256  # records of a warp that the compiler takes shared memory for
 LEAST_IN_SHARED = 16
-GLOBAL = 1  # address space of a GPU's memory
 
 
 @register

@@ -28,6 +28,7 @@ class Argument(enum.Enum):
     BOUNDS = "bounds"  # !llvm.ptr to the arrays by which accesses are checked (base/bounds.py)
     SCRATCH = "scratch"  # !llvm.ptr to local buffers that are too large for the stack
     TENSOR_MAP = "tensor_map"  # !ttng.tensormap, by value: one for each that the kernel has
+    GLOBAL_SCRATCH = "global_scratch"  # !llvm.ptr<1> to memory that all programs share out
     PROFILE = "profile"  # !llvm.ptr to the program's block of the profile buffer; on a GPU to all
     FLUSH = "flush"  # !llvm.ptr to the host function that takes full segments
     SLAB = "slab"  # !llvm.ptr<1> to the slab that chunks are taken from, on a GPU

@@ -19,6 +19,7 @@ AUTO_SCOPES = "proton.auto_scopes"  # of scopes that the compiler made, what wor
 PROGRAM_ORDER = "proton.program_order"  # unit: nothing moves across records
 SCOPE_TABLE = "proton.table"  # the ScopeTable, once records have numbers (profile.py)
 TENSOR_MAPS = "ttng.tensor_maps"  # what the host makes: the last arguments of a kernel
+GLOBAL_SCRATCH_BYTES = "ttg.global_scratch_memory_size"  # i32: global memory of each program
 KERNEL_PROFILE = "proton.profile"  # the KernelProfile, once they have places (profile.py)
 
 # On an argument of a function
@@ -46,6 +47,7 @@ TILE_LOOP = "proton.tile_loop"  # unit on a loop each turn of which computes a r
 FUSED = "ttg.fused"  # unit on a tt.reduce whose operand is a product: its sum is of multiply-adds
 RECOMPUTED = "ttg.recomputed"  # unit on a tt.addptr: an instruction each, where it stands
 SHARED_OFFSET = "ttg.offset"  # i32: where its shared memory begins
+GLOBAL_SCRATCH_OFFSETS = "ttg.global_scratch_memory_offsets"  # where its global memory begins
 AHEAD = "proton.ahead"  # i32: its work is of so many iterations later (asynchronous.py)
 ITERATION = "proton.iteration"  # i32: its work is of this iteration of the loop behind it
 ORIGIN = "proton.origin"  # on a record that a pass placed: what it is of (records.py)

@@ -7,6 +7,7 @@ from proton.dialect.emit import create, effect
 from proton.dialect.mlir import Type, Value, arith, ir, llvm, memref
 
 BUFFER_ALIGNMENT = 64  # bytes: a cache line, an AVX-512 register
+GLOBAL, SHARED = 1, 3  # address spaces of a GPU
 DYNAMIC = -(1 << 63)  # ShapedType::kDynamic
 
 

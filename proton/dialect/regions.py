@@ -338,11 +338,16 @@ def is_invariant(value: Value, loop: Operation) -> bool:
     return not is_inside(op, loop)
 
 
-def in_loop(op: Operation) -> bool:
-    """Whether an op is in a loop of its function."""
+def loop_around(op: Operation) -> Operation | None:
+    """The innermost loop of its function that an op is, or is in; None without."""
     current: Operation | None = op
     while current is not None and current.name != "func.func":
         if has(current, Loop):
-            return True
+            return current
         current = current.parent.operation if current.parent is not None else None
-    return False
+    return None
+
+
+def in_loop(op: Operation) -> bool:
+    """Whether an op is in a loop of its function."""
+    return loop_around(op) is not None

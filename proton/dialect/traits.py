@@ -189,6 +189,10 @@ class CopiesBoxes(Trait):
     """TMA copies to or from the shared memory that it takes."""
 
 
+class BuildsTensorMap(Trait):
+    """Makes a tensor map in the shared memory that it takes."""
+
+
 class PassesMemory(Trait):
     """The shared memory that it gives is that of an operand, or a part of it."""
 
@@ -293,6 +297,12 @@ class KeepsSign(Trait):
     does not overflow."""
 
     upstream = _ops("arith", "addi muli divsi remsi minsi extsi andi")
+
+
+class KeepsNumber(Trait):
+    """Gives the integer, or the address, that it takes, in another type."""
+
+    upstream = _ops("arith", "extsi extui trunci index_cast")
 
 
 class NonNegative(Trait):

@@ -38,6 +38,7 @@ from proton.dialect.traits import (
     Cheap,
     CopiedIndex,
     Elementwise,
+    KeepsNumber,
     KeepsSign,
     MakesData,
     Multiplies,
@@ -332,7 +333,11 @@ def _verify_same_type(op: Operation) -> bool:
     return all(check_type(op, "result", op.result, value.type) for value in op.operands)
 
 
-class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=[Pure, Speculatable, Elementwise, Cheap]):
+class IntToPtrOp(
+    TT.Operation,
+    name="int_to_ptr",
+    traits=[Pure, Speculatable, Elementwise, Cheap, KeepsNumber],
+):
     """`tt.int_to_ptr %i64`: an address as a pointer."""
 
     src: Operand[AnyType]
@@ -341,7 +346,11 @@ class IntToPtrOp(TT.Operation, name="int_to_ptr", traits=[Pure, Speculatable, El
     verify_invariants = staticmethod(_verify_same_shape)
 
 
-class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure, Speculatable, Elementwise, Cheap]):
+class PtrToIntOp(
+    TT.Operation,
+    name="ptr_to_int",
+    traits=[Pure, Speculatable, Elementwise, Cheap, KeepsNumber],
+):
     """`tt.ptr_to_int %ptr`: the address as i64."""
 
     src: Operand[AnyType]
@@ -353,7 +362,7 @@ class PtrToIntOp(TT.Operation, name="ptr_to_int", traits=[Pure, Speculatable, El
 class BitcastOp(
     TT.Operation,
     name="bitcast",
-    traits=[Pure, Speculatable, Elementwise, Cheap, PassesPointers],
+    traits=[Pure, Speculatable, Elementwise, Cheap, PassesPointers, KeepsNumber],
 ):
     """`tt.bitcast %ptr`: a pointer to another type of element."""
 

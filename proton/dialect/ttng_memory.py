@@ -17,6 +17,7 @@ from proton.dialect.mlir import AnyType, Operand, OpView, Result, Type, Value, i
 from proton.dialect.traits import (
     Accesses,
     AnyLayout,
+    BuildsTensorMap,
     CopiesBoxes,
     LayoutAnchor,
     MakesData,
@@ -32,6 +33,7 @@ from proton.dialect.tt_memory import RMW_OPS
 from proton.dialect.ttg import MutableMemDescType, is_mem_desc, mem_desc, mem_desc_parts
 from proton.dialect.ttng import TTNG
 from proton.layout.named import shared_row_major
+from proton.layout.tensor_map import TENSOR_MAP_BYTES
 
 NO_REDUCTION = "none"  # of a store that overwrites
 
@@ -61,7 +63,8 @@ def is_tensor_map(type_: Type) -> bool:
 class TensorMapOp(TTNG.Operation, name="tensor_map", traits=[Pure, Speculatable, PassesPointers]):
     """`ttng.tensor_map %base, %sizes..., %strides...`: the map of a tensor, its last stride left
     out, which is 1. Until descriptors are taken apart, `%base` is one, and nothing follows. The
-    host makes the map: so all of it is known before the launch."""
+    host makes the map if it can (proton/analysis/tensor_maps.py), else a `ttng.tensormap_create`
+    in its place."""
 
     base: Operand[AnyType]
     sizes: Sequence[Operand[ir.IntegerType[32]]]
@@ -91,6 +94,59 @@ class PrefetchTensorMapOp(TTNG.Operation, name="prefetch_tensor_map", traits=[Wr
         return is_tensor_map(op.map.type) or reject(
             op, f"operand 0 must be a tensor map, got {op.map.type}"
         )
+
+
+class TensorCheckOp(TTNG.Operation, name="tensor_check", traits=[Reads]):
+    """`ttng.tensor_check %base, %sizes..., %strides... {message}`: ends the kernel if a tensor that
+    has elements has an address or strides that TMA cannot take: no multiples of 16 bytes, negative,
+    or 2^40 bytes and more. It says `message` then, as `tt.assert` does; with none it is a trap."""
+
+    base: Operand[AnyType]
+    sizes: Sequence[Operand[ir.IntegerType[32]]]
+    strides: Sequence[Operand[ir.IntegerType[64]]]
+    message: ir.StringAttr
+
+    @staticmethod
+    def verify_invariants(op: "TensorCheckOp") -> bool:
+        wanted = len(op.sizes) - 1
+        return len(op.strides) == wanted or reject(
+            op, f"{wanted} strides for {len(op.sizes)} sizes, got {len(op.strides)}"
+        )
+
+
+class TensorMapCreateOp(
+    TTNG.Operation,
+    name="tensormap_create",
+    traits=[Writes, PassesPointers, BuildsTensorMap, SharedEffects(reads=(0,), writes=(0,))],
+):
+    """`ttng.tensormap_create %memory, %base, %sizes..., %strides... {warp}`: one warp makes the map
+    of a tensor in 128 bytes of shared memory, and copies it to the program's global scratch memory,
+    over what the op has put there before. Threads of other warps may use it behind a barrier."""
+
+    memory: Operand[AnyType]
+    base: Operand[AnyType]
+    sizes: Sequence[Operand[ir.IntegerType[32]]]
+    strides: Sequence[Operand[ir.IntegerType[64]]]
+    warp: ir.IntegerAttr
+    result: Result[AnyType]
+
+    @staticmethod
+    def verify_invariants(op: "TensorMapCreateOp") -> bool:
+        if not is_tensor_map(op.result.type):
+            return reject(op, f"result must be a tensor map, got {op.result.type}")
+        if op.memory.type != map_memory():
+            return reject(op, f"memory must be {map_memory()}, got {op.memory.type}")
+        found, rank = (len(op.sizes), len(op.strides)), len(op.result.type.target.shape)
+        return found == (rank, rank - 1) or reject(
+            op, f"{rank} sizes and {rank - 1} strides, got {found[0]} and {found[1]}"
+        )
+
+
+def map_memory() -> Any:
+    """The type of shared memory that a map is made in: 128 bytes."""
+    words = (TENSOR_MAP_BYTES // 4,)
+    layout = shared_row_major(words, (0,))
+    return mem_desc(words, ir.IntegerType.get_signless(32), layout, is_mutable=True)
 
 
 def _verify_map(op: OpView) -> bool:

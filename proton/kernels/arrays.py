@@ -16,6 +16,15 @@ def on_gpu(array: Array) -> bool:
     return not isinstance(array, np.ndarray) and array.is_cuda
 
 
+def has_tma(array: Array) -> bool:
+    """Whether the array is on a GPU that has the tensor memory accelerator."""
+    if isinstance(array, np.ndarray) or not array.is_cuda:
+        return False
+    import torch
+
+    return torch.cuda.get_device_capability(array.device) >= (9, 0)
+
+
 def size(array: Array) -> int:
     """The number of elements."""
     return math.prod(array.shape)

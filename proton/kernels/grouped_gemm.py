@@ -1,6 +1,8 @@
 """Products of many pairs of matrices of different sizes, in one launch.
 
 What there is to do is in arrays on the device: addresses, sizes and strides, one row a product.
+Where TMA can copy the matrices the kernel makes tensor descriptors of that
+(`grouped_gemm_descriptors_kernel`), and else loads by pointers (`grouped_gemm_kernel`).
 """
 
 # mypy: allow-untyped-defs, as the arguments of a kernel have no Python type
@@ -13,7 +15,7 @@ import proton.language as tl
 from proton.kernels import arrays
 from proton.kernels.arrays import Array
 
-ALIGNMENT = 16  # bytes, and elements, of which loads of 16 bytes need multiples
+ALIGNMENT = 16  # bytes, and elements, of which loads of 16 bytes need multiples; bytes for TMA
 
 
 @proton.jit
@@ -78,11 +80,55 @@ def grouped_gemm_kernel(
         before += blocks_m * blocks_n
 
 
-def configuration(a: Array, is_aligned: bool) -> dict[str, int]:
+@proton.jit
+def grouped_gemm_descriptors_kernel(
+    addresses_ptr, sizes_ptr, strides_ptr, groups,
+    DTYPE: tl.constexpr, OUT_DTYPE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PRECISION: tl.constexpr = "tf32",
+):  # fmt: skip
+    """`grouped_gemm_kernel` by descriptors, which each program makes of the products that it has
+    blocks of. Addresses, and rows of each matrix, lie multiples of 16 bytes apart."""
+    before = 0  # blocks of the products so far
+    programs = tl.num_programs(0)
+    for group in range(groups):
+        M = tl.load(sizes_ptr + 3 * group)
+        N = tl.load(sizes_ptr + 3 * group + 1)
+        K = tl.load(sizes_ptr + 3 * group + 2)
+        blocks_n = tl.cdiv(N, BLOCK_N)
+        blocks = tl.cdiv(M, BLOCK_M) * blocks_n
+        first = (tl.program_id(0) + programs - before % programs) % programs
+        if first < blocks:
+            a_ptr = tl.load(addresses_ptr + 3 * group).to(tl.pointer_type(DTYPE))
+            b_ptr = tl.load(addresses_ptr + 3 * group + 1).to(tl.pointer_type(DTYPE))
+            c_ptr = tl.load(addresses_ptr + 3 * group + 2).to(tl.pointer_type(OUT_DTYPE))
+            stride_a = tl.load(strides_ptr + 3 * group)
+            stride_b = tl.load(strides_ptr + 3 * group + 1)
+            stride_c = tl.load(strides_ptr + 3 * group + 2)
+            a = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
+            b = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BLOCK_K, BLOCK_N])
+            c = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BLOCK_M, BLOCK_N])
+            for block in tl.range(first, blocks, programs, flatten=True):
+                row, column = block // blocks_n * BLOCK_M, block % blocks_n * BLOCK_N
+                total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+                for k in range(0, K, BLOCK_K):
+                    with proton.scope("load"):
+                        left, right = a.load([row, k]), b.load([k, column])
+                    with proton.scope("dot"):
+                        total = tl.dot(left, right, total, input_precision=PRECISION)
+                with proton.scope("store"):
+                    c.store([row, column], total.to(OUT_DTYPE))
+        before += blocks
+
+
+def configuration(a: Array, is_aligned: bool, by_descriptors: bool = False) -> dict[str, int]:
     """The options of `grouped_gemm` that suit a's device and dtype; without alignment, elements
     are loaded one by one, and addresses take many registers."""
     if not arrays.on_gpu(a):
         return {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "programs": 64}
+    if by_descriptors:
+        blocks = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128 // a.itemsize, "num_warps": 8}
+        return blocks | {"num_stages": 4, "programs": arrays.SMS}
     if a.itemsize > 2 or not is_aligned:
         blocks = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "num_warps": 4 if is_aligned else 8}
     else:
@@ -91,13 +137,20 @@ def configuration(a: Array, is_aligned: bool) -> dict[str, int]:
 
 
 def grouped_gemm(
-    a: Sequence[Array], b: Sequence[Array], out: Sequence[Array] | None = None, **options: object
+    a: Sequence[Array],
+    b: Sequence[Array],
+    out: Sequence[Array] | None = None,
+    *,
+    descriptors: bool | None = None,
+    **options: object,
 ) -> Sequence[Array]:
     """[x @ y for x, y in zip(a, b)] in the dtype of `out`, else of a; added up in fp32.
 
     All of `a` and `b` are of one dtype, all of `out` of one, and all rows are contiguous.
-    `options`: the kernel's blocks (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee",
-    or "tf32" for tensor cores), `programs`, and those of the launch (num_warps, ...).
+    `descriptors`: whether the kernel makes tensor descriptors, for which all rows have to begin at
+    multiples of 16 bytes; None: where TMA copies by them, and feeds tensor cores. `options`: the
+    kernel's blocks (BLOCK_M, ...), its PRECISION (of fp32 arrays on a GPU: "ieee", or "tf32" for
+    tensor cores), `programs`, and those of the launch (num_warps, ...).
     """
     mnk = [arrays.product_sizes(x, y) for x, y in zip(a, b, strict=True)]
     if out is None:
@@ -111,13 +164,20 @@ def grouped_gemm(
     sizes = np.array(mnk, np.int32)
     strides = np.array([[_row_stride(x) for x in each] for each in triples], np.int32)
     is_aligned = all((x % ALIGNMENT == 0).all() for x in (addresses, sizes[:, 1:], strides))
-    options = {"PRECISION": "ieee"} | configuration(a[0], is_aligned) | options
-    grouped_gemm_kernel[(options.pop("programs"),)](
+    if descriptors is None:
+        steps = strides * np.array([x.itemsize for x in triples[0]])
+        on_tensor_cores = a[0].itemsize <= 2 or options.get("PRECISION") == "tf32"
+        descriptors = on_tensor_cores and arrays.has_tma(a[0])
+        descriptors = descriptors and not (addresses % ALIGNMENT).any() | (steps % ALIGNMENT).any()
+    options = {"PRECISION": "ieee"} | configuration(a[0], is_aligned, descriptors) | options
+    kernel = grouped_gemm_descriptors_kernel if descriptors else grouped_gemm_kernel
+    if not descriptors:
+        options["MULTIPLE"] = ALIGNMENT if is_aligned else 1
+    kernel[(options.pop("programs"),)](
         *(arrays.like(a[0], x) for x in (addresses, sizes, strides)),
         len(triples),
         DTYPE=getattr(tl, dtype),
         OUT_DTYPE=getattr(tl, out_dtype),
-        MULTIPLE=ALIGNMENT if is_aligned else 1,
         **options,
     )
     return out

@@ -17,6 +17,7 @@ from proton.layout.named import dim, shared_row_major
 
 MAX_BOX = 256  # elements along a dimension
 TENSOR_MAP_BYTES = 128
+TENSOR_MAP_ALIGNMENT = 128  # bytes, where the kernel makes one
 ROW_BYTES = 16  # that addresses, strides and beginnings of rows are multiples of
 ALIGNMENT = 128  # bytes, of a box in shared memory
 

@@ -1,8 +1,9 @@
 """`proton.set_allocator`, as Triton has it: who allocates memory that kernels need for themselves.
 
-Triton's kernels need such memory on a GPU for the tensor maps of descriptors that they make. The
-host makes those here, of the kernel's arguments (docs/decisions.md, 81): so no kernel needs any,
-and no allocator is ever called. What a session records into is the session's own.
+A kernel for a GPU needs such memory for the tensor maps that it makes: those of descriptors that
+the host cannot compute of the kernel's arguments (docs/tensor-cores.md). Without an allocator
+Proton takes it (proton/runtime/nvidia/global_scratch.py). What a session records into is the
+session's own.
 """
 
 from collections.abc import Callable
@@ -10,12 +11,24 @@ from collections.abc import Callable
 from proton.base.errors import LaunchError
 from proton.base.words import shown
 
+Allocator = Callable[[int, int, int | None], object]
 
-def set_allocator(allocator: Callable[[int, int, int | None], object] | None) -> None:
-    """Does nothing but check that `allocator` is a function (of size, alignment and stream), or
-    None: it is there for programs that are written for Triton. Kernels need no memory of their own,
-    so there is nothing to ask it for."""
+_allocators: list[Allocator] = []  # the one that was set, if any
+
+
+def set_allocator(allocator: Allocator | None) -> None:
+    """Has launches take memory that a kernel needs for itself from `allocator`, a function of its
+    bytes, its alignment in bytes, and the stream of the launch (its address), for each launch anew.
+    What it gives has a method `data_ptr`, as torch's tensors have, and may go when the launch has
+    been queued, as far as the work of that stream is concerned. None: Proton takes it. Raises
+    LaunchError for anything that cannot be called."""
     if allocator is not None and not callable(allocator):
         raise LaunchError(
             f"set_allocator takes a function of size, alignment and stream, got {shown(allocator)}"
         )
+    _allocators[:] = [] if allocator is None else [allocator]
+
+
+def current_allocator() -> Allocator | None:
+    """The one that was set."""
+    return _allocators[0] if _allocators else None

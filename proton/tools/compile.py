@@ -174,6 +174,11 @@ def _files(
             f"{variant.kernel} makes tensor descriptors that TMA copies by, of which only launches "
             "make the maps: use pointers, or tl.make_block_ptr"
         )
+    if kernel.metadata["global_scratch_size"]:
+        raise ProtonError(
+            f"{variant.kernel} makes tensor descriptors that TMA copies by, and their maps need "
+            "memory that only launches give: use pointers, or tl.make_block_ptr"
+        )
     files["c"] = ahead_sources.gpu_source(
         variant,
         grid,

@@ -1,8 +1,8 @@
 """Blocks of tensor descriptors that the tensor memory accelerator (TMA) copies.
 
-A load, store or atomic reduction of a descriptor becomes one of a *tensor map* where the host can
-make the map, and TMA has the shape and the type. Everything else becomes pointers and masks after
-this pass, as on GPUs without TMA.
+A load, store or atomic reduction of a descriptor becomes one of a *tensor map* where TMA has the
+shape and the type, and the map can be made. Everything else becomes pointers and masks after this
+pass, as on GPUs without TMA.
 
     %d = tt.make_tensor_descriptor %base, [%m, %n], [%stride, %one]
     %x = tt.descriptor_load %d, [%i, %j]
@@ -10,37 +10,56 @@ becomes
     %t = ttng.tensor_map %d
     %x = ttng.tma_load %t, %i, %j
 
+The host makes a map where it can compute all of it before the launch; then it costs the kernel
+nothing. Any other one the kernel makes when it runs, which takes as long as a block or two: so it
+does only for what is in a loop in which the descriptor does not change. Of what it reads from
+memory it takes for granted what TMA asks for (addresses and strides that are multiples of 16
+bytes), as Triton does, and ends where that does not hold; what it computes of its arguments has to
+be known to be such a multiple, else it is pointers.
+
 TMA goes to memory by another way than loads and stores, the *asynchronous proxy* (PTX ISA, "Async
 proxy"), and nothing orders the two but fences. So in one kernel an array is read by TMA only where
 the kernel does not write it, and written by TMA only where it does not read it; and not at all
-where threads tell each other what they wrote: by atomics, barriers, or what is called.
+where threads tell each other what they wrote: by atomics, barriers, or what is called. Arrays
+whose addresses are loaded from different places are different ones, as two arguments are.
 """
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proton.analysis.alias import UNKNOWN, Roots
+from proton.analysis.alias import UNKNOWN
 from proton.analysis.axis_info import AxisInfos
+from proton.analysis.descriptors import DescriptorSources, is_multiple, is_steady
+from proton.analysis.scratch import stored_bytes
 from proton.analysis.tensor_maps import box_of_map, formula
 from proton.base.targets import GPUTarget
 from proton.dialect.builtin import string_attr
-from proton.dialect.mlir import Module, Operation, Value, ir
+from proton.dialect.mlir import Location, Module, Operation, Value, ir
+from proton.dialect.regions import loop_around
 from proton.dialect.traits import Accesses, Orders, Pure, Writes, has
-from proton.dialect.tt_block import TensorDescType
 from proton.dialect.ttng_memory import (
     NO_REDUCTION,
+    TensorCheckOp,
     TensorMapOp,
     TensorMapType,
     TMALoadOp,
     TMAStoreOp,
 )
-from proton.dialect.walk import all_ops, before, defining_op, kernel_functions, replace
+from proton.dialect.walk import (
+    all_ops,
+    before,
+    defining_op,
+    kernel_functions,
+    replace,
+    source_span,
+)
 from proton.layout.tensor_map import ROW_BYTES
 from proton.passes import Pass, register
 
 TMA = 90  # the first compute capability that has it, times 10
 _LOAD, _STORE, _REDUCE = "tt.descriptor_load", "tt.descriptor_store", "tt.descriptor_reduce"
 _COPIED = (_LOAD, _STORE, _REDUCE)
+_MAKE = "tt.make_tensor_descriptor"
 _INTEGERS = ("i32", "i64")
 _REDUCED = {  # elements; what adds fp64 up is not known to be there
     "add": ("f16", "bf16", "f32", *_INTEGERS),
@@ -55,11 +74,14 @@ _REDUCED = {  # elements; what adds fp64 up is not known to be there
 @register
 @dataclass(frozen=True)
 class TensorDescriptorToTMA(Pass):
-    """`ttng.tma_load` and `ttng.tma_store`, for a GPU of compute capability `arch` / 10."""
+    """`ttng.tma_load` and `ttng.tma_store`, for a GPU of compute capability `arch` / 10; `device`:
+    whether the kernel may make maps, too; `debug`: whether it says what TMA cannot take."""
 
     name: ClassVar[str] = "triton-nvidia-gpu-tensor-descriptor-to-tma"
 
     arch: int = 90
+    device: bool = True
+    debug: bool = False
 
     def run(self, module: Module) -> None:
         GPUTarget("cuda", self.arch)  # which says what is wrong with a number that is none
@@ -69,15 +91,18 @@ class TensorDescriptorToTMA(Pass):
             return
         infos = AxisInfos(module)
         for function in kernel_functions(module):
-            _Kernel(function, infos).run()
+            _Kernel(function, infos, self.device, self.debug).run()
 
 
 class _Kernel:
     """One kernel: which arrays it reads and writes, and by what."""
 
-    def __init__(self, function: Operation, infos: AxisInfos) -> None:
-        self.function, self.infos, self.roots = function, infos, Roots(function)
+    def __init__(self, function: Operation, infos: AxisInfos, device: bool, debug: bool) -> None:
+        self.infos, self.device, self.debug = infos, device, debug
+        self.sources = DescriptorSources(function)
         self.entry = function.regions[0].blocks[0]
+        self.maps: dict[Any, Value] = {}  # that the kernel makes, by descriptor and type
+        self.checked: set[Value] = set()
         ops = all_ops(function)
         self.candidates = [op for op in ops if op.name in _COPIED and self._is_possible(op)]
         taken = set(self.candidates)
@@ -95,20 +120,17 @@ class _Kernel:
     def run(self) -> None:
         for op in self.candidates:
             if self._is_ordered(op):
+                if not self._is_of_host(op.operands[0]):
+                    for descriptor in self.sources.made_by(op.operands[0]):
+                        self._check(descriptor)
                 self._rewrite(op)
 
     def _arrays(self, op: Operation) -> frozenset[int]:
-        """The arguments that an op may access memory through."""
+        """The arrays that an op may access."""
         if has(op, Accesses):
-            return self.roots.of(op.operands[0])
-        if (
-            op.operands
-            and isinstance(op.operands[0].type, TensorDescType)
-            and (op.name.startswith("tt.descriptor_") and not has(op, Pure))
-        ):
-            maker = defining_op(op.operands[0])
-            return self.roots.of(maker.operands[0] if maker else op.operands[0])
-        return frozenset()
+            return self.sources.of(op.operands[0])
+        is_of_descriptor = op.name.startswith("tt.descriptor_") and not has(op, Pure)
+        return self.sources.of(op.operands[0]) if is_of_descriptor else frozenset()
 
     def _is_ordered(self, op: Operation) -> bool:
         """Whether nothing accesses the array by the other way that this must wait for."""
@@ -125,19 +147,58 @@ class _Kernel:
             return False
         if op.name == _REDUCE and not _is_reduced(op):
             return False
+        if self._is_of_host(descriptor):
+            return True
+        loop = loop_around(op)
+        if not self.device or loop is None or not is_steady(descriptor, loop):
+            return False
+        makers = self.sources.made_by(descriptor)
+        return bool(makers) and all(self._fits(maker, box.element_bytes) for maker in makers)
+
+    def _is_of_host(self, descriptor: Value) -> bool:
+        """Whether the host can make the map: of an argument, as the launcher checked it, or of
+        what it can compute of arguments."""
         maker = defining_op(descriptor)
         if maker is None:
-            return bool(descriptor.owner == self.entry)  # as the launcher checked it
-        if maker.name != "tt.make_tensor_descriptor":
+            return bool(descriptor.owner == self.entry)
+        if maker.name != _MAKE:
             return False
         view: Any = maker.opview
         if defining_op(view.base) is not None or view.base.owner != self.entry:
             return False
         strides = list(view.strides)[:-1]
         numbers = [*view.shape, *strides]
-        if any(formula(number, self.entry) is None for number in numbers):
-            return False
-        steps = [self.infos[stride].divisibility[0] * box.element_bytes for stride in strides]
+        known = all(formula(number, self.entry) is not None for number in numbers)
+        return known and self._is_aligned(descriptor)
+
+    def _fits(self, descriptor: Value, element_bytes: int) -> bool:
+        """Whether what a descriptor is made of may be what TMA asks for; arguments are checked."""
+        maker = defining_op(descriptor)
+        if maker is None:
+            return True
+        view: Any = maker.opview
+        row = max(1, ROW_BYTES // element_bytes)
+        return is_multiple(view.base, ROW_BYTES, self.infos) and all(
+            is_multiple(stride, row, self.infos) for stride in list(view.strides)[:-1]
+        )
+
+    def _check(self, descriptor: Value) -> None:
+        """Has the kernel look at what a descriptor is made of, unless that is known to fit."""
+        maker = defining_op(descriptor)
+        if maker is None or descriptor in self.checked or self._is_aligned(descriptor):
+            return
+        self.checked.add(descriptor)
+        view: Any = maker.opview
+        with before(maker):
+            strides = list(view.strides)[:-1]
+            message = _message(maker.location) if self.debug else ""
+            TensorCheckOp(view.base, list(view.shape), strides, string_attr(message))
+
+    def _is_aligned(self, descriptor: Value) -> bool:
+        """Whether address and strides are known to be multiples of 16 bytes."""
+        view: Any = descriptor.owner.opview
+        size = stored_bytes(descriptor.type.target.element_type)
+        steps = [self.infos[s].divisibility[0] * size for s in list(view.strides)[:-1]]
         return not any(step % ROW_BYTES for step in [self.infos[view.base].divisibility[0], *steps])
 
     def _begins_in_step(self, op: Operation, element_bytes: int) -> bool:
@@ -152,14 +213,32 @@ class _Kernel:
         with before(op):
             indices = list(view.indices)
             if op.name == _LOAD:
-                map_ = _map(view.desc, view.desc.type.outside)
+                map_ = self._map(op, view.desc.type.outside)
                 replace(op, [TMALoadOp(map_, indices, op.results[0].type).result])
             else:
                 reduction = view.rmw_op if op.name == _REDUCE else NO_REDUCTION
                 # A store by a map that fills with NaN is an illegal instruction (H200).
-                map_ = _map(view.desc, "zero", is_signed=reduction in ("min", "max"))
+                map_ = self._map(op, "zero", is_signed=reduction in ("min", "max"))
                 TMAStoreOp(map_, view.src, indices, string_attr(reduction))
                 op.erase()
+
+    def _map(self, op: Operation, padding: str, *, is_signed: bool = False) -> Value:
+        """The map for an access; one that the kernel makes stands where the descriptor is made."""
+        descriptor: Value = op.operands[0]
+        type_ = _map_type(descriptor, padding, is_signed)
+        if self._is_of_host(descriptor):
+            return TensorMapOp(descriptor, [], [], type_).result
+        key = descriptor, type_
+        if key not in self.maps:
+            maker = defining_op(descriptor)
+            if maker is None:
+                block = ir.BlockArgument(descriptor).owner
+                place, location = ir.InsertionPoint.at_block_begin(block), op.location
+            else:
+                place, location = ir.InsertionPoint.after(maker), maker.location
+            with place, location:
+                self.maps[key] = TensorMapOp(descriptor, [], [], type_).result
+        return self.maps[key]
 
 
 def _is_reduced(op: Operation) -> bool:
@@ -168,10 +247,18 @@ def _is_reduced(op: Operation) -> bool:
     return str(view.desc.type.target.element_type) in _REDUCED[view.kind.value]
 
 
-def _map(descriptor: Value, padding: str, *, is_signed: bool = False) -> Value:
+def _message(location: Location) -> str:
+    """What an assertion on the device says, as the front end writes it."""
+    span = source_span(location)
+    return (
+        f"{span.file}:{span.line}: in make_tensor_descriptor: address and strides must be "
+        f"multiples of {ROW_BYTES} bytes, and strides positive"
+    )
+
+
+def _map_type(descriptor: Value, padding: str, is_signed: bool) -> TensorMapType:
     block = descriptor.type.target
     if is_signed:
         element = ir.IntegerType.get_signed(block.element_type.width)
         block = ir.RankedTensorType.get(block.shape, element)
-    type_ = TensorMapType.get(ir.TypeAttr.get(block), string_attr(padding))
-    return TensorMapOp(descriptor, [], [], type_).result
+    return TensorMapType.get(ir.TypeAttr.get(block), string_attr(padding))

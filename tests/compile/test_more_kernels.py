@@ -59,6 +59,20 @@ def test_matmul_fused(launched: Launches, activation: str) -> None:
     assert_good(kernel)
 
 
+def test_grouped_gemm_by_descriptors(launched: Launches) -> None:
+    """Of matrices of any size that begin at multiples of 16 bytes; copies begin ahead of a tile."""
+    a, b = zip(*(matrices(rows, 249, 511) for rows in (1024, 77)), strict=True)
+    grouped_gemm(a, b, descriptors=True)
+    ((_, kernel),) = launched
+    assert_good(kernel)
+    ptx = kernel.asm["ptx"]
+    assert ptx.count("tensormap.cp_fenceproxy") == 3
+    assert ptx.count("cp.async.bulk.tensor.2d.shared::cluster.global") == 2 * 4
+    assert ptx.count("cp.async.bulk.tensor.2d.global.shared::cta") == 1
+    assert "cp.async.cg" not in ptx
+    assert kernel.metadata["global_scratch_size"] == 512
+
+
 @pytest.mark.parametrize("columns, is_aligned", [(512, True), (511, False)])
 def test_grouped_gemm(launched: Launches, columns: int, is_aligned: bool) -> None:
     a, b = zip(*(matrices(rows, 256, columns) for rows in (1024, 77)), strict=True)

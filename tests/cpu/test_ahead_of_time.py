@@ -170,7 +170,14 @@ def test_maps_of_tensors_are_only_made_by_launches(folder: Path) -> None:
         "def blend(x, out, M: tl.constexpr):\n"
         "    a = tl.make_tensor_descriptor(x, [M, 64], [64, 1], [M, 64])\n"
         "    b = tl.make_tensor_descriptor(out, [M, 64], [64, 1], [M, 64])\n"
-        "    b.store([0, 0], a.load([0, 0]))\n"
+        "    b.store([0, 0], a.load([0, 0]))\n\n"
+        "@proton.jit\n"
+        "def gathered(table, out, n):\n"
+        "    base = tl.load(table).to(tl.pointer_type(tl.float32))\n"
+        "    a = tl.make_tensor_descriptor(base, [n, 64], [64, 1], [16, 64])\n"
+        "    places = tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :]\n"
+        "    for i in range(0, n, 16):\n"
+        "        tl.store(out + i * 64 + places, a.load([i, 0]))\n"
     )
     arguments = [str(folder / "kernels.py"), "-n", "blend", "-s", "*fp32:16, *fp32:16, 16"]
     arguments += ["-g", "1, 1, 1", "-o", str(folder)]
@@ -178,4 +185,8 @@ def test_maps_of_tensors_are_only_made_by_launches(folder: Path) -> None:
     refused = runner.invoke(compile_tool.app, [*arguments, "-t", "cuda:90:32"])
     assert refused.exit_code != 0
     assert "makes tensor descriptors that TMA copies by" in refused.output
+    made = [str(folder / "kernels.py"), "-n", "gathered", "-s", "*i64:16, *fp32:16, i32"]
+    refused = runner.invoke(compile_tool.app, [*made, *arguments[-4:], "-t", "cuda:90:32"])
+    assert refused.exit_code != 0
+    assert "memory that only launches give: use pointers" in refused.output
     assert runner.invoke(compile_tool.app, [*arguments, "-t", "cuda:80:32"]).exit_code == 0

@@ -102,20 +102,23 @@ GROUPS = {
 
 @pytest.mark.parametrize("sizes", GROUPS.values(), ids=GROUPS)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("descriptors", [False, True])
 def test_grouped_gemm(
-    rng: np.random.Generator, dtype: str, sizes: list[tuple[int, int, int]]
+    rng: np.random.Generator, dtype: str, sizes: list[tuple[int, int, int]], descriptors: bool
 ) -> None:
+    options = {**SMALL, "descriptors": descriptors}
     a = [rng.standard_normal((m, k)).astype(dtype) for m, n, k in sizes]
     b = [rng.standard_normal((k, n)).astype(dtype) for m, n, k in sizes]
     want = grouped.reference(wide(*a), wide(*b))
     bounds = grouped.reference(wide(*map(np.abs, a)), wide(*map(np.abs, b)))
     for programs in (1, 5, 1000):
         out = [np.full((m, n), np.nan, dtype) for m, n, k in sizes]
-        assert grouped_gemm(a, b, out, programs=programs, **SMALL) is out
+        assert grouped_gemm(a, b, out, programs=programs, **options) is out
         for got, expected, size in zip(out, want, bounds, strict=True):
             assert_close(got, expected, size, dtype)
     views = [x[:, ::1][: x.shape[0] // 2] for x in a]
-    for got, x, y in zip(grouped_gemm(views, b), views, b, strict=True):
+    found = grouped_gemm(views, b, descriptors=descriptors)
+    for got, x, y in zip(found, views, b, strict=True):
         assert_close(got, np.matmul(*wide(x, y)), np.matmul(*wide(np.abs(x), np.abs(y))), dtype)
 
 

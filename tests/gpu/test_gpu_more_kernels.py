@@ -66,6 +66,16 @@ def test_grouped_gemm(dtype: str) -> None:
         b = [normal(dtype, k, n) for m, n, k in sizes]
         for got, x, y in zip(grouped_gemm(a, b), a, b, strict=True):
             assert_close(got, x.double() @ y.double(), x.double().abs() @ y.double().abs())
+    # Rows that lie multiples of 16 bytes apart, for descriptors.
+    a = [normal(dtype, m, -(-k // 16) * 16 + 16)[:, :k] for m, n, k in ugly]
+    b = [normal(dtype, k, -(-n // 16) * 16 + 16)[:, :n] for m, n, k in ugly]
+    wide = [normal(dtype, m, -(-n // 16) * 16 + 16) for m, n, k in ugly]
+    before = [x.clone() for x in wide]
+    out = [x[:, :n] for x, (_, n, _) in zip(wide, ugly, strict=True)]
+    grouped_gemm(a, b, out, descriptors=True)
+    for got, x, y, whole, old in zip(out, a, b, wide, before, strict=True):
+        assert_close(got, x.double() @ y.double(), x.double().abs() @ y.double().abs())
+        assert (whole[:, got.shape[1] :] == old[:, got.shape[1] :]).all()
 
 
 # The thread in which torch computes gradients has no context before its first product.

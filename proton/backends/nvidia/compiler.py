@@ -13,13 +13,14 @@ from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PTXASError
 from proton.base.symbols import mangled
 from proton.base.targets import MAX_REGISTERS, WARP_SIZE, GPUTarget, most_registers
-from proton.dialect.attributes import SHARED_BYTES
+from proton.dialect.attributes import GLOBAL_SCRATCH_BYTES, SHARED_BYTES
 from proton.dialect.context import mlir_context
 from proton.dialect.profile import profile_of
 from proton.dialect.tensor_maps import tensor_maps_of
 from proton.dialect.walk import gpu_functions
 from proton.frontend import Signature, build_module
 from proton.language.function import DeviceFunction
+from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
 
@@ -43,14 +44,19 @@ def compile_kernel(
                 fn, signature, debug=options.debug, keep_calls=True, target=target
             )
         profiled = options.instrumentation
-        tma = TensorDescriptorToTMA(arch=target.arch)
+        # Of two launches that overlap, each would have its maps where the other one has them.
+        device, debug = not options.launch_pdl, options.debug
+        tma = TensorDescriptorToTMA(arch=target.arch, device=device, debug=debug)
         simplify = ttir_passes(profiled, [tma])
         module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
         module = stages.run("ttgir", module, ttgir_passes(options))
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)
-        shared = int(kernel.attributes[SHARED_BYTES].value)
+        shared, scratch = (
+            int(kernel.attributes[name].value) if name in kernel.attributes else 0
+            for name in (SHARED_BYTES, GLOBAL_SCRATCH_BYTES)
+        )
         _check_shared(fn, shared, target)
         with stages.timed("ptx"):
             ptx = emit_ptx(module, target)
@@ -71,6 +77,8 @@ def compile_kernel(
         "n_regs": cubin.registers,
         "n_spills": cubin.spills,
         "tensor_maps": maps,
+        "global_scratch_size": scratch,
+        "global_scratch_align": TENSOR_MAP_ALIGNMENT,
         "profile": profile and profile.to_plain(),
         "signature": f"{signature}, num_warps={options.num_warps}",
     }

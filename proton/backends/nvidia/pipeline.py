@@ -8,6 +8,7 @@ cubin   by ptxas                                       (cubin.py)
 """
 
 from proton.backends.nvidia.options import GPUOptions
+from proton.conversion.allocate_global_scratch import AllocateGlobalScratch
 from proton.conversion.allocate_profile import AllocateProfile
 from proton.conversion.allocate_shared_memory import AllocateSharedMemory
 from proton.conversion.allocate_tensor_maps import AllocateTensorMaps
@@ -22,6 +23,7 @@ from proton.transforms.carry_base_pointers import CarryBasePointers
 from proton.transforms.coalesce import Coalesce
 from proton.transforms.combine_tensor_select_and_if import CombineTensorSelectAndIf
 from proton.transforms.compact_turns import CompactTurns
+from proton.transforms.create_tensor_maps import CreateTensorMaps
 from proton.transforms.defer_dot_waits import DeferDotWaits
 from proton.transforms.fence_insertion import FenceInsertion
 from proton.transforms.fuse_multiply_add import FuseMultiplyAdd
@@ -57,6 +59,7 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         CarryBasePointers(),
         Upstream("canonicalize,cse"),
         TMALowering(),
+        CreateTensorMaps(),
         SinkDotWaits(),
         OptimizeAccumulatorInit(),
         DeferDotWaits(arch=options.target.arch),
@@ -81,7 +84,11 @@ def llir_passes(options: GPUOptions) -> list[Pass]:
     """Shared memory, the places of records, and barriers, then everything to the llvm dialect."""
     instrumentation = options.instrumentation
     is_ready = instrumentation is not None and bool(instrumentation.auto)
-    passes: list[Pass] = [AllocateTensorMaps(), *([] if is_ready else [AllocateSharedMemory()])]
+    passes: list[Pass] = [
+        AllocateTensorMaps(),
+        AllocateGlobalScratch(),
+        *([] if is_ready else [AllocateSharedMemory()]),
+    ]
     if instrumentation is not None:
         unit_warps = instrumentation.unit_warps(options.num_warps)
         passes.append(

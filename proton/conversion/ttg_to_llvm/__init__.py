@@ -19,6 +19,7 @@ from proton.conversion.ttg_to_llvm import (  # noqa: F401 - importing them regis
     reduce,
     shared_memory,
     tensor_cores,
+    tensor_maps,
     tma,
     turns,
     warp_groups,

@@ -138,8 +138,14 @@ def _assert(ctx: Lowering, site: Site) -> list[Value]:
     if v.is_vector(condition.type):
         holds = v.create("llvm.intr.vector.reduce.and", v.integer(1), condition)
     failed = v.binary("llvm.xor", holds, v.constant(1, v.integer(1)))
-    found = _ASSERTION.fullmatch(site.text("message"))
-    file, line, function, text = found.groups() if found else ("", "0", "", site.text("message"))
+    fail_where(ctx, failed, site.text("message"))
+    return []
+
+
+def fail_where(ctx: Lowering, failed: Value, message: str) -> None:
+    """`__assertfail` of a message where a condition holds."""
+    found = _ASSERTION.fullmatch(message)
+    file, line, function, text = found.groups() if found else ("", "0", "", message)
     pointers = [_generic(), _generic(), v.integer(32), _generic(), v.integer(64)]
     declare(ctx.module, "__assertfail", "void", pointers)
 
@@ -155,7 +161,6 @@ def _assert(ctx: Lowering, site: Site) -> list[Value]:
         )
 
     v.when(failed, fail)
-    return []
 
 
 @lowers("tt.grid_dependency")

@@ -128,6 +128,11 @@ def barrier(number: int = 0, threads: int = 0) -> None:
     effect("nvvm.barrier", *given, operandSegmentSizes=segments)
 
 
+def trap(predicate: Value) -> None:
+    """Ends the kernel with an error where the predicate holds."""
+    assembly("@$0 trap;", "b", None, predicate)
+
+
 def grid_dependency(kind: str) -> None:
     """`griddepcontrol`: "wait" or "launch_dependents"."""
     assembly(f"griddepcontrol.{kind};", "~{memory}", None)

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proton.dialect import builtin, emit
+from proton.dialect.memory import GLOBAL as GLOBAL
+from proton.dialect.memory import SHARED as SHARED
 from proton.dialect.memory import pointer_type
 from proton.dialect.mlir import Attribute, Type, Value, ir
-
-GLOBAL, SHARED = 1, 3  # address spaces
-
 
 create, effect, integer, pointer = emit.create, emit.effect, builtin.integer, pointer_type
 

@@ -15,6 +15,7 @@ from proton.base.errors import LaunchError
 from proton.base.targets import WARP_SIZE
 from proton.layout.tensor_map import TENSOR_MAP_BYTES
 from proton.runtime.nvidia import cuda
+from proton.runtime.nvidia.global_scratch import scratch_for
 from proton.runtime.nvidia.tensor_maps import arguments_of, map_maker
 from proton.trace.instrumentation import Instrumentation
 
@@ -90,15 +91,16 @@ def variant_launch(
     """The generated function of a variant: of (grid x, y, z, stream, *values of all parameters), or
     where a kernel that records takes what is `added`, of (grid, stream, values, added values).
     `types` are of what the values of the parameters become; a kernel takes its tensor maps behind
-    these. A block of memory belongs to one call at a time; the driver has copied what is in it when
-    it returns."""
+    these, and the address of its global scratch memory next. A block of memory belongs to one call
+    at a time; the driver has copied what is in it when it returns."""
     passed = [(n, short) for n, short in enumerate([*types, *added]) if short is not None]
-    plans = kernel.metadata["tensor_maps"]
-    sizes = [8] * len(passed) + [TENSOR_MAP_BYTES] * len(plans)
+    plans, scratch_bytes = kernel.metadata["tensor_maps"], kernel.metadata["global_scratch_size"]
+    sizes = [8] * len(passed) + [TENSOR_MAP_BYTES] * len(plans) + [8] * bool(scratch_bytes)
     numbers, first_added = list(range(len(sizes))), len(passed) - len(added)
-    maps = numbers[len(passed) :]
-    order = [*numbers[:first_added], *maps, *numbers[first_added : len(passed)]]
+    ours = numbers[len(passed) :]
+    order = [*numbers[:first_added], *ours, *numbers[first_added : len(passed)]]
     formats = [*(_format(short) for _, short in passed), *[f"{TENSOR_MAP_BYTES}s"] * len(plans)]
+    formats += ["Q"] * bool(scratch_bytes)
     free: list[_Block] = []
 
     def again(block: _Block, status: int) -> None:
@@ -116,6 +118,7 @@ def variant_launch(
         "pack": struct.Struct("<" + _CONFIG + "".join(formats)).pack_into,
         "call": cuda.launch_function(),
         "again": again,
+        "scratch": functools.partial(scratch_for, device, scratch_bytes),
         "single": lambda value: ctypes.c_float(value).value,
         **{f"map{n}": map_maker(plan, kernel.name, device) for n, plan in enumerate(plans)},
     }
@@ -155,9 +158,13 @@ def _source(
         # The kernel's arguments are those that are passed: constants are none.
         of = ", ".join(f"a{passed[argument][0]}" for argument in arguments_of(plan))
         maps += f", map{number}({of})"
+    taken_memory = ""
+    if kernel.metadata["global_scratch_size"]:
+        taken_memory, maps = "memory, held = scratch(x * y * z, stream)", f"{maps}, memory"
     return f"""
 def launch({taken}):
     {unpacked}
+    {taken_memory}
     try:
         block = pop()
     except IndexError:
