@@ -29,6 +29,7 @@ from proton.base.symbols import END, mangled
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
 from proton.dialect.attributes import DIVISIBILITY
+from proton.ir_source import IRSource as IRSource
 from proton.language import profiling
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -215,7 +216,6 @@ def _key(
 
 _version = functools.cache(metadata.version)
 _INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
-    "IRSource": "proton-opt runs passes on IR in files, and PROTON_OVERRIDE_FROM compiles from it",
     "AttrsDescriptor": "attrs of ASTSource is a dict: {('x_ptr',): [['tt.divisibility', 16]]}",
     "make_backend": "proton.compile takes a target",
 }

@@ -223,7 +223,6 @@ ABSENT = {
     "cuda_memcheck": "`PROTON_CHECK_BOUNDS=1` on the CPU, compute-sanitizer on a GPU",
     "set_gpu_clock": "`nvidia-smi -lgc`",
     "cublas": "a library's product",
-    "IRSource": "`proton-opt` runs passes on IR in files",
     "AttrsDescriptor": "`attrs` of `ASTSource` is a dict",
     "LazyDict": "`proton.runtime.hooks.LazyDict`",
     "make_backend": "`proton.runtime.backend.backend_named`",

@@ -88,7 +88,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         self.do_not_specialize_on_alignment = (
             () if do_not_specialize_on_alignment is None else do_not_specialize_on_alignment
         )
-        self.params = _parameters(self)
+        self.params = self.parameters()
         self.options = tuple(name for name in _launch_options() if name not in self.arg_names)
         self._option_names = frozenset(self.options)
         self._bind = _make_binder(self)
@@ -98,6 +98,10 @@ class JITFunction(DeviceFunction, KernelInterface):
         self._interpreted: object = None
         self.watched: list[Link] = []
         self.pre_run_hooks: list[Callable[..., object]] = []
+
+    def parameters(self) -> list[Parameter]:
+        """What each of the parameters is to a launch."""
+        return _parameters(self)
 
     def __getitem__(self, grid: object) -> Callable[..., CompiledKernel]:
         if self.fast_path is not None:

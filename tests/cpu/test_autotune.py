@@ -407,8 +407,6 @@ def test_what_is_decorated_must_be_a_kernel() -> None:
 def test_options_that_mean_nothing_say_so() -> None:
     with pytest.warns(UserWarning, match="use_cuda_graph=True is ignored"):
         proton.autotune(configs(16), key=["n"], use_cuda_graph=True)
-    with pytest.raises(ValueError, match="ir_override is not supported"):
-        proton.Config({}, ir_override="add.ttgir")
 
 
 def test_a_config_is_what_it_holds() -> None:

@@ -1,9 +1,11 @@
 """The options of a launch that change the code of a GPU kernel."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from proton.base.errors import CompilationError
 from proton.base.targets import DEPENDENT_LAUNCH, MAX_REGISTERS, MAX_WARPS, GPUTarget
+from proton.language.ir_text import IRText
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -14,6 +16,7 @@ class GPUOptions:
     Raises CompilationError for a value outside of its range. `num_stages` is the depth of
     the software pipelines of loops that feed tensor cores; 0 and 1 are none. With `launch_pdl`
     (programmatic dependent launch) the kernel may begin before the one before it has ended.
+    `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
     target: GPUTarget
@@ -24,9 +27,12 @@ class GPUOptions:
     enable_fp_fusion: bool = True
     debug: bool = False
     launch_pdl: bool = False
+    ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
 
     def __post_init__(self) -> None:
+        if self.ir_override is not None:
+            object.__setattr__(self, "ir_override", IRText.read(self.ir_override))
         warps = self.num_warps
         if not _is_int(warps) or not 1 <= warps <= MAX_WARPS or warps.bit_count() != 1:
             raise _invalid("num_warps", f"a power of two from 1 to {MAX_WARPS}", self.num_warps)
@@ -43,6 +49,11 @@ class GPUOptions:
             not _is_int(self.maxnreg) or not 1 <= self.maxnreg <= MAX_REGISTERS
         ):
             raise _invalid("maxnreg", f"from 1 to {MAX_REGISTERS}", self.maxnreg)
+
+    @property
+    def text(self) -> IRText | None:
+        """What `ir_override` has."""
+        return self.ir_override if isinstance(self.ir_override, IRText) else None
 
 
 def _is_int(value: object) -> bool:
