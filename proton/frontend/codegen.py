@@ -90,6 +90,7 @@ class Generator(CodeGenerator):
             end_line=getattr(node, "end_lineno", None) or 0,
             end_column=getattr(node, "end_col_offset", None) or 0,
             function=self.fn.__name__,
+            start=(self.fn.parse().lineno, self.fn.parse().col_offset),
             lines=self.fn.source.lines,
         )
 

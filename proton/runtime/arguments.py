@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from proton.base.errors import LaunchError
+from proton.base.errors import ArgumentOverflow, LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -66,7 +66,7 @@ def integer_type(name: str, value: int) -> str:
         return "i64"
     if 0 <= value < 1 << 64:
         return "u64"
-    raise LaunchError(f"argument {name} = {shown(value)} does not fit in 64 bits")
+    raise ArgumentOverflow(f"argument {name} = {shown(value)} does not fit in 64 bits")
 
 
 class Constant:

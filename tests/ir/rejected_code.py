@@ -210,7 +210,11 @@ def while_changes_shape(n, f):
         x = x[:, None]
 
 
-@rejected("x is i32 after one branch of the if and fp32 after the other", "if n > 0:", "cast one")
+@rejected(
+    "Mismatched type for x: i32 after one branch of the if and fp32 after the other",
+    "if n > 0:",
+    "cast one",
+)
 def branches_disagree(n, f):
     if n > 0:
         x = n

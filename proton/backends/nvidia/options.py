@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from proton.base.errors import CompilationError
-from proton.base.targets import DEPENDENT_LAUNCH, MAX_REGISTERS, MAX_WARPS, GPUTarget
+from proton.base.errors import CompilationError, InvalidOption
+from proton.base.targets import DEPENDENT_LAUNCH, MAX_REGISTERS, GPUTarget, check_num_warps
 from proton.language.ir_text import IRText
 from proton.trace.instrumentation import Instrumentation
 
@@ -34,8 +34,7 @@ class GPUOptions:
         if self.ir_override is not None:
             object.__setattr__(self, "ir_override", IRText.read(self.ir_override))
         warps = self.num_warps
-        if not _is_int(warps) or not 1 <= warps <= MAX_WARPS or warps.bit_count() != 1:
-            raise _invalid("num_warps", f"a power of two from 1 to {MAX_WARPS}", self.num_warps)
+        check_num_warps(warps)
         if not _is_int(self.num_stages) or self.num_stages < 0:
             raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
         if self.num_ctas != 1:
@@ -61,4 +60,4 @@ def _is_int(value: object) -> bool:
 
 
 def _invalid(name: str, rule: str, value: object) -> CompilationError:
-    return CompilationError(f"{name} must be {rule}, got {value!r}")
+    return InvalidOption(f"{name} must be {rule}, got {value!r}")

@@ -14,7 +14,7 @@ from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import Target
+from proton.base.targets import Target, check_num_warps
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.language.signature import Signature
@@ -126,9 +126,13 @@ class CPULauncher(Launcher):
 
     def _chosen(self, options: dict[str, object]) -> tuple[bool, Any]:
         """Of the options of a launch those that code depends on: debug, ir_override."""
-        debug = options.get("debug") if options else None
+        if not options:
+            return self.kernel.is_debug(), None
+        if options.get("num_warps") is not None:  # it means nothing here, but may be a mistake
+            check_num_warps(options["num_warps"])
+        debug = options.get("debug")
         is_debug = self.kernel.is_debug() if debug is None else bool(debug)
-        return is_debug, options.get("ir_override") if options else None
+        return is_debug, options.get("ir_override")
 
     def _compiled(self, key: tuple[object, ...]) -> _Variant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps
