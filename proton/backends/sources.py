@@ -34,9 +34,11 @@ def first_module(
     num_warps: int = 0,
 ) -> Module:
     """The module that the passes begin with: that of `text`, if there is one, whose kernel then has
-    the name and the arguments of `fn`. `num_warps` is what layouts in it must be for."""
+    the name and the arguments of `fn`. Layouts in it must be for `num_warps`, a program's."""
     if text is None:
-        return build_module(fn, signature, debug=debug, keep_calls=keep_calls, target=target)
+        return build_module(
+            fn, signature, debug=debug, keep_calls=keep_calls, target=target, num_warps=num_warps
+        )
     module = parsed(text)
     kernel = kernel_of(module, text)
     _check_types(kernel, text, signature)

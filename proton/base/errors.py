@@ -128,7 +128,7 @@ class OutOfResources(CompilationError):
     """The kernel needs more of something than a program on the target has."""
 
 
-class LaunchError(ProtonError):
+class LaunchError(ProtonError, RuntimeError):
     """A launch was given an argument, grid or option it cannot take."""
 
 

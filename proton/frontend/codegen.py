@@ -59,13 +59,14 @@ class Generator(CodeGenerator):
         env: dict[str, object],
         *,
         target: Target,
+        num_warps: int = 0,
         debug: bool = False,
         caller: "Generator | None" = None,
         functions: KeptFunctions | None = None,
         own_function: bool = False,
     ) -> None:
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
-        self.target = target
+        self.target, self.num_warps = target, num_warps  # no warps: of a CPU
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call
         self.node: ast.AST | None = None
@@ -380,6 +381,7 @@ class Generator(CodeGenerator):
             fn,
             env,
             target=self.target,
+            num_warps=self.num_warps,
             debug=self.debug,
             caller=self,
             functions=functions,

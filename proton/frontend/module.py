@@ -22,12 +22,13 @@ def build_module(
     debug: bool = False,
     keep_calls: bool = False,
     target: Target | None = None,
+    num_warps: int = 0,
     generator: type[Generator] = Generator,
 ) -> Module:
     """The `ir.Module` with one public function: the kernel for this signature.
 
     With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it. The
-    kernel may ask what `target` is, by default the CPU.
+    kernel may ask what `target` is, by default the CPU, and how many warps it has, 0 there.
     Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
     """
     span = SourceSpan(file=fn.file, line=fn.parse().lineno)
@@ -45,7 +46,14 @@ def build_module(
     functions = calls.Functions(module) if keep_calls else None
     with ir.InsertionPoint(block), location:
         env = signature.assembled(_values(signature, block))
-        g = generator(fn, env, debug=debug, functions=functions, target=target or CPUTarget())
+        g = generator(
+            fn,
+            env,
+            debug=debug,
+            functions=functions,
+            target=target or CPUTarget(),
+            num_warps=num_warps,
+        )
         outcome = g.run(fn.parse().body, tail=True)
         scopes.check_closed(g)
         if isinstance(outcome, Returned) and outcome.value not in (None, FELL_OFF):

@@ -8,6 +8,7 @@ look the kernel up by what they are given. The look-up function is generated onc
 
 import functools
 import inspect
+import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -49,9 +50,6 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
     "stream": "a launch goes to the current stream, as of torch.cuda.stream(...)",
     "grid": "the grid goes in brackets: {kernel}[grid](...)",
     "warmup": "to compile without a launch, call {kernel}.warmup(...)",
-}
-_OF_TRITON = {  # what a kernel of Triton has, and one of ours has not -> what to do
-    "used_global_vals": "dependencies() has what the source reads of its surroundings",
 }
 _JIT_OPTIONS = (
     *("noinline", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "repr"),
@@ -151,9 +149,12 @@ class JITFunction(DeviceFunction, KernelInterface):
         _, values, _ = self._planned(args, kwargs)
         return dict(zip(self.arg_names, values, strict=True))
 
-    def __getattr__(self, name: str) -> Any:
-        instead = f": {_OF_TRITON[name]}" if name in _OF_TRITON else ""
-        raise AttributeError(f"a kernel has no {name!r}{instead}", name=name)
+    @property
+    def used_global_vals(self) -> dict[str, object]:
+        """The constants of its surroundings that the source reads, by name."""
+        found = {name: ty.unwrap(value) for name, value in self.dependencies().items()}
+        code = DeviceFunction, types.ModuleType, type
+        return {n: v for n, v in found.items() if not callable(v) and not isinstance(v, code)}
 
     @property
     def cache_key(self) -> str:
@@ -294,8 +295,9 @@ class JITFunction(DeviceFunction, KernelInterface):
             if now is not value and has_changed(now, value):
                 is_alike = repr(now) == repr(value)
                 raise LaunchError(
-                    f"{self.__name__}: {name} was {value!r} when the kernel was compiled and is "
-                    f"{'another one' if is_alike else repr(now)} now; pass it as a parameter"
+                    f"{self.__name__}: Global variable {name} has changed since we compiled this "
+                    f"kernel, from {value!r} to {'another one' if is_alike else repr(now)}; pass "
+                    "it as a parameter"
                 )
 
     def watch_globals(self, links: list[Link] | None = None) -> None:
@@ -425,7 +427,7 @@ def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     if text.split(".")[-1] == "const":
         return ty.const
     name = text.split(".")[-1]
-    value = getattr(ty, name, None)
+    value = ty.int1 if name == "uint1" else getattr(ty, name, None)
     if isinstance(value, ty.dtype):
         return value
     try:

@@ -87,7 +87,7 @@ class Pruning:
             raise AutotunerError(
                 "early_config_prune leaves no configuration: it returns those to try, at least one"
             )
-        most = self.most if type(self.most) is int else max(1, int(len(configs) * self.most))
+        most = self.most if type(self.most) is int else max(1, int(len(left) * self.most))
         if self.model is None or len(left) <= most:
             return left
         model, given = self.model, positional | kwargs

@@ -252,10 +252,9 @@ def test_errors_are_raised_from_one_another_as_tritons() -> None:
         build_module(asserts_what_is_not, Signature({}))
     assert failed.value.__cause__ is None
     raised = CompilationError("rule", error.span)
-    try:
+    with pytest.raises(CompilationError) as again:
         raise raised from KeyError("x")
-    except CompilationError as again:
-        assert isinstance(again.__cause__, KeyError)
+    assert isinstance(again.value.__cause__, KeyError)
 
 
 @pytest.mark.parametrize("what", ["if", "ternary", "return"])
