@@ -25,7 +25,7 @@ from proton.dialect.mlir import Location, ir
 from proton.frontend import aggregates, branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
-from proton.frontend.builder import constant, error, truth
+from proton.frontend.builder import check_unpacked, constant, error, truth
 from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator, KeptFunctions, LoopBody
 from proton.frontend.promotion import to_bool
@@ -274,13 +274,14 @@ class Generator(CodeGenerator):
                 self.env[name] = value
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if any(isinstance(element, ast.Starred) for element in targets):
-                    raise self.unsupported("a starred target", "name each element")
-                count = len(value) if isinstance(value, tuple | list) else 1
-                if not isinstance(value, tuple | list) or count != len(targets):
-                    raise error(
-                        f"cannot unpack {count} values into {len(targets)} names",
-                        "write one name for each value",
+                    raise UnsupportedLanguageConstruct(
+                        "starred assignment targets are not supported",
+                        self.span(),
+                        "name each element",
+                        self.call_trace(),
                     )
+                check_unpacked(value, len(targets))
+                assert isinstance(value, tuple | list)
                 for element, part in zip(targets, value, strict=True):
                     self.assign(element, part)
             case ast.Subscript():

@@ -70,7 +70,7 @@ class IRFunction(JITFunction):
 
         def kernel(*args: object) -> None: ...
 
-        kernel.__name__ = source.name
+        kernel.__name__ = kernel.__qualname__ = source.name
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         signature = inspect.Signature([inspect.Parameter(n, kind) for n in source.arguments])
         kernel.__signature__ = signature  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from proton import compile_hooks
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
@@ -241,7 +242,9 @@ class JITFunction(DeviceFunction, KernelInterface):
         names, the keyword is the parameter's, unless it is a GPUTarget.
         """
         launcher, bound, target = self._planned(args, kwargs)
-        task = functools.partial(launcher.compile, bound, self._options(kwargs), target)
+        task = functools.partial(
+            compile_hooks.warming, launcher.compile, bound, self._options(kwargs), target
+        )
         if (mode := active_mode()) is not None:
             return mode.submit(task)  # type: ignore[return-value]  # it stands for the kernel
         try:
@@ -397,7 +400,7 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
     parameters = []
     for position, (name, parameter) in enumerate(fn.signature.parameters.items()):
         if parameter.kind is parameter.VAR_KEYWORD:
-            raise LaunchError(f"{fn.__name__}: a kernel cannot have **kwargs ({name})")
+            raise TypeError(f"JIT functions do not support **kwargs ({fn.__name__} has **{name})")
         annotation = parameter.annotation
         if isinstance(annotation, str):
             annotation = _evaluate_annotation(fn, annotation)

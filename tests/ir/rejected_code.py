@@ -72,7 +72,7 @@ def assigns_attribute(n):
     x.shape = 1
 
 
-@unsupported("a starred target is not supported", "a, *b = 1, 2, 3", "name each element")
+@unsupported("starred assignment targets are not", "a, *b = 1, 2, 3", "name each element")
 def starred_target(n):
     a, *b = 1, 2, 3
 
@@ -181,7 +181,7 @@ def unknown_attribute(n):
     x.size
 
 
-@rejected("cannot unpack 2 values into 3 names", "a, b, c = n, n", "one name for each")
+@rejected("not enough values to unpack (expected 3, got 2)", "a, b, c = n, n", "one name")
 def unpacks_wrong(n):
     a, b, c = n, n
 
@@ -310,3 +310,13 @@ def raises(n):
 def unrolls_for_ever(n):
     for i in tl.static_range(2**100):
         pass
+
+
+@rejected("too many values to unpack (expected 2, got 3)", "a, b = 1, 2, 3", "one name for each")
+def unpacks_too_many(n):
+    a, b = 1, 2, 3
+
+
+@rejected("cannot unpack non-iterable value", "[a + b for a, b in (1, 2)]", "one name for each")
+def unpacks_a_number(n):
+    values = [a + b for a, b in (1, 2)]
