@@ -2,6 +2,8 @@
 `jit_post_compile_hook`, `knobs.compilation.listener`; with the keywords that Triton's get."""
 
 import json
+import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 from proton.backends.compiler import CompiledKernel
@@ -12,8 +14,28 @@ from proton.language.signature import Signature
 from proton.language.types import dtype
 
 _US_PER_MS = 1000.0
-_OPTIONS = "num_warps", "num_ctas", "num_stages", "debug"  # of which hooks are told
-_KEPT_OPTIONS = *_OPTIONS, "maxnreg", "enable_fp_fusion", "launch_pdl"
+_KEPT_OPTIONS = (  # of which hooks are told
+    *("num_warps", "num_ctas", "num_stages", "debug"),
+    *("maxnreg", "enable_fp_fusion", "launch_pdl"),
+)
+
+
+class _Thread(threading.local):
+    """What the calling thread does."""
+
+    is_warming = False  # it compiles without a launch
+
+
+_thread = _Thread()
+
+
+def warming(compile: Callable[..., CompiledKernel], *args: object) -> CompiledKernel:
+    """The kernel that `compile` gives; hooks are told that none is launched."""
+    before, _thread.is_warming = _thread.is_warming, True
+    try:
+        return compile(*args)
+    finally:
+        _thread.is_warming = before
 
 
 class Vetoed(ProtonError):
@@ -80,16 +102,17 @@ def _facts(
     return {
         "key": key,
         "repr": f"{fn.__name__}({', '.join(f'{n}: {t}' for n, t in types.items())})",
-        "fn": JITFunctionInfo(fn.__module__, fn.__name__, fn),
+        "fn": JITFunctionInfo(fn.__module__, fn.fn.__qualname__, fn),
         "compile": {
             "key": key,
             "specialization_data": _specialization(key, fn, signature, options),
             "signature": types,
             "constants": dict(signature.constants),
             "configs": sorted(signature.divisible),
-            **{name: getattr(options, name) for name in _OPTIONS if hasattr(options, name)},
+            "is_warmup": _thread.is_warming,
+            **{n: getattr(options, n) for n in _KEPT_OPTIONS if hasattr(options, n)},
         },
-        "is_manual_warmup": False,
+        "is_manual_warmup": _thread.is_warming,
     }
 
 

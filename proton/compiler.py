@@ -29,6 +29,7 @@ from proton.base.symbols import END, mangled
 from proton.base.targets import Target
 from proton.base.words import did_you_mean, shown
 from proton.dialect.attributes import DIVISIBILITY
+from proton.ir_source import IRSource as IRSource
 from proton.language import profiling
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
@@ -91,14 +92,17 @@ def _load_or_compile(
         data, files = entry
         times = {"load": (time.perf_counter() - start) * 1e3}
         asm = Asm(compiler, files, fn.src)
-        return compiler.kernel(fn.__name__, key, Metadata(data), asm, times, from_cache=True)
+        name = _shown_name(fn, signature)
+        return compiler.kernel(
+            name, key, Metadata(data | {"name": name}), asm, times, from_cache=True
+        )
     label = f"{mangled(fn.__name__).removesuffix(END)}-{key[:8]}"
     result = compiler.compile(fn, signature, options, label)
     result.data = _data(fn, signature) | result.data
     if knobs.override_from is None:  # an edited dump is not what the key describes
         cache.store(key, result.data, result.files)
     asm = Asm(compiler, result.files, fn.src)
-    return compiler.kernel(fn.__name__, key, Metadata(result.data), asm, result.times)
+    return compiler.kernel(str(result.data["name"]), key, Metadata(result.data), asm, result.times)
 
 
 @contextlib.contextmanager
@@ -117,11 +121,29 @@ def _without_collection() -> Iterator[None]:
 def _data(fn: DeviceFunction, signature: Signature) -> dict[str, object]:
     """The metadata that every kernel has; a back end may say otherwise."""
     return {
-        "name": fn.__name__,
+        "name": _shown_name(fn, signature),
         "symbol": mangled(fn.__name__),
         "signature": str(signature),
         "profile": None,
     }
+
+
+class Specialization(NamedTuple):
+    """What `repr=` of `proton.jit` makes a name of: the values of constants and the short names of
+    types, "constexpr" of constants, by parameter."""
+
+    constants: dict[str, object]
+    signature: dict[str, str]
+
+
+def _shown_name(fn: DeviceFunction, signature: Signature) -> str:
+    """What users see a kernel as: what its `repr` says, or the function's name."""
+    represent = getattr(fn, "repr", None)
+    if represent is None:
+        return fn.__name__
+    types = {name: type_.mangle() for name, type_ in signature.types.items()}
+    names = dict.fromkeys(signature.constants, "constexpr") | types
+    return str(represent(Specialization(dict(signature.constants), names)))
 
 
 class ASTSource:
@@ -215,7 +237,6 @@ def _key(
 
 _version = functools.cache(metadata.version)
 _INSTEAD = {  # what Triton has in `compiler`, and is not here -> what to do
-    "IRSource": "proton-opt runs passes on IR in files, and PROTON_OVERRIDE_FROM compiles from it",
     "AttrsDescriptor": "attrs of ASTSource is a dict: {('x_ptr',): [['tt.divisibility', 16]]}",
     "make_backend": "proton.compile takes a target",
 }

@@ -216,7 +216,6 @@ def language() -> str:
         for name, value in public.items()
         if not inspect.ismodule(value) and inspect.getdoc(value) and name not in types
         if getattr(value, "__module__", "") != "typing" and not isinstance(value, frozenset | int)
-        if name != "NotYet"
     }
     lines = ["# Kernels: `proton.language`", "", "`import proton.language as tl`.", ""]
     lines += [

@@ -215,7 +215,7 @@ def is_there(where: str, name: str) -> bool:
     found = owner(where)
     if isinstance(found, type):  # of dtypes, whose attributes may be properties
         return hasattr(found, name) or hasattr(tl.int32, name) or hasattr(tl.float32, name)
-    return hasattr(found, name) and not isinstance(getattr(found, name), tl.NotYet)
+    return hasattr(found, name)
 
 
 def names() -> Iterator[str]:

@@ -201,7 +201,6 @@ NAMES: dict[str, str] = {
 
 # Names that are not there -> why, and what to use. What is an error in itself says the same.
 ABSENT = {
-    "expect_zero": "no op has this meaning here: mask with `tl.where`",
     "semantic": "the rules of ops are not Python's to call",
     "to_ir": "types of the IR are made inside",
     "codegen_name": "`mangle()` is the short name",
@@ -209,11 +208,8 @@ ABSENT = {
     "dispatch": "`extern_elementwise` does it by its table",
     "base_type": "types are `tl.dtype`",
     "base_value": "values are `tl.tensor`, or Python's",
-    "num_threads": "32 times the launch option `num_warps`",
-    "num_warps": "the launch option of this name",
     "convert_custom_float8_sm70": "`.to` converts every format",
     "convert_custom_float8_sm80": "`.to` converts every format",
-    "used_global_vals": "`dependencies()`",
     "do_bench_proton": "`do_bench`, or a session: `proton.profile`",
     "do_bench_cudagraph_proton": "`do_bench_cudagraph`",
     "get_dram_gbps": "no table of peaks is kept",
@@ -223,7 +219,6 @@ ABSENT = {
     "cuda_memcheck": "`PROTON_CHECK_BOUNDS=1` on the CPU, compute-sanitizer on a GPU",
     "set_gpu_clock": "`nvidia-smi -lgc`",
     "cublas": "a library's product",
-    "IRSource": "`proton-opt` runs passes on IR in files",
     "AttrsDescriptor": "`attrs` of `ASTSource` is a dict",
     "LazyDict": "`proton.runtime.hooks.LazyDict`",
     "make_backend": "`proton.runtime.backend.backend_named`",

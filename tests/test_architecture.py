@@ -26,7 +26,7 @@ FLOORS = (
     ("transforms",),
     ("conversion",),
     ("backends",),
-    ("compiler", "compile_ahead", "compile_hooks", "cache", "interpreter"),
+    ("compiler", "ir_source", "compile_ahead", "compile_hooks", "cache", "interpreter"),
     ("runtime",),
     ("viewer", "tools", "kernels", "testing"),
 )

@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 from proton.base import markup
-from proton.base.errors import LaunchError, ProtonError
+from proton.base.errors import CompilationError, LaunchError, ProtonError
 from proton.base.targets import GPUTarget as GPUTarget
 from proton.base.targets import Target
 from proton.language.function import DeviceFunction
+from proton.language.ir_text import IRText
 from proton.language.signature import Signature
 from proton.trace.profile import KernelProfile
 
@@ -55,12 +56,16 @@ class Asm(Mapping[str, Any]):
             return self._source
         if level == self._compiler.disassembly:
             return self._compiler.disassemble(self)
-        content = self._files[self._compiler.levels[level]]
+        file = self._compiler.levels[level]
+        if file not in self._files:
+            raise KeyError(f"{level}: the kernel was compiled from IR that is behind it")
+        content = self._files[file]
         return content if level in self._compiler.binary else content.decode()
 
     def __iter__(self) -> Iterator[str]:
         disassembly = self._compiler.disassembly
-        return iter(["source", *self._compiler.levels, *([disassembly] if disassembly else [])])
+        levels = [n for n, file in self._compiler.levels.items() if file in self._files]
+        return iter(["source", *levels, *([disassembly] if disassembly else [])])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -187,6 +192,7 @@ class Compiler(ABC, Generic[Options, Kernel]):
     levels: ClassVar[Mapping[str, str]]  # level of `kernel.asm` -> its file in the cache
     binary: ClassVar[frozenset[str]] = frozenset()  # the levels that are bytes
     disassembly: ClassVar[str | None] = None  # the level that `disassemble` makes, if there is one
+    sources: ClassVar[tuple[str, ...]] = ()  # the levels that files of IR may be of
     kernel: type[Kernel] = CompiledKernel  # type: ignore[assignment]  # a subclass names its own
 
     @abstractmethod
@@ -204,6 +210,16 @@ class Compiler(ABC, Generic[Options, Kernel]):
     def chosen(self, target: Target, options: dict[str, Any]) -> Options:
         """The options for a target, from those that a launch may be given by name."""
         raise ProtonError(f"kernels for {target} are compiled by launches and warmup alone")
+
+    def check_source(self, text: IRText | None, target: Target) -> None:
+        """Raises CompilationError where compiling for a target cannot begin at the level of a
+        file."""
+        if text is not None and text.level not in self.sources:
+            names = " and ".join(f".{level}" for level in self.sources) or "no"
+            raise CompilationError(
+                f"IR for {target} is in {names} files, got {text.file}",
+                hint="a file's suffix is the name of its level in kernel.asm",
+            )
 
     def warm_up(self) -> None:
         """Loads what compiling takes, which is not loaded before."""

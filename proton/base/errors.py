@@ -3,6 +3,7 @@
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 
 class ProtonError(Exception):
@@ -23,10 +24,18 @@ class SourceSpan:
     end_line: int = 0
     end_column: int = 0
     function: str = ""
+    start: tuple[int, int] | None = None  # line and column of the function's `def`
     lines: Sequence[str] | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column + 1}"
+
+    def within(self) -> str:
+        """The place within its function, as Triton counts; empty where that is not known."""
+        if self.start is None:
+            return ""
+        line, column = self.line - self.start[0] + 1, self.column - self.start[1]
+        return f"    at {line}:{column}: of {self.function}"
 
     def excerpt(self) -> str:
         """The source line with a caret under the piece; empty where the source is not to be had."""
@@ -45,8 +54,11 @@ class LocatedError(ProtonError):
     """An error about one place of a kernel's source.
 
     `rule` says what was expected and what was found, `hint` what to do instead; `trace` holds
-    the call sites that led there, innermost first.
+    the call sites that led there, innermost first. `__cause__` is the same error within the
+    function that was called, or in none, as Triton raises one from the other.
     """
+
+    has_cause: ClassVar[bool] = True  # of an op that refuses what it is given
 
     def __init__(
         self,
@@ -58,12 +70,22 @@ class LocatedError(ProtonError):
         super().__init__(rule)
         self.rule, self.span, self.hint, self.trace = rule, span, hint, trace
 
+    @property
+    def __cause__(self) -> BaseException | None:  # type: ignore[override]
+        slot: Any = vars(BaseException)["__cause__"]
+        raised_from: BaseException | None = slot.__get__(self)
+        if raised_from is not None or self.span is None:
+            return raised_from
+        if self.trace:
+            return type(self)(self.rule, self.span, self.hint, self.trace[:-1])
+        return ProtonError(self.rule) if self.has_cause else None
+
     def __str__(self) -> str:
         if self.span is None:
             return self.rule + (f"\nhint: {self.hint}" if self.hint else "")
-        lines = [f"{self.span}: {self.rule}", self.span.excerpt()]
+        lines = [f"{self.span}: {self.rule}", self.span.excerpt(), self.span.within()]
         for call in self.trace:
-            lines += [f"called from {call}:", call.excerpt()]
+            lines += [f"called from {call}:", call.excerpt(), call.within()]
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(line for line in lines if line)
@@ -78,12 +100,20 @@ class CompilationError(LocatedError):
         return self.rule
 
 
+class InvalidOption(CompilationError, AssertionError):
+    """An option of a launch has a value that it cannot have; Triton asserts it."""
+
+
 class UnsupportedLanguageConstruct(CompilationError):
     """The construct is not supported; the message names it, and what to write in its place."""
+
+    has_cause = False
 
 
 class CompileTimeAssertionFailure(CompilationError):
     """A `tl.static_assert` does not hold."""
+
+    has_cause = False
 
 
 class PassError(ProtonError):
@@ -98,8 +128,12 @@ class OutOfResources(CompilationError):
     """The kernel needs more of something than a program on the target has."""
 
 
-class LaunchError(ProtonError):
+class LaunchError(ProtonError, RuntimeError):
     """A launch was given an argument, grid or option it cannot take."""
+
+
+class ArgumentOverflow(LaunchError, OverflowError):
+    """An integer argument has more than 64 bits."""
 
 
 class AutotunerError(ProtonError):

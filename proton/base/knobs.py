@@ -59,6 +59,11 @@ def environment(**defaults: str) -> dict[str, str]:
     return defaults | dict(os.environ)
 
 
+def set_environment(variables: dict[str, str]) -> None:
+    """Sets variables of this process, which was started for what is done with them."""
+    os.environ.update(variables)
+
+
 @dataclass(frozen=True)
 class Knob(Generic[T]):
     """One variable: its name, how its text becomes a value, its default, what it does.

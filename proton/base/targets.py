@@ -6,7 +6,8 @@ A target's text begins with the name of its back end: `cpu`, `cuda:90`.
 from dataclasses import dataclass
 from typing import Literal
 
-from proton.base.errors import ProtonError
+from proton.base.errors import InvalidOption, ProtonError
+from proton.base.words import shown
 
 
 @dataclass(frozen=True)
@@ -117,3 +118,12 @@ class GPUTarget(Target):
         if parts[0] != "cuda" or len(parts) not in (2, 3) or not numbers:
             raise ProtonError(f'a GPU target is written "cuda:90", got {text!r}')
         return GPUTarget("cuda", *map(int, parts[1:]))
+
+
+def check_num_warps(warps: object) -> None:
+    """Raises InvalidOption unless a program can have so many warps."""
+    is_int = isinstance(warps, int) and not isinstance(warps, bool)
+    if not is_int or not 1 <= warps <= MAX_WARPS or warps.bit_count() != 1:  # type: ignore[operator, attr-defined]
+        raise InvalidOption(
+            f"num_warps must be a power of 2 from 1 to {MAX_WARPS}, got {shown(warps)}"
+        )

@@ -24,3 +24,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     names = {str(other).lower(): str(other) for other in known}
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
     return f"; did you mean {names[close[0]]}?" if close else ""
+
+
+def index_widths(shape: Iterable[int]) -> list[int]:
+    """The digits of the largest index in each dimension: what is printed of blocks lines up."""
+    return [len(str(max(size - 1, 0))) for size in shape]

@@ -97,7 +97,7 @@ def _apply(symbol: str, left: tensor, right: tensor, *, signed: bool = True) -> 
     name = float_op if type_.is_floating() else signed_op if signed else unsigned_op
     if name is None:
         raise error(
-            f"operator {symbol} is not defined on {type_}",
+            f"operator {symbol}: invalid operands of type {type_}",
             "use / for floating point, // for integers"
             if symbol == "//"
             else "convert with .to(tl.int32), or with bitcast=True to work on the bits",
@@ -238,7 +238,8 @@ def where(condition: Any, x: Any, y: Any) -> tensor:
     else:
         left, right = binary_operands(x, y, symbol="tl.where", computes=False)
     condition, left, right = broadcast_all(condition, left, right)
-    return emit("arith.select", left.type, condition, left, right)
+    type_ = right.type if right.dtype.is_const() else left.type
+    return emit("arith.select", type_, condition, left, right)
 
 
 def _extremum(x: object, y: object, propagate_nan: object, names: dict[str, str]) -> tensor:

@@ -11,7 +11,7 @@ from proton.frontend import aggregates, descriptors, shapes
 from proton.frontend.builder import as_tensor, at_compile_time, error, is_number
 from proton.frontend.interface import CodeGenerator
 from proton.frontend.suggestions import instead_of
-from proton.language import NotYet, profiling
+from proton.language import profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
 from proton.language.function import (
@@ -43,7 +43,6 @@ _GLOBAL_KINDS = (
     ExternFunction,
     ExternPython,
     ty.dtype,
-    NotYet,
     profiling._HostOp,
 )
 
@@ -73,8 +72,6 @@ def check_global(name: str, value: object) -> object:
 
 def attribute(g: CodeGenerator, owner: object, name: str) -> Any:
     """`owner.name`."""
-    if isinstance(owner, NotYet):
-        return NotYet(f"{owner.name}.{name}")
     if isinstance(owner, tl.tensor_descriptor):
         return _of_descriptor(owner, name)
     if isinstance(owner, Aggregate):

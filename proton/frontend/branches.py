@@ -34,7 +34,9 @@ from proton.language.value import tensor
 # Blocks within blocks: what follows an early return stands in a block of its own. Python's stack
 # holds some 150 of them.
 MAX_DEPTH = 96
-
+# What is wrong where two values that meet have no common type; else it is a variable's.
+_RETURN = "Inconsistent return types"
+_TERNARY = "Ternary expression with dynamic condition has inconsistent type"
 
 _EXITS = (ast.Return, ast.Break, ast.Continue)
 # The fields of statements that have statements in them: an expression has no exit.
@@ -174,7 +176,7 @@ def compile_if_expression(g: CodeGenerator, node: ast.IfExp) -> Any:
         assign = ast.copy_location(ast.Assign([ast.Name("$if", ast.Store())], side), side)
         sides.append(_branch(g, [ast.fix_missing_locations(assign)]))
     join, values = _Join(*sides), [side.env["$if"] for side in sides]
-    value = join.either("the value", *values)
+    value = join.either(_TERNARY, *values)
     join.finish(condition)
     return value
 
@@ -283,11 +285,13 @@ class _Join:
             left = _materialize(left, right)
         with ir.InsertionPoint(self.other.block):
             right = _materialize(right, left)
-        if left.type != right.type:
+        if left.type != right.type or left.dtype.is_const() != right.dtype.is_const():
+            named = what if what in (_RETURN, _TERNARY) else f"Mismatched type for {what}"
             raise error(
-                f"{what} is {left.type} after one branch of the if "
-                f"and {right.type} after the other",
-                "cast one of them with .to(...)",
+                f"{named}: {left.type} after one branch of the if and {right.type} after the other",
+                "leave tl.const out of one parameter's annotation"
+                if left.type == right.type
+                else "cast one of them with .to(...)",
             )
         return self._add(left, right)
 
@@ -307,7 +311,7 @@ class _Join:
                 f"one path returns {counts[0]} values, another {counts[1]}",
                 "return the same number of values on every path",
             )
-        return self.either("the return value", left.value, right.value)
+        return self.either(_RETURN, left.value, right.value)
 
     def either(self, what: str, left: Any, right: Any) -> Any:
         """One of two values of one form. Integers of different types are promoted; calls that give

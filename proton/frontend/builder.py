@@ -200,3 +200,16 @@ def broadcast_all(*values: tensor) -> list[tensor]:
     """All values in their common shape."""
     shape = broadcast_shape(*(value.shape for value in values))
     return [broadcast_to(value, shape) for value in values]
+
+
+def check_unpacked(value: object, names: int) -> None:
+    """Raises CompilationError unless so many names can have the elements of a value."""
+    if not isinstance(value, tuple | list):
+        what = f"cannot unpack non-iterable value {shown(value)}"
+    elif len(value) > names:
+        what = f"too many values to unpack (expected {names}, got {len(value)})"
+    elif len(value) < names:
+        what = f"not enough values to unpack (expected {names}, got {len(value)})"
+    else:
+        return
+    raise error(what, "write one name for each value")

@@ -25,7 +25,7 @@ from proton.dialect.mlir import Location, ir
 from proton.frontend import aggregates, branches, calls, expressions, loops, scopes
 from proton.frontend.arithmetic import logical, logical_not
 from proton.frontend.attributes import PYTHON_BUILTINS, check_global
-from proton.frontend.builder import constant, error, truth
+from proton.frontend.builder import check_unpacked, constant, error, truth
 from proton.frontend.flow import FELL_OFF, Outcome, Returned, Undefined
 from proton.frontend.interface import CodeGenerator, KeptFunctions, LoopBody
 from proton.frontend.promotion import to_bool
@@ -59,13 +59,14 @@ class Generator(CodeGenerator):
         env: dict[str, object],
         *,
         target: Target,
+        num_warps: int = 0,
         debug: bool = False,
         caller: "Generator | None" = None,
         functions: KeptFunctions | None = None,
         own_function: bool = False,
     ) -> None:
         self.fn, self.env, self.debug, self.caller = fn, env, debug, caller
-        self.target = target
+        self.target, self.num_warps = target, num_warps  # no warps: of a CPU
         self.functions = functions  # None: every call is compiled in place
         self.own_function = own_function or caller is None  # not in the place of a call
         self.node: ast.AST | None = None
@@ -90,6 +91,7 @@ class Generator(CodeGenerator):
             end_line=getattr(node, "end_lineno", None) or 0,
             end_column=getattr(node, "end_col_offset", None) or 0,
             function=self.fn.__name__,
+            start=(self.fn.parse().lineno, self.fn.parse().col_offset),
             lines=self.fn.source.lines,
         )
 
@@ -272,13 +274,14 @@ class Generator(CodeGenerator):
                 self.env[name] = value
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if any(isinstance(element, ast.Starred) for element in targets):
-                    raise self.unsupported("a starred target", "name each element")
-                count = len(value) if isinstance(value, tuple | list) else 1
-                if not isinstance(value, tuple | list) or count != len(targets):
-                    raise error(
-                        f"cannot unpack {count} values into {len(targets)} names",
-                        "write one name for each value",
+                    raise UnsupportedLanguageConstruct(
+                        "starred assignment targets are not supported",
+                        self.span(),
+                        "name each element",
+                        self.call_trace(),
                     )
+                check_unpacked(value, len(targets))
+                assert isinstance(value, tuple | list)
                 for element, part in zip(targets, value, strict=True):
                     self.assign(element, part)
             case ast.Subscript():
@@ -379,6 +382,7 @@ class Generator(CodeGenerator):
             fn,
             env,
             target=self.target,
+            num_warps=self.num_warps,
             debug=self.debug,
             caller=self,
             functions=functions,

@@ -87,8 +87,10 @@ def _imprecise_acc(asked: object, a: ty.dtype, b: ty.dtype, depth: int) -> int:
     if asked is None:
         return tt.ANY_IMPRECISE_ACC
     if not isinstance(asked, int) or not 0 <= asked <= depth:
+        is_large = isinstance(asked, int) and asked > depth
         raise error(
-            f"max_num_imprecise_acc must be from 0 to {depth}, the inner size, got {shown(asked)}",
+            f"max_num_imprecise_acc ({shown(asked)}) must be "
+            f"{f'<= K ({depth})' if is_large else 'a number that is not negative'}",
             "leave it out for the fastest, pass 0 for sums in fp32",
         )
     return asked

@@ -1,6 +1,7 @@
 """Rules of what a kernel tells its author, and of barriers: while compiling and while running."""
 
 from proton.base.errors import CompileTimeAssertionFailure
+from proton.base.targets import WARP_SIZE
 from proton.base.words import shown
 from proton.dialect import tt
 from proton.dialect.builtin import integer, string_attr
@@ -96,6 +97,21 @@ def _gdc_launch_dependents() -> None:
 @rule(cuda.globaltimer)
 def _globaltimer() -> tensor:
     return _special_register("globaltimer", ty.int64)
+
+
+@generator_rule(cuda.num_warps)
+def _num_warps(g: CodeGenerator) -> int:
+    if not g.num_warps:
+        raise error(
+            f"programs have no warps on {g.target}",
+            "pass the size as a constexpr, or ask tl.target_info.is_cuda() first",
+        )
+    return g.num_warps
+
+
+@generator_rule(cuda.num_threads)
+def _num_threads(g: CodeGenerator) -> int:
+    return WARP_SIZE * _num_warps(g)
 
 
 @rule(cuda.smid)

@@ -31,7 +31,7 @@ from proton.frontend.overflow import binary_checked
 from proton.frontend.promotion import cast
 from proton.frontend.rules import GENERATOR_RULES, RULES
 from proton.frontend.suggestions import instead_of, instead_of_missing
-from proton.language import NotYet, profiling
+from proton.language import profiling
 from proton.language import types as ty
 from proton.language.aggregate import Aggregate
 from proton.language.function import (
@@ -308,9 +308,6 @@ def call(g: CodeGenerator, function: Any, args: list[Any], kwargs: dict[str, Any
         return ty.unwrap(
             at_compile_time(function.__name__, hint, function.run, compile_op, args, kwargs)
         )
-    if isinstance(function, NotYet):
-        instead = instead_of_missing(function.name)
-        raise g.unsupported(f"tl.{function.name} (not there yet)", instead)
     if isinstance(function, profiling._HostOp):
         return _call_profiling(g, function, args, kwargs)
     if inspect.isclass(function) and issubclass(function, profiling.scope):

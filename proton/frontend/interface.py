@@ -37,6 +37,7 @@ class CodeGenerator(Protocol):
     env: dict[str, Any]
     debug: bool
     target: Target
+    num_warps: int
     functions: KeptFunctions | None
     own_function: bool
     node: ast.AST | None

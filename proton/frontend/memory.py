@@ -37,7 +37,7 @@ def _pointer(value: Any, what: str, *, writes: bool = False, blocks: bool = Fals
         )
     if writes and type_.const:
         raise error(
-            f"{what}: cannot write through a pointer to const ({value.type})",
+            f"{what}: Cannot store to a constant pointer ({value.type})",
             "leave tl.const out of the parameter's annotation",
         )
     if type_.block is not None and not blocks:

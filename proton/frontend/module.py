@@ -2,11 +2,10 @@
 
 from proton.base.errors import CompilationError, SourceSpan
 from proton.base.targets import CPUTarget, Target
-from proton.dialect.attributes import ARGUMENT_NAME, DIVISIBILITY, ELEMENT, KERNEL
-from proton.dialect.builtin import i32_attr, string_attr
-from proton.dialect.mlir import Attribute, Block, Module, func, ir
+from proton.dialect.attributes import KERNEL
+from proton.dialect.mlir import Block, Module, func, ir
 from proton.frontend import calls, scopes
-from proton.frontend.builder import to_ir
+from proton.frontend.arguments import argument_attributes, argument_types
 from proton.frontend.codegen import Generator
 from proton.frontend.flow import FELL_OFF, Returned
 from proton.frontend.promotion import cast
@@ -23,30 +22,38 @@ def build_module(
     debug: bool = False,
     keep_calls: bool = False,
     target: Target | None = None,
+    num_warps: int = 0,
     generator: type[Generator] = Generator,
 ) -> Module:
     """The `ir.Module` with one public function: the kernel for this signature.
 
     With `keep_calls`, `@proton.jit(noinline=True)` functions are private functions beside it. The
-    kernel may ask what `target` is, by default the CPU.
+    kernel may ask what `target` is, by default the CPU, and how many warps it has, 0 there.
     Call it inside `mlir_context()`. Raises CompilationError with the place in the source.
     """
     span = SourceSpan(file=fn.file, line=fn.parse().lineno)
     location = ir.Location.file(span.file, span.line, 1)
     module = ir.Module.create(location)
     with ir.InsertionPoint(module.body), location:
-        inputs = [to_ir(ty.passed_as(type_)) for type_ in signature.types.values()]
+        inputs = argument_types(signature)
         function = func.FuncOp(fn.__name__, (inputs, []))
         function.attributes[KERNEL] = ir.UnitAttr.get()
         function.arg_attrs = [
-            ir.DictAttr.get(_argument_attributes(name, type_, signature))
+            ir.DictAttr.get(argument_attributes(name, type_, signature))
             for name, type_ in signature.types.items()
         ]
         block = function.add_entry_block([location] * len(inputs))
     functions = calls.Functions(module) if keep_calls else None
     with ir.InsertionPoint(block), location:
         env = signature.assembled(_values(signature, block))
-        g = generator(fn, env, debug=debug, functions=functions, target=target or CPUTarget())
+        g = generator(
+            fn,
+            env,
+            debug=debug,
+            functions=functions,
+            target=target or CPUTarget(),
+            num_warps=num_warps,
+        )
         outcome = g.run(fn.parse().body, tail=True)
         scopes.check_closed(g)
         if isinstance(outcome, Returned) and outcome.value not in (None, FELL_OFF):
@@ -63,14 +70,3 @@ def _values(signature: Signature, block: Block) -> dict[str, object]:
     for (name, type_), value in zip(signature.types.items(), block.arguments, strict=True):
         values[name] = cast(tensor(value, ty.passed_as(type_)), type_)
     return values
-
-
-def _argument_attributes(name: str, type_: ty.dtype, signature: Signature) -> dict[str, Attribute]:
-    attributes: dict[str, Attribute] = {ARGUMENT_NAME: string_attr(name)}
-    if name in signature.divisible:
-        attributes[DIVISIBILITY] = i32_attr(16)
-    if isinstance(type_, ty.pointer_type):
-        attributes[ELEMENT] = string_attr(type_.element_ty.mangle())
-    if isinstance(type_, ty.tensor_descriptor_type):
-        attributes[ELEMENT] = string_attr(type_.block_type.element_ty.mangle())
-    return attributes

@@ -61,7 +61,7 @@ def promote(a: ty.dtype, b: ty.dtype, *, division: bool = False, computes: bool 
         return ty.float16
     if division and a.kind != b.kind and not (a.is_bool() or b.is_bool()):
         raise error(
-            f"/, // and % cannot mix signed and unsigned integers ({a} and {b})",
+            f"Cannot use /, // or % on {a} and {b} because they have different signedness",
             "cast one side with .to(...)",
         )
     return promote_integers(a, b)
@@ -125,7 +125,8 @@ def _in_type(value: Any, target: ty.dtype) -> tensor:
         low, high = target.get_int_min_value(), target.get_int_max_value()
         if not low <= value <= high:
             raise error(
-                f"number {shown(value)} does not fit in {target}", "cast the tensor to a wider type"
+                f"number {shown(value)} is out of range of {target}",
+                "cast the tensor to a wider type",
             )
     return constant(value, target)
 

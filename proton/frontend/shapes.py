@@ -28,20 +28,20 @@ from proton.language.value import tensor
 def _axis_attr(axis: object, what: str) -> Attribute:
     if not isinstance(axis, int) or not 0 <= axis <= 2:
         raise error(
-            f"{what}: axis must be 0, 1 or 2, got {shown(axis)}", "a grid has up to three axes"
+            f"{what} axis must be 0, 1, or 2 but got {shown(axis)}", "a grid has up to three axes"
         )
     return i32_attr(axis)
 
 
 @rule(core.program_id)
 def _program_id(axis: int) -> tensor:
-    op = tt.GetProgramIdOp(_axis_attr(axis, "tl.program_id"), to_ir(ty.int32))
+    op = tt.GetProgramIdOp(_axis_attr(axis, "program_id"), to_ir(ty.int32))
     return wrap(op, ty.int32)
 
 
 @rule(core.num_programs)
 def _num_programs(axis: int) -> tensor:
-    op = tt.GetNumProgramsOp(_axis_attr(axis, "tl.num_programs"), to_ir(ty.int32))
+    op = tt.GetNumProgramsOp(_axis_attr(axis, "num_programs"), to_ir(ty.int32))
     return wrap(op, ty.int32)
 
 
@@ -56,8 +56,8 @@ def _arange(start: Any, end: Any) -> tensor:
     size = end - start
     if size <= 0 or size & (size - 1):
         raise error(
-            f"tl.arange: end - start must be a power of two, got {size}",
-            "round it up with proton.next_power_of_2 and mask the rest",
+            "arange's range must be a power of 2",
+            f"end - start is {size}: round it up with proton.next_power_of_2 and mask the rest",
         )
     if not -(2**31) <= start <= end <= 2**31 - 1:
         raise error(
@@ -75,8 +75,12 @@ def check_shape(shape: Any) -> tuple[int, ...]:
     try:
         return ty.check_block_shape(tuple(shape))
     except (ValueError, TypeError) as problem:
-        hint = f"sizes are constexpr powers of two, {ty.TRITON_MAX_TENSOR_NUMEL} elements in all: "
-        raise error(str(problem), hint + "mask the rest, or loop over smaller blocks") from None
+        raise error(
+            str(problem),
+            f"{shown(shape)} is no shape: sizes are constexpr powers of two, "
+            f"{ty.TRITON_MAX_TENSOR_NUMEL} elements in all; mask the rest, or loop over smaller "
+            "blocks",
+        ) from None
 
 
 @rule(core.full)
@@ -161,7 +165,7 @@ def normalize_axis(axis: object, rank: int, what: str) -> int:
     """An axis counted from the front."""
     if not isinstance(axis, int) or not -rank <= axis < rank:
         raise error(
-            f"{what}: axis must lie in [{-rank}, {rank}), got {shown(axis)}",
+            f"{what}: invalid axis {shown(axis)}, which must lie in [{-rank}, {rank})",
             f"the block has {rank} dimensions; negative axes count from the last",
         )
     return axis % rank
@@ -175,7 +179,9 @@ def expand_dims(input: object, axis: object) -> tensor:
     rank = len(value.shape) + len(axes)
     positions = sorted(normalize_axis(a, rank, "tl.expand_dims") for a in axes)
     if len(set(positions)) < len(positions):
-        raise error(f"tl.expand_dims: an axis is named twice in {shown(axis)}", "name each once")
+        raise error(
+            f"tl.expand_dims: duplicate axes, normalized axes = {positions}", "name each once"
+        )
     for position in positions:
         shape = (*value.shape[:position], 1, *value.shape[position:])
         type_ = ty.block_type(value.dtype, shape)
@@ -324,8 +330,9 @@ def subscript(value: tensor, key: object) -> tensor:
             value = expand_dims(value, axis)
         elif k != slice(None):
             raise error(
-                f"a block is indexed by None and ':' only, got {shown(k)}",
-                "load the element through a pointer, or reduce over a mask",
+                f"unsupported tensor index {shown(k)}",
+                "a block is indexed by None and ':' only: load the element through a pointer, or "
+                "reduce over a mask",
             )
     return value
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from proton.base.errors import CompilationError
+from proton.base.words import index_widths
 from proton.dialect.mlir import Operation, ir
 from proton.dialect.records import payload_of
 from proton.dialect.tt_elementwise import ASSEMBLY
@@ -39,8 +40,10 @@ def _print(op: Operation) -> Function:
         lines = [] if values else [f"{head} {prefix}\n"]
         for number, (value, text) in enumerate(zip(values, shows, strict=True)):
             which = f"(operand {number}) " if len(values) > 1 else ""
+            widths = index_widths(np.shape(value))
             for place in np.ndindex(np.shape(value)):
-                index = ", ".join(map(str, place))
+                pairs = zip(place, widths, strict=True)
+                index = ", ".join(f"{number:{width}}" for number, width in pairs)
                 lines.append(f"{head} idx ({index}) {prefix}{which}{text(value[place])}\n")
         sys.stdout.write("".join(lines))
         sys.stdout.flush()

@@ -132,6 +132,7 @@ from proton.language.standard import (
     cdiv as cdiv,
     cumprod as cumprod,
     cumsum as cumsum,
+    expect_zero as expect_zero,
     interleave as interleave,
     max as max,
     min as min,
@@ -175,23 +176,7 @@ from proton.language.types import (
 )
 from proton.language.value import tensor as tensor
 
-# Names of Triton's language that are not here yet. Using one is an error that says so, at the
-# place in the kernel where it is used.
-NOT_YET = frozenset({"expect_zero"})
-
-
-class NotYet:
-    """Stands for a name of the language that is not supported yet."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"tl.{self.name} (not there yet)"
-
 
 def __getattr__(name: str) -> Any:
-    if name in NOT_YET:
-        return NotYet(name)
     guess = did_you_mean(name, globals())
     raise AttributeError(f"module 'proton.language' has no attribute {name!r}{guess}")

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from proton.language.ir_text import IRText
 from proton.language.source import Source, check_function
 from proton.language.surroundings import (
     Closure,
@@ -160,7 +161,10 @@ def _chain(node: ast.expr) -> tuple[str, ...]:
 
 
 class DeviceFunction:
-    """A function in the tile language; `proton.jit` adds launching to it."""
+    """A function in the tile language; `proton.jit` adds launching to it. `ir` is what it is
+    compiled from, where that is no Python."""
+
+    ir: IRText | None = None
 
     def __init__(self, fn: Callable[..., Any], *, noinline: bool = False) -> None:
         check_function(fn)

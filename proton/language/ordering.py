@@ -174,16 +174,16 @@ def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False):
 
 
 @DeviceFunction
-def topk(x, k: constexpr, dim: constexpr = None):
-    """The `k` largest elements along `dim`, by default the last one, the largest first. `k` is a
-    power of two. NaN is the largest."""
+def topk(x, k: constexpr, dim: constexpr = None, descending: constexpr = True):
+    """The `k` largest elements along `dim`, by default the last one, the largest first; or the
+    smallest, the smallest first. `k` is a power of two. NaN is the largest."""
     axis: constexpr = _checked(x, dim)
     core.static_assert(
         _is_power_of_2(k) and k <= x.shape[axis],
         "tl.topk: k must be a power of two, and no more than there are elements",
     )
     if k == x.shape[axis]:
-        return _ordered(x, dim, True, False)
+        return _ordered(x, dim, descending, False)
     else:
         rank: constexpr = len(x.shape)
         stage: constexpr = _log2(k)
@@ -192,10 +192,12 @@ def topk(x, k: constexpr, dim: constexpr = None):
         keys = _sort_blocks(core.reshape(rows, (x.numel,)), stage)
         for halving in core.static_range(halvings):
             # Of two blocks that are sorted in opposite directions, what is larger in each place
-            # are the largest elements, and bitonic.
+            # are the largest elements, and bitonic; and so with what is smaller.
             pairs = core.reshape(keys, (keys.numel // (2 * k), 2, k))
-            largest = core.reshape(core.reduce(pairs, 1, _larger), (keys.numel // 2,))
-            keys = _merge(largest, stage, True if halving == halvings - 1 else None)
+            best = core.reduce(pairs, 1, _larger if descending else _smaller)
+            is_last: constexpr = halving == halvings - 1
+            best = core.reshape(best, (keys.numel // 2,))
+            keys = _merge(best, stage, descending if is_last else None)
         rows = core.reshape(keys, _resized(rows.shape, rank - 1, k))
         return _from_keys(core.permute(rows, _last_to(rank, axis)), x.dtype)
 
@@ -203,6 +205,11 @@ def topk(x, k: constexpr, dim: constexpr = None):
 @DeviceFunction
 def _larger(a, b):
     return core.maximum(a, b)
+
+
+@DeviceFunction
+def _smaller(a, b):
+    return core.minimum(a, b)
 
 
 @member

@@ -264,10 +264,18 @@ def cumsum(input, axis: constexpr = 0, reverse: constexpr = False, dtype: conste
 
 @member
 @DeviceFunction
-def cumprod(input, axis: constexpr = 0, reverse: constexpr = False):
-    """The products of what comes up to each element along `axis`, or from it on if `reverse`."""
-    input = input.to(_scanned_dtype(input.dtype))
+def cumprod(input, axis: constexpr = 0, reverse: constexpr = False, dtype: constexpr = None):
+    """The products of what comes up to each element along `axis`, or from it on if `reverse`, in
+    `dtype`, if it is given."""
+    input = input.to(_scanned_dtype(input.dtype if dtype is None else dtype))
     return core.associative_scan(input, axis, _multiply, reverse)
+
+
+@DeviceFunction
+def expect_zero(x, mask):
+    """`x`, of which is said that it is 0 where `mask` holds: with debug=True that is asserted."""
+    core.device_assert((x == 0) | (mask == 0), "expect_zero: x is not 0 where mask holds")
+    return x
 
 
 @constexpr_function

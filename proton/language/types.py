@@ -387,8 +387,8 @@ def check_descriptor_block(element: dtype, shape: tuple[int, ...]) -> None:
         )
     if shape[-1] * element.itemsize < DESCRIPTOR_ROW_BYTES:
         raise ValueError(
-            f"the last dimension of a descriptor's block must have {DESCRIPTOR_ROW_BYTES} bytes or "
-            f"more, got {shape[-1]} x {element.itemsize}"
+            f"Descriptor block shape must have at least {DESCRIPTOR_ROW_BYTES} bytes in the last "
+            f"dimension, got {shape[-1]} x {element.itemsize}"
         )
 
 
@@ -468,7 +468,7 @@ def check_block_shape(shape: tuple[object, ...]) -> tuple[int, ...]:
         if not isinstance(size, int):
             raise ValueError(f"shape[{axis}] must be a constexpr integer, got {size!r}")
         if size < 1 or size & (size - 1):
-            raise ValueError(f"shape[{axis}] must be a power of two, got {size}")
+            raise ValueError(f"Shape element {axis} must be a power of 2")
         numel *= size
     if numel > TRITON_MAX_TENSOR_NUMEL:
         raise ValueError(f"a block holds at most {TRITON_MAX_TENSOR_NUMEL} elements, got {numel}")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from proton.base.errors import LaunchError
+from proton.base.errors import ArgumentOverflow, LaunchError
 from proton.base.words import shown
 from proton.language import types as ty
 from proton.language.function import DeviceFunction
@@ -66,7 +66,7 @@ def integer_type(name: str, value: int) -> str:
         return "i64"
     if 0 <= value < 1 << 64:
         return "u64"
-    raise LaunchError(f"argument {name} = {shown(value)} does not fit in 64 bits")
+    raise ArgumentOverflow(f"argument {name} = {shown(value)} does not fit in 64 bits")
 
 
 class Constant:
@@ -386,8 +386,11 @@ def addressed_element(name: str, value: Any) -> ty.dtype:
     """The type of the elements of such an object, whose dtype is ours, torch's or numpy's."""
     if isinstance(value.dtype, ty.dtype):
         return value.dtype
-    kind = value.dtype if is_torch_dtype(value.dtype) else getattr(value.dtype, "name", value.dtype)
-    return torch_element(name, kind)
+    if is_torch_dtype(value.dtype):
+        return torch_element(name, value.dtype)
+    kind = str(getattr(value.dtype, "name", value.dtype))  # numpy's, or what Triton calls it
+    short = type_canonicalisation_dict.get(kind)
+    return torch_element(name, kind) if short is None else ty.str_to_ty(short)
 
 
 def check_torch(name: str, tensor: Any) -> None:

@@ -2,14 +2,18 @@
 
 import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from proton.backends.compiler import CompiledKernel
 from proton.base.targets import GPUTarget, Target
 from proton.base.words import shown
-from proton.compiler import ASTSource, compile_source
+from proton.compiler import ASTSource, compile_function, compile_source
+from proton.ir_source import IRSource
+from proton.language.ir_text import IRText
 from proton.runtime.backend import HOST, Backend, backend_named, default_backend
 from proton.runtime.benchmark import do_bench
+from proton.runtime.ir_function import IRFunction
 
 
 class ActiveDriver:
@@ -74,20 +78,38 @@ active = ActiveDriver()
 
 
 def compile(
-    src: ASTSource, target: Target | None = None, options: dict[str, object] | None = None
+    src: ASTSource | IRSource | str | Path,
+    target: Target | None = None,
+    options: dict[str, object] | None = None,
 ) -> CompiledKernel:
-    """The kernel of a source, for a target that need not be there (by default the current one).
+    """The kernel of a source, for a target that need not be there (by default the current one): of
+    a kernel in Python, `ASTSource`, or of IR in a file, by its path.
 
-    `options` are those of a launch: `{"num_warps": 8}`.
+    `options` are those of a launch: `{"num_warps": 8}`. What comes of IR takes the arguments that
+    the IR has, and is launched by `kernel[grid](...)`.
     """
-    if not isinstance(src, ASTSource):
-        raise TypeError(
-            f"compile takes a proton.compiler.ASTSource, got {shown(src)}: IR in files is for "
-            "proton-opt"
-        )
     chosen = active.get_current_target() if target is None else target
     if not isinstance(chosen, Target):
         raise TypeError(
             f"target must be a target, such as {GPUTarget('cuda', 90)!r}, got {shown(chosen)}"
         )
-    return compile_source(backend_named(chosen.backend).compiler, src, chosen, options or {})
+    backend, options = backend_named(chosen.backend), dict(options or {})
+    if isinstance(src, str | Path):
+        text = IRText.read(src)
+        backend.compiler.check_source(text, chosen)  # before it is parsed
+        src = IRSource(text)
+    if isinstance(src, ASTSource):
+        return compile_source(backend.compiler, src, chosen, options)
+    if not isinstance(src, IRSource):
+        raise TypeError(
+            "compile takes a proton.compiler.ASTSource, or the path of a file of IR, got "
+            f"{shown(src)}"
+        )
+    backend.compiler.check_source(src.text, chosen)
+    kernel: CompiledKernel = compile_function(
+        backend.compiler,
+        IRFunction(src, backend),
+        src.signature_for(chosen),
+        backend.compiler.chosen(chosen, src.parse_options() | options),
+    )
+    return kernel

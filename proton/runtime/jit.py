@@ -8,10 +8,12 @@ look the kernel up by what they are given. The look-up function is generated onc
 
 import functools
 import inspect
+import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from proton import compile_hooks
 from proton.backends.compiler import CompiledKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
@@ -50,9 +52,6 @@ _NO_OPTIONS = {  # what one may take for an option of a launch
     "grid": "the grid goes in brackets: {kernel}[grid](...)",
     "warmup": "to compile without a launch, call {kernel}.warmup(...)",
 }
-_OF_TRITON = {  # what a kernel of Triton has, and one of ours has not -> what to do
-    "used_global_vals": "dependencies() has what the source reads of its surroundings",
-}
 _JIT_OPTIONS = (
     *("noinline", "do_not_specialize", "do_not_specialize_on_alignment", "debug", "repr"),
     *("launch_metadata", "interpret"),
@@ -88,7 +87,7 @@ class JITFunction(DeviceFunction, KernelInterface):
         self.do_not_specialize_on_alignment = (
             () if do_not_specialize_on_alignment is None else do_not_specialize_on_alignment
         )
-        self.params = _parameters(self)
+        self.params = self.parameters()
         self.options = tuple(name for name in _launch_options() if name not in self.arg_names)
         self._option_names = frozenset(self.options)
         self._bind = _make_binder(self)
@@ -98,6 +97,10 @@ class JITFunction(DeviceFunction, KernelInterface):
         self._interpreted: object = None
         self.watched: list[Link] = []
         self.pre_run_hooks: list[Callable[..., object]] = []
+
+    def parameters(self) -> list[Parameter]:
+        """What each of the parameters is to a launch."""
+        return _parameters(self)
 
     def __getitem__(self, grid: object) -> Callable[..., CompiledKernel]:
         if self.fast_path is not None:
@@ -147,9 +150,12 @@ class JITFunction(DeviceFunction, KernelInterface):
         _, values, _ = self._planned(args, kwargs)
         return dict(zip(self.arg_names, values, strict=True))
 
-    def __getattr__(self, name: str) -> Any:
-        instead = f": {_OF_TRITON[name]}" if name in _OF_TRITON else ""
-        raise AttributeError(f"a kernel has no {name!r}{instead}", name=name)
+    @property
+    def used_global_vals(self) -> dict[str, object]:
+        """The constants of its surroundings that the source reads, by name."""
+        found = {name: ty.unwrap(value) for name, value in self.dependencies().items()}
+        code = DeviceFunction, types.ModuleType, type
+        return {n: v for n, v in found.items() if not callable(v) and not isinstance(v, code)}
 
     @property
     def cache_key(self) -> str:
@@ -236,7 +242,9 @@ class JITFunction(DeviceFunction, KernelInterface):
         names, the keyword is the parameter's, unless it is a GPUTarget.
         """
         launcher, bound, target = self._planned(args, kwargs)
-        task = functools.partial(launcher.compile, bound, self._options(kwargs), target)
+        task = functools.partial(
+            compile_hooks.warming, launcher.compile, bound, self._options(kwargs), target
+        )
         if (mode := active_mode()) is not None:
             return mode.submit(task)  # type: ignore[return-value]  # it stands for the kernel
         try:
@@ -290,8 +298,9 @@ class JITFunction(DeviceFunction, KernelInterface):
             if now is not value and has_changed(now, value):
                 is_alike = repr(now) == repr(value)
                 raise LaunchError(
-                    f"{self.__name__}: {name} was {value!r} when the kernel was compiled and is "
-                    f"{'another one' if is_alike else repr(now)} now; pass it as a parameter"
+                    f"{self.__name__}: Global variable {name} has changed since we compiled this "
+                    f"kernel, from {value!r} to {'another one' if is_alike else repr(now)}; pass "
+                    "it as a parameter"
                 )
 
     def watch_globals(self, links: list[Link] | None = None) -> None:
@@ -391,7 +400,7 @@ def _parameters(fn: JITFunction) -> list[Parameter]:
     parameters = []
     for position, (name, parameter) in enumerate(fn.signature.parameters.items()):
         if parameter.kind is parameter.VAR_KEYWORD:
-            raise LaunchError(f"{fn.__name__}: a kernel cannot have **kwargs ({name})")
+            raise TypeError(f"JIT functions do not support **kwargs ({fn.__name__} has **{name})")
         annotation = parameter.annotation
         if isinstance(annotation, str):
             annotation = _evaluate_annotation(fn, annotation)
@@ -421,7 +430,7 @@ def _evaluate_annotation(fn: JITFunction, text: str) -> object:
     if text.split(".")[-1] == "const":
         return ty.const
     name = text.split(".")[-1]
-    value = getattr(ty, name, None)
+    value = ty.int1 if name == "uint1" else getattr(ty, name, None)
     if isinstance(value, ty.dtype):
         return value
     try:

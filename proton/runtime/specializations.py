@@ -77,7 +77,7 @@ def preload(kernel: Any, specialization_data: str) -> CompiledKernel:
     """The kernel of such a text, compiled where it would be launched by default."""
     data = json.loads(specialization_data)
     if data["name"] != kernel.__name__:
-        raise LaunchError(f"this specialization data is for {data['name']}, not {kernel.__name__}")
+        raise LaunchError(f"Specialization data is for {data['name']}, not {kernel.__name__}")
     if data["constants"] is None:
         raise LaunchError(f"{kernel.__name__} was compiled with constants that are no JSON")
     divisible = set(data["divisible"])

@@ -42,7 +42,9 @@ class TensorDescriptor(ArrayArgument):
         try:
             ty.check_block_shape(tuple(self.block_shape))
         except ValueError as problem:
-            raise LaunchError(f"TensorDescriptor: block_{problem}") from None
+            raise LaunchError(
+                f"TensorDescriptor: block_shape {shown(self.block_shape)}: {problem}"
+            ) from None
         for size in self.shape:
             if not 0 < size <= _MAX_SIZE:
                 raise LaunchError(

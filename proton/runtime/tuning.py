@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from proton.base.errors import AutotunerError
@@ -9,12 +10,13 @@ from proton.base.words import did_you_mean, shown
 from proton.runtime import array_contents
 
 Hook = Callable[..., Any]
-_OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg")
+_OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")
 
 
 class Config:
     """One choice: constants of the kernel by name, options of the launch, and what to call before
-    each launch with the arguments by name (`pre_hook`), which may change them."""
+    each launch with the arguments by name (`pre_hook`), which may change them. `ir_override` is a
+    file of IR that is compiled in the place of the kernel, for its arguments."""
 
     def __init__(
         self,
@@ -24,15 +26,11 @@ class Config:
         num_ctas: int = 1,
         maxnreg: int | None = None,
         pre_hook: Hook | None = None,
-        ir_override: str | None = None,
+        ir_override: str | Path | None = None,
     ) -> None:
-        if ir_override is not None:
-            raise ValueError(
-                "Config: ir_override is not supported: edit a dump and set PROTON_OVERRIDE_FROM"
-            )
         self.kwargs = dict(kwargs)
         self.num_warps, self.num_stages, self.num_ctas = num_warps, num_stages, num_ctas
-        self.maxnreg, self.pre_hook = maxnreg, pre_hook
+        self.maxnreg, self.pre_hook, self.ir_override = maxnreg, pre_hook, ir_override
 
     def all_kwargs(self) -> dict[str, Any]:
         """All that a launch gets, by name."""
@@ -89,7 +87,7 @@ class Pruning:
             raise AutotunerError(
                 "early_config_prune leaves no configuration: it returns those to try, at least one"
             )
-        most = self.most if type(self.most) is int else max(1, int(len(configs) * self.most))
+        most = self.most if type(self.most) is int else max(1, int(len(left) * self.most))
         if self.model is None or len(left) <= most:
             return left
         model, given = self.model, positional | kwargs

@@ -149,10 +149,10 @@ def test_an_array_of_another_type_than_the_annotation(driver: FakeDriver) -> Non
 @pytest.mark.parametrize(
     ("option", "value", "rule"),
     [
-        ("num_warps", 3, "num_warps must be a power of two from 1 to 32, got 3"),
-        ("num_warps", 64, "num_warps must be a power of two from 1 to 32, got 64"),
-        ("num_warps", True, "num_warps must be a power of two from 1 to 32, got True"),
-        ("num_warps", "4", "num_warps must be a power of two from 1 to 32, got '4'"),
+        ("num_warps", 3, "num_warps must be a power of 2 from 1 to 32, got 3"),
+        ("num_warps", 64, "num_warps must be a power of 2 from 1 to 32, got 64"),
+        ("num_warps", True, "num_warps must be a power of 2 from 1 to 32, got True"),
+        ("num_warps", "4", "num_warps must be a power of 2 from 1 to 32, got '4'"),
         ("num_stages", -1, "num_stages must be an integer that is not negative, got -1"),
         ("num_ctas", 2, r"num_ctas must be 1 \(clusters are not supported\), got 2"),
         ("maxnreg", 0, "maxnreg must be from 1 to 255, got 0"),

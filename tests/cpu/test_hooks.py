@@ -269,3 +269,25 @@ def test_a_binder_says_what_arguments_are_specialised_for() -> None:
     _, specialization, options = bind(tl.float32, 32, BLOCK=8, num_warps=2, target=target)
     assert specialization == [("*fp32", "D"), ("i32", "D"), ("constexpr", 8)]
     assert options.num_warps == 2
+
+
+def test_hooks_are_told_what_is_only_compiled(request: pytest.FixtureRequest) -> None:
+    """And of which function: by its qualified name, as Triton has it."""
+
+    @proton.jit
+    def local(x_ptr, N: tl.constexpr):
+        tl.store(x_ptr + tl.arange(0, N), N)
+
+    told: list[tuple[object, ...]] = []
+
+    def hook(**facts: Any) -> None:
+        compile_ = facts["compile"]
+        told.append((compile_["is_warmup"], facts["is_manual_warmup"], facts["fn"].name))
+
+    with proton.knobs.runtime.scope():
+        proton.knobs.runtime.jit_cache_hook = hook
+        local.warmup(tl.float32, 8)
+        local[(1,)](np.zeros(16, np.float32), 16)
+        local[(1,)](np.zeros(16, np.float32), 8)
+    name = f"{request.node.name}.<locals>.local"
+    assert told == [(True, True, name), (False, False, name)]

@@ -137,3 +137,26 @@ def test_a_kernel_may_have_the_name_of_a_c_function_that_it_calls(
 ) -> None:
     lines = launch("fflush", capfd, (1,), np.ones(1, np.int32))
     assert [text for _, _, text in lines] == ["x: 1"]
+
+
+@proton.jit
+def prints_places(x_ptr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tl.device_print("x", tl.load(x_ptr + i * N + j))
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 16), (16, 128)])
+def test_indices_line_up(capfd: Any, interpret: bool, shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    x = np.arange(rows * columns, dtype=np.int32)
+    with proton.knobs.scope(interpret=interpret):
+        prints_places[(1,)](x, rows, columns)
+    lines = capfd.readouterr().out.splitlines()
+    wide, narrow = len(str(rows - 1)), len(str(columns - 1))
+    wanted = [
+        f"pid (0, 0, 0) idx ({i:{wide}}, {j:{narrow}}) x: {i * columns + j}"
+        for i in range(rows)
+        for j in range(columns)
+    ]
+    assert lines == wanted

@@ -61,11 +61,11 @@ def test_what_compiled_code_holds_must_not_change(monkeypatch: pytest.MonkeyPatc
     scaled[(1,)](x, BLOCK=4)
     assert (x == 2).all()
     monkeypatch.setattr(Settings, "SCALE", 3)
-    with pytest.raises(proton.LaunchError, match="SCALE was 2 when the kernel was compiled"):
+    with pytest.raises(proton.LaunchError, match=r"variable SCALE has .*, from 2 to"):
         scaled[(1,)](x, BLOCK=4)
     calls[(1,)](x)
     monkeypatch.setitem(globals(), "one_more", scaled)
-    with pytest.raises(proton.LaunchError, match="one_more was"):
+    with pytest.raises(proton.LaunchError, match="one_more has changed"):
         calls[(1,)](x)
 
 
@@ -190,16 +190,6 @@ def test_a_parameter_may_be_named_grid() -> None:
     out = np.zeros(1, np.int32)
     named_grid[(1,)](out, grid=7)
     assert out[0] == 7
-
-
-@proton.jit
-def not_there(out_ptr):
-    tl.store(out_ptr, tl.expect_zero.of_that(1))
-
-
-def test_names_below_what_is_not_there_are_named() -> None:
-    with pytest.raises(proton.UnsupportedLanguageConstruct, match=r"tl\.expect_zero\.of_that"):
-        not_there[(1,)](np.zeros(1, np.float32))
 
 
 def test_a_session_may_start_inside_a_host_scope() -> None:

@@ -21,7 +21,7 @@ def order_repeats(x_ptr):
     tl.make_block_ptr(x_ptr, (8, 8), (8, 1), (0, 0), (8, 8), (1, 1))
 
 
-@rejected("shape[0] must be a power of two, got 6", _MADE, "mask the rest")
+@rejected("Shape element 0 must be a power of 2", _MADE, "mask the rest")
 def odd_block(x_ptr):
     tl.make_block_ptr(x_ptr, (8,), (1,), (0,), (6,), (0,))
 
@@ -114,7 +114,7 @@ def describes_by_a_tensor(x_ptr, n):
     tl.make_tensor_descriptor(x_ptr, [8], [n], [8])
 
 
-@rejected("must have 16 bytes or more, got 4 x 2", _DESCRIPTOR, "use pointers")
+@rejected("at least 16 bytes in the last dimension, got 4 x 2", _DESCRIPTOR, "use pointers")
 def describes_narrow_blocks(h_ptr):
     tl.make_tensor_descriptor(h_ptr, [8], [1], [4])
 

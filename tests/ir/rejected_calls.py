@@ -365,7 +365,11 @@ def dot_to_number(n):
     tl.dot(a, a, out_dtype=3)
 
 
-@rejected("tl.expand_dims: axis must lie in [-2, 2), got 1.5", "tl.expand_dims(", "negative axes")
+@rejected(
+    "invalid axis 1.5, which must lie in [-2, 2)",
+    "tl.expand_dims(",
+    "negative axes",
+)
 def expands_between_axes(n):
     tl.expand_dims(tl.arange(0, 4), 1.5)
 

@@ -72,7 +72,7 @@ def assigns_attribute(n):
     x.shape = 1
 
 
-@unsupported("a starred target is not supported", "a, *b = 1, 2, 3", "name each element")
+@unsupported("starred assignment targets are not", "a, *b = 1, 2, 3", "name each element")
 def starred_target(n):
     a, *b = 1, 2, 3
 
@@ -123,11 +123,6 @@ def double_star(n):
 @rejected("must be a printable constexpr str, got i32", "print(n)", "tl.static_print")
 def prints(n):
     print(n)
-
-
-@unsupported("tl.expect_zero (not there yet) is not supported", "tl.expect_zero", "dir(proton")
-def expects(n):
-    tl.expect_zero(n, n)
 
 
 @unsupported("operator MatMult is not supported", "a @ a", "tl.dot(a, b)")
@@ -186,7 +181,7 @@ def unknown_attribute(n):
     x.size
 
 
-@rejected("cannot unpack 2 values into 3 names", "a, b, c = n, n", "one name for each")
+@rejected("not enough values to unpack (expected 3, got 2)", "a, b, c = n, n", "one name")
 def unpacks_wrong(n):
     a, b, c = n, n
 
@@ -210,7 +205,11 @@ def while_changes_shape(n, f):
         x = x[:, None]
 
 
-@rejected("x is i32 after one branch of the if and fp32 after the other", "if n > 0:", "cast one")
+@rejected(
+    "Mismatched type for x: i32 after one branch of the if and fp32 after",
+    "if n > 0:",
+    "cast one",
+)
 def branches_disagree(n, f):
     if n > 0:
         x = n
@@ -313,6 +312,11 @@ def unrolls_for_ever(n):
         pass
 
 
-@rejected("dtype must be a dtype, got tl.expect_zero (not there yet)", "n.to(", "tl.float32")
-def to_what_is_not_there(n):
-    n.to(tl.expect_zero)
+@rejected("too many values to unpack (expected 2, got 3)", "a, b = 1, 2, 3", "one name for each")
+def unpacks_too_many(n):
+    a, b = 1, 2, 3
+
+
+@rejected("cannot unpack non-iterable value", "[a + b for a, b in (1, 2)]", "one name for each")
+def unpacks_a_number(n):
+    values = [a + b for a, b in (1, 2)]

@@ -7,7 +7,7 @@ import pytest
 
 import proton
 import proton.language as tl
-from proton.base.errors import CompilationError, PassError
+from proton.base.errors import CompilationError, CompileTimeAssertionFailure, PassError
 from proton.conversion.ttg_to_llvm.lowering import RULES as LOWERINGS
 from proton.dialect.context import mlir_context
 from proton.frontend import Signature, build_module
@@ -37,6 +37,58 @@ TYPES = {
     "u": tl.uint32,
     "q": tl.float8e5,
 }
+
+
+@proton.jit
+def fails():
+    tl.arange(2, 7)
+
+
+@proton.jit
+def calls_what_fails():
+    # the call is in the third line
+    fails()
+
+
+@proton.jit
+def asserts_what_is_not():
+    tl.static_assert(False)
+
+
+@proton.jit
+def const_by_if(a, b, n):
+    if n > 0:
+        p = a
+    else:
+        p = b
+    tl.store(p, 1.0)
+
+
+@proton.jit
+def const_by_ternary(a, b, n):
+    tl.store(a if n > 0 else b, 1.0)
+
+
+@proton.jit
+def either(a, b, n):
+    if n > 0:
+        return a
+    return b
+
+
+@proton.jit
+def const_by_return(a, b, n):
+    tl.store(either(a, b, n), 1.0)
+
+
+@proton.jit
+def const_by_where(a, b, n):
+    tl.store(tl.where(n > 0, a, b), 1.0)
+
+
+@proton.jit
+def const_by_where_turned(a, b, n):
+    tl.store(tl.where(n > 0, b, a), 1.0)
 
 
 def compile_kernel(kernel: DeviceFunction) -> None:
@@ -181,3 +233,48 @@ def test_what_to_write_instead() -> None:
         tl.laod
     with pytest.raises(AttributeError, match=r"no attribute 'finalise'; did you mean finalize\?"):
         proton.finalise
+
+
+def test_errors_are_raised_from_one_another_as_tritons() -> None:
+    """`__cause__` is the error within the function that was called, and at last the rule alone;
+    what has no op behind it has none. Places are those of the function, too, from its `def` on."""
+    with mlir_context(), pytest.raises(CompilationError) as caught:
+        build_module(calls_what_fails, Signature({}))
+    error = caught.value
+    assert "    at 2:4: of fails\n" in str(error)
+    assert "    at 3:4: of calls_what_fails" in str(error)
+    inner = error.__cause__
+    assert isinstance(inner, CompilationError)
+    assert "at 2:4: of fails" in str(inner)
+    assert "calls_what_fails" not in str(inner)
+    assert str(inner.__cause__) == "arange's range must be a power of 2"
+    with mlir_context(), pytest.raises(CompileTimeAssertionFailure) as failed:
+        build_module(asserts_what_is_not, Signature({}))
+    assert failed.value.__cause__ is None
+    raised = CompilationError("rule", error.span)
+    with pytest.raises(CompilationError) as again:
+        raise raised from KeyError("x")
+    assert isinstance(again.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize("what", ["if", "ternary", "return"])
+def test_a_pointer_is_to_const_on_every_path_or_on_none(what: str) -> None:
+    """What one path must not write through may not come out as what all may."""
+    kernel, words = {
+        "if": (const_by_if, "Mismatched type for p: "),
+        "ternary": (const_by_ternary, "Ternary expression with dynamic condition has inconsistent"),
+        "return": (const_by_return, "Inconsistent return types: "),
+    }[what]
+    types = {"a": tl.str_to_ty("*fp32"), "b": tl.str_to_ty("*kfp32"), "n": tl.str_to_ty("i32")}
+    with mlir_context(), pytest.raises(CompilationError) as caught:
+        build_module(kernel, Signature(types))
+    assert words in caught.value.error_message
+    assert "*kfp32" in caught.value.error_message
+    assert "leave tl.const out" in caught.value.hint
+
+
+def test_a_choice_of_pointers_is_to_const_if_one_is() -> None:
+    types = {"a": tl.str_to_ty("*fp32"), "b": tl.str_to_ty("*kfp32"), "n": tl.str_to_ty("i32")}
+    for kernel in (const_by_where, const_by_where_turned):
+        with mlir_context(), pytest.raises(CompilationError, match="Cannot store to a constant"):
+            build_module(kernel, Signature(types))

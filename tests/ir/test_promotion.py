@@ -196,7 +196,7 @@ def test_bitwise_ops_take_integers(kernel: DeviceFunction) -> None:
 
 def test_bitwise_ops_refuse_floats() -> None:
     def check(a: str, b: str) -> None:
-        with pytest.raises(CompilationError, match="& is not defined on"):
+        with pytest.raises(CompilationError, match="&: invalid operands of type"):
             result_of(bitwise_and, [a, b])
 
     check_rows(check, itertools.product(SIGNED, FLOATS))
@@ -226,7 +226,7 @@ def test_integer_division_stays_integer(kernel: DeviceFunction, kind: tuple[str,
 @pytest.mark.parametrize("kernel", [floor_divide, modulo], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("a, b", [("int32", "uint32"), ("uint8", "int64"), ("int8", "uint64")])
 def test_integer_division_does_not_mix_signs(kernel: DeviceFunction, a: str, b: str) -> None:
-    with pytest.raises(CompilationError, match="cannot mix signed and unsigned"):
+    with pytest.raises(CompilationError, match="because they have different signedness"):
         result_of(kernel, [a, b])
 
 
@@ -239,7 +239,7 @@ def test_the_remainder_of_halves_is_fp32() -> None:
 
 @pytest.mark.parametrize("type_", FLOATS)
 def test_floor_division_is_for_integers(type_: str) -> None:
-    with pytest.raises(CompilationError, match="// is not defined on"):
+    with pytest.raises(CompilationError, match="//: invalid operands of type"):
         result_of(floor_divide, [type_, type_])
 
 
@@ -280,7 +280,7 @@ def test_the_default_type_of_a_number_is_the_least_that_holds_it(
 
 @pytest.mark.parametrize("type_, number", [("int8", 128), ("uint8", 256), ("int32", 2**31)])
 def test_a_number_must_fit(type_: str, number: int) -> None:
-    with pytest.raises(CompilationError, match=f"number {number} does not fit in"):
+    with pytest.raises(CompilationError, match=f"number {number} is out of range"):
         result_of(number_right, [type_], NUMBER=number)
 
 

@@ -4,10 +4,12 @@ from proton.backends.compiler import CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.pipeline import llvm_passes, memref_passes, ttsir_passes
+from proton.backends.sources import first_module
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import PassError
 from proton.base.symbols import mangled
+from proton.base.targets import CPUTarget
 from proton.conversion.grid_to_loop import RANGE_SUFFIX, extra_arguments
 from proton.conversion.triton_pointers_to_llvm.bounds import checked_accesses
 from proton.dialect.attributes import ASSERTIONS, WRITTEN
@@ -15,7 +17,7 @@ from proton.dialect.context import mlir_context
 from proton.dialect.mlir import Module, translate_to_llvm_ir
 from proton.dialect.profile import profile_of
 from proton.dialect.walk import all_ops, kernel_functions
-from proton.frontend import Signature, build_module
+from proton.frontend import Signature
 from proton.language.function import DeviceFunction
 
 
@@ -31,12 +33,18 @@ def compile_kernel(
 
     `label` names the folder of the dumps: each variant of a kernel has one of its own.
     """
-    stages = Stages(label)
+    stages, text = Stages(label), options.text or fn.ir
     with mlir_context():
         with stages.timed("frontend"):
-            # Bounds are those of the kernel's arguments, which a function does not know.
-            keep_calls = not options.check_bounds
-            module = build_module(fn, signature, debug=options.debug, keep_calls=keep_calls)
+            module = first_module(
+                fn,
+                signature,
+                text,
+                debug=options.debug,
+                # Bounds are those of the kernel's arguments, which a function does not know.
+                keep_calls=not options.check_bounds,
+                target=CPUTarget(),
+            )
         profiled = options.instrumentation
         module = stages.run("ttir", module, ttir_passes(profiled))
         module = stages.run("ttsir", module, ttsir_passes(profiled, options.check_bounds))
@@ -46,10 +54,10 @@ def compile_kernel(
             "llvm", module, llvm_passes(options.disjoint, vector_bits(), profiled is not None)
         )
         with stages.timed("translate"):
-            text = _translate(module)
+            translated = _translate(module)
         texts = stages.texts()
     with stages.timed("object"):
-        code, optimised = llvm.emit_object(text)
+        code, optimised = llvm.emit_object(translated)
     files = {f"{stage}.mlir": text.encode() for stage, text in texts.items()}
     files |= {"llir.ll": optimised.encode(), "code.o": code}
     return CompileResult(data, files, stages.times)

@@ -1,7 +1,9 @@
 """The options of a compile that change the code for the CPU."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from proton.language.ir_text import IRText
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -11,9 +13,20 @@ class CPUOptions:
 
     `disjoint` says that the arguments the kernel writes overlap no other argument; the
     launcher checks it. GPU options (num_warps, num_stages, ...) mean nothing here.
+    `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
     disjoint: bool = True
     debug: bool = False
     instrumentation: Instrumentation | None = None
     check_bounds: bool = False
+    ir_override: IRText | str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.ir_override is not None:
+            object.__setattr__(self, "ir_override", IRText.read(self.ir_override))
+
+    @property
+    def text(self) -> IRText | None:
+        """What `ir_override` has."""
+        return self.ir_override if isinstance(self.ir_override, IRText) else None

@@ -1,12 +1,12 @@
 """The CPU of this machine as a target: what its kernels are, and who compiles them."""
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from proton.backends.compiler import Asm, CompiledKernel, Compiler, CompileResult
 from proton.backends.cpu import llvm
 from proton.backends.cpu.options import CPUOptions
-from proton.base.targets import Target
+from proton.base.targets import CPUTarget, Target
 from proton.language.function import DeviceFunction
 from proton.language.signature import Signature
 
@@ -33,6 +33,7 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
     }
     binary = frozenset({"obj"})
     disassembly = "asm"
+    sources = ("ttir",)
     kernel = CPUKernel
 
     def identity(self, options: CPUOptions) -> dict[str, object]:
@@ -47,11 +48,14 @@ class CPUCompiler(Compiler[CPUOptions, CPUKernel]):
     ) -> CompileResult:
         from proton.backends.cpu import compiler
 
+        self.check_source(options.text, CPUTarget())
         return compiler.compile_kernel(fn, signature, options, label)
 
-    def chosen(self, target: Target, options: dict[str, object]) -> CPUOptions:
+    def chosen(self, target: Target, options: dict[str, Any]) -> CPUOptions:
         return CPUOptions(  # those of GPUs mean nothing here
-            disjoint=bool(options.get("disjoint", True)), debug=bool(options.get("debug"))
+            disjoint=bool(options.get("disjoint", True)),
+            debug=bool(options.get("debug")),
+            ir_override=options.get("ir_override"),
         )
 
     def warm_up(self) -> None:

@@ -5,9 +5,10 @@ import re
 from proton.backends.compiler import CompileResult
 from proton.backends.nvidia.cubin import Assembler, Cubin
 from proton.backends.nvidia.options import GPUOptions
-from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
+from proton.backends.nvidia.pipeline import llir_passes, record_passes, ttgir_passes
 from proton.backends.nvidia.ptx import emit_ptx, with_least_programs, with_most_registers
 from proton.backends.nvidia.ptx_order import at_first_use, pressure
+from proton.backends.sources import FRONT, first_module
 from proton.backends.stages import Stages
 from proton.backends.ttir import ttir_passes
 from proton.base.errors import OutOfResources, PassError, PTXASError
@@ -18,10 +19,11 @@ from proton.dialect.context import mlir_context
 from proton.dialect.profile import profile_of
 from proton.dialect.tensor_maps import tensor_maps_of
 from proton.dialect.walk import gpu_functions
-from proton.frontend import Signature, build_module
+from proton.frontend import Signature
 from proton.language.function import DeviceFunction
 from proton.layout.tensor_map import TENSOR_MAP_ALIGNMENT
 from proton.transforms.split_batched_dot import SplitBatchedDot
+from proton.transforms.strip_records import StripRecords
 from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
 
 _LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
@@ -37,19 +39,27 @@ def compile_kernel(
 
     `label` names the folder of the dumps: each variant of a kernel has one of its own.
     """
-    stages, target = Stages(label), options.target
+    stages, target, text = Stages(label), options.target, options.text or fn.ir
     with mlir_context(), Assembler(target, fn.__name__, mangled(fn.__name__)) as assembler:
         with stages.timed("frontend"):
-            module = build_module(
-                fn, signature, debug=options.debug, keep_calls=True, target=target
+            module = first_module(
+                fn,
+                signature,
+                text,
+                debug=options.debug,
+                keep_calls=True,
+                target=target,
+                num_warps=options.num_warps,
             )
-        profiled = options.instrumentation
-        # Of two launches that overlap, each would have its maps where the other one has them.
-        device, debug = not options.launch_pdl, options.debug
-        tma = TensorDescriptorToTMA(arch=target.arch, device=device, debug=debug)
-        simplify = ttir_passes(profiled, [tma])
-        module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
-        module = stages.run("ttgir", module, ttgir_passes(options))
+        if text is None or text.level == FRONT:
+            # Of two launches that overlap, each would have its maps where the other one has them.
+            device, debug = not options.launch_pdl, options.debug
+            tma = TensorDescriptorToTMA(arch=target.arch, device=device, debug=debug)
+            simplify = ttir_passes(options.instrumentation, [tma])
+            module = stages.run("ttir", module, [*simplify, SplitBatchedDot()])
+            module = stages.run("ttgir", module, ttgir_passes(options))
+        else:
+            module = stages.run("ttgir", module, record_passes(options) or [StripRecords()])
         module = stages.run("llir", module, llir_passes(options))
         (kernel,) = [op for op in gpu_functions(module) if "nvvm.kernel" in op.attributes]
         profile, maps = profile_of(kernel), tensor_maps_of(kernel)

@@ -1,9 +1,11 @@
 """The options of a launch that change the code of a GPU kernel."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from proton.base.errors import CompilationError
-from proton.base.targets import DEPENDENT_LAUNCH, MAX_REGISTERS, MAX_WARPS, GPUTarget
+from proton.base.errors import CompilationError, InvalidOption
+from proton.base.targets import DEPENDENT_LAUNCH, MAX_REGISTERS, GPUTarget, check_num_warps
+from proton.language.ir_text import IRText
 from proton.trace.instrumentation import Instrumentation
 
 
@@ -14,6 +16,7 @@ class GPUOptions:
     Raises CompilationError for a value outside of its range. `num_stages` is the depth of
     the software pipelines of loops that feed tensor cores; 0 and 1 are none. With `launch_pdl`
     (programmatic dependent launch) the kernel may begin before the one before it has ended.
+    `ir_override`, a file of IR, is compiled in the place of the kernel; it is read at once.
     """
 
     target: GPUTarget
@@ -24,12 +27,14 @@ class GPUOptions:
     enable_fp_fusion: bool = True
     debug: bool = False
     launch_pdl: bool = False
+    ir_override: IRText | str | Path | None = None
     instrumentation: Instrumentation | None = None
 
     def __post_init__(self) -> None:
+        if self.ir_override is not None:
+            object.__setattr__(self, "ir_override", IRText.read(self.ir_override))
         warps = self.num_warps
-        if not _is_int(warps) or not 1 <= warps <= MAX_WARPS or warps.bit_count() != 1:
-            raise _invalid("num_warps", f"a power of two from 1 to {MAX_WARPS}", self.num_warps)
+        check_num_warps(warps)
         if not _is_int(self.num_stages) or self.num_stages < 0:
             raise _invalid("num_stages", "an integer that is not negative", self.num_stages)
         if self.num_ctas != 1:
@@ -44,10 +49,15 @@ class GPUOptions:
         ):
             raise _invalid("maxnreg", f"from 1 to {MAX_REGISTERS}", self.maxnreg)
 
+    @property
+    def text(self) -> IRText | None:
+        """What `ir_override` has."""
+        return self.ir_override if isinstance(self.ir_override, IRText) else None
+
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _invalid(name: str, rule: str, value: object) -> CompilationError:
-    return CompilationError(f"{name} must be {rule}, got {value!r}")
+    return InvalidOption(f"{name} must be {rule}, got {value!r}")

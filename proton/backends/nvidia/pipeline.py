@@ -44,7 +44,7 @@ from proton.transforms.tma_lowering import TMALowering
 
 def ttgir_passes(options: GPUOptions) -> list[Pass]:
     """Layouts, the instructions of products, pipelines, and the final order of the work."""
-    passes: list[Pass] = [
+    return [
         TritonToTritonGPU(num_warps=options.num_warps),
         Coalesce(),
         AccelerateMatmul(arch=options.target.arch),
@@ -66,10 +66,16 @@ def ttgir_passes(options: GPUOptions) -> list[Pass]:
         FenceInsertion(),
         # Last, so that what is fused is the final code; records come after it (design, 6).
         *([FuseMultiplyAdd()] if options.enable_fp_fusion else []),
+        *record_passes(options),
     ]
+
+
+def record_passes(options: GPUOptions) -> list[Pass]:
+    """Records in the final order; none without instrumentation."""
     instrumentation = options.instrumentation
     if instrumentation is None:
-        return passes
+        return []
+    passes: list[Pass] = []
     if instrumentation.placement == "schedule":
         passes.append(PlaceRecords(work="tiles"))
     if instrumentation.auto:

@@ -45,6 +45,7 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
     }
     binary = frozenset({"cubin"})
     disassembly = "sass"
+    sources = "ttir", "ttgir"
     kernel = GPUKernel
 
     def identity(self, options: GPUOptions) -> dict[str, object]:
@@ -58,6 +59,7 @@ class NVIDIACompiler(Compiler[GPUOptions, GPUKernel]):
     ) -> CompileResult:
         from proton.backends.nvidia import compiler
 
+        self.check_source(options.text, options.target)
         return compiler.compile_kernel(fn, signature, options, label)
 
     def chosen(self, target: Target, options: dict[str, Any]) -> GPUOptions:

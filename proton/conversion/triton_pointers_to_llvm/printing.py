@@ -6,6 +6,7 @@ A line is `pid (x, y, z) idx (i, j) prefix: value`, as Triton has it.
 import functools
 from collections.abc import Callable
 
+from proton.base.words import index_widths
 from proton.dialect.builtin import i32_attr, i64_attr, integer, string_attr
 from proton.dialect.diagnostics import element_of, shape_of
 from proton.dialect.emit import call_c, create, for_each_element, module_block, symbol
@@ -47,7 +48,7 @@ def _line(
     form, shown = show(tensor.ExtractOp(value, indices).result if indices else value)
     i32 = integer(32)
     at = [arith.IndexCastOp(i32, index).result for index in indices]
-    places = ", ".join(["%u"] * len(at))
+    places = ", ".join(f"%{width}u" for width in index_widths(shape_of(value)))
     _printf(f"pid (%u, %u, %u) idx ({places}) {head}{form}\n", [*program, *at, shown])
 
 

@@ -3,6 +3,7 @@
 import re
 
 from proton.base.targets import DEPENDENT_LAUNCH
+from proton.base.words import index_widths
 from proton.conversion.ttg_to_llvm import nvidia
 from proton.conversion.ttg_to_llvm import values as v
 from proton.conversion.ttg_to_llvm.libdevice import call, declare
@@ -111,7 +112,7 @@ def _print(ctx: Lowering, site: Site) -> list[Value]:
         layout = layout_of(type_)
         rank = len(layout.outs)
         indices = [ctx.threads.indices(layout, axis) for axis in range(rank)]
-        places = ", ".join(["%u"] * rank)
+        places = ", ".join(f"%{width}u" for width in index_widths(type_.shape))
 
         def every(
             value: Value = operand,

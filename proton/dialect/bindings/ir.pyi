@@ -7,7 +7,8 @@ from typing import Any, Generic, Self, TypeVar, overload
 _T = TypeVar("_T", covariant=True)
 _D = TypeVar("_D")
 
-class MLIRError(Exception): ...
+class MLIRError(Exception):
+    error_diagnostics: Sequence[Diagnostic]
 
 class WalkOrder(enum.Enum):
     PRE_ORDER = 0
@@ -48,6 +49,9 @@ class Diagnostic:
 class Location(_Entered):
     current: Location
     context: Context
+    attr: Attribute
+    @staticmethod
+    def from_attr(attribute: Attribute, context: Context | None = None) -> Location: ...
     @staticmethod
     def unknown(context: Context | None = None) -> Location: ...
     @staticmethod
@@ -187,6 +191,8 @@ class Module:
     operation: Operation
     @staticmethod
     def parse(asm: str | bytes, context: Context | None = None) -> Module: ...
+    @staticmethod
+    def parseFile(path: str, context: Context | None = None) -> Module: ...
     @staticmethod
     def create(loc: Location | None = None) -> Module: ...
 

@@ -65,7 +65,11 @@ def classify(parameter: Parameter, value: Any) -> tuple[Any, Any]:
     else:
         scalar = parameter.scalar(value)
         if scalar is not None:
-            return scalar
+            key, number = scalar
+            if key.__class__ is not str or key[0] != "*":
+                return scalar
+            # An address, which the kernel of a file of IR takes.
+            return key, Memory(number, 0, _END, True, ty.str_to_ty(key.lstrip("*k")))
         if parameter.is_tuple(value):
             pairs = [classify(*pair) for pair in zip(parameter.elements(value), value, strict=True)]
             keys, given = zip(*pairs, strict=True) if pairs else ((), ())
@@ -189,6 +193,8 @@ def extent_of(name: str, value: Any) -> tuple[int, int]:
     array, which may be a view of a larger one."""
     if isinstance(value, ArrayArgument):
         return extent_of(name, value.base)
+    if isinstance(value, int):  # an address, from which it reaches anywhere
+        return 0, _END
     if is_addressed(value) and not _is_of_torch(value):
         memory = _addressed_memory(name, value)
         return memory.low, memory.high

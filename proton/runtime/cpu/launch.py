@@ -14,7 +14,7 @@ from proton.backends.cpu.options import CPUOptions
 from proton.backends.cpu.target import CPU, CPUKernel
 from proton.base.errors import LaunchError
 from proton.base.knobs import knobs
-from proton.base.targets import Target
+from proton.base.targets import Target, check_num_warps
 from proton.compiler import Request, compile_function, compile_lock
 from proton.language import types as ty
 from proton.language.signature import Signature
@@ -56,8 +56,9 @@ class CPULauncher(Launcher):
     def launch(
         self, grid: object, values: tuple[object, ...], options: dict[str, object]
     ) -> CompiledKernel:
-        """Launches; of `options` only `debug` means anything here. Only where there is no code yet
-        it is asked whether the kernel belongs elsewhere: no array of another device has code here.
+        """Launches; of `options` `debug` and `ir_override` mean something here. Only where there is
+        no code yet it is asked whether the kernel belongs elsewhere: no array of another device has
+        code here.
         """
         keys, given = [], []
         for classifier, value in zip(self._classifiers, values, strict=True):
@@ -66,7 +67,7 @@ class CPULauncher(Launcher):
             given.append(found)
         recorder: CPURecorder | None = sessions.recorder_of(HOST)
         instrumentation = recorder and recorder.instrumentation
-        suffix = self._is_debug(options), instrumentation, knobs.check_bounds
+        suffix = *self._chosen(options), instrumentation, knobs.check_bounds
         variant = self._variants.get((*keys, True, *suffix))
         if variant is None:
             home = self.kernel.home(values)
@@ -104,7 +105,7 @@ class CPULauncher(Launcher):
     def _key(self, values: tuple[object, ...], options: dict[str, object]) -> tuple[object, ...]:
         """The key of code for such arguments, a dtype standing for an array of it."""
         keys = map(_stand_in, self.kernel.params, values)
-        return (*keys, True, self._is_debug(options), None, knobs.check_bounds)
+        return (*keys, True, *self._chosen(options), None, knobs.check_bounds)
 
     def _flat(
         self, keys: list[object], values: tuple[object, ...], given: list[object]
@@ -115,17 +116,23 @@ class CPULauncher(Launcher):
         return leaves, [found for pair in zip(keys, given, strict=True) for found in _leaves(*pair)]
 
     def _request(self, key: tuple[Any, ...]) -> Request:
-        *keys, disjoint, debug, instrumentation, check_bounds = key
+        *keys, disjoint, debug, ir_override, instrumentation, check_bounds = key
         return Request(
             CPU,
             self.kernel,  # type: ignore[arg-type]
             signature_of(self.kernel.arg_names, map(Argument.of, keys)),
-            CPUOptions(disjoint, debug, instrumentation, check_bounds),
+            CPUOptions(disjoint, debug, instrumentation, check_bounds, ir_override),
         )
 
-    def _is_debug(self, options: dict[str, object]) -> bool:
-        debug = options.get("debug") if options else None
-        return self.kernel.is_debug() if debug is None else bool(debug)
+    def _chosen(self, options: dict[str, object]) -> tuple[bool, Any]:
+        """Of the options of a launch those that code depends on: debug, ir_override."""
+        if not options:
+            return self.kernel.is_debug(), None
+        if options.get("num_warps") is not None:  # it means nothing here, but may be a mistake
+            check_num_warps(options["num_warps"])
+        debug = options.get("debug")
+        is_debug = self.kernel.is_debug() if debug is None else bool(debug)
+        return is_debug, options.get("ir_override")
 
     def _compiled(self, key: tuple[object, ...]) -> _Variant:
         """The machine code of a key: what each argument is, whether what the code writes overlaps

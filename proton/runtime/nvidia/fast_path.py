@@ -39,6 +39,7 @@ OPTIONS = (
     "enable_fp_fusion",
     "debug",
     "launch_pdl",
+    "ir_override",
 )
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 

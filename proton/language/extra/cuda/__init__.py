@@ -16,6 +16,16 @@ def globaltimer():
 
 
 @builtin
+def num_threads():
+    """The threads of a program, known while compiling: 32 for each warp. GPUs only."""
+
+
+@builtin
+def num_warps():
+    """The warps of a program, known while compiling: the launch option. GPUs only."""
+
+
+@builtin
 def gdc_wait():
     """Waits until all that the kernel before this one wrote can be seen, where the launch was told
     not to wait for it (`launch_pdl=True`). On the CPU, and before compute capability 9.0, launches

@@ -1,7 +1,7 @@
 // RUN: proton-opt --pipeline=triton-pointers-to-llvm %s | filecheck %s
 // A print is a call of printf for each element; a percent sign of the prefix stays one.
 
-// CHECK: llvm.mlir.global internal constant @text_0("pid (%u, %u, %u) idx (%u) 100%%: %d\0A\00")
+// CHECK: llvm.mlir.global internal constant @text_0("pid (%u, %u, %u) idx (%1u) 100%%: %d\0A\00")
 // CHECK: llvm.func @printf(!llvm.ptr, ...) -> i32
 // CHECK-LABEL: func.func @prints
 // CHECK: scf.for

@@ -1,0 +1,42 @@
+"""IR in a file: what a kernel is compiled from in the place of Python."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from proton.base.errors import ProtonError
+from proton.base.words import shown
+
+
+@dataclass(frozen=True)
+class IRText:
+    """The text of a file, as it was read. `level` is the file's suffix, which says which passes the
+    text has behind it: `ttir`, `ttgir`."""
+
+    file: str
+    level: str
+    text: str
+
+    @classmethod
+    def read(cls, path: object) -> Self:
+        """That of a path; raises ProtonError where there is no text. What was read stays as it
+        is."""
+        if isinstance(path, cls):
+            return path
+        if not isinstance(path, str | Path):
+            raise TypeError(f"IR is in a file, whose path is a str or a Path, got {shown(path)}")
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, ValueError) as problem:
+            raise ProtonError(f"cannot read IR from {path}: {problem}") from None
+        return cls(str(path), Path(path).suffix.removeprefix("."), text)
+
+    @cached_property
+    def hash(self) -> str:
+        """Of all that code depends on: line information names the file."""
+        return hashlib.sha256(f"{self.level}\n{self.file}\n{self.text}".encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"<IR of {self.file}, {self.hash}>"

@@ -1,0 +1,127 @@
+"""Parts of Triton's surface that stand by themselves, against numpy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import proton
+import proton.language as tl
+
+HOPPER = proton.GPUTarget("cuda", 90)
+
+
+@proton.jit
+def products(x_ptr, out_ptr, R: tl.constexpr, N: tl.constexpr, T: tl.constexpr):
+    i, j = tl.arange(0, R)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + i * N + j)
+    tl.store(out_ptr + i * N + j, tl.cumprod(x, 1, dtype=T))
+
+
+@proton.jit
+def best(x_ptr, out_ptr, R: tl.constexpr, N: tl.constexpr, K: tl.constexpr, D: tl.constexpr):
+    i = tl.arange(0, R)[:, None]
+    x = tl.load(x_ptr + i * N + tl.arange(0, N)[None, :])
+    tl.store(out_ptr + i * K + tl.arange(0, K)[None, :], tl.topk(x, K, dim=1, descending=D))
+
+
+@proton.jit
+def underflows(x_ptr, out_ptr, limit, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, tl.expect_zero(x, i >= limit))
+
+
+@proton.jit
+def counts(out_ptr):
+    threads: tl.constexpr = tl.extra.cuda.num_threads()
+    warps: tl.constexpr = tl.extra.cuda.num_warps()
+    tl.store(out_ptr + tl.arange(0, threads), warps)
+
+
+def titled(specialization: Any) -> str:
+    types, constants = specialization.signature, specialization.constants
+    return f"fill_{types['out_ptr']}_{types['n']}_{types['BLOCK']}_{constants['BLOCK']}"
+
+
+@proton.jit(repr=titled)
+def fill(out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, i, mask=i < n)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 16)])
+def test_products_in_another_type(rng: Any, rows: int, columns: int) -> None:
+    x = rng.integers(-3, 4, (rows, columns)).astype(np.int8)
+    for dtype in ("int64", "float32", "float64"):
+        out = np.zeros((rows, columns), dtype)
+        products[(1,)](x, out, rows, columns, getattr(tl, dtype))
+        np.testing.assert_allclose(out, np.cumprod(x, 1, dtype=dtype), rtol=1e-6)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "float16", "float32"])
+@pytest.mark.parametrize(("count", "k"), [(1, 1), (16, 1), (32, 8), (16, 16)])
+def test_the_smallest_elements(rng: Any, dtype: str, count: int, k: int) -> None:
+    x = (rng.standard_normal((4, count)) * 50).astype(dtype)
+    if "float" in dtype and count > 1:
+        x[1, 0], x[2, :2] = np.nan, (-np.inf, np.inf)
+    out = np.zeros((4, k), dtype)
+    for descending in (False, True):
+        best[(1,)](x, out, 4, count, k, descending)
+        wanted = np.sort(x, 1)[:, ::-1] if descending else np.sort(x, 1)
+        np.testing.assert_array_equal(out, wanted[:, :k])
+
+
+@pytest.mark.interpreted
+def test_what_should_be_zero_is_asserted_with_debug(rng: Any) -> None:
+    x, out = rng.standard_normal(16).astype(np.float32) + 9, np.zeros(16, np.float32)
+    x[11:] = 0
+    for limit, debug in ((11, True), (16, True), (3, False)):
+        out[:] = 0
+        underflows[(1,)](x, out, limit, 16, debug=debug)
+        np.testing.assert_array_equal(out, x)
+    with pytest.raises(AssertionError, match="expect_zero"):
+        underflows[(1,)](x, out, 10, 16, debug=True)
+
+
+def test_the_threads_of_a_program_are_known_while_compiling() -> None:
+    for warps in (1, 8):
+        ttir = counts.warmup(tl.int32, num_warps=warps, target=HOPPER).asm["ttir"]
+        assert f"end = {32 * warps} : i32" in ttir
+        assert f"dense<{warps}>" in ttir
+    with pytest.raises(proton.CompilationError, match="programs have no warps on cpu"):
+        counts[(1,)](np.zeros(64, np.int32))
+
+
+def test_a_kernel_is_named_by_its_repr() -> None:
+    out = np.zeros(16, np.int32)
+    for n, block, name in ((16, 16, "fill_*i32_i32_constexpr_16"), (3, 8, "fill_*i32_i32_")):
+        kernel = fill[(1,)](out, n, BLOCK=block)
+        assert kernel.name.startswith(name)
+        assert kernel.metadata.name == kernel.name
+    kernel = fill[(1,)](out, 1, BLOCK=8)
+    assert kernel.name == "fill_*i32_constexpr_constexpr_8"
+    again = fill.warmup(tl.int32, 1 << 40, BLOCK=8)
+    fill._unsafe_update_src(fill.src)
+    found = fill.warmup(tl.int32, 1 << 40, BLOCK=8)
+    assert found.from_cache
+    assert found.name == again.name == "fill_*i32_i64_constexpr_8"
+    with proton.profile("named") as run:
+        fill[(1,)](out, 3, BLOCK=16)
+    assert list(run.launches.kernel) == ["fill_*i32_i32_constexpr_16"]
+
+
+def test_numbers_that_no_launch_can_pass(rng: Any) -> None:
+    out = np.zeros(8, np.int32)
+    for number in (1 << 64, -(1 << 63) - 1):
+        with pytest.raises(OverflowError, match="does not fit in 64 bits") as caught:
+            fill[(1,)](out, number, BLOCK=8)
+        assert isinstance(caught.value, proton.LaunchError)
+    for warps in (3, 0, 64, True, "4"):
+        with pytest.raises(AssertionError, match="num_warps must be a power of 2") as refused:
+            fill[(1,)](out, 8, BLOCK=8, num_warps=warps)
+        assert isinstance(refused.value, proton.CompilationError)
+    for warps in (1, 2, 32):
+        fill[(1,)](out, 8, BLOCK=8, num_warps=warps)
