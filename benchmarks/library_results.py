@@ -11,13 +11,14 @@ class Wrong(AssertionError):
     """A result that is not the reference's."""
 
 
-def compare(found: object, expected: object, what: str) -> None:
-    """Raises `Wrong` unless two results, which may be in tuples, are about equal."""
+def compare(found: object, expected: object, what: str, scaled: bool = False) -> None:
+    """Raises `Wrong` unless two results, which may be in tuples, are about equal. `scaled` measures
+    absolute errors by the root mean square of what is expected."""
     if isinstance(expected, list | tuple):
         if not isinstance(found, list | tuple) or len(found) != len(expected):
             raise Wrong(f"{what}: {type(found).__name__} in the place of {len(expected)} results")
         for number, pair in enumerate(zip(found, expected, strict=True)):
-            compare(*pair, f"{what}[{number}]")
+            compare(*pair, f"{what}[{number}]", scaled)
         return
     if not isinstance(expected, torch.Tensor):
         if isinstance(found, torch.Tensor):
@@ -28,8 +29,9 @@ def compare(found: object, expected: object, what: str) -> None:
     if not isinstance(found, torch.Tensor):
         raise Wrong(f"{what}: {type(found).__name__} in the place of a tensor")
     rate = TOLERANCES.get(expected.dtype, TOLERANCE)
+    scale = expected.float().square().mean().sqrt().item() if scaled else 1.0
     try:
-        torch.testing.assert_close(found, expected, rtol=rate, atol=rate, equal_nan=True)
+        torch.testing.assert_close(found, expected, rtol=rate, atol=rate * scale, equal_nan=True)
     except AssertionError as problem:
         raise Wrong(f"{what}: {problem}") from None
 
