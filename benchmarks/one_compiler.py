@@ -8,7 +8,9 @@ the files of kernels import, before it.
 """
 
 import functools
+import importlib
 import importlib.util
+import inspect
 import json
 import platform
 import re
@@ -26,13 +28,31 @@ CAPABILITY = 90
 
 @functools.cache
 def load(path: str) -> Any:
-    """The module in a file."""
+    """The module in a file, or that of a name."""
+    if not path.endswith(".py"):
+        return importlib.import_module(path)
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def python_function(specimen: dict[str, Any]) -> Callable[..., Any]:
+    """The function below what decorates it."""
+    function = getattr(load(specimen["path"]), specimen["function"])
+    while not inspect.isfunction(function):
+        function = function.fn
+    return function
+
+
+def constants(specimen: dict[str, Any], dtype: Callable[[str], Any]) -> dict[str, Any]:
+    """Of a specimen; a dtype stands in JSON as {"dtype": its short name}."""
+    return {
+        name: dtype(value["dtype"]) if isinstance(value, dict) else value
+        for name, value in specimen["constants"].items()
+    }
 
 
 def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +65,7 @@ def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
     from proton.language.signature import Signature
     from proton.language.types import str_to_ty
 
-    function = getattr(load(specimen["path"]), specimen["function"]).fn
+    function = python_function(specimen)
     proton.knobs.always_compile = not specimen["cached"]
     begin = time.perf_counter()
     types = {name: str_to_ty(short) for name, short in specimen["types"].items()}
@@ -53,7 +73,7 @@ def compile_by_proton(specimen: dict[str, Any]) -> dict[str, Any]:
     kernel = compile_function(
         NVIDIA,
         proton.jit(function),
-        Signature(types, specimen["constants"], frozenset(specimen["divisible"])),
+        Signature(types, constants(specimen, str_to_ty), frozenset(specimen["divisible"])),
         GPUOptions(GPUTarget("cuda", CAPABILITY), **options),
     )
     ms = (time.perf_counter() - begin) * 1e3
@@ -66,18 +86,19 @@ def compile_by_triton(specimen: dict[str, Any]) -> dict[str, Any]:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
+    from triton.language import str_to_ty
 
     heard: list[Any] = []
-    function = getattr(load(specimen["path"]), specimen["function"]).fn
+    function = python_function(specimen)
     triton.knobs.compilation.always_compile = not specimen["cached"]
     triton.knobs.compilation.listener = lambda **event: heard.append(event)
     begin = time.perf_counter()
     kernel = triton.jit(function)
-    constants = specimen["constants"]
+    known = constants(specimen, lambda short: str_to_ty(short, None))
     source = ASTSource(
         kernel,
-        signature=specimen["types"] | dict.fromkeys(constants, "constexpr"),
-        constexprs=constants,
+        signature=specimen["types"] | dict.fromkeys(known, "constexpr"),
+        constexprs=known,
         attrs={
             (kernel.arg_names.index(name),): [["tt.divisibility", 16]]
             for name in specimen["divisible"]

@@ -95,7 +95,8 @@ def pointee_of_type(type_: Type) -> Type:
     return pointee_of(Typed)
 
 
-def _group(value: Value, start: int, count: int) -> Value:
+def group(value: Value, start: int, count: int) -> Value:
+    """Some registers that follow each other."""
     return v.shuffle(value, range(start, start + count))
 
 
@@ -110,7 +111,7 @@ def _load(ctx: Lowering, site: Site) -> list[Value]:
             groups.append(v.load(address, access.vector, access.alignment))
             continue
         predicate = None if mask is None else v.extract(mask, start)
-        otherwise = None if other is None else _group(other, start, access.count)
+        otherwise = None if other is None else group(other, start, access.count)
         groups.append(_assembly_load(access, address, predicate, otherwise, site))
     return [_like_source(v.concatenate(groups), site.result_type)]
 
@@ -144,13 +145,13 @@ def _store(ctx: Lowering, site: Site) -> list[Value]:
     owner = ctx.threads.owns(layout_of(type_)) if is_tensor(type_) else first_thread(ctx)
     for start in range(0, v.count_of(pointers), access.count):
         address = ctx.scalars.element(pointers, start)
-        group = _group(stored, start, access.count)
+        part = group(stored, start, access.count)
         predicate = None if mask is None else v.extract(mask, start)
         predicate = both(predicate, owner)
         if predicate is None and access.plain:
-            v.store(address, group, access.alignment)
+            v.store(address, part, access.alignment)
         else:
-            _assembly_store(access, address, group, predicate)
+            _assembly_store(access, address, part, predicate)
     return []
 
 
