@@ -1,7 +1,7 @@
 """Kernel times of liger-kernel's ops on a GPU, forward and backward: by Proton and by Triton.
 
     python benchmarks/gpu_liger.py [--only REGEX] [--sizes large wide] [--repeats 4] [--rounds 1]
-                                   [--processes 6] [--seconds 100] [--json FILE]
+                                   [--processes 8] [--seconds 110] [--json FILE]
 
 Needs torch, Triton, Nsight Compute (`ncu`), and liger-kernel without its dependencies
 (`pip install --no-deps liger-kernel`, or its folder on PYTHONPATH).
@@ -40,7 +40,7 @@ PROTON, TRITON = "proton", "triton"
 CHECK, TIME = "check", "time"
 RIGHT, LAUNCHED = "right", "launched:"
 BAR, MEAN_BAR = 1.05, 0.97
-STARTING_SECONDS = 20  # of a process under Nsight Compute, and its end
+ENDING_SECONDS = 10  # of a process under Nsight Compute, beyond the time when it begins no case
 Times = dict[tuple[str, str], list[float]]  # us of launches by case and kernel
 
 
@@ -163,9 +163,9 @@ def timed(compiler: str, work: list[str], names: set[str], repeats: int, until: 
     """us of each launch, in a process of its own."""
     by_kernel, printed = nsight.kernel_times(
         __file__,
-        *_arguments(compiler, TIME, work, repeats, until - STARTING_SECONDS / 2),
+        *_arguments(compiler, TIME, work, repeats, until),
         names="|".join(sorted(names)),
-        seconds=max(until - time.time(), 0) + STARTING_SECONDS,
+        seconds=max(until - time.time(), 0) + ENDING_SECONDS,
     )
     left = {name: iter(times) for name, times in by_kernel.items()}
     found: Times = {}
@@ -179,12 +179,10 @@ def timed(compiler: str, work: list[str], names: set[str], repeats: int, until: 
 
 
 def comparison(times: dict[str, Times]) -> list[dict[str, Any]]:
-    """A row for each kernel that both have run."""
+    """A row for each kernel that both have run, and have times of."""
     rows = []
     for row, launches in times[PROTON].items():
-        both = [*launches, *times[TRITON].get(row, [math.nan])]
-        if any(map(math.isnan, both)):
-            print(f"{' '.join(row)}: a launch has no time")
+        if any(map(math.isnan, [*launches, *times[TRITON].get(row, [math.nan])])):
             continue
         ours, theirs = (statistics.median(times[compiler][row]) for compiler in (PROTON, TRITON))
         rows.append({"work": row[0], "kernel": row[1], PROTON: ours, TRITON: theirs})
@@ -224,8 +222,8 @@ def main() -> int:
     parser.add_argument(
         "--rounds", type=int, default=1, help="processes of each compiler, in turns"
     )
-    parser.add_argument("--processes", type=int, default=6, help="of each compiler, for the checks")
-    parser.add_argument("--seconds", type=float, default=100, help="what is late is left out")
+    parser.add_argument("--processes", type=int, default=8, help="of each compiler, for the checks")
+    parser.add_argument("--seconds", type=float, default=110, help="what is late is left out")
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--inner", type=json.loads, default=None, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -238,7 +236,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= {"PROTON_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton"}
         work = keys(given.only, given.sizes)
-        verdicts, names = checked(work, given.processes, begin + 0.6 * given.seconds)
+        verdicts, names = checked(work, given.processes, begin + 0.5 * given.seconds)
         right = [key for key in work if set(verdicts[key].values()) == {RIGHT}]
         right = [key for key in right if len(verdicts[key]) == len((PROTON, TRITON))]
         for key in work:
@@ -250,12 +248,14 @@ def main() -> int:
         times: dict[str, Times] = {PROTON: {}, TRITON: {}}
         turns = [TRITON, PROTON] * given.rounds
         for turn, compiler in enumerate(turns):
-            until = time.time() + (end - time.time()) / (len(turns) - turn)
+            until = time.time() + (end - ENDING_SECONDS - time.time()) / (len(turns) - turn)
             found = timed(compiler, right, names, given.repeats, until)
             for row, launches in found.items():
                 times[compiler].setdefault(row, []).extend(launches)
             console.print(f"{compiler}: {len(found)} kernels, {time.time() - begin:.0f} s")
     rows = comparison(times)
+    lacking = len(times[PROTON].keys() | times[TRITON].keys()) - len(rows)
+    console.print(f"{lacking} kernels lack times of one or both; {len(right)} cases were to be run")
     shown(rows, console)
     if given.json:
         given.json.write_text(json.dumps({"rows": rows, "verdicts": verdicts}, indent=1))

@@ -4,8 +4,8 @@
 
 Needs torch and the libraries, as public_libraries.py does, and no GPU: tensors are on the CPU, and
 what a launch would compile for an H200 is noted in its place. The ops are those of liger_cases.py
-at the sizes of gpu_liger.py, and flag-gems' on torch's samples. Of kernels that are tuned the middle
-configuration is taken.
+at the sizes of gpu_liger.py, and flag-gems' on torch's samples. Of kernels that are tuned the
+middle configuration is taken.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 import re
 
 from proton.backends.compiler import CompileResult
-from proton.backends.nvidia.cubin import Assembler, Cubin
+from proton.backends.nvidia.cubin import Assembler, Cubin, most_registers
 from proton.backends.nvidia.options import GPUOptions
 from proton.backends.nvidia.pipeline import llir_passes, ttgir_passes
 from proton.backends.nvidia.ptx import emit_ptx
@@ -24,6 +24,7 @@ from proton.transforms.split_batched_dot import SplitBatchedDot
 from proton.transforms.tensor_descriptor_to_tma import TensorDescriptorToTMA
 
 _LESS = 0.9  # of the values that are alive at once, for assembling another order to be worth it
+_THREADS = re.compile(r"^\.maxntid .*$", re.MULTILINE)
 _TENSOR_CORES = re.compile(r"\b(?:wgmma|mma)\.")
 
 
@@ -58,6 +59,7 @@ def compile_kernel(
             texts = stages.texts()  # while the assembler works
             cubin = assembler.finish()
             ptx, cubin = _denser(fn, ptx, cubin, options)
+            ptx, cubin = _alone(fn, ptx, cubin, options)
     data = {
         "target": str(target),
         "num_warps": options.num_warps,
@@ -91,10 +93,27 @@ def _denser(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> 
     other = at_first_use(ptx)
     if pressure(other) > _LESS * pressure(ptx):
         return ptx, cubin
-    with Assembler(options.target, fn.__name__, mangled(fn.__name__)) as assembler:
-        assembler.feed(other)
-        found = assembler.finish()
+    found = _assembled(fn, other, options.target)
     return (other, found) if cost(found) < cost(cubin) else (ptx, cubin)
+
+
+def _alone(fn: DeviceFunction, ptx: str, cubin: Cubin, options: GPUOptions) -> tuple[str, Cubin]:
+    """The PTX of a program that need not share its SM, and its machine code, where that spills
+    less. What does not fit into all registers of a program may be given a quarter of them, so that
+    more programs run at once, and all of them spill."""
+    if not cubin.spills or options.maxnreg is not None:
+        return ptx, cubin
+    if cubin.registers >= most_registers(options.num_warps):
+        return ptx, cubin
+    other = _THREADS.sub(r"\g<0>\n.minnctapersm 1", ptx, count=1)
+    found = _assembled(fn, other, options.target)
+    return (other, found) if found.spills < cubin.spills else (ptx, cubin)
+
+
+def _assembled(fn: DeviceFunction, ptx: str, target: GPUTarget) -> Cubin:
+    with Assembler(target, fn.__name__, mangled(fn.__name__)) as assembler:
+        assembler.feed(ptx)
+        return assembler.finish()
 
 
 def _check_shared(fn: DeviceFunction, shared: int, target: GPUTarget) -> None:

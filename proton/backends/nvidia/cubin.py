@@ -14,7 +14,7 @@ from pathlib import Path
 from proton.backends.nvidia import tools
 from proton.base.errors import PassError, ProtonError, PTXASError
 from proton.base.knobs import environment
-from proton.base.targets import REGISTER_UNIT, SM_REGISTERS, GPUTarget
+from proton.base.targets import MAX_REGISTERS, REGISTER_UNIT, SM_REGISTERS, WARP_SIZE, GPUTarget
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -39,6 +39,12 @@ class Cubin:
         """Threads of programs of so many that an SM has registers for."""
         each = -(-self.registers // REGISTER_UNIT) * REGISTER_UNIT
         return min(SM_REGISTERS // (each * program), target.facts.sm_threads // program) * program
+
+
+def most_registers(warps: int) -> int:
+    """The registers that each thread of a program may have."""
+    share = SM_REGISTERS // (warps * WARP_SIZE) // REGISTER_UNIT * REGISTER_UNIT
+    return min(MAX_REGISTERS, share)
 
 
 class Assembler:

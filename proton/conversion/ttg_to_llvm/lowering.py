@@ -260,14 +260,19 @@ def _equal_registers(value: Value, infos: AxisInfos) -> tuple[int, ...]:
 
 
 def _share_equal(op: Operation, equal: tuple[int, ...]) -> None:
+    """Computes a condition once for registers where it is the same. LLVM would compute all: it
+    keeps many conditions as bits of a number, of which it takes those that are asked for."""
     if not equal:
         return
-    result = op.results[0]
-    uses = list(result.uses)
-    with ir.InsertionPoint.after(op), op.location:
-        shared = v.shuffle(result, equal)
-    for use in uses:
-        use.owner.operation.operands[use.operand_number] = shared
+    chosen = sorted(set(equal))
+    with before(op):
+        operands = [v.shuffle(operand, chosen) for operand in op.operands]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        type_ = v.vector(len(chosen), v.element(op.results[0]))
+        narrow = v.create(op.name, type_, *operands, **attributes)
+        wide = v.shuffle(narrow, [chosen.index(register) for register in equal])
+    op.results[0].replace_all_uses_with(wide)
+    op.erase()
 
 
 def retype(op: Operation) -> None:
