@@ -45,17 +45,16 @@ class RemoveLayoutConversions(Pass):
         for op in module.body.operations:
             if op.operation.name == "func.func" and len(op.operation.regions[0].blocks):
                 function = op.operation
-                reloads = Reloads(function, warps)
-                _Rewriter(_preferences(function), reloads).function(function)
-                _erase_unused(function)
+                rewriter = _Rewriter(_preferences(function), Reloads(function, warps))
+                rewriter.function(function)
+                _erase_unused(function, {*rewriter.copied, *rewriter.copied.values()})
 
 
-def _erase_unused(function: Operation) -> None:
-    """Conversions, and loads that were made again in other layouts."""
+def _erase_unused(function: Operation, copies: set[Value]) -> None:
+    """Conversions, and what was computed in several layouts, where nobody takes them."""
     for op in reversed(all_ops(function)):
-        is_load = op.name == "tt.load" and not op.attributes["volatile"].value
-        has_no_effect = is_load or has(op, Cheap) or op.name == "ttg.convert_layout"
-        if has_no_effect and not list(op.results[0].uses):
+        is_ours = op.name == "ttg.convert_layout" or (op.results and op.results[0] in copies)
+        if is_ours and not list(op.results[0].uses):
             op.erase()
 
 
