@@ -31,12 +31,15 @@ from proton.runtime.jit import JITFunction
 
 TARGET = GPUTarget("cuda", 90)
 SMS = 132
+PACKAGES = {"liger": "liger_kernel.", "gems": "flag_gems."}
 # A constant of liger-kernel: the rows of each SM, of which it takes a CPU to have one.
 ROWS_OF_ALL = "rows_per_program"
 Specimens = dict[str, dict[str, Any]]
 
 
-def noted(found: Specimens, op: str, kernel: JITFunction, args: Any, kwargs: Any) -> None:
+def noted(
+    found: Specimens, library: str, op: str, kernel: JITFunction, args: Any, kwargs: Any
+) -> None:
     """Adds what a launch would compile, unless it is there."""
     aligned = dict[str, bool]()
 
@@ -52,7 +55,7 @@ def noted(found: Specimens, op: str, kernel: JITFunction, args: Any, kwargs: Any
     named = {name: stand_in(name, value) for name, value in kwargs.items()}
     request = kernel.request(*bound.values(), **named, target=TARGET)
     assert request is not None
-    one = _specimen(kernel, request, {name for name, is_ in aligned.items() if not is_})
+    one = _specimen(library, kernel, request, {name for name, is_ in aligned.items() if not is_})
     if one is not None and not any(one == other for other in found.values()):
         same = sum(name.startswith(f"{op} {kernel.__name__}") for name in found)
         found[f"{op} {kernel.__name__}" + (f" #{same + 1}" if same else "")] = one
@@ -63,7 +66,9 @@ def _dtype(tensor: torch.Tensor) -> object:
     return getattr(proton.language, {"bool": "int1"}.get(name, name))
 
 
-def _specimen(kernel: JITFunction, request: Request, unaligned: set[str]) -> dict[str, Any] | None:
+def _specimen(
+    library: str, kernel: JITFunction, request: Request, unaligned: set[str]
+) -> dict[str, Any] | None:
     """None where a compiler could not be told by JSON what to compile."""
     signature = request.signature
     constants = {name: _constant(value) for name, value in signature.constants.items()}
@@ -71,9 +76,11 @@ def _specimen(kernel: JITFunction, request: Request, unaligned: set[str]) -> dic
         constants[ROWS_OF_ALL] = -(-rows // SMS)
     if signature.tuples or ... in constants.values():
         return None
+    module = kernel.fn.__module__
     return {
-        "module": kernel.fn.__module__,
-        "file": inspect.getfile(kernel.fn),
+        "library": library,
+        # What a library writes as it runs is no module of it.
+        "path": module if module.startswith(PACKAGES[library]) else inspect.getfile(kernel.fn),
         "function": kernel.fn.__name__,
         "types": {name: type_.mangle() for name, type_ in signature.types.items()},
         "constants": constants,
@@ -91,12 +98,12 @@ def _constant(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def noting(op: str, found: Specimens) -> Iterator[None]:
+def noting(library: str, op: str, found: Specimens) -> Iterator[None]:
     """Notes launches in their place."""
     launch, tuned = JITFunction.__getitem__, Autotuner.launch
 
     def get(kernel: JITFunction, grid: object) -> Callable[..., None]:
-        return lambda *args, **kwargs: noted(found, op, kernel, args, kwargs)
+        return lambda *args, **kwargs: noted(found, library, op, kernel, args, kwargs)
 
     def launch_tuned(self: Autotuner, grid: object, /, *args: object, **kwargs: object) -> Any:
         self.configs = [self.configs[len(self.configs) // 2]]
@@ -135,7 +142,7 @@ def liger(only: str, samples: int) -> Specimens:
                 if re.search(only, name):
                     print(name, flush=True)
                     op, _, leaves = case.made(dtype, sizes)
-                    with noting(name, found):
+                    with noting("liger", name, found):
                         run(op, leaves)
     return found
 
@@ -147,7 +154,7 @@ def gems(only: str, samples: int) -> Specimens:
     for name, check in gems_cases.checks(samples).items():
         if re.search(only, name):
             # What is noted in the place of a launch leaves results that are not torch's.
-            with noting(name, found), contextlib.suppress(Exception, ProtonError):
+            with noting("gems", name, found), contextlib.suppress(Exception, ProtonError):
                 check()
             print(name, len(found), flush=True)
     return found

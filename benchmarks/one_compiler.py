@@ -28,7 +28,7 @@ CAPABILITY = 90
 
 @functools.cache
 def load(path: str) -> Any:
-    """The module in a file, or that of a name."""
+    """The module in a file, or that of a name: a library's."""
     if not path.endswith(".py"):
         return importlib.import_module(path)
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
@@ -37,6 +37,25 @@ def load(path: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@functools.cache
+def prepare(library: str, compiler: str) -> None:
+    """Imports a library of those in library_specimens.py."""
+    if compiler == "proton":
+        import proton
+
+        proton.install_as_triton()
+    if library == "gems":
+        import gems_cases
+        import triton.language as tl
+        from triton.language.extra.cuda import libdevice
+
+        # On a CPU flag-gems takes all functions from here.
+        for name in set(dir(libdevice)) - set(dir(tl.math)):
+            setattr(tl.math, name, getattr(libdevice, name))
+
+        gems_cases._flag_gems()
 
 
 def python_function(specimen: dict[str, Any]) -> Callable[..., Any]:
@@ -151,6 +170,17 @@ COMPILERS: dict[str, tuple[Callable[[], str], Callable[[dict[str, Any]], dict[st
 }
 
 
+def answered(compile_: Callable[[dict[str, Any]], Any], request: dict[str, Any]) -> Any:
+    """What compiling gives; of a library's kernel, which may be refused, also an error."""
+    if "library" not in request:
+        return compile_(request)
+    prepare(request["library"], sys.argv[1])
+    try:
+        return compile_(request)
+    except Exception as problem:
+        return {"error": f"{type(problem).__name__}: {problem}"}
+
+
 def main() -> None:
     about, compile_ = COMPILERS[sys.argv[1]]
     for line in sys.stdin:
@@ -159,7 +189,7 @@ def main() -> None:
         if request == "about":
             answer: Any = f"{about()}, Python {platform.python_version()}"
         else:
-            answer = compile_(request)
+            answer = answered(compile_, request)
             answer["ms since request"] = (time.perf_counter() - begin) * 1e3
         print(json.dumps(answer), flush=True)
 
