@@ -116,7 +116,6 @@ def counting(x_ptr, count_ptr, n, BLOCK: tl.constexpr):
 
 
 def test_a_loop_around_an_atomic_is_one_block() -> None:
-    """ptxas unrolls loops of one block."""
     ptx = ptx_of(counting, tl.float32, tl.float32, 4096, BLOCK=1024)
     steps = re.findall(r"^(\$L__BB\w+):|\b(atom)\.|^\s*@!?%p\d+ bra\s+(\$\w+);", ptx, re.M)
     place = [atom for _, atom, _ in steps].index("atom")
